@@ -1,0 +1,54 @@
+"""What a solver returns: the incumbent and its proof."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mipcash.space.domains import Configuration
+
+OPTIMAL = "optimal"
+"""The incumbent is proven optimal within the gap asked for."""
+FEASIBLE = "feasible"
+"""A limit stopped the solver: an incumbent and a bound, no proof."""
+INFEASIBLE = "infeasible"
+"""Proven: no legal configuration exists (under the cuts and fixings given)."""
+UNKNOWN = "unknown"
+"""A limit stopped the solver before it found an incumbent."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The result of one exact question.
+
+    Attributes:
+        config: the incumbent, legal; None where there is none (``infeasible``, ``unknown``).
+        value: objective of the incumbent, in the sense asked for; nan without an incumbent.
+        bound: proven bound on the optimum: ``bound <= value`` when minimising, ``>=`` when maximising.
+        gap: ``|value - bound| / max(1e-9, |value|)``; 0 with a complete proof, inf without an incumbent.
+        status: ``optimal``, ``feasible``, ``infeasible`` or ``unknown``.
+        seconds: wall-clock time of the solve.
+        solver: name of the solver.
+    """
+
+    config: Configuration | None
+    value: float
+    bound: float
+    gap: float
+    status: str
+    seconds: float
+    solver: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for a journal; the configuration is kept as it is."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Solution:
+        return cls(**dict(fields))
+
+
+def relative_gap(value: float, bound: float) -> float:
+    """``|value - bound|`` relative to the value, as in :class:`Solution`."""
+    return abs(value - bound) / max(1e-9, abs(value)) if abs(value - bound) > 1e-12 else 0.0

@@ -1,0 +1,39 @@
+"""Exceptions. Every message names the thing (parameter, rule, file), the cause and the cure."""
+
+from __future__ import annotations
+
+
+class MipcashError(Exception):
+    """Base class of everything that mipcash raises on purpose."""
+
+
+class SpaceError(MipcashError, ValueError):
+    """A declaration that cannot be part of a space (refused when it is declared)."""
+
+
+class RuleError(SpaceError):
+    """A rule that cannot be part of a space: not a relation, degree above two, foreign parameters ..."""
+
+
+class ConfigurationError(MipcashError, ValueError):
+    """A configuration that the space does not admit; the message lists every problem."""
+
+
+class InfeasibleSpaceError(MipcashError, ValueError):
+    """No legal configuration exists; the message names the rules in conflict."""
+
+
+class SpaceExhaustedError(MipcashError):
+    """Every legal configuration has been proposed: nothing is left to ask for."""
+
+
+class SolverError(MipcashError, RuntimeError):
+    """A solver is missing, does not accept the program, or failed."""
+
+
+class StorageError(MipcashError, RuntimeError):
+    """A journal cannot be read, belongs to another study, or is in use."""
+
+
+class ModelError(MipcashError, ValueError):
+    """A model file (``models/*.py`` or a path) does not exist or does not declare what it must."""

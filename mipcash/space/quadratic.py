@@ -1,0 +1,141 @@
+"""Expressions of degree two, taken apart.
+
+Notation
+    body(v) = constant + sum_i linear[i] v_i + sum_{i<=j} products[i, j] v_i v_j
+
+over Pyomo variables, keyed by ``id(variable)``. This is the one place where the project reads Pyomo expressions;
+validation, big-M bounds and the compiler all work on the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyomo.repn.quadratic import QuadraticRepnVisitor
+from pyomo.repn.util import OrderedVarRecorder
+
+from mipcash.errors import RuleError
+
+Variable = Any
+"""A Pyomo ``VarData``; Pyomo carries no types."""
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """A quadratic polynomial over Pyomo variables (see the module's notation)."""
+
+    constant: float
+    linear: Mapping[int, float]
+    products: Mapping[tuple[int, int], float]
+    variables: Mapping[int, Variable] = field(repr=False)
+
+    @property
+    def ids(self) -> set[int]:
+        """Keys of the variables that occur with a coefficient other than zero."""
+        return set(self.linear) | {i for pair in self.products for i in pair}
+
+    def value(self, assignment: Mapping[int, float]) -> float:
+        """The polynomial's value; every occurring variable must be in ``assignment``."""
+        total = self.constant
+        for i, c in self.linear.items():
+            total += c * assignment[i]
+        for (i, j), c in self.products.items():
+            total += c * assignment[i] * assignment[j]
+        return total
+
+    def partial(self, assignment: Mapping[int, float]) -> Quadratic:
+        """The polynomial that is left when the variables in ``assignment`` are replaced by numbers."""
+        constant, linear, products = self.constant, dict[int, float](), dict[tuple[int, int], float]()
+        for i, c in self.linear.items():
+            if i in assignment:
+                constant += c * assignment[i]
+            else:
+                linear[i] = linear.get(i, 0.0) + c
+        for (i, j), c in self.products.items():
+            if i in assignment and j in assignment:
+                constant += c * assignment[i] * assignment[j]
+            elif i in assignment:
+                linear[j] = linear.get(j, 0.0) + c * assignment[i]
+            elif j in assignment:
+                linear[i] = linear.get(i, 0.0) + c * assignment[j]
+            else:
+                products[i, j] = c
+        return Quadratic(constant, {i: c for i, c in linear.items() if c}, products, self.variables)
+
+
+def take_apart(expression: Any, what: str) -> Quadratic:
+    """Read a Pyomo expression of degree at most two.
+
+    Args:
+        expression: a Pyomo numeric expression or a number.
+        what: how to call it in an error, e.g. ``rule 'memory'``.
+
+    Raises:
+        RuleError: degree above two, a function such as ``exp`` of a parameter, or a coefficient that is not finite.
+    """
+    recorder = OrderedVarRecorder({}, {}, None)
+    try:
+        repn = QuadraticRepnVisitor({}, var_recorder=recorder).walk_expression(expression)
+    except (ValueError, TypeError, ZeroDivisionError, OverflowError) as error:
+        raise RuleError(f"{what} cannot be read: {error}; write it as sums and products of parameters") from error
+    if repn.nonlinear is not None:
+        raise RuleError(
+            f"{what} is of degree above two (or applies a function to a parameter): {repn.nonlinear}. "
+            "Name the inner product as an auxiliary parameter with its own rule, or put the function into an ordinal's values"
+        )
+    scale = float(repn.multiplier)
+    linear = {i: scale * float(c) for i, c in (repn.linear or {}).items() if c}
+    products: dict[tuple[int, int], float] = {}
+    for (i, j), c in (repn.quadratic or {}).items():
+        key = (i, j) if i <= j else (j, i)
+        products[key] = products.get(key, 0.0) + scale * float(c)
+    products = {k: c for k, c in products.items() if c}
+    constant = scale * float(repn.constant)
+    if not all(map(math.isfinite, (constant, *linear.values(), *products.values()))):
+        raise RuleError(f"{what} has a coefficient that is not finite (nan or inf); check the numbers it is built from")
+    names = recorder.var_map
+    keep = set(linear) | {i for pair in products for i in pair}
+    return Quadratic(constant, linear, products, {i: names[i] for i in keep})
+
+
+def interval(
+    body: Quadratic, bounds: Callable[[int], tuple[float, float]], group_of: Mapping[int, object]
+) -> tuple[float, float]:
+    """Bounds of ``body`` that use the one-hot structure.
+
+    Args:
+        body: the polynomial.
+        bounds: lower and upper bound of a variable.
+        group_of: the one-hot group (any hashable) of each binary that belongs to one. At most one binary of a group is
+            1, so a group's linear terms contribute one of their coefficients or nothing, and so does a block of
+            products between two groups.
+
+    Returns:
+        ``(low, high)``; infinite where a variable is unbounded.
+    """
+    low = high = body.constant
+    blocks: dict[tuple[object, ...], list[float]] = {}
+    for i, c in body.linear.items():
+        if i in group_of:
+            blocks.setdefault((group_of[i],), [0.0]).append(c)
+        else:
+            ends = [c * b for b in bounds(i)]
+            low, high = low + min(ends), high + max(ends)
+    for (i, j), c in body.products.items():
+        if i in group_of and j in group_of:
+            g, h = group_of[i], group_of[j]
+            if g == h and i != j:
+                continue
+            key = (g, "square") if g == h else tuple(sorted((g, h), key=repr))
+            blocks.setdefault(key, [0.0]).append(c)
+        else:
+            (a, b), (d, e) = bounds(i), bounds(j)
+            extremes = [a * d, a * e, b * d, b * e] if i != j else [a * a, b * b] + [0.0] * (a <= 0 <= b)
+            ends = [c * p for p in extremes]
+            low, high = low + min(ends), high + max(ends)
+    for coefficients in blocks.values():
+        low, high = low + min(coefficients), high + max(coefficients)
+    return low, high

@@ -1,0 +1,118 @@
+"""Rules: named relations of degree at most two, checked when they are declared.
+
+A rule reads ``lower <= body <= upper`` over the model's variables. A conditional rule with indicators w_1 ... w_k (all
+must hold) is written into the live model with the smallest valid big-M,
+
+    body <= upper + (sup body - upper) * sum_i (1 - w_i)          and the mirror image for ``lower``,
+
+which keeps it of degree two; validation evaluates the relation itself and never the big-M form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyomo.core.expr.relational_expr import EqualityExpression, InequalityExpression, RangedExpression
+from pyomo.environ import value as pyomo_value
+
+from mipcash.errors import RuleError
+from mipcash.space.quadratic import Quadratic, take_apart
+
+TOLERANCE = 1e-6
+"""Absolute tolerance of a rule per unit of ``max(1, |bound|)``; the feasibility tolerance of the solvers."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A named rule.
+
+    Attributes:
+        name: as declared.
+        body, lower, upper: ``lower <= body <= upper``; an absent bound is infinite.
+        when: indicators that must all be 1 for the rule to hold; empty: always.
+        text: the relation as written, for messages.
+    """
+
+    name: str
+    body: Quadratic
+    lower: float
+    upper: float
+    when: tuple[Quadratic, ...] = ()
+    text: str = ""
+
+    def applies(self, assignment: Mapping[int, float]) -> bool:
+        return all(w.value(assignment) > 0.5 for w in self.when)
+
+    def broken(self, value: float) -> bool:
+        """Whether a value of the body breaks the rule, beyond the tolerance."""
+        return value < self.lower - slack(self.lower) or value > self.upper + slack(self.upper)
+
+    def range_text(self) -> str:
+        if self.lower == self.upper:
+            return f"== {self.lower:g}"
+        low = f">= {self.lower:g}" if math.isfinite(self.lower) else ""
+        high = f"<= {self.upper:g}" if math.isfinite(self.upper) else ""
+        return " and ".join(t for t in (low, high) if t)
+
+
+def slack(bound: float) -> float:
+    """How far a body may pass ``bound`` and still count as legal."""
+    return TOLERANCE * max(1.0, abs(bound)) if math.isfinite(bound) else 0.0
+
+
+def split_relation(name: str, relation: Any) -> tuple[Any, float, float]:
+    """Body expression and constant bounds of a Pyomo relation.
+
+    Raises:
+        RuleError: not a relation (a plain bool, an expression), a strict inequality, or a relation without parameters.
+    """
+    if isinstance(relation, bool) or type(relation).__name__ == "bool_":
+        raise RuleError(
+            f"rule {name!r} is the plain Python bool {relation}: its sides hold no numeric parameter, so Python compared "
+            "them on the spot. Compare parameters (layers <= 2) or indicators (activation['relu'] == 1)"
+        )
+    if isinstance(relation, RangedExpression):
+        left, body, right = relation.args
+        strict = any(relation.strict) if isinstance(relation.strict, tuple) else bool(relation.strict)
+    elif isinstance(relation, (InequalityExpression, EqualityExpression)):
+        (a, b), left, right = relation.args, None, 0.0
+        body = a - b
+        strict = bool(getattr(relation, "strict", False))
+        left = 0.0 if isinstance(relation, EqualityExpression) else None
+    else:
+        raise RuleError(
+            f"rule {name!r} is not a relation but {type(relation).__name__}; write one with <=, >= or ==. "
+            "Logical rules go into space.model as LogicalConstraint"
+        )
+    if strict:
+        raise RuleError(f"rule {name!r} is a strict inequality, which has no smallest violation; use <= or >=")
+    bounds = []
+    for side, missing in ((left, -math.inf), (right, math.inf)):
+        try:
+            bounds.append(missing if side is None else float(pyomo_value(side)))
+        except (ValueError, TypeError) as error:
+            raise RuleError(f"rule {name!r} has a bound that is not a constant: {error}") from error
+    if any(map(math.isnan, bounds)):
+        raise RuleError(f"rule {name!r} has a bound that is nan; check the numbers it is built from")
+    return body, bounds[0], bounds[1]
+
+
+def make_rule(name: str, relation: Any, when: Sequence[Quadratic] = ()) -> Rule:
+    """Check a relation and take it apart.
+
+    Raises:
+        RuleError: see :func:`split_relation` and :func:`mipcash.space.quadratic.take_apart`.
+    """
+    body, lower, upper = split_relation(name, relation)
+    polynomial = take_apart(body, f"rule {name!r}")
+    if not polynomial.ids:
+        holds = lower - slack(lower) <= polynomial.constant <= upper + slack(upper)
+        raise RuleError(
+            f"rule {name!r} holds no parameter once it is simplified (it is always {holds}); drop it or check its terms"
+        )
+    shift = polynomial.constant
+    centred = Quadratic(0.0, polynomial.linear, polynomial.products, polynomial.variables)
+    return Rule(name, centred, lower - shift, upper - shift, tuple(when), str(relation))

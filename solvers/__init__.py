@@ -1,0 +1,1 @@
+"""Solver profiles: one TOML file each."""
