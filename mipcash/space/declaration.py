@@ -72,6 +72,14 @@ class Number:
     tuned: bool
 
 
+@dataclass(frozen=True)
+class Link:
+    """An integer variable of an adopted Pyomo model and its value in terms of one-hot binaries."""
+
+    variable: Variable
+    value: Quadratic
+
+
 class Declaration:
     """Declares a space. Use :class:`mipcash.Space`, which adds the questions that a solver answers.
 
@@ -89,8 +97,9 @@ class Declaration:
         self.rules: dict[str, Rule] = {}
         self.groups: list[OneHot] = []
         self.numbers: list[Number] = []
-        self.links: dict[int, Quadratic] = {}
-        """Adopted integer variable (``from_pyomo``) -> its value in terms of one-hot binaries."""
+        self.links: list[Link] = []
+        self.conditions: dict[str, tuple[Quadratic, ...]] = {}
+        """Label of a conditional parameter -> the indicators that must all be 1 for it to be active."""
         self._install_components()
 
     def _install_components(self) -> None:
@@ -262,6 +271,8 @@ class Declaration:
         indicators = self._indicators(f"parameter {name!r}", when)
         block = self._block(name)
         on = self._activity(block, indicators)
+        if indicators:
+            self.conditions[name] = tuple(indicators)
         block.on_expression = 1 if on is None else on
         polynomial = None if on is None else take_apart(on, f"the condition of {name!r}")
         parameter: Parameter

@@ -1,0 +1,95 @@
+"""The contract of a backend: minimise a quadratic form over a compiled program, with a proof.
+
+A backend knows programs and forms; it knows nothing of parameters, surrogates or studies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.program import BinaryProgram
+
+
+@dataclass(frozen=True)
+class SolverSettings:
+    """Limits of one solve.
+
+    Attributes:
+        time_limit: seconds of wall-clock time.
+        gap: relative gap at which the solver may stop and call the incumbent optimal.
+        threads: number of threads; 1 keeps runs reproducible.
+        seed: the solver's own seed.
+        node_limit: branch-and-bound nodes; a limit that, unlike time, is reproducible.
+    """
+
+    time_limit: float = 60.0
+    gap: float = 1e-6
+    threads: int = 1
+    seed: int = 0
+    node_limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An extra row ``low <= values . v[columns] <= high`` over base columns, for one solve."""
+
+    columns: Indices
+    values: Vector
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Task:
+    """One solve.
+
+    Attributes:
+        program: the compiled space.
+        form: what is minimised, over the base columns of ``program``; folded.
+        fixed: base column -> value.
+        cuts: extra rows.
+        start: base columns of a legal point to start from, shape (n,), nan where unknown.
+    """
+
+    program: BinaryProgram
+    form: QuadraticForm
+    fixed: Mapping[int, float] = field(default_factory=dict)
+    cuts: Sequence[Cut] = ()
+    start: Vector | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a backend returns.
+
+    Attributes:
+        status: see :mod:`mipcash.backends.solution`.
+        columns: base columns of the incumbent, shape (n,); None without one.
+        value: objective of the incumbent (nan without one).
+        bound: proven lower bound.
+        seconds: wall-clock time.
+    """
+
+    status: str
+    columns: Vector | None
+    value: float
+    bound: float
+    seconds: float
+
+
+class Backend(Protocol):
+    """A solver of tasks."""
+
+    @property
+    def name(self) -> str:
+        """Name of the solver, for solutions and messages."""
+
+    def solve(self, task: Task, settings: SolverSettings) -> Answer:
+        """Minimise; a limit yields incumbent and bound, never an exception.
+
+        Raises:
+            SolverError: the solver is missing, rejects the program, or fails numerically.
+        """

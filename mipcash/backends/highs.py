@@ -1,0 +1,146 @@
+"""HiGHS through highspy: the program is passed once, then only the cost vector changes.
+
+A quadratic objective is linear in the program's product columns; programs are extended by the products that an
+objective couples, and the instance of each extension is kept (least recently used ones are dropped).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from typing import Any
+
+import highspy
+import numpy as np
+
+from mipcash.backends.base import Answer, SolverSettings, Task
+from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
+from mipcash.errors import SolverError
+from mipcash.program.forms import Vector
+from mipcash.program.program import BinaryProgram
+
+KEPT_INSTANCES = 8
+
+
+class HighsBackend:
+    """Solves tasks with HiGHS; keeps the instances of recent programs."""
+
+    name = "highs"
+
+    def __init__(self) -> None:
+        self._instances: OrderedDict[tuple[int, frozenset[tuple[int, int]]], tuple[BinaryProgram, BinaryProgram, Any]] = (
+            OrderedDict()
+        )
+
+    def solve(self, task: Task, settings: SolverSettings) -> Answer:
+        """See :meth:`mipcash.backends.base.Backend.solve`."""
+        began = time.perf_counter()
+        program, highs = self._instance(task)
+        cost = program.cost(task.form)
+        columns = np.arange(program.n_columns, dtype=np.int32)
+        highs.changeColsCost(program.n_columns, columns, cost)
+        highs.changeObjectiveOffset(task.form.constant)
+        fixed = np.fromiter(task.fixed, dtype=np.int32, count=len(task.fixed))
+        values = np.fromiter(task.fixed.values(), dtype=float, count=len(task.fixed))
+        if len(fixed):
+            highs.changeColsBounds(len(fixed), fixed, values, values)
+        first_cut = highs.getNumRow()
+        for cut in task.cuts:
+            highs.addRow(cut.low, cut.high, len(cut.columns), cut.columns.astype(np.int32), np.asarray(cut.values, dtype=float))
+        self._options(highs, settings)
+        try:
+            if task.start is not None:
+                _warm_start(highs, program, task)
+            highs.run()
+            return self._answer(highs, task, settings, time.perf_counter() - began)
+        finally:
+            if task.cuts:
+                highs.deleteRows(len(task.cuts), np.arange(first_cut, first_cut + len(task.cuts), dtype=np.int32))
+            if len(fixed):
+                highs.changeColsBounds(len(fixed), fixed, program.low[fixed], program.high[fixed])
+
+    def _instance(self, task: Task) -> tuple[BinaryProgram, Any]:
+        couplings = task.program.couplings(task.form) - task.program.product_index.keys()
+        key = (id(task.program), frozenset(couplings))
+        if key in self._instances:
+            self._instances.move_to_end(key)
+        else:
+            extended = task.program.extended(couplings)
+            # the program itself is kept beside its id, so that the id cannot be taken over by another object
+            self._instances[key] = (task.program, extended, _load(extended))
+            if len(self._instances) > KEPT_INSTANCES:
+                self._instances.popitem(last=False)
+        _, program, highs = self._instances[key]
+        return program, highs
+
+    @staticmethod
+    def _options(highs: Any, settings: SolverSettings) -> None:
+        highs.clearSolver()
+        for option, value in (
+            ("time_limit", float(max(1e-3, settings.time_limit))),
+            ("mip_rel_gap", float(settings.gap)),
+            ("mip_abs_gap", 1e-9),
+            ("threads", int(settings.threads)),
+            ("random_seed", int(settings.seed) % 2**31),
+            ("mip_max_nodes", 2**31 - 1 if settings.node_limit is None else int(settings.node_limit)),
+        ):
+            if highs.setOptionValue(option, value) != highspy.HighsStatus.kOk:
+                raise SolverError(f"HiGHS rejects option {option}={value!r}")
+
+    def _answer(self, highs: Any, task: Task, settings: SolverSettings, seconds: float) -> Answer:
+        status, info = highs.getModelStatus(), highs.getInfo()
+        kinds = highspy.HighsModelStatus
+        if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
+            return Answer(INFEASIBLE, None, math.nan, math.inf, seconds)
+        has_incumbent = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+        if status == kinds.kOptimal:
+            outcome = OPTIMAL
+        elif status in (kinds.kTimeLimit, kinds.kSolutionLimit, kinds.kIterationLimit, kinds.kInterrupt, kinds.kObjectiveBound):
+            outcome = FEASIBLE if has_incumbent else UNKNOWN
+        elif status == kinds.kModelEmpty:
+            outcome, has_incumbent = OPTIMAL, True
+        else:
+            raise SolverError(f"HiGHS stopped with status {highs.modelStatusToString(status)!r} on a program of {task.program.n} columns")
+        bound = float(info.mip_dual_bound)
+        if not has_incumbent:
+            return Answer(outcome, None, math.nan, bound if math.isfinite(bound) else -math.inf, seconds)
+        columns: Vector = np.array(highs.getSolution().col_value[: task.program.n])
+        columns = np.where(task.program.integer[: task.program.n] > 0, np.round(columns), columns)
+        value = task.form.value(columns)
+        if outcome == OPTIMAL and not np.any(task.program.integer):
+            bound = float(info.objective_function_value)
+        return Answer(outcome, columns, value, min(bound, value), seconds)
+
+
+def _load(program: BinaryProgram) -> Any:
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = program.n_columns, program.matrix.shape[0]
+    lp.col_cost_ = np.zeros(program.n_columns)
+    lp.col_lower_, lp.col_upper_ = program.low, program.high
+    lp.row_lower_, lp.row_upper_ = program.row_low, program.row_high
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = lp.num_col_, lp.num_row_
+    lp.a_matrix_.start_ = program.matrix.indptr.astype(np.int32)
+    lp.a_matrix_.index_ = program.matrix.indices.astype(np.int32)
+    lp.a_matrix_.value_ = program.matrix.data
+    kinds = highspy.HighsVarType
+    lp.integrality_ = [kinds.kInteger if i else kinds.kContinuous for i in program.integer]
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    if highs.passModel(lp) == highspy.HighsStatus.kError:
+        raise SolverError(f"HiGHS rejects the program ({lp.num_col_} columns, {lp.num_row_} rows)")
+    return highs
+
+
+def _warm_start(highs: Any, program: BinaryProgram, task: Task) -> None:
+    """Hand over a legal point: all columns where they follow from it, else the known ones for HiGHS to complete."""
+    assert task.start is not None
+    columns = program.lifted(task.start)
+    if np.all(np.isfinite(columns)):
+        solution = highspy.HighsSolution()
+        solution.col_value = columns.tolist()
+        highs.setSolution(solution)
+    else:
+        known = np.flatnonzero(np.isfinite(columns) & (program.integer > 0)).astype(np.int32)
+        highs.setSolution(len(known), known, columns[known])

@@ -1,0 +1,357 @@
+"""Compile a declared space into a BinaryProgram, exactly.
+
+Each Pyomo variable becomes an affine function of base columns; a product of two variables becomes
+
+    group * group, group * number      product columns with RLT rows (:mod:`mipcash.program.products`)
+    binary * anything                  one column w with the four McCormick rows, exact at binary points
+    integer * number                   the integer in bits, u = low + sum_k 2^k b_k, then binary * number
+    real * real                        one factor in bits plus a remainder (normalised multiparametric disaggregation,
+                                       Castro 2016): x = low + range (sum_{k=1..K} 2^-k b_k + r), r in [0, 2^-K].
+                                       The product r * x' is relaxed by McCormick; its error is at most
+                                       2^-K range range' / 4, by which the rule is tightened: what the program admits
+                                       is legal, and at most that margin of the border is lost.
+
+A conditional number v has a latent column v~ in [low, high] besides its value in rules,
+``v~ - high (1 - on) <= v <= v~ - low (1 - on)`` (with ``low on <= v <= high on`` from the model): fixing v~ fixes the
+number where it is active and says nothing about whether it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy import sparse
+
+from mipcash.errors import RuleError, SpaceError
+from mipcash.program.algebra import AlgebraicModel, AlgebraicRow, algebraic_model
+from mipcash.program.forms import QuadraticForm
+from mipcash.program.program import BaseRow, BinaryProgram, Group, Indicator, NumberColumn
+from mipcash.space.declaration import Declaration, Number
+from mipcash.space.quadratic import Quadratic
+
+REAL_BITS = 12
+"""Bits K of a real factor in a product of two reals: the margin is 2^-K / 4 of the product of the ranges."""
+
+
+@dataclass
+class _Row:
+    """A row under construction: base columns and products of base columns."""
+
+    rule: str
+    linear: dict[int, float] = field(default_factory=dict)
+    products: dict[tuple[int, int], float] = field(default_factory=dict)
+    low: float = -math.inf
+    high: float = math.inf
+    margin: float = 0.0
+
+    def add(self, column: int, value: float) -> None:
+        self.linear[column] = self.linear.get(column, 0.0) + value
+
+    def add_product(self, a: int, b: int, value: float) -> None:
+        key = (min(a, b), max(a, b))
+        self.products[key] = self.products.get(key, 0.0) + value
+
+
+Affine = tuple[float, dict[int, float]]
+"""A variable as ``constant + sum coefficient * column``."""
+
+
+class _Compiler:
+    """Mutable state of one compilation; :func:`compile_space` is the way in."""
+
+    def __init__(self, declaration: Declaration, algebra: AlgebraicModel) -> None:
+        self.declaration, self.algebra = declaration, algebra
+        self.low: list[float] = []
+        self.high: list[float] = []
+        self.integer: list[bool] = []
+        self.names: list[str] = []
+        self.rows: list[_Row] = []
+        self.affine: dict[int, Affine] = {}
+        self.groups: list[Group] = []
+        self.numbers: list[NumberColumn] = []
+        self.group_of: dict[int, int] = {}
+        self.mixed: dict[tuple[int, int], int] = {}
+        self.bits: dict[int, tuple[float, list[tuple[float, int]], int | None, float]] = {}
+        self.margin: dict[str, float] = {}
+
+    def column(self, name: str, low: float, high: float, integer: bool) -> int:
+        self.low.append(low)
+        self.high.append(high)
+        self.integer.append(integer)
+        self.names.append(name)
+        return len(self.low) - 1
+
+    # -- columns ------------------------------------------------------------------------------------------------
+
+    def make_groups(self) -> None:
+        for g, spec in enumerate(self.declaration.groups):
+            start = len(self.low)
+            for variable, value in zip(spec.variables, spec.values, strict=True):
+                column = self.column(f"{spec.label}={value}", 0.0, 1.0, True)
+                self.affine[id(self.algebra.image[id(variable)])] = (0.0, {column: 1.0})
+            if spec.on is not None:
+                self.column(f"{spec.label}=off", 0.0, 1.0, True)
+            stop = len(self.low)
+            self.group_of.update(dict.fromkeys(range(start, stop), g))
+            conditions = self.conditions(spec.parameter)
+            self.groups.append(Group(spec.label, spec.parameter, start, stop, spec.values, spec.kind, conditions))
+            self.rows.append(_Row("", dict.fromkeys(range(start, stop), 1.0), {}, 1.0, 1.0))
+
+    def conditions(self, label: str) -> tuple[Indicator, ...]:
+        """The indicators of a parameter's activity; they use groups that come before it."""
+        found = []
+        for condition in self.declaration.conditions.get(label, ()):
+            columns = [self._only_column(self.algebra.image[i]) for i in condition.linear]
+            coefficients = np.array(list(condition.linear.values()))
+            found.append(Indicator(condition.constant, np.array(columns, dtype=np.int64), coefficients))
+        return tuple(found)
+
+    def make_numbers(self) -> set[str]:
+        """Columns for the numbers that occur in rules; returns the labels of those that do not."""
+        used = {i for row in self.algebra.rows if not row.parameter for i in row.body.ids}
+        unused: set[str] = set()
+        for number in self.declaration.numbers:
+            variable = self.algebra.image[id(number.variable)]
+            if id(variable) not in used and number.tuned:
+                unused.add(number.label)
+                continue
+            column = self._variable(variable)
+            if number.tuned:
+                latent = column if number.on is None else self._latent(number, column)
+                self.numbers.append(NumberColumn(number.label, column, latent, self.conditions(number.label)))
+        for link in self.declaration.links:
+            terms = {self._only_column(self.algebra.image[i]): c for i, c in link.value.linear.items()}
+            self.affine[id(self.algebra.image[id(link.variable)])] = (link.value.constant, terms)
+        return unused
+
+    def _only_column(self, variable: object) -> int:
+        return next(iter(self.affine[id(variable)][1]))
+
+    def _variable(self, variable: object) -> int:
+        """Column of a Pyomo variable that is not a level; created at first sight."""
+        known = self.affine.get(id(variable))
+        if known is not None:
+            return next(iter(known[1]))
+        low, high = variable.bounds  # type: ignore[attr-defined]
+        name, continuous = variable.name, variable.is_continuous()  # type: ignore[attr-defined]
+        if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
+            raise SpaceError(f"variable {name!r} of the Pyomo model has no finite bounds; give it both (setlb, setub)")
+        column = self.column(name, float(low), float(high), not continuous)
+        self.affine[id(variable)] = (0.0, {column: 1.0})
+        return column
+
+    def _latent(self, number: Number, column: int) -> int:
+        assert number.on is not None
+        low, high = float(number.domain.low), float(number.domain.high)
+        latent = self.column(f"{number.label}~", low, high, self.integer[column])
+        for bound, below in ((low, True), (high, False)):
+            # below: v - v~ <= -low (1 - on);  else: v - v~ >= -high (1 - on)
+            row = _Row("", {column: 1.0, latent: -1.0})
+            constant = number.on.constant
+            for i, c in number.on.linear.items():
+                _, terms = self.affine_of(self.algebra.image[i])
+                for k, t in terms.items():
+                    row.add(k, -bound * c * t)
+            limit = -bound * (1.0 - constant)
+            row.low, row.high = (-math.inf, limit) if below else (limit, math.inf)
+            self.rows.append(row)
+        return latent
+
+    def affine_of(self, variable: object) -> Affine:
+        if id(variable) not in self.affine:
+            self._variable(variable)
+        return self.affine[id(variable)]
+
+    # -- rows ---------------------------------------------------------------------------------------------------
+
+    def make_row(self, source: AlgebraicRow) -> None:
+        row = _Row(source.rule)
+        constant = self.expand(source.body, row)
+        if row.margin and source.upper - source.lower < 2 * row.margin + 1e-12:
+            raise RuleError(
+                f"rule {source.rule!r} equates a product of two reals, which no finite program expresses exactly; "
+                "make one factor an integer or an ordinal, or replace == by a range"
+            )
+        row.low = source.lower - constant + row.margin
+        row.high = source.upper - constant - row.margin
+        if row.margin:
+            self.margin[source.rule] = max(row.margin, self.margin.get(source.rule, 0.0))
+        self.rows.append(row)
+
+    def expand(self, body: Quadratic, row: _Row) -> float:
+        """Add the terms of a polynomial to a row; returns its constant."""
+        constant = body.constant
+        for i, c in body.linear.items():
+            base, terms = self.affine_of(body.variables[i])
+            constant += c * base
+            for column, t in terms.items():
+                row.add(column, c * t)
+        for (i, j), c in body.products.items():
+            base_i, terms_i = self.affine_of(body.variables[i])
+            base_j, terms_j = self.affine_of(body.variables[j])
+            constant += c * base_i * base_j
+            for column, t in terms_i.items():
+                row.add(column, c * base_j * t)
+            for column, t in terms_j.items():
+                row.add(column, c * base_i * t)
+            for a, s in terms_i.items():
+                for b, t in terms_j.items():
+                    self.multiply(a, b, c * s * t, row)
+        return constant
+
+    def multiply(self, a: int, b: int, value: float, row: _Row) -> None:
+        """Add ``value * column a * column b`` to a row, exactly (reals: within the row's margin)."""
+        if not value:
+            return
+        in_a, in_b = self.group_of.get(a), self.group_of.get(b)
+        if in_a is not None and in_a == in_b:
+            if a == b:
+                row.add(a, value)
+        elif in_a is not None or in_b is not None:
+            row.add_product(a, b, value)
+        elif self._is_binary(a) or self._is_binary(b):
+            first, second = (a, b) if self._is_binary(a) else (b, a)
+            row.add(first, value) if a == b else row.add(self._mccormick(first, second), value)
+        else:
+            self._multiply_numbers(a, b, value, row)
+
+    def _is_binary(self, column: int) -> bool:
+        return self.integer[column] and self.low[column] >= 0 and self.high[column] <= 1
+
+    def _multiply_numbers(self, a: int, b: int, value: float, row: _Row) -> None:
+        def width(column: int) -> tuple[bool, float]:
+            return not self.integer[column], self.high[column] - self.low[column]
+
+        first, second = sorted((a, b), key=width)
+        low, bits, remainder, error = self._in_bits(first)
+        row.add(second, value * low)
+        for weight, bit in bits:
+            row.add(self._mccormick(bit, second), value * weight)
+        if remainder is not None:
+            row.add(self._mccormick(remainder, second), value)
+            row.margin += abs(value) * error * (self.high[second] - self.low[second]) / 4
+
+    def _in_bits(self, column: int) -> tuple[float, list[tuple[float, int]], int | None, float]:
+        """``low, [(weight, bit column)], remainder column, range of the remainder`` of a number; made once."""
+        if column in self.bits:
+            return self.bits[column]
+        low, span = self.low[column], self.high[column] - self.low[column]
+        name = self.names[column]
+        remainder, error = None, 0.0
+        if self.integer[column]:
+            weights = [float(2**k) for k in range(max(1, math.ceil(math.log2(span + 1))))]
+        else:
+            weights = [span * 2.0**-k for k in range(1, REAL_BITS + 1)]
+            error = span * 2.0**-REAL_BITS
+            remainder = self.column(f"{name}~remainder", 0.0, error, False)
+        bits = [(w, self.column(f"{name}~bit{k}", 0.0, 1.0, True)) for k, w in enumerate(weights)]
+        link = _Row("", {column: 1.0}, {}, low, low)
+        for weight, bit in bits:
+            link.add(bit, -weight)
+        if remainder is not None:
+            link.add(remainder, -1.0)
+        self.rows.append(link)
+        self.bits[column] = (low, bits, remainder, error)
+        return self.bits[column]
+
+    def _mccormick(self, a: int, b: int) -> int:
+        """Column w for a * b with the four McCormick rows; exact where a is binary."""
+        key = (a, b)
+        if key in self.mixed:
+            return self.mixed[key]
+        (la, ua), (lb, ub) = (self.low[a], self.high[a]), (self.low[b], self.high[b])
+        ends = (la * lb, la * ub, ua * lb, ua * ub)
+        w = self.column(f"{self.names[a]}*{self.names[b]}", min(ends), max(ends), False)
+        # (a - la)(b - lb) >= 0, (ua - a)(ub - b) >= 0, (ua - a)(b - lb) >= 0, (a - la)(ub - b) >= 0
+        for p, q, at_least in ((la, lb, True), (ua, ub, True), (ua, lb, False), (la, ub, False)):
+            row = _Row("", {w: 1.0})
+            row.add(a, -q)
+            row.add(b, -p)
+            row.low, row.high = (-p * q, math.inf) if at_least else (-math.inf, -p * q)
+            self.rows.append(row)
+        self.mixed[key] = w
+        return w
+
+    # -- assembly -----------------------------------------------------------------------------------------------
+
+    def assemble(self) -> BinaryProgram:
+        n = len(self.low)
+        n_z = self.groups[-1].stop if self.groups else 0
+        bare = BinaryProgram(
+            groups=tuple(self.groups),
+            numbers=tuple(self.numbers),
+            n=n,
+            n_z=n_z,
+            matrix=sparse.csr_array((0, n)),
+            row_low=np.zeros(0),
+            row_high=np.zeros(0),
+            row_rule=(),
+            low=np.array(self.low),
+            high=np.array(self.high),
+            integer=np.array(self.integer, dtype=float),
+            names=tuple(self.names),
+            products=(),
+            domains={label: p.domain for label, p in self.declaration.parameters.items()},
+            base_rows=tuple(BaseRow(row.rule, _form(row, n), row.low, row.high) for row in self.rows),
+            conditions={label: self.conditions(label) for label in self.declaration.conditions},
+            margin=dict(self.margin),
+        )
+        forms = {k: bare.base_rows[k].form for k, row in enumerate(self.rows) if row.products}
+        couplings = set().union(*(bare.couplings(form) for form in forms.values()))
+        program = bare.extended(couplings)
+        return _with_rows(program, self.rows, forms)
+
+
+def _form(row: _Row, n: int) -> QuadraticForm:
+    linear = np.zeros(n)
+    linear[list(row.linear)] = list(row.linear.values())
+    pairs = np.array(list(row.products), dtype=np.int64).reshape(-1, 2)
+    return QuadraticForm(0.0, linear, pairs[:, 0], pairs[:, 1], np.array(list(row.products.values())))
+
+
+def _with_rows(program: BinaryProgram, rows: list[_Row], forms: Mapping[int, QuadraticForm]) -> BinaryProgram:
+    columns: list[np.ndarray] = []
+    values: list[np.ndarray] = []
+    for k, row in enumerate(rows):
+        if k in forms:
+            cost = program.cost(forms[k])
+            at = np.flatnonzero(cost)
+            columns.append(at)
+            values.append(cost[at])
+        else:
+            columns.append(np.fromiter(row.linear, dtype=np.int64, count=len(row.linear)))
+            values.append(np.fromiter(row.linear.values(), dtype=float, count=len(row.linear)))
+    indptr = np.cumsum([0, *map(len, columns)])
+    matrix = sparse.csr_array(
+        (np.concatenate([np.zeros(0), *values]), np.concatenate([np.zeros(0, dtype=np.int64), *columns]), indptr),
+        shape=(len(rows), program.n_columns),
+    )
+    return replace(
+        program,
+        matrix=sparse.csr_array(sparse.vstack([program.matrix, matrix])),
+        row_low=np.concatenate([program.row_low, [r.low for r in rows]]),
+        row_high=np.concatenate([program.row_high, [r.high for r in rows]]),
+        row_rule=program.row_rule + tuple(r.rule for r in rows),
+    )
+
+
+def compile_space(declaration: Declaration) -> BinaryProgram:
+    """Compile a declared space.
+
+    Raises:
+        SpaceError: nothing to tune, or a variable without bounds.
+        RuleError: a constraint of degree above two, or an equation between products of reals.
+    """
+    if not declaration.parameters:
+        raise SpaceError(f"space {declaration.name!r} has no parameters; declare at least one")
+    algebra = algebraic_model(declaration)
+    compiler = _Compiler(declaration, algebra)
+    compiler.make_groups()
+    unused = compiler.make_numbers()
+    for row in algebra.rows:
+        if row.parameter not in unused:
+            compiler.make_row(row)
+    return compiler.assemble()

@@ -1,0 +1,74 @@
+"""Quadratic forms over the base columns of a program: where surrogates and solvers meet.
+
+Notation
+    n       number of base columns: the one-hot binaries first, then the numbers that occur in rules
+    q(v) = constant + linear . v + sum_k values[k] v[rows[k]] v[cols[k]],   v of shape (n,)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Vector = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class QuadraticForm:
+    """A quadratic form (see the module's notation).
+
+    Attributes:
+        constant: scalar.
+        linear: shape (n,).
+        rows, cols: shape (k,), column indices of the products; ``rows[k] != cols[k]`` after :meth:`folded`.
+        values: shape (k,).
+    """
+
+    constant: float
+    linear: Vector
+    rows: Indices
+    cols: Indices
+    values: Vector
+
+    @classmethod
+    def zero(cls, n: int) -> QuadraticForm:
+        empty = np.zeros(0, dtype=np.int64)
+        return cls(0.0, np.zeros(n), empty, empty, np.zeros(0))
+
+    @classmethod
+    def from_matrix(cls, constant: float, linear: Vector, matrix: sparse.spmatrix | Vector) -> QuadraticForm:
+        """From ``constant + linear.v + v' matrix v`` (any square matrix; only its sum with its transpose matters)."""
+        both = sparse.coo_array(sparse.triu(matrix, k=1) + sparse.tril(matrix, k=-1).T)
+        both.sum_duplicates()
+        keep = both.data != 0
+        diagonal = matrix.diagonal()
+        return cls(
+            float(constant),
+            np.asarray(linear, dtype=float) + np.asarray(diagonal, dtype=float),
+            both.row[keep].astype(np.int64),
+            both.col[keep].astype(np.int64),
+            both.data[keep].astype(float),
+        )
+
+    @property
+    def n(self) -> int:
+        return len(self.linear)
+
+    def value(self, v: Vector) -> float:
+        """The form at one point of shape (n,)."""
+        return float(self.constant + self.linear @ v + np.sum(self.values * v[self.rows] * v[self.cols]))
+
+    def symmetric(self) -> Vector:
+        """Dense symmetric Q of shape (n, n), zero diagonal, with ``q(v) = constant + linear.v + v'Qv / 2``."""
+        dense = np.zeros((self.n, self.n))
+        np.add.at(dense, (self.rows, self.cols), self.values)
+        return dense + dense.T
+
+    def scaled(self, factor: float) -> QuadraticForm:
+        return QuadraticForm(
+            self.constant * factor, self.linear * factor, self.rows, self.cols, self.values * factor
+        )

@@ -1,0 +1,245 @@
+"""Vectorised legality of many level vectors at once, for local search.
+
+Notation
+    s (B, G)    a batch of level vectors, effective levels: off where a group is off
+    z (B, n_z)  their one-hot binaries
+
+Rows over z alone are evaluated directly. Rows with helper columns (auxiliaries, conjunctions) are gathered in clusters
+that share helpers; a cluster asks whether *some* helper values satisfy its rows, and the answer for every combination
+of the groups in its scope is tabulated once. Tuned numbers are either held fixed, v = value * on(z), or make the check
+incomplete. What is too large to tabulate makes it incomplete too: then the caller must ask a solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.program import BaseRow, BinaryProgram
+from mipcash.space.rules import slack
+
+TABLE_LIMIT = 1 << 23
+"""Entries (groups' levels times helper values) up to which a cluster is tabulated."""
+
+Booleans = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Table:
+    groups: Indices
+    legal: Booleans
+
+
+class Legality:
+    """Checks levels against the rows of a program.
+
+    Args:
+        program: the compiled space.
+        numbers: label -> natural value of every tuned number with a column, or None to leave the rows with numbers out.
+
+    Attributes:
+        complete: whether the check decides legality; otherwise it is necessary, not sufficient.
+    """
+
+    def __init__(self, program: BinaryProgram, numbers: Mapping[str, float] | None = None) -> None:
+        self.program = program
+        self.complete = True
+        helper = set(range(program.n_z, program.n))
+        direct: list[BaseRow] = []
+        clustered: list[tuple[set[int], BaseRow]] = []
+        value_of = {} if numbers is None else {n.column: numbers[n.label] for n in program.numbers}
+        latents = {n.latent for n in program.numbers if n.latent != n.column}
+        tuned = {n.column for n in program.numbers}
+        for row in program.base_rows:
+            used = _columns(row.form)
+            if used & latents:
+                continue
+            if used & tuned:
+                if numbers is None:
+                    self.complete = False
+                    continue
+                row = self._fixed(row, value_of)
+                used = _columns(row.form)
+            if used & helper:
+                clustered.append((used & helper, row))
+            else:
+                direct.append(row)
+        self._set_direct(direct)
+        self._tables: list[_Table] = []
+        for helpers, rows in _merge(clustered):
+            table = self._tabulate(sorted(helpers), rows)
+            if table is None:
+                self.complete = False
+            else:
+                self._tables.append(table)
+
+    def effective(self, latent: Indices) -> Indices:
+        """Levels with every group off whose conditions fail: (B, G) latent levels -> (B, G)."""
+        levels = latent.copy()
+        conditional = [g for g, group in enumerate(self.program.groups) if group.conditions]
+        if not conditional:
+            return levels
+        for g in conditional:
+            group = self.program.groups[g]
+            active = np.ones(len(levels), dtype=bool)
+            for condition in group.conditions:
+                z = np.zeros((len(levels), len(condition.columns)))
+                of_group = self.program.group_of[condition.columns]
+                z[:] = levels[:, of_group] == condition.columns - self.program.starts[of_group]
+                active &= condition.constant + z @ condition.coefficients > 0.5
+            levels[:, g] = np.where(active, np.minimum(latent[:, g], group.size - 2), group.size - 1)
+        return levels
+
+    def check(self, levels: Indices) -> Booleans:
+        """Which effective level vectors are legal: (B, G) -> (B,)."""
+        legal = np.ones(len(levels), dtype=bool)
+        for table in self._tables:
+            legal &= table.legal[tuple(levels[:, table.groups].T)]
+        z = self.program.one_hot(levels)
+        body = z @ self._linear.T
+        for k, rows, cols, values in self._products:
+            body[:, k] += (z[:, rows] * z[:, cols]) @ values
+        return legal & np.all((body >= self._low) & (body <= self._high), axis=1)
+
+    # -- construction -------------------------------------------------------------------------------------------
+
+    def _set_direct(self, rows: Sequence[BaseRow]) -> None:
+        one_hot = [r for r in rows if not self._always_true(r)]
+        self._linear = np.array([r.form.linear[: self.program.n_z] for r in one_hot]).reshape(-1, self.program.n_z)
+        self._low = np.array([r.low - slack(r.low) for r in one_hot])
+        self._high = np.array([r.high + slack(r.high) for r in one_hot])
+        self._products = [
+            (k, r.form.rows, r.form.cols, r.form.values) for k, r in enumerate(one_hot) if len(r.form.rows)
+        ]
+
+    def _always_true(self, row: BaseRow) -> bool:
+        """Whether a row is a group's own ``sum z = 1``."""
+        if row.low != 1.0 or row.high != 1.0 or len(row.form.rows) or row.rule:
+            return False
+        used = np.flatnonzero(row.form.linear)
+        if not len(used) or used[-1] >= self.program.n_z or not np.all(row.form.linear[used] == 1.0):
+            return False
+        group = self.program.groups[self.program.group_of[used[0]]]
+        return len(used) == group.size and used[0] == group.start and used[-1] == group.stop - 1
+
+    def _fixed(self, row: BaseRow, value_of: Mapping[int, float]) -> BaseRow:
+        """The row with each tuned number replaced by value * on(z); on has at most one non-trivial indicator."""
+        n = self.program.n
+        linear = row.form.linear.copy()
+        constant = 0.0
+        rows, cols, values = [], [], []
+        for number in self.program.numbers:
+            c = linear[number.column]
+            if c:
+                linear[number.column] = 0.0
+                on_constant, on_columns, on_values = self._on(number.conditions)
+                constant += c * value_of[number.column] * on_constant
+                np.add.at(linear, on_columns, c * value_of[number.column] * on_values)
+        by_column = {number.column: number for number in self.program.numbers}
+        for i, j, v in zip(row.form.rows.tolist(), row.form.cols.tolist(), row.form.values.tolist(), strict=True):
+            number_columns = [k for k in (i, j) if k in by_column]
+            if not number_columns:
+                rows.append(i)
+                cols.append(j)
+                values.append(v)
+                continue
+            number = by_column[number_columns[0]]
+            other = j if number_columns[0] == i else i
+            on_constant, on_columns, on_values = self._on(number.conditions)
+            scale = v * value_of[number.column]
+            linear[other] += scale * on_constant
+            for k, w in zip(on_columns.tolist(), on_values.tolist(), strict=True):
+                rows.append(other)
+                cols.append(k)
+                values.append(scale * w)
+        form = QuadraticForm(0.0, linear, np.array(rows, dtype=np.int64), np.array(cols, dtype=np.int64), np.array(values))
+        return BaseRow(row.rule, self.program.folded(form), row.low - constant, row.high - constant)
+
+    def _on(self, conditions: Sequence[object]) -> tuple[float, Indices, Vector]:
+        if not conditions:
+            return 1.0, np.zeros(0, dtype=np.int64), np.zeros(0)
+        if len(conditions) > 1:
+            # a conjunction is not affine in z: the row is left to the solver
+            self.complete = False
+            return 1.0, np.zeros(0, dtype=np.int64), np.zeros(0)
+        only = conditions[0]
+        return only.constant, only.columns, only.coefficients  # type: ignore[attr-defined]
+
+    def _tabulate(self, helpers: Sequence[int], rows: Sequence[BaseRow]) -> _Table | None:
+        program = self.program
+        used = sorted(set().union(*(_columns(r.form) for r in rows)))
+        groups = sorted({int(program.group_of[c]) for c in used if c < program.n_z})
+        if not all(program.integer[c] for c in helpers):
+            return None
+        domains = [np.arange(program.low[c], program.high[c] + 1) for c in helpers]
+        shape = [program.groups[g].size for g in groups] + [len(d) for d in domains]
+        if np.prod([float(k) for k in shape]) > TABLE_LIMIT:
+            return None
+        axis_of = {g: k for k, g in enumerate(groups)} | {-1 - c: len(groups) + k for k, c in enumerate(helpers)}
+
+        def profile(linear: Vector) -> dict[int, Vector]:
+            """Axis -> contribution along it of a linear function."""
+            parts: dict[int, Vector] = {}
+            for g in groups:
+                part = linear[program.groups[g].start : program.groups[g].stop]
+                if np.any(part):
+                    parts[axis_of[g]] = part
+            for c, domain in zip(helpers, domains, strict=True):
+                if linear[c]:
+                    parts[axis_of[-1 - c]] = linear[c] * domain
+            return parts
+
+        def along(axis: int, values: Vector) -> Vector:
+            return values.reshape([-1 if k == axis else 1 for k in range(len(shape))])
+
+        legal = np.ones(shape, dtype=bool)
+        unit = np.eye(program.n)
+        for row in rows:
+            body = np.zeros([1] * len(shape))
+            for axis, part in profile(row.form.linear).items():
+                body = body + along(axis, part)
+            for (left, right), weight in _blocks(row.form, program, axis_of, unit, profile).items():
+                shaped = weight.reshape([n if k in (left, right) else 1 for k, n in enumerate(shape)])
+                body = body + shaped
+            legal &= (body >= row.low - slack(row.low)) & (body <= row.high + slack(row.high))
+        if helpers:
+            legal = legal.any(axis=tuple(range(len(groups), len(shape))))
+        return _Table(np.array(groups, dtype=np.int64), legal)
+
+
+def _blocks(
+    form: QuadraticForm, program: BinaryProgram, axis_of: Mapping[int, int], unit: Vector, profile: object
+) -> dict[tuple[int, int], Vector]:
+    """(axis, axis) -> table of the products between two axes, first axis first."""
+    blocks: dict[tuple[int, int], Vector] = {}
+    for i, j, v in zip(form.rows.tolist(), form.cols.tolist(), form.values.tolist(), strict=True):
+        ((left, a),) = profile(unit[i]).items()  # type: ignore[operator]
+        ((right, b),) = profile(unit[j]).items()  # type: ignore[operator]
+        if left > right:
+            left, right, a, b = right, left, b, a
+        key = (left, right)
+        blocks[key] = blocks.get(key, np.zeros((len(a), len(b)))) + v * np.outer(a, b)
+    return blocks
+
+
+def _columns(form: QuadraticForm) -> set[int]:
+    return set(np.flatnonzero(form.linear).tolist()) | set(form.rows.tolist()) | set(form.cols.tolist())
+
+
+def _merge(rows: Sequence[tuple[set[int], BaseRow]]) -> list[tuple[set[int], list[BaseRow]]]:
+    """Cluster rows that share helper columns."""
+    clusters: list[tuple[set[int], list[BaseRow]]] = []
+    for helpers, row in rows:
+        joined, members, rest = set(helpers), [row], []
+        for other, others in clusters:
+            if other & joined:
+                joined |= other
+                members = others + members
+            else:
+                rest.append((other, others))
+        clusters = [*rest, (joined, members)]
+    return clusters

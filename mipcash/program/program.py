@@ -1,0 +1,329 @@
+"""BinaryProgram: a compiled space.
+
+Notation
+    z       one-hot binaries, shape (n_z,). A group's columns are its L levels, then one ``off`` column if conditional
+    u, x    further base columns: integer helpers and the numbers (reals, wide integers) that occur in rules
+    y, w    product columns: y[a, b] = z[a] z[b] of two groups, w[a] = z[a] v of a group and a number v
+    v       all base columns [z, u, x], shape (n,);   c all columns [z, u, x, y, w], shape (n_columns,)
+    s       levels, shape (G,) integers: the level of each group, L_g where it is off
+
+The legal configurations are the c with ``row_low <= A c <= row_high``, integer where ``integer`` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.products import Product, rlt_number, rlt_pair
+from mipcash.space.domains import Configuration, Integer, Permutation, Real, Value
+
+
+@dataclass(frozen=True)
+class Indicator:
+    """An affine 0/1 function of the one-hot binaries, ``constant + coefficients . z[columns]``."""
+
+    constant: float
+    columns: Indices
+    coefficients: Vector
+
+    def holds(self, z: Vector) -> NDArray[np.bool_]:
+        """Whether it is 1: (..., n_z) -> (...)."""
+        return np.asarray(self.constant + z[..., self.columns] @ self.coefficients > 0.5)
+
+
+@dataclass(frozen=True)
+class Group:
+    """A one-hot group: columns ``start .. stop - 1`` of z, the last one meaning "off" if ``conditional``.
+
+    A conditional group is active where all ``conditions`` hold; they refer to earlier groups.
+    """
+
+    label: str
+    parameter: str
+    start: int
+    stop: int
+    values: tuple[Value, ...]
+    kind: str
+    conditions: tuple[Indicator, ...] = ()
+
+    @property
+    def conditional(self) -> bool:
+        return bool(self.conditions)
+
+    @property
+    def size(self) -> int:
+        """Number of columns, off included."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """A tuned number that occurs in a rule.
+
+    Attributes:
+        column: its value in rules (0 where inactive).
+        latent: its value whether active or not; equals ``column`` for an unconditional one. Fixing the latent column
+            fixes the number without deciding its activity.
+        conditions: as for a group.
+    """
+
+    label: str
+    column: int
+    latent: int
+    conditions: tuple[Indicator, ...] = ()
+
+
+@dataclass(frozen=True)
+class BaseRow:
+    """A row before its products became columns: ``low <= form(v) <= high`` over base columns (constant 0)."""
+
+    rule: str
+    form: QuadraticForm
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class BinaryProgram:
+    """A compiled space (see the module's notation).
+
+    Attributes:
+        groups: one-hot groups in column order.
+        numbers: tuned numbers that have columns.
+        n: number of base columns; ``n_z`` of them are one-hot binaries.
+        matrix: rows, shape (m, n_columns), sparse.
+        row_low, row_high: shape (m,).
+        row_rule: name of the rule behind each row ("" for the structure of the space).
+        low, high, integer: column bounds and integrality, shape (n_columns,).
+        names: column names.
+        products: product columns.
+        domains: label -> domain of every tuned parameter, in the order of declaration.
+        base_rows: the rows over base columns, products not yet linearised (what a point is checked against).
+        conditions: label -> indicators of its activity, for every conditional parameter.
+        margin: rule name -> by how much it was tightened because it multiplies two reals (see ``compile``).
+    """
+
+    groups: tuple[Group, ...]
+    numbers: tuple[NumberColumn, ...]
+    n: int
+    n_z: int
+    matrix: sparse.csr_array
+    row_low: Vector
+    row_high: Vector
+    row_rule: tuple[str, ...]
+    low: Vector
+    high: Vector
+    integer: Vector
+    names: tuple[str, ...]
+    products: tuple[Product, ...]
+    domains: Mapping[str, object]
+    base_rows: tuple[BaseRow, ...]
+    conditions: Mapping[str, tuple[Indicator, ...]]
+    margin: Mapping[str, float]
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.low)
+
+    @cached_property
+    def group_of(self) -> Indices:
+        """Group index of each one-hot column, shape (n_z,)."""
+        return np.repeat(np.arange(len(self.groups)), [g.size for g in self.groups]).astype(np.int64)
+
+    @cached_property
+    def starts(self) -> Indices:
+        return np.array([g.start for g in self.groups], dtype=np.int64)
+
+    @cached_property
+    def sizes(self) -> Indices:
+        return np.array([g.size for g in self.groups], dtype=np.int64)
+
+    @cached_property
+    def active_columns(self) -> Vector:
+        """1 where a one-hot column is a level, 0 where it is an off column; shape (n_z,)."""
+        mask = np.ones(self.n_z)
+        mask[[g.stop - 1 for g in self.groups if g.conditional]] = 0.0
+        return mask
+
+    @cached_property
+    def product_index(self) -> Mapping[tuple[int, int], Product]:
+        """(group, group) or (group, -1 - column) -> product."""
+        return {p.key: p for p in self.products}
+
+    # -- points -------------------------------------------------------------------------------------------------
+
+    def one_hot(self, levels: Indices) -> Vector:
+        """Binaries of levels: (..., G) integers -> (..., n_z)."""
+        z = np.zeros((*levels.shape[:-1], self.n_z))
+        np.put_along_axis(z, self.starts + levels, 1.0, axis=-1)
+        return z
+
+    def levels_of(self, columns: Vector) -> Indices:
+        """Levels of one point's columns (rounded): (>= n_z,) -> (G,)."""
+        return np.array([int(np.argmax(columns[g.start : g.stop])) for g in self.groups], dtype=np.int64)
+
+    def encode(self, config: Configuration) -> Indices:
+        """Levels of a configuration; a conditional parameter that is absent is off.
+
+        Raises:
+            KeyError: a parameter is missing that cannot be off.
+            StopIteration: a value outside its domain (validate first).
+        """
+        levels = []
+        for group in self.groups:
+            if group.kind == "ordering":
+                member = group.label[len(group.parameter) + 1 :]
+                levels.append(list(config[group.parameter]).index(member))
+            elif group.parameter not in config:
+                if not group.conditional:
+                    raise KeyError(group.parameter)
+                levels.append(group.size - 1)
+            else:
+                domain = self.domains[group.parameter]
+                value = domain.canonical(config[group.parameter])  # type: ignore[attr-defined]
+                levels.append(next(l for l, v in enumerate(group.values) if v is value or v == value and type(v) is type(value)))
+        return np.array(levels, dtype=np.int64)
+
+    def decode(self, levels: Indices, numbers: Mapping[str, float]) -> Configuration:
+        """Configuration of levels and natural values of the active numbers, in the order of declaration."""
+        found: dict[str, Value] = {}
+        orders: dict[str, dict[int, str]] = {}
+        for group, level in zip(self.groups, levels, strict=True):
+            if group.conditional and level == group.size - 1:
+                continue
+            if group.kind == "ordering":
+                orders.setdefault(group.parameter, {})[int(level)] = group.label[len(group.parameter) + 1 :]
+            else:
+                found[group.parameter] = group.values[level]
+        for label, order in orders.items():
+            found[label] = tuple(order[t] for t in sorted(order))
+        for label, value in numbers.items():
+            domain = self.domains[label]
+            assert isinstance(domain, (Real, Integer))
+            found[label] = domain.nearest(value) if isinstance(domain, Integer) else domain.canonical(value)
+        return {label: found[label] for label in self.domains if label in found}
+
+    # -- objectives ---------------------------------------------------------------------------------------------
+
+    def folded(self, form: QuadraticForm) -> QuadraticForm:
+        """The same function on legal points, without products inside a group (z_a z_a = z_a, z_a z_b = 0)."""
+        inside = (form.rows < self.n_z) & (form.cols < self.n_z)
+        same = np.zeros(len(form.rows), dtype=bool)
+        same[inside] = self.group_of[form.rows[inside]] == self.group_of[form.cols[inside]]
+        squares = same & (form.rows == form.cols)
+        linear = form.linear.copy()
+        np.add.at(linear, form.rows[squares], form.values[squares])
+        keep = ~same & (form.values != 0)
+        return QuadraticForm(form.constant, linear, form.rows[keep], form.cols[keep], form.values[keep])
+
+    def couplings(self, form: QuadraticForm) -> set[tuple[int, int]]:
+        """Keys of the products that a folded form needs."""
+        first, second = self._ends(form)
+        return set(map(tuple, np.unique(np.stack([first, second], axis=1), axis=0).tolist())) if len(first) else set()
+
+    def _ends(self, form: QuadraticForm) -> tuple[Indices, Indices]:
+        """Product keys per term: smaller group first; a column that is not one-hot is written -1 - column."""
+        if np.any((form.rows >= self.n_z) & (form.cols >= self.n_z)):
+            raise ValueError("an objective may not multiply two numbers; at least one factor must be discrete")
+        a = np.where(form.rows < self.n_z, form.rows, form.cols)
+        b = np.where(form.rows < self.n_z, form.cols, form.rows)
+        g = self.group_of[a]
+        h = np.where(b < self.n_z, self.group_of[np.minimum(b, self.n_z - 1)], -1 - b)
+        swap = (h >= 0) & (h < g)
+        return np.where(swap, h, g), np.where(swap, g, h)
+
+    def extended(self, couplings: Iterable[tuple[int, int]]) -> BinaryProgram:
+        """The program with product columns (and their RLT rows) for the given keys added."""
+        missing = [key for key in sorted(couplings) if key not in self.product_index]
+        if not missing:
+            return self
+        start, blocks, products = self.n_columns, [], []
+        for g, h in missing:
+            if h >= 0:
+                block = rlt_pair(self._span(g), self._span(h), start, (g, h))
+            else:
+                column = -1 - h
+                block = rlt_number(self._span(g), column, (self.low[column], self.high[column]), start, (g, h))
+            blocks.append(block)
+            products.append(block.product)
+            start += block.product.size
+        rows = sum(b.n_rows for b in blocks)
+        offset = np.cumsum([0, *[b.n_rows for b in blocks]])
+        new = sparse.csr_array(
+            (
+                np.concatenate([b.values for b in blocks]),
+                (np.concatenate([b.rows + o for b, o in zip(blocks, offset, strict=False)]), np.concatenate([b.cols for b in blocks])),
+            ),
+            shape=(rows, start),
+        )
+        wide = sparse.csr_array((self.matrix.data, self.matrix.indices, self.matrix.indptr), shape=(self.matrix.shape[0], start))
+        return replace(
+            self,
+            matrix=sparse.csr_array(sparse.vstack([wide, new])),
+            row_low=np.concatenate([self.row_low, *[b.row_low for b in blocks]]),
+            row_high=np.concatenate([self.row_high, *[b.row_high for b in blocks]]),
+            row_rule=self.row_rule + ("",) * rows,
+            low=np.concatenate([self.low, *[b.low for b in blocks]]),
+            high=np.concatenate([self.high, *[b.high for b in blocks]]),
+            integer=np.concatenate([self.integer, np.zeros(start - self.n_columns)]),
+            names=self.names + tuple(name for p in products for name in self._product_names(p)),
+            products=self.products + tuple(products),
+        )
+
+    def cost(self, form: QuadraticForm) -> Vector:
+        """Cost of every column, shape (n_columns,), for a folded form whose couplings the program has."""
+        cost = np.zeros(self.n_columns)
+        cost[: form.n] = form.linear
+        first, second = self._ends(form)
+        a = np.where(form.rows < self.n_z, form.rows, form.cols)
+        b = np.where(form.rows < self.n_z, form.cols, form.rows)
+        for g, h in set(zip(first.tolist(), second.tolist(), strict=True)):
+            product = self.product_index[g, h]
+            chosen = (first == g) & (second == h)
+            left, right = a[chosen], b[chosen]
+            if h >= 0:
+                swap = self.group_of[left] != g
+                left, right = np.where(swap, right, left), np.where(swap, left, right)
+                at = product.start + (left - self.groups[g].start) * self.groups[h].size + right - self.groups[h].start
+            else:
+                at = product.start + left - self.groups[g].start
+            np.add.at(cost, at, form.values[chosen])
+        return cost
+
+    def lifted(self, base: Vector) -> Vector:
+        """All columns of a base point: (n,) -> (n_columns,), products filled in; helper columns must be in ``base``.
+
+        Columns added by the compiler for products of two numbers cannot be lifted and are left at nan.
+        """
+        columns = np.full(self.n_columns, np.nan)
+        columns[: self.n] = base
+        for p in self.products:
+            g, h = p.key
+            left = base[self._span(g)]
+            right = base[self._span(h)] if h >= 0 else base[[-1 - h]]
+            columns[p.start : p.start + p.size] = np.outer(left, right).ravel()
+        return columns
+
+    def _span(self, g: int) -> slice:
+        return slice(self.groups[g].start, self.groups[g].stop)
+
+    def _product_names(self, product: Product) -> list[str]:
+        g, h = product.key
+        right = self.names[self._span(h)] if h >= 0 else (self.names[-1 - h],)
+        return [f"{a}*{b}" for a in self.names[self._span(g)] for b in right]
+
+
+def orders_of(program: BinaryProgram) -> dict[str, list[int]]:
+    """Ordering label -> indices of its groups (one per module)."""
+    found: dict[str, list[int]] = {}
+    for g, group in enumerate(program.groups):
+        if isinstance(program.domains.get(group.parameter), Permutation):
+            found.setdefault(group.parameter, []).append(g)
+    return found

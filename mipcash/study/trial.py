@@ -1,0 +1,84 @@
+"""One evaluation of the objective: what was proposed, how it came about, what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mipcash.backends.solution import Solution
+from mipcash.errors import MipcashError
+from mipcash.optimizers.base import DONE, FAILED
+from mipcash.space.domains import Configuration
+
+RUNNING = "running"
+"""Proposed and journaled, outcome not yet told."""
+
+
+class Failed(Exception):
+    """An evaluation without a loss. An objective may return it or raise it; ``study.tell`` takes it as an outcome.
+
+    >>> def train(config):
+    ...     return mc.Failed("out of memory")
+    """
+
+    def __init__(self, message: str = "failed") -> None:
+        super().__init__(message)
+        self.message = str(message)
+
+    def __repr__(self) -> str:
+        return f"Failed({self.message!r})"
+
+
+class IllegalProposalError(MipcashError, AssertionError):
+    """An optimizer proposed what the space forbids: a bug in the optimizer, never the user's mistake."""
+
+
+class TellError(MipcashError, ValueError):
+    """An outcome was told for a trial of another study, or for the second time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One proposal and its evaluation. A trial is a value: ``study.tell`` returns a new one with the outcome.
+
+    Attributes:
+        number: 0, 1, 2, ... in the order of the proposals.
+        config: active parameters only. Each trial handed out carries its own dict, so it may be changed at will; the
+            study keeps what it proposed.
+        status: ``running``, ``done`` or ``failed``.
+        loss: finite where done, else None.
+        values: further named black-box values (floats).
+        message: why it failed; empty otherwise.
+        proof: the solver's answer that made the proposal.
+        origin: ``initial design``, ``acquisition`` ...
+        seconds: wall-clock seconds of the ask by part; ``"ask"`` is its total.
+        started, finished: seconds since the epoch; ``finished`` is None while running.
+        duration: wall-clock seconds of the evaluation, None while running.
+        study: the id of the study that it belongs to.
+    """
+
+    number: int
+    config: Configuration
+    status: str = RUNNING
+    loss: float | None = None
+    values: Mapping[str, float] = field(default_factory=dict)
+    message: str = ""
+    proof: Solution | None = field(default=None, repr=False)
+    origin: str = ""
+    seconds: Mapping[str, float] = field(default_factory=dict, repr=False)
+    started: float = field(default=0.0, repr=False)
+    finished: float | None = field(default=None, repr=False)
+    duration: float | None = None
+    study: str = field(default="", repr=False)
+
+    @property
+    def done(self) -> bool:
+        return self.status == DONE
+
+    @property
+    def failed(self) -> bool:
+        return self.status == FAILED
+
+    @property
+    def running(self) -> bool:
+        return self.status == RUNNING
