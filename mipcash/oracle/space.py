@@ -2,8 +2,383 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from mipcash.backends.base import Backend, SolverSettings, Task
+from mipcash.backends.registry import make_backend
+from mipcash.backends.solution import INFEASIBLE, Solution
+from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError, SpaceError
+from mipcash.oracle import explain as explaining
+from mipcash.oracle.numbers import NumberRules, number_rules
+from mipcash.oracle.oracle import Oracle, Point, as_solution
+from mipcash.oracle.sampling import cover, latin_hypercube, sample_levels
+from mipcash.program.algebra import has_logic
+from mipcash.program.compile import compile_space
+from mipcash.program.forms import Indices, QuadraticForm
+from mipcash.program.objective import objective_form
+from mipcash.program.program import BinaryProgram
+from mipcash.space.adoption import adopt_model
 from mipcash.space.declaration import Declaration
+from mipcash.space.domains import Configuration
+from mipcash.space.rules import Rule, make_rule
+from mipcash.space.validation import Violation, check
+
+WALK_STEPS = 40
+"""Hit-and-run steps for numbers that rules bind."""
+QUESTION_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class _Snapshot:
+    """What was derived from the live model when it was last looked at."""
+
+    signature: object
+    program: BinaryProgram
+    rules: tuple[Rule, ...]
+    logic: bool
 
 
 class Space(Declaration):
-    """A search space with rules; see :class:`mipcash.space.declaration.Declaration` for how to declare one."""
+    """A search space with rules.
+
+    Declare it with :meth:`real`, :meth:`integer`, :meth:`ordinal`, :meth:`categorical`, :meth:`module`,
+    :meth:`ordering`, :meth:`auxiliary` and :meth:`rule`; ``space.model`` is the live Pyomo model behind it.
+    """
+
+    def __init__(self, name: str = "space", **options: Any) -> None:
+        super().__init__(name, **options)
+        self._snapshot: _Snapshot | None = None
+        self._oracles: dict[str, tuple[BinaryProgram, Oracle]] = {}
+
+    @classmethod
+    def from_pyomo(cls, model: Any, *, auxiliary: Iterable[str] = (), expand_limit: int | None = None) -> Space:
+        """A space whose parameters are the variables of a Pyomo model and whose rules are its constraints.
+
+        The model is used as it is, live: later changes count. Objectives in it are ignored (the black box is the objective).
+
+        Args:
+            model: a ``ConcreteModel``; every variable bounded.
+            auxiliary: names of variables that are helpers: in constraints, absent from configurations.
+
+        Raises:
+            SpaceError: see :func:`mipcash.space.adoption.adopt_model`.
+        """
+        options = {} if expand_limit is None else {"expand_limit": expand_limit}
+        space = cls(getattr(model, "name", "space") or "space", **options)
+        adopt_model(space, model, auxiliary)
+        return space
+
+    # -- legality -----------------------------------------------------------------------------------------------
+
+    def validate(self, config: Configuration) -> list[Violation]:
+        """Every reason why a configuration is illegal, by name; empty: it is legal.
+
+        Values are compared with the domains and the rules as declared, at natural values, within a tolerance of 1e-6.
+        Rules over auxiliaries hold if some values of the auxiliaries satisfy them.
+        """
+        return self._violations(config, self._current())
+
+    def _violations(self, config: Configuration, snapshot: _Snapshot) -> list[Violation]:
+        verdict = check(self, config, snapshot.rules)
+        violations = list(verdict.violations)
+        if not violations and (verdict.undecided or snapshot.logic):
+            violations += self._ask_solver(config, verdict.undecided)
+        return violations
+
+    def is_legal(self, config: Configuration) -> bool:
+        """Whether a configuration is legal; :meth:`validate` says why not."""
+        return not self.validate(config)
+
+    def active_rules(self) -> list[Rule]:
+        """Declared rules whose constraint is active, and the algebraic constraints added to ``model`` directly."""
+        rules = []
+        for name, rule in self.rules.items():
+            parts = [self.model.rules[k] for k in (name, (name, "<="), (name, ">=")) if k in self.model.rules]
+            if not parts or any(p.active for p in parts):
+                rules.append(rule)
+        return rules + self._foreign_rules()
+
+    def _foreign_rules(self) -> list[Rule]:
+        found = []
+        for data in self.model.component_data_objects(pyo.Constraint, active=True, descend_into=pyo.Block):
+            if data.parent_component() is self.model.rules or data.parent_block().parent_component() is self.model.parameters:
+                continue
+            found.append(make_rule(data.name, data.expr))
+        return found
+
+    def _ask_solver(self, config: Configuration, undecided: Sequence[str]) -> list[Violation]:
+        """Feasibility with the configuration fixed; the rules to blame are an irreducible conflict."""
+        program, backend = self._latest().program, self.oracle().backend
+        fixed = dict(zip((program.starts + program.encode(config)).tolist(), [1.0] * len(program.groups), strict=True))
+        for number in program.numbers:
+            if number.label in config:
+                fixed[number.column] = float(config[number.label])
+        settings = SolverSettings(time_limit=QUESTION_SECONDS)
+        zero = QuadraticForm.zero(program.n)
+        if backend.solve(Task(program, zero, fixed), settings).status != INFEASIBLE:
+            return []
+        culprits = [name for name in dict.fromkeys(program.row_rule) if name]
+        for name in list(culprits):
+            fewer = [c for c in culprits if c != name]
+            rest = explaining.without_rules(program, {r for r in program.row_rule if r} - set(fewer))
+            if backend.solve(Task(rest, zero, fixed), settings).status == INFEASIBLE:
+                culprits = fewer
+        if not culprits:
+            culprits = list(undecided) or ["the structure of the space"]
+        names = ", ".join(map(repr, culprits))
+        return [Violation(culprits[0], f"{'rule' if len(culprits) == 1 else 'rules'} {names} cannot hold for this configuration")]
+
+    # -- the compiled program -----------------------------------------------------------------------------------
+
+    @property
+    def program(self) -> BinaryProgram:
+        """The compiled space; compiled again when the live model has changed."""
+        return self._current().program
+
+    def _current(self) -> _Snapshot:
+        """The snapshot of the live model as it is now."""
+        signature = self._signature()
+        if self._snapshot is None or self._snapshot.signature != signature:
+            self._snapshot = _Snapshot(signature, compile_space(self), tuple(self.active_rules()), has_logic(self))
+        return self._snapshot
+
+    def _latest(self) -> _Snapshot:
+        """The latest snapshot, without a look at the model: for work inside one question."""
+        return self._snapshot or self._current()
+
+    def oracle(self, solver: str | Backend = "highs") -> Oracle:
+        """The exact oracle of this space with a solver (kept between calls)."""
+        program = self.program
+        name = solver if isinstance(solver, str) else solver.name
+        kept = self._oracles.get(name)
+        if kept is None or kept[0] is not program or (not isinstance(solver, str) and kept[1].backend is not solver):
+            backend = make_backend(solver) if isinstance(solver, str) else solver
+            self._oracles[name] = (program, Oracle(program, backend))
+        return self._oracles[name][1]
+
+    def _signature(self) -> object:
+        """Changes whenever a constraint, a fixing or a bound of the live model changes."""
+        parts: list[object] = [len(self.parameters), len(self.auxiliaries)]
+        kinds = (pyo.Constraint, pyo.LogicalConstraint)
+        for data in self.model.component_data_objects(kinds, descend_into=(pyo.Block, *_disjuncts())):
+            parts.append((id(data), data.active, id(data.expr)))
+        for data in self.model.component_data_objects(pyo.Var, descend_into=(pyo.Block, *_disjuncts())):
+            if data.fixed or data.lb != 0 or data.ub != 1:
+                parts.append((id(data), data.fixed, data.lb, data.ub, data.value if data.fixed else None))
+        return tuple(parts)
+
+    def sizes(self) -> dict[str, int]:
+        """Size of the space and of its program, for reports."""
+        program = self.program
+        return {
+            "parameters": len(self.parameters),
+            "discrete": sum(1 for l in self.parameters if any(g.parameter == l for g in program.groups)),
+            "numbers": sum(1 for n in self.numbers if n.tuned),
+            "auxiliaries": len(self.auxiliaries),
+            "rules": len(self._latest().rules),
+            "groups": len(program.groups),
+            "binaries": program.n_z,
+            "columns": program.n_columns,
+            "products": sum(p.size for p in program.products),
+            "rows": program.matrix.shape[0],
+            "nonzeros": program.matrix.nnz,
+        }
+
+    # -- exact questions ----------------------------------------------------------------------------------------
+
+    def optimum(
+        self,
+        expression: Any,
+        sense: str = "min",
+        solver: str | Backend = "highs",
+        time_limit: float = 60.0,
+        *,
+        threads: int = 1,
+        seed: int = 0,
+        gap: float = 1e-6,
+    ) -> Solution:
+        """Minimise or maximise an expression over the legal configurations, with proof.
+
+        Args:
+            expression: linear or quadratic in the parameters; a product may hold at most one real or wide integer.
+            sense: ``min`` or ``max``.
+            time_limit: seconds; when it is reached the incumbent and the bound are returned, never an exception.
+
+        Raises:
+            RuleError: degree above two, or parameters of another space.
+            SpaceError: an unknown sense, or a product of two numbers.
+            SolverError: the solver is not installed.
+        """
+        if sense not in ("min", "max"):
+            raise SpaceError(f"sense must be 'min' or 'max', got {sense!r}")
+        began = time.perf_counter()
+        oracle, sign = self.oracle(solver), 1.0 if sense == "min" else -1.0
+        form = objective_form(self, oracle.program, expression).scaled(sign)
+        settings = SolverSettings(time_limit=time_limit, threads=threads, seed=seed, gap=gap)
+        rng = np.random.default_rng(seed)
+        point = oracle.minimise(form, settings, rng=rng)
+        if point is None:
+            return as_solution(None, oracle.last, sign, began, oracle.backend.name)
+        config = self.configuration(point, rng=None)
+        return as_solution(config, point.answer, sign, began, oracle.backend.name)
+
+    def sample(self, n: int = 1, seed: int | np.random.Generator = 0) -> list[Configuration]:
+        """n legal, well-spread configurations.
+
+        Raises:
+            InfeasibleSpaceError: the space is empty; the message names the rules in conflict.
+            SpaceError: n is negative.
+        """
+        if n < 0:
+            raise SpaceError(f"the number of samples must not be negative, got {n}")
+        rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
+        settings = SolverSettings(time_limit=QUESTION_SECONDS, gap=0.05)
+        samples = sample_levels(self.oracle(), n, settings, rng)
+        if n and not samples:
+            raise InfeasibleSpaceError(self.explain())
+        units = latin_hypercube(max(1, n), sum(x.tuned for x in self.numbers), rng)
+        return [self._finish(s.levels, s.point, units[k], rng) for k, s in enumerate(samples)]
+
+    def design(self, n: int, rng: np.random.Generator, solver: str | Backend = "highs") -> list[tuple[Configuration, Solution]]:
+        """An initial design of n configurations, each with the solution that made it; covers rare structures.
+
+        Raises:
+            InfeasibleSpaceError: the space is empty.
+        """
+        began = time.perf_counter()
+        oracle = self.oracle(solver)
+        points = cover(oracle, n, SolverSettings(time_limit=QUESTION_SECONDS, gap=0.01), rng)
+        if n and not points:
+            raise InfeasibleSpaceError(self.explain(solver))
+        units = latin_hypercube(max(1, n), sum(x.tuned for x in self.numbers), rng)
+        found = []
+        for k, point in enumerate(points):
+            config = self._finish(point.levels, point if oracle.program.numbers else None, units[k], rng)
+            found.append((config, as_solution(config, point.answer, 1.0, began, oracle.backend.name)))
+            began = time.perf_counter()
+        return found
+
+    def explain(self, solver: str | Backend = "highs") -> str:
+        """Why the space is empty, or that it is not: an irreducible set of rules that cannot hold together."""
+        program = self.program
+        names = explaining.conflict(program, self.oracle(solver).backend, SolverSettings(time_limit=QUESTION_SECONDS))
+        if names:
+            listed = ", ".join(map(repr, names))
+            return (
+                f"space {self.name!r} is empty: {'rule' if len(names) == 1 else 'rules'} {listed} cannot hold "
+                f"{'within the domains' if len(names) == 1 else 'together'}; relax or drop one of them"
+            )
+        return f"space {self.name!r} is not empty"
+
+    # -- points to configurations -------------------------------------------------------------------------------
+
+    def configuration(
+        self, point: Point, numbers: Mapping[str, float] | None = None, rng: np.random.Generator | None = None
+    ) -> Configuration:
+        """Decode a point; numbers that no rule mentions come from ``numbers``, else the middle of their range.
+
+        Raises:
+            SolverError: the decoded configuration breaks a rule (a defect, reported loudly instead of proposed).
+        """
+        program, given = self._latest().program, dict(numbers or {})
+        values: dict[str, float] = {}
+        columns = {n.label: n.column for n in program.numbers}
+        z = program.one_hot(point.levels)
+        for number in self.numbers:
+            if not number.tuned or not all(bool(c.holds(z)) for c in program.conditions.get(number.label, ())):
+                continue
+            if number.label in given:
+                values[number.label] = given[number.label]
+            elif number.label in columns:
+                values[number.label] = float(point.columns[columns[number.label]])
+            else:
+                values[number.label] = number.domain.from_unit(0.5 if rng is None else rng.random())
+        config = program.decode(point.levels, values)
+        return self.checked(config)
+
+    def checked(self, config: Configuration) -> Configuration:
+        """The configuration itself, if it is legal.
+
+        Raises:
+            SolverError: it is not.
+        """
+        violations = self._violations(config, self._latest())
+        if violations:
+            raise SolverError(
+                "a solver's answer breaks the rules as declared: " + "; ".join(map(str, violations)) + f" in {config}. "
+                "This is a defect of mipcash or of the solver's tolerances; please report it with the space"
+            )
+        return config
+
+    def require(self, config: Configuration) -> Configuration:
+        """The configuration itself, if it is legal.
+
+        Raises:
+            ConfigurationError: it is not; the message lists every problem.
+        """
+        violations = self.validate(config)
+        if violations:
+            raise ConfigurationError("illegal configuration: " + "; ".join(map(str, violations)))
+        return config
+
+    def number_rules(self, point: Point) -> NumberRules | None:
+        """The rules left for the numbers at a point; None where they hold for logic that only the program knows."""
+        program = self._latest().program
+        if self._latest().logic:
+            return None
+        z = program.one_hot(point.levels)
+        assignment: dict[int, float] = {}
+        for spec, start in zip(self.groups, program.starts, strict=True):
+            for l, variable in enumerate(spec.variables):
+                assignment[id(variable)] = z[start + l]
+        active = []
+        columns = {n.label: n.column for n in program.numbers}
+        for number in self.numbers:
+            on = all(bool(c.holds(z)) for c in program.conditions.get(number.label, ()))
+            if number.tuned and on and number.label in columns:
+                active.append(number)
+            elif number.tuned:
+                assignment[id(number.variable)] = 0.0
+            elif number.variable.name in program.variable_columns:
+                assignment[id(number.variable)] = point.columns[program.variable_columns[number.variable.name]]
+        for link in self.links:
+            if link.value.ids <= assignment.keys():
+                assignment[id(link.variable)] = link.value.value(assignment)
+        for label in self.conditions:
+            conjunction = self.model.parameters[label].component("on")
+            if conjunction is not None:
+                assignment[id(conjunction)] = float(all(bool(c.holds(z)) for c in program.conditions[label]))
+        return number_rules(self, self._latest().rules, assignment, active)
+
+    def _finish(self, levels: Indices, point: Point | None, units: Any, rng: np.random.Generator) -> Configuration:
+        """A sampled configuration: levels, walked numbers where rules bind them, stratified ones elsewhere."""
+        tuned = [n for n in self.numbers if n.tuned]
+        numbers = {n.label: float(n.domain.from_unit(u)) for n, u in zip(tuned, units, strict=True)}
+        if point is None:
+            return self.checked(self._latest().program.decode(levels, self._only_active(levels, numbers)))
+        for bound in self._latest().program.numbers:
+            numbers[bound.label] = float(point.columns[bound.column])
+        rules = self.number_rules(point)
+        if rules is not None and rules.labels:
+            start = np.array([numbers[label] for label in rules.labels])
+            start = np.where(rules.integer > 0, np.round(start), np.clip(start, rules.low, rules.high))
+            if rules.legal(start):
+                numbers.update(zip(rules.labels, rules.walk(start, WALK_STEPS, rng).tolist(), strict=True))
+        return self.checked(self._latest().program.decode(levels, self._only_active(levels, numbers)))
+
+    def _only_active(self, levels: Indices, numbers: Mapping[str, float]) -> dict[str, float]:
+        z = self._latest().program.one_hot(levels)
+        conditions = self._latest().program.conditions
+        return {l: v for l, v in numbers.items() if all(bool(c.holds(z)) for c in conditions.get(l, ()))}
+
+
+def _disjuncts() -> tuple[type, ...]:
+    from pyomo.gdp import Disjunct
+
+    return (Disjunct,)

@@ -76,6 +76,7 @@ class _Compiler:
         self.mixed: dict[tuple[int, int], int] = {}
         self.bits: dict[int, tuple[float, list[tuple[float, int]], int | None, float]] = {}
         self.margin: dict[str, float] = {}
+        self.variable_columns: dict[str, int] = {}
 
     def column(self, name: str, low: float, high: float, integer: bool) -> int:
         self.low.append(low)
@@ -141,6 +142,7 @@ class _Compiler:
             raise SpaceError(f"variable {name!r} of the Pyomo model has no finite bounds; give it both (setlb, setub)")
         column = self.column(name, float(low), float(high), not continuous)
         self.affine[id(variable)] = (0.0, {column: 1.0})
+        self.variable_columns[name] = column
         return column
 
     def _latent(self, number: Number, column: int) -> int:
@@ -297,6 +299,7 @@ class _Compiler:
             domains={label: p.domain for label, p in self.declaration.parameters.items()},
             base_rows=tuple(BaseRow(row.rule, _form(row, n), row.low, row.high) for row in self.rows),
             conditions={label: self.conditions(label) for label in self.declaration.conditions},
+            variable_columns=dict(self.variable_columns),
             margin=dict(self.margin),
         )
         forms = {k: bare.base_rows[k].form for k, row in enumerate(self.rows) if row.products}

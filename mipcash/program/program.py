@@ -107,6 +107,7 @@ class BinaryProgram:
         domains: label -> domain of every tuned parameter, in the order of declaration.
         base_rows: the rows over base columns, products not yet linearised (what a point is checked against).
         conditions: label -> indicators of its activity, for every conditional parameter.
+        variable_columns: name of a Pyomo variable that is not a level -> its base column.
         margin: rule name -> by how much it was tightened because it multiplies two reals (see ``compile``).
     """
 
@@ -126,6 +127,7 @@ class BinaryProgram:
     domains: Mapping[str, object]
     base_rows: tuple[BaseRow, ...]
     conditions: Mapping[str, tuple[Indicator, ...]]
+    variable_columns: Mapping[str, int]
     margin: Mapping[str, float]
 
     @property

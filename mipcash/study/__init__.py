@@ -1,0 +1,1 @@
+"""The loop: propose, evaluate, record, resume."""

@@ -69,7 +69,9 @@ def _condition(space: Declaration, label: str) -> str:
 
 def _affine_text(polynomial: Quadratic) -> str:
     terms = sorted((polynomial.variables[i].name, c) for i, c in polynomial.linear.items())
-    return " + ".join([f"{c:g}*{name}" for name, c in terms] + ([f"{polynomial.constant:g}"] if polynomial.constant else []))
+    return " + ".join(
+        [f"{c:g}*{name}" for name, c in terms] + ([f"{polynomial.constant:g}"] if polynomial.constant else [])
+    )
 
 
 def _rule_name(index: Any) -> Any:

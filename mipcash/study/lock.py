@@ -35,7 +35,9 @@ class WriterLock:
     def _acquire(self, journal: Path) -> sqlite3.Connection | None:
         """Lock the file at the path; None where it was removed meanwhile by the writer that has just released it."""
         try:
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666))
+            # O_EXCL: closing a second descriptor of a locked file would drop the locks that this process holds on it.
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
             before = os.stat(self._path)
         except FileNotFoundError:
             return None
@@ -55,8 +57,8 @@ class WriterLock:
             if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
                 raise StorageError(f"{self._path} is not a lock of mipcash ({error}); move it aside") from error
             raise StorageError(
-                f"{journal} is in use by another study (in this or another process); two writers would spoil each other. "
-                "Wait for it, stop it (or close() it), or give another storage"
+                f"{journal} is in use by another study (in this or another process); two writers would spoil "
+                "each other. Wait for it, stop it (or close() it), or give another storage"
             ) from error
         if (before.st_ino, before.st_dev) != (after.st_ino, after.st_dev):
             connection.close()

@@ -61,15 +61,17 @@ def _read_mapping(returned: Mapping[Any, Any]) -> Outcome:
         else:
             values[name] = number
     if "loss" not in returned:
-        return Outcome(FAILED, values=values, message=f"the objective returned a dict without 'loss', only {list(returned)}")
-    loss, problem = _loss("the objective returned 'loss':", returned["loss"], boolean=False)
+        return Outcome(
+            FAILED, values=values, message=f"the objective returned a dict without 'loss', only {list(returned)}"
+        )
+    loss, problem = _loss("the objective returned 'loss':", returned["loss"])
     problems = [problem, *problems] if problem else problems
     return Outcome(FAILED, values=values, message="; ".join(problems)) if problems else Outcome(DONE, loss, values)
 
 
-def _loss(what: str, value: Any, boolean: bool = False) -> tuple[float | None, str]:
-    """The loss, or the reason why it is none."""
-    number = _number(value) if boolean or not _is_boolean(value) else None
+def _loss(what: str, value: Any) -> tuple[float | None, str]:
+    """The loss, or the reason why it is none. A truth value is refused: it is a forgotten comparison, not a loss."""
+    number = None if _is_boolean(value) else _number(value)
     if number is None:
         return None, f"{what} {_show(value)}, which is not a loss; {ADVICE}"
     if not math.isfinite(number):

@@ -1,0 +1,160 @@
+"""The exact oracle: minimise a quadratic form over the legal configurations, incumbent first, proof second."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mipcash.backends.base import Answer, Backend, Cut, SolverSettings, Task
+from mipcash.backends.local_search import LocalSearch
+from mipcash.backends.solution import INFEASIBLE, UNKNOWN, Solution, relative_gap
+from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.legality import Legality
+from mipcash.program.program import BinaryProgram, orders_of
+
+RESTARTS = 16
+
+
+@dataclass(frozen=True)
+class Point:
+    """A solver's answer in the program's terms.
+
+    Attributes:
+        levels: shape (G,).
+        columns: base columns, shape (n,).
+        answer: value, bound and status.
+    """
+
+    levels: Indices
+    columns: Vector
+    answer: Answer
+
+
+class Oracle:
+    """Minimises forms over one program with one backend; keeps legality tables and a pool of legal starts."""
+
+    def __init__(self, program: BinaryProgram, backend: Backend) -> None:
+        self.program, self.backend = program, backend
+        self._pool: list[Indices] = []
+        self._free = Legality(program)
+        self.orderings = orders_of(program)
+        self.last = Answer(UNKNOWN, None, math.nan, -math.inf, 0.0)
+
+    @property
+    def free_legality(self) -> Legality:
+        """Legality of levels whatever the numbers; complete only if no rule mixes the two."""
+        return self._free
+
+    def remember(self, levels: Indices) -> None:
+        """Add legal levels to the pool from which local search starts."""
+        if not any(np.array_equal(levels, known) for known in self._pool):
+            self._pool.append(levels)
+            del self._pool[:-64]
+
+    def search(self, numbers: Mapping[str, float] | None) -> LocalSearch | None:
+        """The local search at fixed numbers (None: free); None where legality cannot be decided without a solver."""
+        if not self.program.numbers or numbers is None:
+            return LocalSearch(self.program, self._free) if self._free.complete else None
+        legality = Legality(self.program, numbers)
+        return LocalSearch(self.program, legality) if legality.complete else None
+
+    def minimise(
+        self,
+        form: QuadraticForm,
+        settings: SolverSettings,
+        *,
+        numbers: Mapping[str, float] | None = None,
+        cuts: Sequence[Cut] = (),
+        starts: Sequence[Indices] = (),
+        rng: np.random.Generator | None = None,
+    ) -> Point | None:
+        """Minimise a form over the base columns.
+
+        Args:
+            numbers: label -> natural value at which the numbers in rules are held; None leaves them free.
+            cuts: extra rows.
+            starts: levels to start local search from, besides the pool.
+            rng: randomness of local search; None: no local search.
+
+        Returns:
+            The best point known with its bound; None if the program is infeasible or a limit found no point
+            (``last.status`` tells which).
+        """
+        folded = self.program.folded(form)
+        incumbent = self._incumbent(folded, numbers, cuts, starts, rng)
+        fixed = {} if numbers is None else {n.latent: numbers[n.label] for n in self.program.numbers}
+        start = None if incumbent is None else self._base(incumbent[0], numbers)
+        answer = self.backend.solve(Task(self.program, folded, fixed, cuts, start), settings)
+        self.last = answer
+        if answer.columns is None:
+            if incumbent is None or answer.status == INFEASIBLE:
+                return None
+            # the limit came before the solver took the start over: the incumbent stands, with the solver's bound
+            levels, value = incumbent
+            base = np.where(np.isnan(start), 0.0, start) if start is not None else np.zeros(self.program.n)
+            return Point(levels, base, replace(answer, status="feasible", columns=base, value=value, bound=min(answer.bound, value)))
+        levels = self.program.levels_of(answer.columns)
+        if incumbent is not None and incumbent[1] < answer.value - 1e-9 and np.all(np.isfinite(start)):  # type: ignore[arg-type]
+            levels, columns = incumbent[0], start
+            answer = replace(answer, columns=columns, value=incumbent[1], bound=min(answer.bound, incumbent[1]))
+        self.remember(levels)
+        assert answer.columns is not None
+        return Point(levels, answer.columns, answer)
+
+    def _incumbent(
+        self,
+        folded: QuadraticForm,
+        numbers: Mapping[str, float] | None,
+        cuts: Sequence[Cut],
+        starts: Sequence[Indices],
+        rng: np.random.Generator | None,
+    ) -> tuple[Indices, float] | None:
+        in_z = np.all(folded.rows < self.program.n_z) and np.all(folded.cols < self.program.n_z)
+        if rng is None or cuts or not in_z or np.any(folded.linear[self.program.n_z :]):
+            return None
+        search = self.search(numbers)
+        pool = [*starts, *self._pool]
+        if search is None or not pool:
+            return None
+        candidates = np.array(pool)
+        candidates = candidates[search.legality.check(candidates)]
+        if not len(candidates):
+            return None
+        values = np.array([folded.value(self._padded(s)) for s in candidates])
+        candidates = candidates[np.argsort(values, kind="stable")[: RESTARTS // 2]]
+        levels, found = search.descend(folded, candidates, RESTARTS, rng)
+        return levels[0], float(found[0])
+
+    def _padded(self, levels: Indices) -> Vector:
+        return np.concatenate([self.program.one_hot(levels), np.zeros(self.program.n - self.program.n_z)])
+
+    def _base(self, levels: Indices, numbers: Mapping[str, float] | None) -> Vector:
+        """Base columns of levels and numbers; helper columns are nan (unknown)."""
+        base = np.full(self.program.n, np.nan)
+        z = self.program.one_hot(levels)
+        base[: self.program.n_z] = z
+        for number in self.program.numbers if numbers is not None else ():
+            assert numbers is not None
+            on = all(bool(c.holds(z)) for c in number.conditions)
+            base[number.latent] = numbers[number.label]
+            base[number.column] = numbers[number.label] if on else 0.0
+        return base
+
+
+def exclusion(program: BinaryProgram, levels: Indices) -> Cut:
+    """No-good cut: at least one group takes another level, ``sum_g z[g, s_g] <= G - 1``."""
+    columns = program.starts + levels
+    return Cut(columns, np.ones(len(columns)), -math.inf, len(columns) - 1.0)
+
+
+def as_solution(config: dict[str, object] | None, answer: Answer, sign: float, began: float, solver: str) -> Solution:
+    """A public solution from an answer of a minimisation; ``sign`` is -1 where the user maximises."""
+    if config is None:
+        bound = sign * answer.bound
+        return Solution(None, math.nan, bound, math.inf, answer.status, time.perf_counter() - began, solver)
+    value, bound = sign * answer.value, sign * answer.bound
+    return Solution(config, value, bound, relative_gap(value, bound), answer.status, time.perf_counter() - began, solver)

@@ -1,0 +1,128 @@
+"""Legal samples and initial designs, without rejection loops.
+
+Where most of the product domain is legal, uniform levels are drawn and the illegal ones dropped, in one batch. Elsewhere
+the solver makes seeds: for a random target configuration and random weights w_g it minimises ``-sum_g w_g z[g, target_g]``,
+the legal configuration nearest to the target. Random walks of legal moves then spread the seeds; where legality cannot be
+decided without the solver, every sample is a seed. Numbers are stratified over their unit scale (Latin hypercube), or,
+where rules bind them, moved by hit-and-run inside the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.backends.base import Cut, SolverSettings
+from mipcash.backends.local_search import LocalSearch
+from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.oracle.oracle import Oracle, Point
+
+SEEDS = 48
+"""Solver-made starting points of a large sample."""
+BATCH = 2048
+LOOSE = 0.5
+"""Fraction of legal uniform draws above which the space counts as loose."""
+
+
+@dataclass(frozen=True)
+class DiscreteSample:
+    """Levels, with the solver's columns where a solver made them (None for levels whose numbers are unbound by rules)."""
+
+    levels: Indices
+    point: Point | None
+
+
+def sample_levels(oracle: Oracle, n: int, settings: SolverSettings, rng: np.random.Generator) -> list[DiscreteSample]:
+    """n legal level vectors; fewer only if the space is empty (then none).
+
+    Every solve is bounded by ``settings``; no loop depends on luck.
+    """
+    program = oracle.program
+    search = oracle.search(None) if not program.numbers else None
+    if search is None:
+        points = [seed(oracle, settings, rng) for _ in range(n)]
+        return [DiscreteSample(p.levels, p) for p in points if p is not None]
+    latent = uniform_levels(oracle, max(BATCH, n), rng)
+    levels = search.legality.effective(latent)
+    legal = search.legality.check(levels)
+    if legal.mean() >= LOOSE and legal.sum() >= n:
+        return [DiscreteSample(s, None) for s in levels[legal][:n]]
+    return _seeds_and_walks(oracle, search, n, settings, rng)
+
+
+def _seeds_and_walks(
+    oracle: Oracle, search: LocalSearch, n: int, settings: SolverSettings, rng: np.random.Generator
+) -> list[DiscreteSample]:
+    seeds = [p for p in (seed(oracle, settings, rng) for _ in range(min(n, SEEDS))) if p is not None]
+    if not seeds:
+        return []
+    found = [DiscreteSample(p.levels, None) for p in seeds]
+    if n > len(found):
+        starts = np.array([seeds[k % len(seeds)].levels for k in range(n - len(found))])
+        walked = search.legality.effective(search.walk(starts, 3 * len(oracle.program.groups), rng))
+        found += [DiscreteSample(s, None) for s in walked]
+    return found
+
+
+def uniform_levels(oracle: Oracle, n: int, rng: np.random.Generator) -> Indices:
+    """Uniform latent levels, rules ignored (orderings are permutations): shape (n, G)."""
+    program = oracle.program
+    sizes = program.sizes - np.array([int(g.conditional) for g in program.groups], dtype=np.int64)
+    latent = rng.integers(sizes, size=(n, len(sizes))) if len(sizes) else np.zeros((n, 0), dtype=np.int64)
+    for members in oracle.orderings.values():
+        latent[:, members] = rng.permuted(np.tile(np.arange(len(members)), (n, 1)), axis=1)
+    return latent
+
+
+def seed(
+    oracle: Oracle, settings: SolverSettings, rng: np.random.Generator, bonus: Vector | None = None, cuts: Sequence[Cut] = ()
+) -> Point | None:
+    """The legal point nearest to a random target, in a random weighting of the groups.
+
+    Args:
+        bonus: extra reward per one-hot column, shape (n_z,).
+    """
+    program = oracle.program
+    linear = np.zeros(program.n)
+    target = uniform_levels(oracle, 1, rng)[0]
+    linear[program.starts + target] -= rng.exponential(size=len(target))
+    if bonus is not None:
+        linear[: program.n_z] -= bonus
+    for number in program.numbers:
+        span = program.high[number.latent] - program.low[number.latent]
+        linear[number.latent] += rng.normal() / span
+    empty = np.zeros(0, dtype=np.int64)
+    form = QuadraticForm(0.0, linear, empty, empty, np.zeros(0))
+    return oracle.minimise(form, settings, cuts=cuts)
+
+
+def cover(oracle: Oracle, n: int, settings: SolverSettings, rng: np.random.Generator) -> list[Point]:
+    """An initial design: n legal points that cover the levels a legal configuration can take, rare ones first.
+
+    Each point is the solver's: a level that no earlier point shows earns 1, one shown k times 1 / (1 + k)^2, and levels
+    on which other parameters depend (the structure) earn twice; a random target breaks ties and keeps points apart.
+    """
+    program = oracle.program
+    shown = np.zeros(program.n_z)
+    weight = program.active_columns * 1.0
+    for group in program.groups:
+        for condition in group.conditions:
+            for g in {int(program.group_of[c]) for c in condition.columns}:
+                weight[program.groups[g].start : program.groups[g].stop] = 2.0
+    points: list[Point] = []
+    for _ in range(n):
+        point = seed(oracle, settings, rng, bonus=weight / (1.0 + shown) ** 2)
+        if point is None:
+            break
+        points.append(point)
+        shown += program.one_hot(point.levels)
+    return points
+
+
+def latin_hypercube(n: int, k: int, rng: np.random.Generator) -> Vector:
+    """Stratified points in the unit cube, shape (n, k)."""
+    strata = rng.permuted(np.tile(np.arange(n), (k, 1)), axis=1).T
+    values: Vector = (strata + rng.random((n, k))) / n
+    return values

@@ -1,0 +1,197 @@
+"""What a run shows while it goes on: a bar on a terminal, one plain line per evaluation elsewhere (both on stderr)."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, TextIO
+
+from mipcash.study.trial import Trial
+
+
+class Progress:
+    """The silent display, and what the others share. Derive from it to show a run your own way."""
+
+    def __init__(self) -> None:
+        self.budget = 0
+        self.told_count = 0
+        self.failed_count = 0
+        self.best = math.inf
+        self.best_number: int | None = None
+
+    def begin(self, title: str, budget: int, trials: Sequence[Trial]) -> None:
+        """The run starts; ``trials`` are those of a resumed journal."""
+        self.budget = budget
+        for trial in trials:
+            self._count(trial)
+
+    def asking(self) -> None:
+        """The optimizer is being asked."""
+
+    def evaluating(self, trial: Trial) -> None:
+        """The objective is being called."""
+
+    def told(self, trial: Trial) -> None:
+        """An outcome has been recorded."""
+        self._count(trial)
+
+    def note(self, text: str) -> None:
+        """Something the user should read."""
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """The run ended, for whatever reason."""
+
+    def _count(self, trial: Trial) -> None:
+        self.told_count += not trial.running
+        self.failed_count += trial.failed
+        if trial.loss is not None and trial.loss < self.best:
+            self.best, self.best_number = trial.loss, trial.number
+
+    def _best_text(self) -> str:
+        return "-" if self.best_number is None else f"{self.best:.6g} (#{self.best_number})"
+
+
+class Lines(Progress):
+    """One line per evaluation, for logs."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def begin(self, title: str, budget: int, trials: Sequence[Trial]) -> None:
+        super().begin(title, budget, trials)
+        if self.told_count:
+            self._print(f"{title}: resumed after {self.told_count} of {budget} evaluations, best {self._best_text()}")
+
+    def told(self, trial: Trial) -> None:
+        super().told(trial)
+        self._print(line(trial, self.told_count, self.budget, self._best_text()))
+
+    def note(self, text: str) -> None:
+        self._print(f"note: {text}")
+
+    def _print(self, text: str) -> None:
+        # Looked up at each line, because tests and notebooks exchange sys.stderr while a program runs.
+        print(text, file=self._stream or sys.stderr, flush=True)
+
+
+class Bar(Progress):
+    """A live bar with the best value, the last one, failures, where the time goes and the time left.
+
+    What the objective prints appears above the bar; what other processes write to the terminal may cross it.
+    """
+
+    def __init__(self, console: Any = None) -> None:
+        super().__init__()
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
+        from rich.progress import Progress as RichProgress
+
+        self._bar = RichProgress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[state]}"),
+            console=console or Console(stderr=True),
+            refresh_per_second=5,
+        )
+        self._task: Any = None
+        self._last = "-"
+        self._asks: list[float] = []
+        self._evaluations: list[float] = []
+        self._began = time.monotonic()
+
+    def begin(self, title: str, budget: int, trials: Sequence[Trial]) -> None:
+        super().begin(title, budget, trials)
+        self._began = time.monotonic()
+        self._task = self._bar.add_task(
+            _plain(title), total=max(budget, self.told_count), completed=self.told_count, state=""
+        )
+        self._bar.start()
+
+    def asking(self) -> None:
+        self._show("asking")
+
+    def evaluating(self, trial: Trial) -> None:
+        self._show(f"evaluating #{trial.number}")
+
+    def told(self, trial: Trial) -> None:
+        super().told(trial)
+        self._last = "failed" if trial.loss is None else f"{trial.loss:.6g}"
+        self._asks.append(trial.seconds.get("ask", 0.0))
+        self._evaluations.append(trial.duration or 0.0)
+        if trial.failed:
+            self._bar.console.print(
+                f"trial {trial.number} failed: {_plain(trial.message)}", style="yellow", highlight=False
+            )
+        self._bar.update(self._task, completed=self.told_count)
+        self._show("")
+
+    def note(self, text: str) -> None:
+        self._bar.console.print(f"note: {_plain(text)}", style="bold yellow", highlight=False)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def _show(self, doing: str) -> None:
+        parts = [f"best [bold]{self._best_text()}[/bold]", f"last {self._last}"]
+        if self.failed_count:
+            parts.append(f"[yellow]{self.failed_count} failed[/yellow]")
+        if self._evaluations:
+            n = len(self._evaluations)
+            parts.append(f"ask {_seconds(sum(self._asks) / n)} eval {_seconds(sum(self._evaluations) / n)}")
+            left = (time.monotonic() - self._began) / n * max(0, self.budget - self.told_count)
+            parts.append(f"left {_seconds(left)}")
+        if doing:
+            parts.append(f"[dim]{doing}[/dim]")
+        self._bar.update(self._task, state="  ".join(parts))
+
+
+def make_progress(progress: bool | Progress | None) -> Progress:
+    """The display for ``minimize(progress=...)``: None: the bar if stderr is a terminal, else lines."""
+    if isinstance(progress, Progress):
+        return progress
+    if progress is False:
+        return Progress()
+    return Bar() if progress or sys.stderr.isatty() else Lines()
+
+
+def line(trial: Trial, told: int, budget: int, best: str) -> str:
+    """One evaluation, e.g. ``[ 3/40] #2 loss 0.0312  best 0.0298 (#1)  ask 0.1 s  eval 1.4 s  acquisition``."""
+    width = len(str(budget))
+    outcome = f"failed: {_one_line(trial.message)}" if trial.loss is None else f"loss {trial.loss:.6g}"
+    times = f"ask {_seconds(trial.seconds.get('ask', 0.0))}  eval {_seconds(trial.duration or 0.0)}"
+    return f"[{told:>{width}}/{budget}] #{trial.number} {outcome}  best {best}  {times}  {trial.origin}".rstrip()
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 0.0995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 99.5:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d} min"
+
+
+def _one_line(text: str, limit: int = 160) -> str:
+    joined = " ".join(text.split())
+    return joined if len(joined) <= limit else joined[: limit - 3] + "..."
+
+
+def _plain(text: str) -> str:
+    """Text in which rich sees no markup."""
+    from rich.markup import escape
+
+    return str(escape(_one_line(text)))

@@ -1,0 +1,144 @@
+"""What a run found: the best configuration and the history that led to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.space.domains import Configuration
+from mipcash.study.trial import Trial
+
+SUSPICIOUS = 10
+"""So many equal failures from the start are reported as one broken objective."""
+
+
+class Convergence(NamedTuple):
+    """Arrays of shape (n,), one entry per trial by number.
+
+    Attributes:
+        number: trial numbers.
+        loss: nan where the trial failed or is running.
+        incumbent: lowest loss so far, nan before the first.
+    """
+
+    number: NDArray[np.int64]
+    loss: NDArray[np.float64]
+    incumbent: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The outcome of a study.
+
+    Attributes:
+        history: all trials by number, failed and running ones included.
+        space: name of the space.
+        stopped: why the run ended: ``budget``, ``timeout``, ``space exhausted``, ``callback``; empty while it goes on.
+    """
+
+    history: tuple[Trial, ...] = field(repr=False)
+    space: str = "space"
+    stopped: str = ""
+
+    @property
+    def best(self) -> Trial | None:
+        """The first trial with the lowest loss; None where no evaluation succeeded."""
+        done = [t for t in self.history if t.done]
+        return min(done, key=lambda t: math.inf if t.loss is None else t.loss, default=None)
+
+    @property
+    def config(self) -> Configuration | None:
+        """The best configuration (a fresh dict); None where no evaluation succeeded."""
+        return None if self.best is None else dict(self.best.config)
+
+    @property
+    def value(self) -> float:
+        """The lowest loss; nan where no evaluation succeeded."""
+        best = self.best
+        return math.nan if best is None or best.loss is None else best.loss
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The further named values of the best trial."""
+        return {} if self.best is None else dict(self.best.values)
+
+    @property
+    def n_done(self) -> int:
+        return sum(t.done for t in self.history)
+
+    @property
+    def n_failed(self) -> int:
+        return sum(t.failed for t in self.history)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Wall-clock seconds of all asks and of all evaluations; parallel evaluations add up."""
+        asks = sum(t.seconds.get("ask", 0.0) for t in self.history)
+        return {"ask": asks, "evaluation": sum(t.duration or 0.0 for t in self.history)}
+
+    def convergence(self) -> Convergence:
+        losses = np.array([math.nan if t.loss is None else t.loss for t in self.history], dtype=np.float64)
+        numbers = np.array([t.number for t in self.history], dtype=np.int64)
+        return Convergence(numbers, losses, np.fmin.accumulate(losses) if losses.size else losses)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One flat dict per trial, for ``pandas.DataFrame(result.to_rows())``.
+
+        Columns: number, status, loss, duration, message, origin, then ``config.<name>``, ``values.<name>`` and
+        ``seconds.<part>``.
+        """
+        return [_flat(trial) for trial in self.history]
+
+    def problem(self) -> str:
+        """A sentence when the run found nothing or its objective looks broken; empty otherwise."""
+        told = [t for t in self.history if not t.running]
+        first = told[:SUSPICIOUS]
+        if told and all(t.failed and t.message == told[0].message for t in first):
+            rest = "" if self.n_done else " and no evaluation succeeded"
+            which = "the only evaluation" if len(first) == 1 else f"each of the first {len(first)} evaluations"
+            return f"{which} failed with the same message{rest}: {told[0].message}"
+        if told and not self.n_done:
+            return f"none of {len(told)} evaluations succeeded; the latest message: {told[-1].message}"
+        return ""
+
+    def __repr__(self) -> str:
+        return (
+            f"Result(value={self.value:.6g}, n_done={self.n_done}, n_failed={self.n_failed}, "
+            f"stopped={self.stopped!r}, config={self.config!r})"
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        counts = f"{self.n_done} done, {self.n_failed} failed"
+        running = len(self.history) - self.n_done - self.n_failed
+        counts += f", {running} running" if running else ""
+        yield f"{self.space}: {counts}" + (f", stopped: {self.stopped}" if self.stopped else "")
+        if self.problem():
+            yield f"  {self.problem()}"
+        best = self.best
+        if best is not None:
+            yield f"best value {self.value:.6g} (trial {best.number})"
+            yield from (f"  {name} = {value!r}" for name, value in best.config.items())
+            yield from (f"  [{name}] {value:.6g}" for name, value in best.values.items())
+        yield f"seconds: {self.seconds['ask']:.1f} asking, {self.seconds['evaluation']:.1f} evaluating"
+
+
+def _flat(trial: Trial) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "number": trial.number,
+        "status": trial.status,
+        "loss": trial.loss,
+        "duration": trial.duration,
+        "message": trial.message,
+        "origin": trial.origin,
+    }
+    for prefix, entries in (("config", trial.config), ("values", trial.values), ("seconds", trial.seconds)):
+        row.update({f"{prefix}.{name}": value for name, value in entries.items()})
+    return row

@@ -1,0 +1,369 @@
+"""The loop by hand: ``ask`` for a trial, evaluate it, ``tell`` its outcome.
+
+Trial k is proposed with a generator derived from (seed, k), from the history and from the state that the optimizer
+left with the latest trial. All three are in the journal, so a resumed study goes on as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import os
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mipcash.optimizers.base import PENDING, Observation, Optimizer, Proposal
+from mipcash.study.encoding import (
+    decode_config,
+    decode_solution,
+    encode_config,
+    encode_solution,
+    plain,
+    readable_config,
+)
+from mipcash.study.fingerprint import fingerprint, listing
+from mipcash.study.journal import Journal, StudyRecord, TrialRow
+from mipcash.study.outcome import read_outcome
+from mipcash.study.result import Result
+from mipcash.study.trial import RUNNING, IllegalProposalError, TellError, Trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mipcash.oracle.space import Space
+
+
+class Study:
+    """Proposes configurations and records their outcomes.
+
+    Args:
+        space: the space to search.
+        optimizer: a name of ``mipcash.optimizers.registry``, or an :class:`~mipcash.optimizers.base.Optimizer`.
+        solver: name of the solver behind the proposals; an optimizer given as an object brings its own.
+        seed: a whole number >= 0; the same seed gives the same proposals for the same outcomes.
+        storage: file of the journal; one that exists is resumed. None keeps the journal in memory.
+        settings: settings of a named optimizer; None for its defaults.
+        model, options: what ``mipcash resume`` needs to load the space and the objective again.
+
+    Methods may be called from several threads. A study holds its journal until ``close()`` or the end of its ``with``
+    block.
+
+    Raises:
+        StorageError: the journal is in use, damaged, or belongs to another space, seed, optimizer, solver or settings.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        optimizer: str | Optimizer = "mivabo",
+        solver: str = "highs",
+        seed: int = 0,
+        storage: str | os.PathLike[str] | None = None,
+        settings: Any = None,
+        *,
+        model: str | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        self.space = space
+        self.seed = _seed(seed)
+        self.optimizer = _optimizer(optimizer, space, solver, settings)
+        self._lock = threading.RLock()
+        self._clocks: dict[int, float] = {}
+        self._trials: list[Trial] = []
+        self._orphans: deque[int] = deque()
+        self._state: dict[str, Any] = {}
+        record = _record(space, self.optimizer, solver, self.seed, settings, model, options)
+        self._journal = Journal(storage, record)
+        try:
+            self._load()
+        except BaseException:
+            self.close()
+            raise
+
+    # -- the loop -----------------------------------------------------------------------------------------------
+
+    def ask(self) -> Trial:
+        """The next trial, journaled before it is returned.
+
+        Trials that a killed run left without an outcome come first, with the number and configuration they had. Trials
+        of this study that are not told yet are pending: the optimizer knows of them.
+
+        Raises:
+            SpaceExhaustedError: every legal configuration has been proposed.
+            IllegalProposalError: the optimizer proposed an illegal configuration (a bug; nothing is recorded).
+        """
+        with self._lock:
+            if self._orphans:
+                return self._restart(self._orphans[0])
+            began = time.perf_counter()
+            number = len(self._trials)
+            rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
+            proposal = self.optimizer.ask(self._history(), rng, self._state)
+            trial, row = self._journaled(number, proposal, began)
+            self._journal.insert(row)
+            self._trials.append(trial)
+            self._state = json.loads(row.state)
+            self._clocks[number] = time.perf_counter()
+            return _copy(trial)
+
+    def tell(self, trial: Trial, outcome: Any, seconds: float | None = None) -> Trial:
+        """Record the outcome of a trial and return the trial with it.
+
+        Args:
+            trial: one that ``ask`` returned and that has not been told.
+            outcome: a finite number; a dict with ``"loss"`` and further named numbers; or :class:`Failed`. Anything
+                else (nan, inf, None, a string ...) is recorded as failed, with a message that says so.
+            seconds: how long the evaluation took, where the caller knows better than the time since ``ask``.
+
+        Raises:
+            TellError: the trial belongs to another study, or its outcome is known already.
+        """
+        told = read_outcome(outcome)
+        with self._lock:
+            mine = self._mine(trial)
+            now = time.perf_counter()
+            duration = seconds if seconds is not None else now - self._clocks.get(mine.number, now)
+            values = {name: float(value) for name, value in told.values.items()}
+            finished = replace(
+                mine,
+                status=told.status,
+                loss=told.loss,
+                values=values,
+                message=told.message,
+                finished=time.time(),
+                duration=duration,
+            )
+            self._journal.finish(
+                mine.number,
+                told.status,
+                told.loss,
+                json.dumps(values),
+                told.message,
+                finished.finished or 0.0,
+                duration,
+            )
+            self._trials[mine.number] = finished
+            self._clocks.pop(mine.number, None)
+            return _copy(finished)
+
+    def give_back(self, trial: Trial) -> None:
+        """Leave a trial for later: it stays without an outcome, and a later ``ask`` hands it out again.
+
+        Raises:
+            TellError: as for :meth:`tell`.
+        """
+        with self._lock:
+            number = self._mine(trial).number
+            if number not in self._orphans:
+                self._orphans = deque(sorted([*self._orphans, number]))
+
+    # -- what is known ------------------------------------------------------------------------------------------
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All trials by number, running ones included."""
+        with self._lock:
+            return tuple(_copy(t) for t in self._trials)
+
+    @property
+    def result(self) -> Result:
+        """What has been found so far."""
+        return Result(self.trials, self.space.name, self._journal.record.stopped)
+
+    @property
+    def n_told(self) -> int:
+        """How many trials have an outcome."""
+        with self._lock:
+            return sum(not t.running for t in self._trials)
+
+    @property
+    def storage(self) -> Path | None:
+        """The journal's file; None in memory."""
+        return self._journal.path
+
+    @property
+    def record(self) -> StudyRecord:
+        """The journal's row about this study."""
+        return self._journal.record
+
+    def plan(self, budget: int | None, timeout: float | None) -> None:
+        """Note in the journal what a run intends, so that ``mipcash resume`` can go on with it."""
+        with self._lock:
+            self._journal.plan(budget, timeout)
+
+    def stop(self, reason: str) -> None:
+        """Note in the journal why a run ended; it becomes ``result.stopped``."""
+        with self._lock:
+            self._journal.stop(reason)
+
+    def close(self) -> None:
+        """Let go of the journal. Trials without an outcome stay in it and are handed out again when it is resumed."""
+        with self._lock:
+            self._journal.close()
+
+    def __enter__(self) -> Study:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        held = f"{len(self._trials)} trials in {self.storage or 'memory'}"
+        return f"Study({self.space.name!r}, {self.optimizer.name!r}, seed={self.seed}, {held})"
+
+    # -- internals ----------------------------------------------------------------------------------------------
+
+    def _load(self) -> None:
+        rows = self._journal.rows()
+        self._trials = [_trial(self.space, row, self._journal.record.id) for row in rows]
+        self._orphans.extend(t.number for t in self._trials if t.running)
+        if rows:
+            self._state = json.loads(rows[-1].state)
+
+    def _restart(self, number: int) -> Trial:
+        trial = replace(self._trials[number], started=time.time())
+        self._journal.restart(number, trial.started)
+        self._trials[number] = trial
+        self._orphans.popleft()
+        self._clocks[number] = time.perf_counter()
+        return _copy(trial)
+
+    def _history(self) -> tuple[Observation, ...]:
+        return tuple(
+            Observation(dict(t.config), PENDING if t.running else t.status, t.loss, dict(t.values))
+            for t in self._trials
+        )
+
+    def _journaled(self, number: int, proposal: Proposal, began: float) -> tuple[Trial, TrialRow]:
+        """A proposal as a trial and as the row to write.
+
+        What the loop goes on with is read back from the texts of the row, so that an unbroken run and a resumed one
+        see exactly the same values.
+        """
+        self._check(number, proposal)
+        row = TrialRow(
+            number=number,
+            status=RUNNING,
+            config=readable_config(proposal.config),
+            exact=encode_config(self.space, proposal.config),
+            proof=None if proposal.solution is None else encode_solution(self.space, proposal.solution),
+            origin=proposal.origin,
+            seconds=json.dumps({**plain(proposal.seconds), "ask": time.perf_counter() - began}),
+            state=_state_text(self.optimizer, proposal.state),
+            loss=None,
+            values="{}",
+            message="",
+            started=time.time(),
+            finished=None,
+            duration=None,
+        )
+        return _trial(self.space, row, self._journal.record.id), row
+
+    def _check(self, number: int, proposal: Proposal) -> None:
+        violations = self.space.validate(proposal.config)
+        if violations:
+            reasons = "; ".join(v.message for v in violations)
+            raise IllegalProposalError(
+                f"optimizer {self.optimizer.name!r} proposed an illegal configuration as trial {number}: {reasons}. "
+                f"This is a bug, please report it with the space and this configuration: {proposal.config!r}"
+            )
+
+    def _mine(self, trial: Trial) -> Trial:
+        if not isinstance(trial, Trial):
+            raise TellError(
+                f"tell() takes the trial that ask() returned and then its outcome, got {trial!r} as the trial"
+            )
+        if trial.study != self._journal.record.id or trial.number >= len(self._trials):
+            raise TellError(f"trial {trial.number} was asked of another study; tell it to the study that proposed it")
+        mine = self._trials[trial.number]
+        if not mine.running:
+            raise TellError(f"trial {trial.number} has been told already ({mine.status}); each trial is told once")
+        return mine
+
+
+def _seed(seed: Any) -> int:
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        raise ValueError(f"seed must be a whole number, got {seed!r}") from None
+    if number < 0:
+        raise ValueError(f"seed must not be negative, got {number}")
+    return number
+
+
+def _optimizer(optimizer: str | Optimizer, space: Space, solver: str, settings: Any) -> Optimizer:
+    if isinstance(optimizer, Optimizer):
+        if settings is not None:
+            raise ValueError("settings= belong to a named optimizer; build them into the optimizer object instead")
+        return optimizer
+    from mipcash.optimizers.registry import make_optimizer  # brings surrogates and solvers along
+
+    return make_optimizer(optimizer, space, solver=solver, settings=settings)
+
+
+def _record(
+    space: Space,
+    optimizer: Optimizer,
+    solver: str,
+    seed: int,
+    settings: Any,
+    model: str | None,
+    options: Mapping[str, str] | None,
+) -> StudyRecord:
+    entries = listing(space)
+    # The effective settings, not those given: a default that changes between versions changes the proposals.
+    effective = plain(getattr(optimizer, "settings", settings))
+    return StudyRecord(
+        id=uuid.uuid4().hex,
+        space=space.name,
+        fingerprint=fingerprint(entries),
+        listing=entries,
+        seed=seed,
+        optimizer=optimizer.name,
+        solver=solver,
+        settings=effective if effective is None or isinstance(effective, dict) else {"settings": effective},
+        model=model,
+        options=dict(options or {}),
+    )
+
+
+def _state_text(optimizer: Optimizer, state: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(dict(state))
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"optimizer {optimizer.name!r} returned a state that JSON cannot hold ({error}); a state is made of dicts, "
+            "lists, strings, numbers and None, so that a run can be resumed"
+        ) from error
+
+
+def _trial(space: Space, row: TrialRow, study: str) -> Trial:
+    return Trial(
+        number=row.number,
+        config=decode_config(space, row.exact),
+        status=row.status,
+        loss=row.loss,
+        values=json.loads(row.values),
+        message=row.message,
+        proof=None if row.proof is None else decode_solution(space, row.proof),
+        origin=row.origin,
+        seconds=json.loads(row.seconds),
+        started=row.started,
+        finished=row.finished,
+        duration=row.duration,
+        study=study,
+    )
+
+
+def _copy(trial: Trial) -> Trial:
+    return replace(trial, config=dict(trial.config), values=dict(trial.values))
