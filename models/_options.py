@@ -30,7 +30,9 @@ def whole(name: str, value: int | str, low: int = 0) -> int:
     try:
         number = int(value)
     except (TypeError, ValueError):
-        raise ModelError(f"option {name}={value!r} is not a whole number; write for example {name}={max(low, 1)}") from None
+        raise ModelError(
+            f"option {name}={value!r} is not a whole number; write for example {name}={max(low, 1)}"
+        ) from None
     if number < low:
         raise ModelError(f"option {name}={number} is below {low}, the smallest value that makes sense; raise it")
     return number

@@ -132,7 +132,9 @@ def shapes(config: Mapping[str, Any]) -> dict[str, list[tuple[str, Shape]]]:
         ModelError: the layers do not fit together.
     """
     if not config["encoder_fc_layers"] or not config["decoder_fc_layers"]:
-        raise ModelError("no fc. layer leads to z or away from it; set encoder_fc_layers and decoder_fc_layers to 1 or 2")
+        raise ModelError(
+            "no fc. layer leads to z or away from it; set encoder_fc_layers and decoder_fc_layers to 1 or 2"
+        )
     latent, width = config["d_z"], IMAGE
     encoder: list[tuple[str, Shape]] = [("image", (1, width, width))]
     for layer in ("c1", "c2")[: config["conv_layers"]]:
@@ -155,7 +157,9 @@ def shapes(config: Mapping[str, Any]) -> dict[str, list[tuple[str, Shape]]]:
         channels, width = 1, IMAGE
     decoder.append((f"f{2 + config['decoder_fc_layers']}", (channels, width, width)))
     for layer in layers:
-        stride, size, padding, extra = (config[f"{layer}_{p}"] for p in ("stride", "filter", "padding", "output_padding"))
+        stride, size, padding, extra = (
+            config[f"{layer}_{p}"] for p in ("stride", "filter", "padding", "output_padding")
+        )
         width = (width - 1) * stride + size - 2 * padding + extra
         decoder.append((layer, (1 if layer == layers[-1] else config["d2_channels"], width, width)))
 

@@ -82,7 +82,9 @@ def error(config: Mapping[str, Any], seed: int = 0) -> float:
 def split(seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64], NDArray[np.bool_]]:
     """One-hot rows and classes of the training set, and of the held-out set."""
     rows, labels = monks_1()
-    one_hot = np.concatenate([rows[:, [j]] == np.arange(1, k + 1) for j, k in enumerate(ATTRIBUTES)], axis=1).astype(float)
+    one_hot = np.concatenate([rows[:, [j]] == np.arange(1, k + 1) for j, k in enumerate(ATTRIBUTES)], axis=1).astype(
+        float
+    )
     order = np.random.default_rng(seed).permutation(len(rows))
     train, test = order[:TRAIN_ROWS], order[TRAIN_ROWS:]
     return one_hot[train], labels[train], one_hot[test], labels[test]

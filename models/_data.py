@@ -1,0 +1,193 @@
+"""Data for models: the folder in ``MIPCASH_DATA``, then scikit-learn's own data sets, then OpenML."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+import os
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.errors import ModelError
+
+FOLDER = "MIPCASH_DATA"
+BUILT_IN = ("breast_cancer", "digits", "iris", "wine")
+SUFFIXES = (".csv.gz", ".csv")
+MISSING = {"", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"}
+"""What counts as a missing value; a subset of what ``pandas.read_csv`` takes for one."""
+TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A classification problem.
+
+    Attributes:
+        x: features, shape (rows, columns), without missing values.
+        y: classes 0, 1, ..., shape (rows,).
+        source: Python code that loads the same ``X`` and ``y`` without mipcash.
+    """
+
+    x: NDArray[np.float64]
+    y: NDArray[np.int64]
+    source: str
+
+
+def table(name: str = "breast_cancer", target: str = "target") -> Table:
+    """Load a table by name or by path.
+
+    Args:
+        name: the path of a CSV file (``.csv`` or ``.csv.gz``, with a header), or the name of a data set: a file of that
+            name in the folder that the environment variable ``MIPCASH_DATA`` names, else one of scikit-learn's own
+            (breast_cancer, digits, iris, wine), else one of OpenML.
+        target: the column of a CSV file that holds the class.
+
+    Raises:
+        ModelError: there is no such file, column or data set, or it does not hold a classification problem.
+    """
+    path = _file(name)
+    if path is not None:
+        return _from_csv(path, target)
+    return _from_sklearn(name)
+
+
+def images(name: str = "mnist_5k") -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Images, shape (n, height, width), and labels, shape (n,), of ``MIPCASH_DATA/NAME.npz``.
+
+    Raises:
+        ModelError: there is no such file.
+    """
+    folder = _folder()
+    path = None if folder is None else folder / f"{name}.npz"
+    if path is None or not path.is_file():
+        there = "it is not set" if folder is None else f"it names {folder}, which has {_listed(folder, ('.npz',))}"
+        raise ModelError(
+            f"there are no images {name}.npz: they are looked for in the folder that {FOLDER} names, and {there}; "
+            "save arrays 'images' and 'labels' there with numpy.savez"
+        )
+    with np.load(path) as arrays:
+        return arrays["images"], arrays["labels"]
+
+
+def _folder() -> Path | None:
+    folder = os.environ.get(FOLDER)
+    return Path(folder).expanduser() if folder else None
+
+
+def _listed(folder: Path, suffixes: tuple[str, ...]) -> str:
+    names = sorted(p.name for p in folder.glob("*") if p.name.endswith(suffixes)) if folder.is_dir() else []
+    return ", ".join(names) or "nothing that fits"
+
+
+def _file(name: str) -> Path | None:
+    """The CSV file meant by ``name``; None if it names a data set of scikit-learn or OpenML."""
+    if name.endswith(SUFFIXES) or os.sep in name:
+        path = Path(name).expanduser()
+        if not path.is_file():
+            near = path.parent if path.parent.is_dir() else Path.cwd()
+            raise ModelError(f"there is no file {path}; {near} has {_listed(near, SUFFIXES)}")
+        return path
+    folder = _folder()
+    if folder is None:
+        return None
+    return next((p for s in SUFFIXES if (p := folder / f"{name}{s}").is_file()), None)
+
+
+@lru_cache(maxsize=8)
+def _from_csv(path: Path, target: str) -> Table:
+    with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as file:
+        rows = [row for row in csv.reader(file) if row]
+    if len(rows) < 2:
+        raise ModelError(f"{path} has no rows below its header; it must hold a header and one row per example")
+    header, cells = rows[0], rows[1:]
+    if target not in header:
+        raise ModelError(
+            f"{path} has no column {target!r} to predict; choose one with target=, it has {', '.join(header)}"
+        )
+    ragged = next((i for i, row in enumerate(cells, 2) if len(row) != len(header)), None)
+    if ragged is not None:
+        raise ModelError(
+            f"{path}, row {ragged}: {len(cells[ragged - 2])} cells under {len(header)} headings; mend the row"
+        )
+    columns = dict(zip(header, zip(*cells, strict=True), strict=True))
+    labels = columns.pop(target)
+    if any(label in MISSING for label in labels):
+        raise ModelError(f"{path}: column {target!r} has missing classes; drop those rows")
+    numeric, dummies = [], []
+    for name, texts in columns.items():
+        numbers = _numbers(texts)
+        if numbers is None:
+            dummies += [np.array([t == value for t in texts], float) for value in sorted(set(texts) - MISSING)]
+        elif np.isnan(numbers).all():
+            raise ModelError(f"{path}: column {name!r} has no values; drop it")
+        else:
+            numeric.append(np.where(np.isnan(numbers), np.nanmedian(numbers), numbers))
+    if not numeric and not dummies:
+        raise ModelError(f"{path} has no column beside {target!r}; add features")
+    source = (
+        "import pandas as pd\n\n"
+        f"table = pd.read_csv({str(path)!r}, float_precision='round_trip')\n"
+        f"y = pd.factorize(table.pop({target!r}), sort=True)[0]\n"
+        "X = pd.get_dummies(table, dtype=float)  # text becomes one column per value\n"
+        "X = X.fillna(X.median()).to_numpy(float)"
+    )
+    return Table(np.column_stack(numeric + dummies), _classes(str(path), target, labels), source)
+
+
+def _numbers(texts: tuple[str, ...]) -> NDArray[np.float64] | None:
+    """A column as numbers, nan where missing; None if some cell is text."""
+    try:
+        return np.array([math.nan if t in MISSING else TRUTH[t] if t in TRUTH else float(t) for t in texts])
+    except ValueError:
+        return None
+
+
+def _classes(where: str, target: str, labels: Any) -> NDArray[np.int64]:
+    numbers = _numbers(tuple(map(str, labels)))
+    names, codes = np.unique(numbers if numbers is not None else np.asarray(labels, dtype=str), return_inverse=True)
+    counts = Counter(codes.tolist())
+    if len(names) < 2:
+        raise ModelError(f"{where}: column {target!r} has one class only; choose another column with target=")
+    if len(names) > 2 and len(names) > len(codes) / 5:
+        raise ModelError(
+            f"{where}: column {target!r} has {len(names)} different values in {len(codes)} rows, which looks like a "
+            "number to regress on; choose a column of classes with target="
+        )
+    if min(counts.values()) < 2:
+        raise ModelError(f"{where}: a class of {target!r} occurs once; cross-validation needs more, merge or drop it")
+    return codes.astype(np.int64)
+
+
+@lru_cache(maxsize=8)
+def _from_sklearn(name: str) -> Table:
+    from sklearn import datasets
+
+    if name in BUILT_IN:
+        x, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+        source = f"from sklearn.datasets import load_{name}\n\nX, y = load_{name}(return_X_y=True)"
+        return Table(x.astype(float), y.astype(np.int64), source)
+    options = "return_X_y=True, as_frame=False, parser='liac-arff'"
+    try:
+        x, y = datasets.fetch_openml(name, return_X_y=True, as_frame=False, parser="liac-arff")
+        x = np.asarray(x, dtype=float)
+    except Exception as error:
+        folder = _folder()
+        there = f"{FOLDER} is not set" if folder is None else f"{folder} has {_listed(folder, SUFFIXES)}"
+        raise ModelError(
+            f"there is no data set {name!r}: {there}; scikit-learn has {', '.join(BUILT_IN)}; and OpenML did not "
+            f"give it ({type(error).__name__}: {error}). Give the path of a CSV file or one of these names"
+        ) from error
+    x = np.where(np.isnan(x), np.nanmedian(x, axis=0), x)
+    source = (
+        "import numpy as np\nfrom sklearn.datasets import fetch_openml\n\n"
+        f"X, y = fetch_openml({name!r}, {options})\n"
+        "X, y = np.where(np.isnan(X), np.nanmedian(X, axis=0), X), np.unique(y, return_inverse=True)[1]"
+    )
+    return Table(x, _classes(f"OpenML's {name}", "target", y), source)

@@ -1,0 +1,404 @@
+"""A scikit-learn classification pipeline: scaler, transformer and selector in any order, then an estimator.
+
+The modules of Table A3 of Liu et al., "An ADMM based framework for AutoML pipeline configuration", with the selectors
+of their Table A2 and two estimators more. Ranges are auto-sklearn's, with two changes: ensembles have 10 to 100 members
+(an evaluation takes about a second), and the minimum of ``reg_param`` keeps discriminant analysis regular.
+
+The rules are what an expert knows beforehand: which algorithm needs non-negative or scaled inputs and what may stand
+between them, how many columns polynomial features may make, and which orders and values say the same thing twice.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from itertools import combinations
+from typing import Any
+
+import mipcash as mc
+from mipcash.models._data import Table, table
+from mipcash.models._options import choice, whole
+
+DEFAULTS = {"budget": 40}
+METRICS = {
+    "accuracy": ("accuracy", 1.0),
+    "balanced_accuracy": ("balanced_accuracy", 1.0),
+    "f1": ("f1_macro", 1.0),
+    "roc_auc": ("roc_auc_ovr", 1.0),
+    "log_loss": ("neg_log_loss", 0.0),
+}
+"""Metric -> scikit-learn's scorer, and the perfect score; the loss is the perfect score minus the mean score."""
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A class of scikit-learn with what is tuned and what is fixed about it."""
+
+    path: str
+    tuned: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    random: bool = False
+
+
+_ALPHA = mc.Real(0.01, 0.5)
+_FOREST = {
+    "n_estimators": mc.Integer(10, 100, log=True),
+    "criterion": mc.Categorical(["gini", "entropy"]),
+    "max_features": mc.Real(0.05, 1.0),
+    "min_samples_split": mc.Integer(2, 20),
+    "min_samples_leaf": mc.Integer(1, 20),
+    "bootstrap": mc.Categorical([True, False]),
+}
+MODULES: dict[str, dict[str, Algorithm | None]] = {
+    "scaler": {
+        "none": None,
+        "normalizer": Algorithm("sklearn.preprocessing.Normalizer"),
+        "quantile": Algorithm(
+            "sklearn.preprocessing.QuantileTransformer",
+            {
+                "n_quantiles": mc.Integer(10, 1000, log=True),
+                "output_distribution": mc.Categorical(["uniform", "normal"]),
+            },
+            random=True,
+        ),
+        # Without clip=True a held-out row beyond the training range would leave [0, 1], and could turn negative.
+        "minmax": Algorithm("sklearn.preprocessing.MinMaxScaler", fixed={"clip": True}),
+        "standard": Algorithm("sklearn.preprocessing.StandardScaler"),
+        "robust": Algorithm(
+            "sklearn.preprocessing.RobustScaler",
+            {
+                "q_min": mc.Real(0.001, 0.3),
+                "q_max": mc.Real(0.7, 0.999),
+                "with_centering": mc.Categorical([True, False]),
+                "with_scaling": mc.Categorical([True, False]),
+            },
+        ),
+    },
+    "transformer": {
+        "none": None,
+        # n_components in (0, 1) is the share of the variance to keep.
+        "pca": Algorithm(
+            "sklearn.decomposition.PCA",
+            {"n_components": mc.Real(0.5, 0.9999), "whiten": mc.Categorical([False, True])},
+            random=True,
+        ),
+        "polynomial": Algorithm(
+            "sklearn.preprocessing.PolynomialFeatures",
+            {
+                "degree": mc.Integer(2, 3),
+                "interaction_only": mc.Categorical([False, True]),
+                "include_bias": mc.Categorical([True, False]),
+            },
+        ),
+    },
+    "selector": {
+        "none": None,
+        "percentile": Algorithm(
+            "sklearn.feature_selection.SelectPercentile",
+            {"percentile": mc.Integer(1, 99), "score_func": mc.Categorical(["f_classif", "chi2"])},
+        ),
+        "fpr": Algorithm("sklearn.feature_selection.SelectFpr", {"alpha": _ALPHA}),
+        "fdr": Algorithm("sklearn.feature_selection.SelectFdr", {"alpha": _ALPHA}),
+        "fwe": Algorithm("sklearn.feature_selection.SelectFwe", {"alpha": _ALPHA}),
+        "variance_threshold": Algorithm(
+            "sklearn.feature_selection.VarianceThreshold", {"threshold": mc.Real(1e-6, 1e-3, log=True)}
+        ),
+    },
+    "estimator": {
+        "gaussian_nb": Algorithm("sklearn.naive_bayes.GaussianNB"),
+        "multinomial_nb": Algorithm(
+            "sklearn.naive_bayes.MultinomialNB",
+            {"alpha": mc.Real(1e-2, 100, log=True), "fit_prior": mc.Categorical([True, False])},
+        ),
+        "qda": Algorithm(
+            "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis", {"reg_param": mc.Real(1e-3, 1, log=True)}
+        ),
+        "logistic_regression": Algorithm(
+            "sklearn.linear_model.LogisticRegression",
+            {"C": mc.Real(0.03125, 32768, log=True), "class_weight": mc.Categorical([None, "balanced"])},
+            {"max_iter": 200},
+        ),
+        "knn": Algorithm(
+            "sklearn.neighbors.KNeighborsClassifier",
+            {
+                "n_neighbors": mc.Integer(1, 100, log=True),
+                "weights": mc.Categorical(["uniform", "distance"]),
+                "p": mc.Ordinal([1, 2]),
+            },
+        ),
+        "random_forest": Algorithm("sklearn.ensemble.RandomForestClassifier", _FOREST, random=True),
+        "extra_trees": Algorithm("sklearn.ensemble.ExtraTreesClassifier", _FOREST, random=True),
+        "gradient_boosting": Algorithm(
+            "sklearn.ensemble.GradientBoostingClassifier",
+            {
+                "learning_rate": mc.Real(0.01, 1, log=True),
+                "n_estimators": mc.Integer(10, 100, log=True),
+                "max_depth": mc.Integer(1, 10),
+                "max_leaf_nodes": mc.Integer(2, 1024, log=True),
+                "min_samples_split": mc.Integer(2, 20),
+                "min_samples_leaf": mc.Integer(1, 20),
+                "subsample": mc.Real(0.1, 1.0),
+                "max_features": mc.Real(0.1, 1.0),
+            },
+            random=True,
+        ),
+    },
+}
+"""Module -> algorithm -> class of scikit-learn; None: the module does nothing."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the rules need to know of a data set.
+
+    Attributes:
+        columns: number of features.
+        nonnegative: no feature has a negative value.
+        fold_rows: rows of the smallest training fold.
+        fold_class_rows: rows of the smallest class in a training fold.
+    """
+
+    columns: int
+    nonnegative: bool
+    fold_rows: int
+    fold_class_rows: int
+
+    @classmethod
+    def of(cls, data: Table, folds: int) -> Facts:
+        import numpy as np
+
+        def kept(rows: int) -> int:
+            return rows - math.ceil(rows / folds)
+
+        smallest = int(np.bincount(data.y).min())
+        return cls(data.x.shape[1], bool((data.x >= 0).all()), kept(len(data.y)), kept(smallest))
+
+
+BREAST_CANCER = Facts(columns=30, nonnegative=True, fold_rows=455, fold_class_rows=169)
+"""The default data in five folds, so that the space can be declared without loading scikit-learn."""
+
+
+def declare(facts: Facts) -> mc.Space:
+    """The space of pipelines for data of these sizes."""
+    space = mc.Space("scikit-learn pipeline")
+    scaler, transformer, selector, estimator = modules = [
+        space.module(name, {a: c.tuned if c else {} for a, c in algorithms.items()})
+        for name, algorithms in MODULES.items()
+    ]
+    preprocessors = modules[:3]
+    order = space.ordering("order", preprocessors)
+    position = order.position
+
+    def before(rule: str, first: Any, second: Any, when: list[Any]) -> None:
+        space.rule(rule, position(first) <= position(second) - 1, when=when)
+
+    # Sizes. scikit-learn would clip the first with a warning, and refuse the second.
+    quantiles = scaler.parameter("quantile", "n_quantiles")
+    neighbors = estimator.parameter("knn", "n_neighbors")
+    space.rule("quantiles: at most the rows of a fold", quantiles <= facts.fold_rows, when=scaler["quantile"])
+    space.rule("neighbors: at most the rows of a fold", neighbors <= facts.fold_rows, when=estimator["knn"])
+    depth = estimator.parameter("gradient_boosting", "max_depth")
+    leaves = estimator.parameter("gradient_boosting", "max_leaf_nodes")
+    room = sum(2**d * depth.is_(d) for d in depth.domain.values)
+    space.rule(
+        "boosting: no more leaves than the depth has room for", leaves <= room, when=estimator["gradient_boosting"]
+    )
+
+    # A module that does nothing has no place of its own: it stands last, so that no pipeline is written in two ways.
+    for a, b in combinations(preprocessors, 2):
+        for idle, busy in ((a, b), (b, a)):
+            works = busy.is_(*(v for v in busy.domain.values if v != "none"))
+            before(f"order: {idle.label} none stands after {busy.label}", busy, idle, [idle["none"], works])
+        before(f"order: {a.label} none stands before {b.label} none", a, b, [a["none"], b["none"]])
+
+    # Scales. PCA and the solver of logistic regression see the units of unscaled columns and little else.
+    centered = scaler.parameter("robust", "with_centering")[True]
+    scaled = scaler.parameter("robust", "with_scaling")[True]
+    space.rule("robust does something", centered + scaled >= 1, when=scaler["robust"])
+    one_scale = scaler.is_("quantile", "minmax", "standard") + scaled
+    space.rule("pca needs columns of one scale", transformer["pca"] <= one_scale)
+    before("pca comes after the scaler", scaler, transformer, [transformer["pca"]])
+    space.rule("logistic regression needs columns of one scale", estimator["logistic_regression"] <= one_scale)
+    # Components come ordered already; keep fewer of them instead of selecting among them.
+    before("pca comes after the selector", selector, transformer, [transformer["pca"], 1 - selector["none"]])
+    # The norm of a row is that of all its columns; of a single column it would leave a constant.
+    before("normalizer comes before the selector", scaler, selector, [scaler["normalizer"], 1 - selector["none"]])
+    # Standardised columns have equal variances: a threshold would keep all or none.
+    equal = scaler.is_("standard", "quantile")
+    before("variances differ before scaling only", selector, scaler, [selector["variance_threshold"], equal])
+
+    # Signs. Counting algorithms refuse negative inputs.
+    uniform = scaler.parameter("quantile", "output_distribution")["uniform"]
+    normal = scaler.parameter("quantile", "output_distribution")["normal"]
+    chi2 = selector.parameter("percentile", "score_func")["chi2"]
+    for makes_negative, what in ((scaler["standard"], "standard"), (normal, "normal quantiles"), (centered, "robust")):
+        space.rule(f"multinomial_nb: no negative inputs from {what}", estimator["multinomial_nb"] + makes_negative <= 1)
+        before(f"chi2: no negative inputs from {what}", selector, scaler, [chi2, makes_negative])
+    space.rule("multinomial_nb: no negative inputs from pca", estimator["multinomial_nb"] + transformer["pca"] <= 1)
+    if not facts.nonnegative:
+        space.rule("multinomial_nb: negative data", estimator["multinomial_nb"] <= scaler["minmax"] + uniform)
+        space.rule("chi2: negative data", chi2 <= scaler["minmax"] + uniform)
+        before("chi2: scaled before, as the data has negatives", scaler, selector, [chi2])
+
+    # Columns. k columns make C(k + degree, degree) polynomial features: too many, unless k columns are selected before.
+    # Discriminant analysis wants fewer columns than the smallest class has rows (degree 1: without polynomials, too).
+    trees = ("random_forest", "extra_trees", "gradient_boosting")
+    others = [a for a in estimator.domain.values if a not in (*trees, "qda")]
+    degree = transformer.parameter("polynomial", "degree")
+    percentile = selector.parameter("percentile", "percentile")
+    few = facts.fold_class_rows - 1
+    for d, family, limit in [(1, ("qda",), few)] + [
+        (d, family, limit)
+        for d in degree.domain.values
+        for family, limit in ((others, 500), (trees, 60), (("qda",), few))
+    ]:
+        k = most_inputs(d, limit)
+        if k >= facts.columns:
+            continue
+        what = f"polynomial of degree {d}, {'/'.join(family)}"
+        when = [estimator.is_(*family)]
+        if d > 1:
+            when.append(degree.is_(d))
+            before(f"{what}: of selected columns", selector, transformer, when)
+        space.rule(f"{what}: of a percentile", selector["percentile"] >= 1, when=when)
+        space.rule(f"{what}: of at most {k} columns", percentile * facts.columns / 100 <= k, when=when)
+    return space
+
+
+def build(
+    *,
+    data: str = "breast_cancer",
+    target: str = "target",
+    metric: str = "accuracy",
+    folds: int | str = 5,
+    seed: int | str = 0,
+) -> tuple[mc.Space, Callable[[Mapping[str, Any]], dict[str, float]]]:
+    """The space for a data set, and the cross-validated loss on it.
+
+    Args:
+        data: a name or the path of a CSV file, see :func:`mipcash.models._data.table`.
+        target: the column of a CSV file that holds the class.
+        metric: accuracy, balanced_accuracy, f1 (macro), roc_auc or log_loss.
+        folds: of the stratified cross-validation.
+        seed: of the folds and of every algorithm that is random.
+    """
+    choice("metric", metric, METRICS)
+    number, fixed_seed = whole("folds", folds, low=2), whole("seed", seed)
+    default = data == "breast_cancer" and number == 5
+    facts = BREAST_CANCER if default else Facts.of(table(data, target), number)
+
+    def objective(config: Mapping[str, Any]) -> dict[str, float]:
+        scores, seconds = evaluate(pipeline(config, fixed_seed), table(data, target), metric, number, fixed_seed)
+        return {"loss": METRICS[metric][1] - scores, "fit_seconds": seconds}
+
+    return declare(facts), objective
+
+
+def evaluate(model: Any, data: Table, metric: str, folds: int, seed: int) -> tuple[float, float]:
+    """Mean score over the stratified folds, and the seconds that all fits took."""
+    from sklearn.model_selection import StratifiedKFold, cross_validate
+
+    cv = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():  # constant columns and slow convergence show in the score
+        warnings.simplefilter("ignore")
+        result = cross_validate(model, data.x, data.y, cv=cv, scoring=METRICS[metric][0], error_score="raise")
+    return float(result["test_score"].mean()), float(result["fit_time"].sum())
+
+
+def steps(config: Mapping[str, Any], seed: int = 0) -> list[tuple[str, str, dict[str, Any]]]:
+    """The pipeline as (step, dotted path of the class, arguments), in the order in which it runs."""
+    found = []
+    for module in (*config["order"], "estimator"):
+        algorithm = MODULES[module][config[module]]
+        if algorithm is None:
+            continue
+        prefix = f"{module}.{config[module]}."
+        arguments = {name.removeprefix(prefix): v for name, v in config.items() if name.startswith(prefix)}
+        if "q_min" in arguments:
+            arguments["quantile_range"] = (100 * arguments.pop("q_min"), 100 * arguments.pop("q_max"))
+        arguments |= algorithm.fixed
+        if algorithm.random:
+            arguments["random_state"] = seed
+        found.append((module, algorithm.path, arguments))
+    return found
+
+
+def pipeline(config: Mapping[str, Any], seed: int = 0) -> Any:
+    """The configuration as a ``sklearn.pipeline.Pipeline``."""
+    from sklearn import feature_selection
+    from sklearn.pipeline import Pipeline
+
+    built = []
+    for step, path, arguments in steps(config, seed):
+        if "score_func" in arguments:
+            arguments["score_func"] = getattr(feature_selection, arguments["score_func"])
+        home, name = path.rsplit(".", 1)
+        built.append((step, getattr(import_module(home), name)(**arguments)))
+    return Pipeline(built)
+
+
+def code(
+    config: Mapping[str, Any],
+    *,
+    data: str = "breast_cancer",
+    target: str = "target",
+    metric: str = "accuracy",
+    folds: int | str = 5,
+    seed: int | str = 0,
+) -> str:
+    """The configuration as scikit-learn code that runs on its own; the options are those of :func:`build`."""
+    lines, paths = [], {"sklearn.model_selection.StratifiedKFold", "sklearn.model_selection.cross_val_score"}
+    paths.add("sklearn.pipeline.Pipeline")
+    for step, path, arguments in steps(config, int(seed)):
+        paths.add(path)
+        score = arguments.get("score_func")
+        if score is not None:
+            paths.add(f"sklearn.feature_selection.{score}")
+        written = ", ".join(f"{name}={v if name == 'score_func' else repr(v)}" for name, v in arguments.items())
+        lines.append(f"    ({step!r}, {path.rsplit('.', 1)[1]}({written})),")
+    homes: dict[str, list[str]] = {}
+    for path in sorted(paths):
+        homes.setdefault(path.rsplit(".", 1)[0], []).append(path.rsplit(".", 1)[1])
+    loading, _, loaded = table(data, target).source.partition("\n\n")
+    imports = sorted([*loading.splitlines(), *(f"from {home} import {', '.join(n)}" for home, n in homes.items())])
+    cv = f"StratifiedKFold({int(folds)}, shuffle=True, random_state={int(seed)})"
+    score = f"cross_val_score(model, X, y, cv={cv}, scoring={METRICS[metric][0]!r})"
+    return "\n".join([*imports, "", loaded, "model = Pipeline([", *lines, "])", f"print({score}.mean())"])
+
+
+def report(result: Any, **options: Any) -> str:
+    """The best pipeline as code, and its score beside those of two usual pipelines."""
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    metric, folds, seed = options.get("metric", "accuracy"), int(options.get("folds", 5)), int(options.get("seed", 0))
+    loaded = table(options.get("data", "breast_cancer"), options.get("target", "target"))
+    models = {
+        "best pipeline found": pipeline(result.config, seed),
+        "StandardScaler + LogisticRegression, defaults": make_pipeline(StandardScaler(), LogisticRegression()),
+        "RandomForestClassifier, defaults": RandomForestClassifier(random_state=seed),
+    }
+    lines = [f"{folds}-fold cross-validated {METRICS[metric][0]}      the search's folds   fresh folds"]
+    for name, model in models.items():
+        searched, fresh = (evaluate(model, loaded, metric, folds, s)[0] for s in (seed, seed + 1))
+        lines.append(f"  {name:<46} {searched:>12.4f} {fresh:>13.4f}")
+    lines.append(
+        "The search chose the best on its own folds, so its score there is optimistic; on fresh folds less so."
+    )
+    return "\n".join([code(result.config, **options), "", *lines])
+
+
+def most_inputs(degree: int, limit: int) -> int:
+    """The largest k with ``C(k + degree, degree) <= limit``: how many columns may enter polynomial features."""
+    k = 0
+    while math.comb(k + 1 + degree, degree) <= limit:
+        k += 1
+    return k
+
+
+space, objective = build()
