@@ -38,8 +38,8 @@ def decode_config(space: Declaration, text: str) -> Configuration:
             config[label] = _value(space.parameters[label].domain, code)
         except (KeyError, IndexError, TypeError) as error:
             raise StorageError(
-                f"the journal holds {label!r}: {code!r}, which space {space.name!r} does not have; it belongs to another "
-                "space or was edited. Open it with the space that wrote it"
+                f"the journal holds {label!r}: {code!r}, which space {space.name!r} does not have; it belongs to "
+                "another space or was edited. Open it with the space that wrote it"
             ) from error
     return config
 

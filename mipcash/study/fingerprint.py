@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 import pyomo.environ as pyo
@@ -47,7 +48,8 @@ def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
         if name not in then:
             found.append(f"{name} is new")
         elif then[name] != text:
-            found.append(f"{name} was {_short(then[name])} and is {_short(text)} now")
+            before, after = _contrast(then[name], text)
+            found.append(f"{name} was {before} and is {after} now")
     return found
 
 
@@ -79,8 +81,13 @@ def _rule_name(index: Any) -> Any:
 
 
 def _foreign(space: Declaration) -> Iterator[tuple[str, str]]:
-    """Constraints, logical constraints and disjunctions that were added to the live model directly."""
+    """What was done to the live model directly: fixings, bounds, constraints, logical constraints, disjunctions."""
     kinds = (pyo.Constraint, pyo.LogicalConstraint, Disjunction)
+    for variable in space.model.component_data_objects(pyo.Var, descend_into=(pyo.Block, Disjunct)):
+        if variable.fixed:
+            yield f"the fixing of {variable.name!r}", str(variable.value)
+        elif variable.bounds != (0, 1):
+            yield f"the bounds of {variable.name!r}", str(variable.bounds)
     for row in space.model.component_data_objects(ctype=kinds, active=True, descend_into=(pyo.Block, Disjunct)):
         owner = row.parent_component()
         blocks = _ancestors(row)
@@ -100,5 +107,13 @@ def _ancestors(row: Any) -> list[Any]:
     return found
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 120 else text[:117] + "..."
+def _contrast(before: str, after: str, limit: int = 120) -> tuple[str, str]:
+    """Two texts, shortened around the place where they first differ."""
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+    start = 0 if max(len(before), len(after)) <= limit else max(0, same - limit // 2)
+    return _window(before, start, limit), _window(after, start, limit)
+
+
+def _window(text: str, start: int, limit: int) -> str:
+    cut = text[start : start + limit]
+    return ("..." if start else "") + cut + ("..." if start + limit < len(text) else "")

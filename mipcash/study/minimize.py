@@ -62,7 +62,7 @@ def minimize(
 
     Args:
         objective: takes a configuration (a dict that it may change) and returns a float or a dict with ``"loss"`` and
-            further named numbers. What it raises, and a loss that is not finite, is recorded as failed; the run goes on.
+            further named numbers. What it raises, and a loss that is not finite, is a failure; the run goes on.
         space: the space to search.
         budget: number of evaluations, failed ones and those of a resumed journal included.
         optimizer, solver, seed, storage, settings: see :class:`mipcash.Study`.

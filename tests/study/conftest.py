@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import tiny
+
+import mipcash as mc
+
+
+@pytest.fixture
+def space() -> mc.Space:
+    return tiny.tiny_space()
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    return tmp_path / "run.db"

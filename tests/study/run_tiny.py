@@ -1,0 +1,86 @@
+"""Runs a study in a process of its own: ``run_tiny.py JOURNAL BUDGET [--optimizer N] [--die WHERE K] [--slow S]``.
+
+Prints ``trial <number> <exact config>`` per evaluation. ``--die`` sends SIGKILL to itself at trial K: ``ask`` (while
+proposing), ``insert`` (inside the write before the evaluation), ``evaluation``, ``outcome`` (inside the write after it)
+or ``told`` (after it).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import time
+from typing import Any
+
+import tiny
+
+from mipcash.study.encoding import encode_config
+from mipcash.study.journal import Journal, read_journal
+from mipcash.study.minimize import minimize
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_in_write(method: str, number: int) -> None:
+    """SIGKILL between a statement of the journal and its COMMIT."""
+    original = getattr(Journal, method)
+
+    def deadly(self: Journal, *arguments: Any) -> None:
+        first = arguments[0]
+        if (first if isinstance(first, int) else first.number) == number:
+            self._database.set_trace_callback(lambda statement: die() if statement == "COMMIT" else None)
+        original(self, *arguments)
+
+    setattr(Journal, method, deadly)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("journal")
+    parser.add_argument("budget", type=int)
+    parser.add_argument("--optimizer", default="Sampler")
+    parser.add_argument("--die", nargs=2, default=["", "-1"])
+    parser.add_argument("--slow", type=float, default=0.0)
+    options = parser.parse_args()
+    where, at = options.die[0], int(options.die[1])
+    space = tiny.tiny_space()
+    optimizer = getattr(tiny, options.optimizer)(space)
+    if where in ("insert", "outcome"):
+        die_in_write({"insert": "insert", "outcome": "finish"}[where], at)
+    if where == "ask":
+        ask = optimizer.ask
+        optimizer.ask = lambda history, rng, state: die() if len(history) == at else ask(history, rng, state)
+    evaluations = []
+
+    def objective(config: dict[str, Any]) -> float:
+        exact = encode_config(space, config)
+        print(f"evaluating {exact}", flush=True)
+        time.sleep(options.slow)
+        if where == "evaluation" and config["rounds"] == target(options.journal, at):
+            die()
+        evaluations.append(exact)
+        return tiny.loss(config)
+
+    def told(study: Any, trial: Any) -> None:
+        print(f"trial {trial.number} {encode_config(space, trial.config)}", flush=True)
+        if where == "told" and trial.number == at:
+            die()
+
+    minimize(
+        objective, space, options.budget, optimizer, seed=7, storage=options.journal, callbacks=[told], progress=False
+    )
+    print("finished", flush=True)
+
+
+def target(journal: str, number: int) -> int:
+    """What the evaluation of trial ``number`` sees as ``rounds``; -1 as long as another trial is the latest."""
+    rows = read_journal(journal)[1]
+    return json.loads(rows[number].exact)["rounds"] if len(rows) == number + 1 else -1
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""What a run shows: lines in a log, a bar on a terminal."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny
+from rich.console import Console
+
+import mipcash as mc
+from mipcash.study.minimize import minimize
+from mipcash.study.progress import Bar, Lines, make_progress
+
+
+def sometimes(config: dict[str, Any]) -> float:
+    print("objective speaks")
+    if config["layers"] % 2:
+        raise ValueError("odd [layers]\nsecond line")
+    return tiny.loss(config)
+
+
+def test_one_line_per_evaluation(space: mc.Space, journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for budget in (5, 8):
+        result = minimize(sometimes, space, budget, tiny.Sampler(space), storage=journal)
+    captured = capsys.readouterr()
+    lines = captured.err.splitlines()
+    assert captured.out.splitlines() == ["objective speaks"] * 8
+    assert len(lines) == 9
+    assert lines[5].startswith("tiny: resumed after 5 of 8 evaluations")
+    for told, (line, trial) in enumerate(zip(lines[:5] + lines[6:], result.history, strict=True), 1):
+        assert line.startswith(f"[{told}/{5 if told <= 5 else 8}] #{trial.number} ")
+        expected = "failed: ValueError: odd [layers] second line" if trial.failed else f"loss {trial.loss:.6g}"
+        assert expected in line
+    assert f"best {result.value:.6g}" in lines[-1]
+
+
+def test_silence(space: mc.Space, capsys: pytest.CaptureFixture[str]) -> None:
+    minimize(tiny.loss, space, 3, tiny.Sampler(space), progress=False)
+    captured = capsys.readouterr()
+    assert captured.out + captured.err == ""
+
+
+def test_an_objective_that_always_fails_is_noted_once(space: mc.Space) -> None:
+    stream = io.StringIO()
+    minimize(lambda config: None, space, 15, tiny.Sampler(space), progress=Lines(stream))
+    notes = [line for line in stream.getvalue().splitlines() if line.startswith("note:")]
+    assert len(notes) == 1
+    assert "each of the first 10 evaluations failed" in notes[0]
+
+
+def test_the_bar_shows_best_failures_and_times(space: mc.Space) -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=160, color_system=None)
+    result = minimize(sometimes, space, 8, tiny.Sampler(space), progress=Bar(console))
+    shown = stream.getvalue()
+    last = [line for line in shown.splitlines() if "8/8" in line][-1]
+    assert f"best {result.value:.6g} (#{result.best.number})" in last  # type: ignore[union-attr]
+    assert f"{result.n_failed} failed" in last
+    assert "ask " in last
+    assert "objective speaks" in shown  # printed above the bar, not through it
+    assert "odd [layers] second line" in shown  # square brackets are no markup
+
+
+def test_the_choice_of_display(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert type(make_progress(None)) is Lines
+    assert type(make_progress(True)) is Bar
+    mine = Lines()
+    assert make_progress(mine) is mine
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert type(make_progress(None)) is Bar

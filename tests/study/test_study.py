@@ -1,0 +1,316 @@
+"""ask and tell by hand: what a journal brings back, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny
+
+import mipcash as mc
+from mipcash.errors import StorageError
+from mipcash.optimizers.base import Proposal
+from mipcash.study.journal import read_journal
+from mipcash.study.trial import IllegalProposalError, TellError
+
+
+def configs(study: mc.Study) -> list[dict[str, Any]]:
+    return [t.config for t in study.trials]
+
+
+def test_a_resumed_study_brings_back_the_very_same_values(space: mc.Space, journal: Path) -> None:
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        for _ in range(40):
+            study.tell(study.ask(), {"loss": 0.1, "memory": 1 / 3, "odd": math.nan})
+        before = study.trials
+    again_space = tiny.tiny_space()
+    with mc.Study(again_space, tiny.Sampler(again_space), storage=journal) as again:
+        after = again.trials
+    assert {type(t.config["act"]) for t in after} == {type(None), bool, int, tuple, str}
+    for a, b in zip(before, after, strict=True):
+        assert a.config == b.config
+        assert list(a.config) == list(b.config)
+        assert [type(v) for v in a.config.values()] == [type(v) for v in b.config.values()]
+        assert (a.number, a.status, a.loss, a.message, a.origin, a.duration) == (
+            b.number,
+            b.status,
+            b.loss,
+            b.message,
+            b.origin,
+            b.duration,
+        )
+        assert (a.started, a.finished, dict(a.seconds)) == (b.started, b.finished, dict(b.seconds))
+        assert a.proof == b.proof
+        assert a.proof is not None
+        assert a.proof.config == a.config
+        assert b.values["memory"] == 1 / 3
+        assert math.isnan(b.values["odd"])
+
+
+def test_objects_as_categories_come_back_as_the_same_objects(journal: Path) -> None:
+    def space() -> mc.Space:
+        made = mc.Space("objects")
+        made.categorical("function", [math.sqrt, np.mean, object])
+        made.integer("layers", 0, 3)
+        made.real("lr", 0.1, 1.0)
+        return made
+
+    first = space()
+    with mc.Study(first, tiny.Sampler(first), storage=journal) as study:
+        drawn = [study.tell(study.ask(), 0.0).config["function"] for _ in range(8)]
+    second = space()
+    with mc.Study(second, tiny.Sampler(second), storage=journal) as study:
+        assert all(a is t.config["function"] for a, t in zip(drawn, study.trials, strict=True))
+
+
+@pytest.mark.parametrize("kind", [tiny.Sampler, tiny.Counter])
+def test_a_resumed_study_proposes_as_an_unbroken_one(space: mc.Space, journal: Path, kind: type[tiny.Sampler]) -> None:
+    unbroken = mc.Study(space, kind(space), seed=3)
+    for _ in range(9):
+        trial = unbroken.ask()
+        unbroken.tell(trial, tiny.loss(trial.config))
+    for _ in range(9):
+        with mc.Study(space, kind(space), seed=3, storage=journal) as study:
+            trial = study.ask()
+            study.tell(trial, tiny.loss(trial.config))
+    with mc.Study(space, kind(space), seed=3, storage=journal) as study:
+        assert configs(study) == configs(unbroken)
+        assert [t.origin for t in study.trials] == [t.origin for t in unbroken.trials]
+
+
+def test_other_seeds_give_other_proposals(space: mc.Space) -> None:
+    draws = [mc.Study(space, tiny.Sampler(space), seed=seed).ask().config for seed in (0, 1, 2**70)]
+    assert draws[0] != draws[1] != draws[2] != draws[0]
+
+
+def test_trials_left_running_are_handed_out_first_and_in_order(space: mc.Space, journal: Path) -> None:
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        asked = [study.ask() for _ in range(4)]
+        study.tell(asked[2], 1.0)
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        again = [study.ask() for _ in range(4)]
+    assert [t.number for t in again] == [0, 1, 3, 4]
+    assert [t.config for t in again[:3]] == [asked[i].config for i in (0, 1, 3)]
+
+
+def test_the_optimizer_sees_pending_failed_and_done_trials(space: mc.Space) -> None:
+    optimizer = tiny.Sampler(space)
+    study = mc.Study(space, optimizer)
+    first, second, third = study.ask(), study.ask(), study.ask()
+    study.tell(third, {"loss": 2.5, "ms": 7})
+    study.tell(first, mc.Failed("out of memory"))
+    study.ask()
+    seen = optimizer.histories[-1]
+    assert [o.status for o in seen] == ["failed", "pending", "done"]
+    assert [o.config for o in seen] == [first.config, second.config, third.config]
+    assert seen[2].loss == 2.5
+    assert seen[2].values == {"ms": 7.0}
+
+
+def test_a_trial_given_back_is_asked_again(space: mc.Space) -> None:
+    study = mc.Study(space, tiny.Sampler(space))
+    first, second = study.ask(), study.ask()
+    study.give_back(second)
+    study.give_back(first)
+    assert [study.ask().number for _ in range(3)] == [0, 1, 2]
+
+
+def test_a_changed_config_does_not_change_the_record(space: mc.Space) -> None:
+    optimizer = tiny.Sampler(space)
+    study = mc.Study(space, optimizer)
+    trial = study.ask()
+    proposed = dict(trial.config)
+    trial.config.clear()
+    assert study.tell(trial, 1.0).config == proposed
+    assert study.result.config == proposed
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "loss", "message"),
+    [
+        (1, "done", 1.0, ""),
+        (np.float32(0.5), "done", 0.5, ""),
+        (np.array(2.0), "done", 2.0, ""),
+        ({"loss": np.int64(3), "ms": True}, "done", 3.0, ""),
+        (None, "failed", None, "returned None"),
+        (math.nan, "failed", None, "nan; a loss must be finite"),
+        (-math.inf, "failed", None, "-inf; a loss must be finite"),
+        ({"loss": math.inf}, "failed", None, "'loss': inf"),
+        ({"loss": None}, "failed", None, "'loss': None"),
+        ({"score": 1.0}, "failed", None, "without 'loss', only ['score']"),
+        ({"loss": 1.0, "name": "x"}, "failed", None, "'name': str 'x'"),
+        ("0.5", "failed", None, "str '0.5'"),
+        (True, "failed", None, "bool True"),
+        (np.array([1.0]), "failed", None, "ndarray"),
+        (1j, "failed", None, "complex"),
+        (10**400, "failed", None, "int 1"),
+        ([0.1], "failed", None, "list"),
+        (mc.Failed("out of memory"), "failed", None, "out of memory"),
+    ],
+)
+def test_outcomes(space: mc.Space, journal: Path, outcome: Any, status: str, loss: float | None, message: str) -> None:
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        told = study.tell(study.ask(), outcome)
+    assert (told.status, told.loss) == (status, loss)
+    assert message in told.message
+    row = read_journal(journal)[1][0]
+    assert (row.status, row.loss, row.message) == (status, loss, told.message)
+
+
+def test_telling_twice_or_to_another_study_is_refused(space: mc.Space) -> None:
+    study, other = mc.Study(space, tiny.Sampler(space)), mc.Study(space, tiny.Sampler(space))
+    trial = study.ask()
+    other.ask()
+    with pytest.raises(TellError, match="another study"):
+        other.tell(trial, 1.0)
+    study.tell(trial, 1.0)
+    with pytest.raises(TellError, match="told already"):
+        study.tell(trial, 2.0)
+    with pytest.raises(TellError, match="takes the trial"):
+        study.tell(trial.config, 2.0)  # type: ignore[arg-type]
+    assert study.trials[0].loss == 1.0
+
+
+def test_an_illegal_proposal_never_leaves(space: mc.Space, journal: Path) -> None:
+    class Broken(tiny.Sampler):
+        def ask(self, history: Any, rng: Any, state: Any) -> Proposal:
+            proposal = super().ask(history, rng, state)
+            return Proposal({**proposal.config, "layers": 99})
+
+    with mc.Study(space, Broken(space), storage=journal) as study, pytest.raises(IllegalProposalError, match="layers"):
+        study.ask()
+    assert read_journal(journal)[1] == []
+
+
+def test_a_state_that_cannot_be_journaled_is_refused(space: mc.Space) -> None:
+    class Broken(tiny.Sampler):
+        def ask(self, history: Any, rng: Any, state: Any) -> Proposal:
+            return Proposal(super().ask(history, rng, state).config, state={"rng": rng})
+
+    study = mc.Study(space, Broken(space))
+    with pytest.raises(TypeError, match="state that JSON cannot hold"):
+        study.ask()
+    assert study.trials == ()
+
+
+# -- journals that are not ours ---------------------------------------------------------------------------------
+
+
+def start(journal: Path, space: mc.Space | None = None, **arguments: Any) -> None:
+    space = space or tiny.tiny_space()
+    optimizer = arguments.pop("optimizer", tiny.Sampler)(space, arguments.pop("settings", None))
+    with mc.Study(space, optimizer, storage=journal, **arguments) as study:
+        study.tell(study.ask(), 1.0)
+
+
+def more_values() -> mc.Space:
+    space = tiny.tiny_space()
+    space.real("dropout", 0.0, 0.5)
+    return space
+
+
+def looser_rule() -> mc.Space:
+    return tiny.tiny_space(cap=11.0)
+
+
+def without_rule() -> mc.Space:
+    space = tiny.tiny_space()
+    space.model.rules["layers are capped"].deactivate()
+    return space
+
+
+def own_constraint() -> mc.Space:
+    import pyomo.environ as pyo
+
+    space = tiny.tiny_space()
+    space.model.budget = pyo.Constraint(expr=space.parameters["layers"] + space.parameters["rounds"] <= 4000)
+    return space
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"seed": 1}, "seed was 0 and is 1 now"),
+        ({"optimizer": tiny.Counter}, "optimizer was 'sampler' and is 'counter' now"),
+        ({"solver": "scip"}, "solver was 'highs' and is 'scip' now"),
+        ({"settings": {"alpha": 2.0}}, "setting alpha was 'not given' and is 2.0 now"),
+        ({"options": {"data": "a.csv"}}, "option data was 'not given' and is 'a.csv' now"),
+        ({"space": more_values()}, "parameter 'dropout' is new"),
+        ({"space": looser_rule()}, "rule 'layers are capped' was .*10.* and is .*11.* now"),
+        ({"space": without_rule()}, "rule 'layers are capped' is gone"),
+        ({"space": own_constraint()}, "Constraint 'budget' is new"),
+    ],
+)
+def test_a_journal_of_another_study_is_refused_and_the_difference_named(
+    journal: Path, changed: dict[str, Any], named: str
+) -> None:
+    start(journal)
+    with pytest.raises(StorageError, match=named):
+        start(journal, **changed)
+    start(journal)  # and it is still usable by its own study
+    assert len(read_journal(journal)[1]) == 2
+
+
+def test_files_that_are_no_journals(space: mc.Space, tmp_path: Path) -> None:
+    text, foreign, cut = tmp_path / "notes.txt", tmp_path / "other.db", tmp_path / "cut.db"
+    text.write_text("not a database, but long enough to look at" * 50)
+    with sqlite3.connect(foreign) as database:
+        database.execute("CREATE TABLE trial (number INTEGER)")
+    start(cut)
+    cut.write_bytes(cut.read_bytes()[:6000])
+    cases = [
+        (text, "not a journal of mipcash, or is damaged"),
+        (foreign, "a SQLite database but not a journal"),
+        (cut, "damaged"),
+        (tmp_path, "is a folder"),
+        (tmp_path / "missing" / "run.db", "mkdir -p"),
+    ]
+    for path, message in cases:
+        before = path.read_bytes() if path.is_file() else None
+        with pytest.raises(StorageError, match=message):
+            mc.Study(space, tiny.Sampler(space), storage=path)
+        assert before is None or path.read_bytes() == before
+        assert not path.with_name(path.name + ".lock").exists()
+    with pytest.raises(StorageError, match="does not exist"):
+        read_journal(tmp_path / "nothing.db")
+
+
+def test_an_empty_file_becomes_a_journal(space: mc.Space, journal: Path) -> None:
+    journal.touch()
+    start(journal)
+    assert len(read_journal(journal)[1]) == 1
+
+
+def test_a_journal_of_a_later_format_is_refused(space: mc.Space, journal: Path) -> None:
+    start(journal)
+    with sqlite3.connect(journal) as database:
+        database.execute("UPDATE study SET schema = 99")
+    with pytest.raises(StorageError, match="format 99"):
+        start(journal)
+
+
+def test_two_studies_in_one_process_do_not_share_a_journal(space: mc.Space, journal: Path) -> None:
+    study = mc.Study(space, tiny.Sampler(space), storage=journal)
+    for _ in range(2):
+        with pytest.raises(StorageError, match="in use by another study"):
+            mc.Study(space, tiny.Sampler(space), storage=journal)
+    study.tell(study.ask(), 1.0)
+    assert len(read_journal(journal)[1]) == 1  # reading needs no lock
+    study.close()
+    study.close()
+    assert not journal.with_name("run.db.lock").exists()
+    start(journal)
+    with pytest.raises(StorageError, match="closed"):
+        study.ask()
+
+
+def test_seeds_and_settings_are_checked(space: mc.Space) -> None:
+    for seed, message in ((-1, "negative"), (0.5, "whole number"), ("x", "whole number")):
+        with pytest.raises(ValueError, match=message):
+            mc.Study(space, tiny.Sampler(space), seed=seed)
+    with pytest.raises(ValueError, match="settings="):
+        mc.Study(space, tiny.Sampler(space), settings={"alpha": 1.0})

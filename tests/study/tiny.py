@@ -1,0 +1,92 @@
+"""A small space and small optimizers whose proposals are easy to predict; also imported by subprocesses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import mipcash as mc
+from mipcash.backends.solution import OPTIMAL, Solution
+from mipcash.errors import SpaceExhaustedError
+from mipcash.optimizers.base import History, Optimizer, Proposal
+
+
+def tiny_space(cap: float = 10.0) -> mc.Space:
+    """Every kind of value that a journal has to bring back: None, True, a tuple, floats, a wide integer, an order."""
+    space = mc.Space("tiny")
+    layers = space.integer("layers", 0, 4)
+    space.real("lr", 1e-4, 1e-1, log=True)
+    space.integer("rounds", 3, 5000)
+    space.categorical("act", [None, True, 1, ("relu", 2), "selu"])
+    space.ordinal("width", [8, 16, 32])
+    a = space.module("scale", {"none": {}, "standard": {"eps": mc.Real(0.0, 1.0)}})
+    b = space.module("select", {"all": {}, "best": {"k": mc.Integer(1, 9)}})
+    space.ordering("order", [a, b])
+    space.rule("layers are capped", layers <= cap)
+    return space
+
+
+def draw(space: mc.Space, rng: np.random.Generator) -> dict[str, Any]:
+    """A legal configuration of ``tiny_space``."""
+    config: dict[str, Any] = {}
+    for label, parameter in space.parameters.items():
+        head = label.split(".")
+        if len(head) == 3 and config[head[0]] != head[1]:
+            continue
+        domain = parameter.domain
+        if hasattr(domain, "members"):
+            config[label] = tuple(rng.permutation(np.array(domain.members)).tolist())
+        elif domain.kind in ("categorical", "ordinal"):
+            config[label] = domain.values[int(rng.integers(len(domain.values)))]
+        else:
+            config[label] = domain.from_unit(rng.random())
+    return config
+
+
+class Sampler(Optimizer):
+    """Draws from the generator; the learning rate depends on every earlier outcome, as a surrogate's proposal would."""
+
+    name = "sampler"
+
+    def __init__(self, space: mc.Space, settings: Mapping[str, Any] | None = None) -> None:
+        self.space = space
+        self.settings = settings
+        self.histories: list[History] = []
+
+    def ask(self, history: History, rng: np.random.Generator, state: Mapping[str, Any]) -> Proposal:
+        self.histories.append(history)
+        config = draw(self.space, rng)
+        known = sum(o.loss or 0.1 for o in history) + 0.01 * len(history)
+        config["lr"] = self.space.parameters["lr"].domain.from_unit((float(rng.random()) + known) % 1.0)
+        solution = Solution(config, 1.0 / 3.0, 0.25, 0.25, OPTIMAL, 0.5, "highs")
+        return Proposal(config, solution, "acquisition", {"mip": 0.5}, {})
+
+
+class Counter(Sampler):
+    """Keeps a running number and the sum of its draws in its state, and proposes from them."""
+
+    name = "counter"
+
+    def ask(self, history: History, rng: np.random.Generator, state: Mapping[str, Any]) -> Proposal:
+        count, total = state.get("count", 0), state.get("total", 0.0)
+        proposal = super().ask(history, rng, state)
+        total += float(rng.random())
+        config = {**proposal.config, "rounds": 3 + (17 * count + int(1000 * total)) % 4000}
+        return Proposal(config, None, f"step {count}", {}, {"count": count + 1, "total": total, "seen": (1, 2)})
+
+
+class Finite(Sampler):
+    """Knows three configurations only."""
+
+    name = "finite"
+
+    def ask(self, history: History, rng: np.random.Generator, state: Mapping[str, Any]) -> Proposal:
+        if len(history) == 3:
+            raise SpaceExhaustedError("all 3 legal configurations have been proposed; nothing is left")
+        return super().ask(history, rng, state)
+
+
+def loss(config: Mapping[str, Any]) -> float:
+    return (config["layers"] - 2) ** 2 + abs(config["lr"] - 0.01) + 1e-4 * config["rounds"]
