@@ -229,6 +229,10 @@ def declare(facts: Facts) -> mc.Space:
     # Standardised columns have equal variances: a threshold would keep all or none.
     equal = scaler.is_("standard", "quantile")
     before("variances differ before scaling only", selector, scaler, [selector["variance_threshold"], equal])
+    # Rows of norm 1 have small entries, so a larger threshold would leave no column.
+    threshold = selector.parameter("variance_threshold", "threshold")
+    small = [selector["variance_threshold"], scaler["normalizer"]]
+    space.rule("normalized columns vary little", threshold <= 1e-4, when=small)
 
     # Signs. Counting algorithms refuse negative inputs.
     uniform = scaler.parameter("quantile", "output_distribution")["uniform"]

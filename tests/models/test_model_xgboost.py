@@ -1,0 +1,78 @@
+"""xgboost: Table 5, the definition of monks-problem-1, and real training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mipcash.errors import ModelError
+from mipcash.models import xgboost
+
+TREES: dict[str, Any] = {
+    "booster": "gbtree",
+    "nrounds": 200,
+    "alpha": 0.001,
+    "lambda": 0.01,
+    "eta": 0.3,
+    "max_depth": 6,
+    "min_child_weight": 1.1,
+    "subsample": 0.9,
+    "colsample_bytree": 0.9,
+    "colsample_bylevel": 0.9,
+}
+
+
+def test_table_5() -> None:
+    space = xgboost.space
+    assert len(space.parameters) == 10
+    assert space.is_legal(TREES)
+    assert space.is_legal(dict(TREES, booster="gblinear"))
+    assert [str(space.parameters[name].domain) for name in ("nrounds", "max_depth")] == [
+        "integer in [3, 5000], log scale",
+        "integer in [1, 15]",
+    ]
+
+
+def test_conditional() -> None:
+    space, _ = xgboost.build(conditional="yes")
+    assert space.is_legal(TREES)
+    linear = {k: v for k, v in TREES.items() if k not in xgboost.TREE_ONLY} | {"booster": "gblinear"}
+    assert space.is_legal(linear)
+    assert not space.is_legal(dict(TREES, booster="gblinear"))
+
+
+def test_monks_1() -> None:
+    rows, labels = xgboost.monks_1()
+    assert rows.shape == (432, 6)
+    assert len({tuple(r) for r in rows.tolist()}) == 432
+    for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
+        assert label == (row[0] == row[1] or row[4] == 1)
+    assert labels.sum() == 216  # half of them, as in the UCI original
+
+
+def test_split() -> None:
+    x_train, y_train, x_test, y_test = xgboost.split(0)
+    assert x_train.shape == (124, 17)
+    assert x_test.shape == (308, 17)
+    assert not {tuple(r) for r in x_train.tolist()} & {tuple(r) for r in x_test.tolist()}
+    assert (x_train.sum(axis=1) == 6).all()
+    assert len(y_train) + len(y_test) == 432
+    assert not np.array_equal(x_train, xgboost.split(1)[0])
+
+
+def test_training() -> None:
+    pytest.importorskip("xgboost")
+    error = xgboost.objective(TREES)
+    assert error == xgboost.objective(TREES)
+    assert error < 0.1
+    linear = dict(TREES, booster="gblinear")
+    assert xgboost.objective(linear) == xgboost.objective(linear) > error  # a1 == a2 is no sum of attributes
+    assert 0 <= xgboost.build(seed="1")[1](TREES) < 0.2
+
+
+def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "xgboost", None)
+    with pytest.raises(ModelError, match=r"mipcash\[xgboost\]"):
+        xgboost.objective(TREES)
