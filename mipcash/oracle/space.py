@@ -351,9 +351,9 @@ class Space(Declaration):
             if link.value.ids <= assignment.keys():
                 assignment[id(link.variable)] = link.value.value(assignment)
         for label in self.conditions:
-            conjunction = self.model.parameters[label].component("on")
-            if conjunction is not None:
-                assignment[id(conjunction)] = float(all(bool(c.holds(z)) for c in program.conditions[label]))
+            block = self.model.parameters[label]
+            if block.component("conjunction") is not None:
+                assignment[id(block.on)] = float(all(bool(c.holds(z)) for c in program.conditions[label]))
         return number_rules(self, self._latest().rules, assignment, active)
 
     def _finish(self, levels: Indices, point: Point | None, units: Any, rng: np.random.Generator) -> Configuration:

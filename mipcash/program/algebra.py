@@ -79,7 +79,9 @@ def algebraic_model(declaration: Declaration) -> AlgebraicModel:
 
 def _declared_variables(declaration: Declaration) -> list[Variable]:
     listed = [v for g in declaration.groups for v in g.variables] + [n.variable for n in declaration.numbers]
-    return listed + [link.variable for link in declaration.links]
+    blocks = [declaration.model.parameters[label] for label in declaration.conditions]
+    conjunctions = [block.on for block in blocks if block.component("conjunction") is not None]
+    return listed + conjunctions + [link.variable for link in declaration.links]
 
 
 def _without_logic(model: Any) -> Any:

@@ -109,7 +109,7 @@ class Legality:
 
     def _set_direct(self, rows: Sequence[BaseRow]) -> None:
         one_hot = [r for r in rows if not self._always_true(r)]
-        self._linear = np.array([r.form.linear[: self.program.n_z] for r in one_hot]).reshape(-1, self.program.n_z)
+        self._linear = np.array([r.form.linear[: self.program.n_z] for r in one_hot]).reshape(len(one_hot), self.program.n_z)
         self._low = np.array([r.low - slack(r.low) for r in one_hot])
         self._high = np.array([r.high + slack(r.high) for r in one_hot])
         self._products = [

@@ -137,7 +137,7 @@ class BinaryProgram:
     @cached_property
     def group_of(self) -> Indices:
         """Group index of each one-hot column, shape (n_z,)."""
-        return np.repeat(np.arange(len(self.groups)), [g.size for g in self.groups]).astype(np.int64)
+        return np.repeat(np.arange(len(self.groups)), self.sizes)
 
     @cached_property
     def starts(self) -> Indices:

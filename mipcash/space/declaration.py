@@ -156,6 +156,7 @@ class Declaration:
 
     def ordering(self, name: str, modules: Sequence[ModuleParameter]) -> OrderingParameter:
         """The order in which ``modules`` are applied; a value is a tuple of their names."""
+        self._free_name(name)
         members = tuple(m.label if isinstance(m, Parameter) else str(m) for m in modules)
         if len(set(members)) != len(members):
             raise SpaceError(f"ordering {name!r} lists a module twice: {list(members)}")
@@ -164,6 +165,9 @@ class Declaration:
         for member in members:
             if member not in self.parameters:
                 raise SpaceError(f"ordering {name!r}: {member!r} is not a parameter of space {self.name!r}; declare it first")
+        for module in modules:
+            if isinstance(module, Parameter) and module is not self.parameters[module.label]:
+                raise SpaceError(f"ordering {name!r}: {module.label!r} belongs to another space; use this space's own modules")
         block = self._block(name)
         places = range(len(members))
         block.z = pyo.Var(places, places, domain=pyo.Binary)
@@ -189,7 +193,7 @@ class Declaration:
 
     def __getitem__(self, name: str) -> Any:
         """A parameter or auxiliary by its name."""
-        found = self.parameters.get(name) or self.auxiliaries.get(name)
+        found = self.parameters.get(name, self.auxiliaries.get(name))
         if found is None:
             raise SpaceError(f"space {self.name!r} has no parameter {name!r}; it has {list(self.parameters)}")
         return found
@@ -245,16 +249,19 @@ class Declaration:
     # -- internals ----------------------------------------------------------------------------------------------
 
     def _domain(self, name: str, kind: type, *arguments: Any) -> Any:
-        if not isinstance(name, str) or not name:
-            raise SpaceError(f"a parameter needs a name (a non-empty string), got {name!r}")
-        if name in self.parameters or name in self.auxiliaries:
-            raise SpaceError(f"a parameter named {name!r} exists already in space {self.name!r}; choose another name")
+        self._free_name(name)
         try:
             return kind(*arguments)
         except SpaceError as error:
             raise SpaceError(f"parameter {name!r}: {error}") from None
         except TypeError as error:
             raise SpaceError(f"parameter {name!r}: {error}; check the arguments") from error
+
+    def _free_name(self, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise SpaceError(f"a parameter needs a name (a non-empty string), got {name!r}")
+        if name in self.parameters or name in self.auxiliaries:
+            raise SpaceError(f"a parameter named {name!r} exists already in space {self.name!r}; choose another name")
 
     def _block(self, name: str) -> Any:
         return self.model.parameters[name]
@@ -266,9 +273,8 @@ class Declaration:
         return block.value  # type: ignore[no-any-return]
 
     def _declare(self, name: str, domain: Any, when: Any, kind: type[ChoiceParameter] = ChoiceParameter) -> Any:
-        if name in self.parameters or name in self.auxiliaries:
-            raise SpaceError(f"a parameter named {name!r} exists already in space {self.name!r}; choose another name")
-        indicators = self._indicators(f"parameter {name!r}", when)
+        self._free_name(name)
+        indicators = self._conditions(name, when)
         block = self._block(name)
         on = self._activity(block, indicators)
         if indicators:
@@ -334,6 +340,27 @@ class Declaration:
             polynomials.append(polynomial)
         return polynomials
 
+    def _conditions(self, name: str, when: Any) -> list[Quadratic]:
+        """The indicators of a parameter, over levels only: ``child.is_active()`` stands for the conditions of the child."""
+        found: list[Quadratic] = []
+        levels = {id(v) for g in self.groups for v in g.variables}
+        conjunctions = {
+            id(block.on): self.conditions[label]
+            for label in self.conditions
+            if (block := self.model.parameters[label]).component("conjunction") is not None
+        }
+        for indicator in self._indicators(f"parameter {name!r}", when):
+            if len(indicator.linear) == 1 and (on := next(iter(indicator.linear))) in conjunctions and not indicator.constant:
+                found += conjunctions[on]
+            elif indicator.ids <= levels:
+                found.append(indicator)
+            else:
+                raise SpaceError(
+                    f"parameter {name!r}: its condition must follow from the levels of other parameters, this one uses "
+                    f"{', '.join(v.name for i, v in indicator.variables.items() if i not in levels)}; use indicators such as layers.is_(1, 2)"
+                )
+        return found
+
     def _activity(self, block: Any, indicators: Sequence[Quadratic]) -> Expression:
         """``on`` as an affine expression; a conjunction gets a binary with on <= w_i and on >= sum w_i - (k - 1)."""
         if not indicators:
@@ -341,10 +368,11 @@ class Declaration:
         expressions = [_expression(w) for w in indicators]
         if len(expressions) == 1:
             return expressions[0]
-        block.on = pyo.Var(domain=pyo.Binary)
-        block.on_only_if = pyo.Constraint(range(len(expressions)), rule=lambda b, i: b.on <= expressions[i])
-        block.on_if = pyo.Constraint(expr=block.on >= sum(expressions) - (len(expressions) - 1))
-        return block.on
+        block.conjunction = pyo.Var([0], domain=pyo.Binary)
+        block.on = on = block.conjunction[0]
+        block.on_only_if = pyo.Constraint(range(len(expressions)), rule=lambda b, i: on <= expressions[i])
+        block.on_if = pyo.Constraint(expr=on >= sum(expressions) - (len(expressions) - 1))
+        return on
 
     def _own(self, what: str, polynomial: Quadratic) -> None:
         for variable in polynomial.variables.values():

@@ -101,9 +101,9 @@ def _assign_parameters(
             broken.update(map(id, variables))
             continue
         active = doubtful or all(w.value(assignment) > 0.5 for w in conditions)
-        conjunction = declaration.model.parameters[label].component("on")
-        if conjunction is not None:
-            assignment[id(conjunction)] = float(active)
+        block = declaration.model.parameters[label]
+        if block.component("conjunction") is not None:
+            assignment[id(block.on)] = float(active)
         message = None
         if active and label not in config:
             message = f"parameter {label!r} is missing; it takes {parameter.domain}"
