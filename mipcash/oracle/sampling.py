@@ -91,7 +91,7 @@ def seed(
     if bonus is not None:
         linear[: program.n_z] -= bonus
     for number in program.numbers:
-        span = program.high[number.latent] - program.low[number.latent]
+        span = max(1e-12, program.high[number.latent] - program.low[number.latent])
         linear[number.latent] += rng.normal() / span
     empty = np.zeros(0, dtype=np.int64)
     form = QuadraticForm(0.0, linear, empty, empty, np.zeros(0))

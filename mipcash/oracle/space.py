@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyomo.environ as pyo
 
 from mipcash.backends.base import Backend, SolverSettings, Task
 from mipcash.backends.registry import make_backend
 from mipcash.backends.solution import INFEASIBLE, Solution
 from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError, SpaceError
 from mipcash.oracle import explain as explaining
+from mipcash.oracle.live import active_rules, signature
 from mipcash.oracle.numbers import NumberRules, number_rules
 from mipcash.oracle.oracle import Oracle, Point, as_solution
 from mipcash.oracle.sampling import cover, latin_hypercube, sample_levels
@@ -26,7 +26,8 @@ from mipcash.program.program import BinaryProgram
 from mipcash.space.adoption import adopt_model
 from mipcash.space.declaration import Declaration
 from mipcash.space.domains import Configuration
-from mipcash.space.rules import Rule, make_rule
+from mipcash.space.quadratic import take_apart
+from mipcash.space.rules import Rule
 from mipcash.space.validation import Violation, check
 
 WALK_STEPS = 40
@@ -39,6 +40,7 @@ class _Snapshot:
     """What was derived from the live model when it was last looked at."""
 
     signature: object
+    held: tuple[object, ...]  # the expressions behind the identities in the signature
     program: BinaryProgram
     rules: tuple[Rule, ...]
     logic: bool
@@ -96,21 +98,8 @@ class Space(Declaration):
         return not self.validate(config)
 
     def active_rules(self) -> list[Rule]:
-        """Declared rules whose constraint is active, and the algebraic constraints added to ``model`` directly."""
-        rules = []
-        for name, rule in self.rules.items():
-            parts = [self.model.rules[k] for k in (name, (name, "<="), (name, ">=")) if k in self.model.rules]
-            if not parts or any(p.active for p in parts):
-                rules.append(rule)
-        return rules + self._foreign_rules()
-
-    def _foreign_rules(self) -> list[Rule]:
-        found = []
-        for data in self.model.component_data_objects(pyo.Constraint, active=True, descend_into=pyo.Block):
-            if data.parent_component() is self.model.rules or data.parent_block().parent_component() is self.model.parameters:
-                continue
-            found.append(make_rule(data.name, data.expr))
-        return found
+        """Declared rules whose constraint is active, and what was put on ``model`` directly."""
+        return active_rules(self)
 
     def _ask_solver(self, config: Configuration, undecided: Sequence[str]) -> list[Violation]:
         """Feasibility with the configuration fixed; the rules to blame are an irreducible conflict."""
@@ -143,9 +132,9 @@ class Space(Declaration):
 
     def _current(self) -> _Snapshot:
         """The snapshot of the live model as it is now."""
-        signature = self._signature()
-        if self._snapshot is None or self._snapshot.signature != signature:
-            self._snapshot = _Snapshot(signature, compile_space(self), tuple(self.active_rules()), has_logic(self))
+        now, held = signature(self)
+        if self._snapshot is None or self._snapshot.signature != now:
+            self._snapshot = _Snapshot(now, held, compile_space(self), tuple(self.active_rules()), has_logic(self))
         return self._snapshot
 
     def _latest(self) -> _Snapshot:
@@ -161,17 +150,6 @@ class Space(Declaration):
             backend = make_backend(solver) if isinstance(solver, str) else solver
             self._oracles[name] = (program, Oracle(program, backend))
         return self._oracles[name][1]
-
-    def _signature(self) -> object:
-        """Changes whenever a constraint, a fixing or a bound of the live model changes."""
-        parts: list[object] = [len(self.parameters), len(self.auxiliaries)]
-        kinds = (pyo.Constraint, pyo.LogicalConstraint)
-        for data in self.model.component_data_objects(kinds, descend_into=(pyo.Block, *_disjuncts())):
-            parts.append((id(data), data.active, id(data.expr)))
-        for data in self.model.component_data_objects(pyo.Var, descend_into=(pyo.Block, *_disjuncts())):
-            if data.fixed or data.lb != 0 or data.ub != 1:
-                parts.append((id(data), data.fixed, data.lb, data.ub, data.value if data.fixed else None))
-        return tuple(parts)
 
     def sizes(self) -> dict[str, int]:
         """Size of the space and of its program, for reports."""
@@ -217,6 +195,9 @@ class Space(Declaration):
         """
         if sense not in ("min", "max"):
             raise SpaceError(f"sense must be 'min' or 'max', got {sense!r}")
+        unused = self._unused_numbers(expression)
+        if unused:
+            return self._optimum_with(unused, expression, sense, solver, time_limit, threads=threads, seed=seed, gap=gap)
         began = time.perf_counter()
         oracle, sign = self.oracle(solver), 1.0 if sense == "min" else -1.0
         form = objective_form(self, oracle.program, expression).scaled(sign)
@@ -227,6 +208,21 @@ class Space(Declaration):
             return as_solution(None, oracle.last, sign, began, oracle.backend.name)
         config = self.configuration(point, rng=None)
         return as_solution(config, point.answer, sign, began, oracle.backend.name)
+
+    def _unused_numbers(self, expression: Any) -> set[str]:
+        """Labels of the numbers in an expression that no rule mentions, and that the program therefore leaves out."""
+        columns = {n.label for n in self.program.numbers}
+        used = take_apart(expression, "the objective").ids
+        return {n.label for n in self.numbers if n.tuned and n.label not in columns and id(n.variable) in used}
+
+    def _optimum_with(self, wanted: Collection[str], *arguments: Any, **options: Any) -> Solution:
+        """The optimum over a program that has columns for these numbers too; the space's own program stays as it is."""
+        own, oracles = self._current(), self._oracles
+        try:
+            self._snapshot, self._oracles = replace(own, program=compile_space(self, wanted)), {}
+            return self.optimum(*arguments, **options)
+        finally:
+            self._snapshot, self._oracles = own, oracles
 
     def sample(self, n: int = 1, seed: int | np.random.Generator = 0) -> list[Configuration]:
         """n legal, well-spread configurations.
@@ -376,9 +372,3 @@ class Space(Declaration):
         z = self._latest().program.one_hot(levels)
         conditions = self._latest().program.conditions
         return {l: v for l, v in numbers.items() if all(bool(c.holds(z)) for c in conditions.get(l, ()))}
-
-
-def _disjuncts() -> tuple[type, ...]:
-    from pyomo.gdp import Disjunct
-
-    return (Disjunct,)

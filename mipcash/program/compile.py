@@ -19,7 +19,7 @@ number where it is active and says nothing about whether it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -110,13 +110,17 @@ class _Compiler:
             found.append(Indicator(condition.constant, np.array(columns, dtype=np.int64), coefficients))
         return tuple(found)
 
-    def make_numbers(self) -> set[str]:
-        """Columns for the numbers that occur in rules; returns the labels of those that do not."""
+    def make_numbers(self, wanted: Collection[str]) -> set[str]:
+        """Columns for the numbers that are wanted, occur in rules or were restricted on the live model.
+
+        Returns the labels of the others.
+        """
         used = {i for row in self.algebra.rows if not row.parameter for i in row.body.ids}
         unused: set[str] = set()
         for number in self.declaration.numbers:
             variable = self.algebra.image[id(number.variable)]
-            if id(variable) not in used and number.tuned:
+            restricted = number.tuned and number.restriction() is not None
+            if id(variable) not in used and number.tuned and number.label not in wanted and not restricted:
                 unused.add(number.label)
                 continue
             column = self._variable(variable)
@@ -127,6 +131,14 @@ class _Compiler:
             terms = {self._only_column(self.algebra.image[i]): c for i, c in link.value.linear.items()}
             self.affine[id(self.algebra.image[id(link.variable)])] = (link.value.constant, terms)
         return unused
+
+    def fix_columns(self) -> None:
+        """Columns of variables that are fixed on the live model (Pyomo reads those as constants in constraints)."""
+        for variable in self.algebra.image.values():
+            base, terms = self.affine.get(id(variable), (0.0, {}))
+            if variable.fixed and len(terms) == 1 and base == 0.0:
+                ((column, scale),) = terms.items()
+                self.low[column] = self.high[column] = float(variable.value) / scale
 
     def _only_column(self, variable: object) -> int:
         return next(iter(self.affine[id(variable)][1]))
@@ -341,8 +353,11 @@ def _with_rows(program: BinaryProgram, rows: list[_Row], forms: Mapping[int, Qua
     )
 
 
-def compile_space(declaration: Declaration) -> BinaryProgram:
+def compile_space(declaration: Declaration, wanted: Collection[str] = ()) -> BinaryProgram:
     """Compile a declared space.
+
+    Args:
+        wanted: labels of numbers that get a column though no rule mentions them.
 
     Raises:
         SpaceError: nothing to tune, or a variable without bounds.
@@ -353,8 +368,9 @@ def compile_space(declaration: Declaration) -> BinaryProgram:
     algebra = algebraic_model(declaration)
     compiler = _Compiler(declaration, algebra)
     compiler.make_groups()
-    unused = compiler.make_numbers()
+    unused = compiler.make_numbers(wanted)
     for row in algebra.rows:
         if row.parameter not in unused:
             compiler.make_row(row)
+    compiler.fix_columns()
     return compiler.assemble()

@@ -71,6 +71,17 @@ class Number:
     on: Quadratic | None
     tuned: bool
 
+    def restriction(self) -> tuple[float, float] | None:
+        """Bounds of the variable where the live model fixes it or narrows its domain, else None."""
+        low, high = float(self.domain.low), float(self.domain.high)
+        if self.on is not None:
+            low, high = min(0.0, low), max(0.0, high)
+        now_low, now_high = self.variable.bounds
+        if self.variable.fixed:
+            now_low = now_high = self.variable.value
+        now_low, now_high = (low if now_low is None else float(now_low)), (high if now_high is None else float(now_high))
+        return (now_low, now_high) if now_low > low or now_high < high or self.variable.fixed else None
+
 
 @dataclass(frozen=True)
 class Link:

@@ -100,15 +100,18 @@ def split_relation(name: str, relation: Any) -> tuple[Any, float, float]:
     return body, bounds[0], bounds[1]
 
 
-def make_rule(name: str, relation: Any, when: Sequence[Quadratic] = ()) -> Rule:
+def make_rule(name: str, relation: Any, when: Sequence[Quadratic] = (), *, constant: bool = False) -> Rule:
     """Check a relation and take it apart.
+
+    Args:
+        constant: admit a relation in which nothing is left to decide (all its variables are fixed).
 
     Raises:
         RuleError: see :func:`split_relation` and :func:`mipcash.space.quadratic.take_apart`.
     """
     body, lower, upper = split_relation(name, relation)
     polynomial = take_apart(body, f"rule {name!r}")
-    if not polynomial.ids:
+    if not polynomial.ids and not constant:
         holds = lower - slack(lower) <= polynomial.constant <= upper + slack(upper)
         raise RuleError(
             f"rule {name!r} holds no parameter once it is simplified (it is always {holds}); drop it or check its terms"

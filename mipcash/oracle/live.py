@@ -1,0 +1,69 @@
+"""The live Pyomo model: what was changed on it since the last look, and what it says beyond the declared rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyomo.environ as pyo
+from pyomo.gdp import Disjunct, Disjunction
+
+from mipcash.space.declaration import Declaration
+from mipcash.space.quadratic import Quadratic
+from mipcash.space.rules import Rule, make_rule
+
+BLOCKS = (pyo.Block, Disjunct)
+
+
+def signature(declaration: Declaration) -> tuple[object, tuple[object, ...]]:
+    """Changes whenever a constraint, a fixing, a bound or a mutable Param of the live model changes.
+
+    Expressions are told apart by identity; they are returned beside the signature so that the caller keeps them alive.
+    """
+    model: Any = declaration.model
+    parts: list[object] = [len(declaration.parameters), len(declaration.auxiliaries)]
+    held: list[object] = []
+    for data in model.component_data_objects((pyo.Constraint, pyo.LogicalConstraint), descend_into=BLOCKS):
+        parts.append((id(data), data.active, id(data.expr)))
+        held += [data, data.expr]
+    for data in model.component_data_objects((Disjunct, Disjunction), descend_into=BLOCKS):
+        parts.append((id(data), data.active))
+        held.append(data)
+    for data in model.component_data_objects(pyo.Var, descend_into=BLOCKS):
+        if data.fixed or data.lb != 0 or data.ub != 1:
+            parts.append((id(data), data.fixed, data.lb, data.ub, data.value if data.fixed else None))
+    for param in model.component_objects(pyo.Param, descend_into=BLOCKS):
+        if param.mutable:
+            parts.append((id(param), tuple(param.extract_values().items())))
+    return tuple(parts), tuple(held)
+
+
+def active_rules(declaration: Declaration) -> list[Rule]:
+    """Declared rules whose constraint is active, constraints added to the model directly, fixings and narrowed bounds."""
+    rules = []
+    constraints = declaration.model.rules
+    for name, rule in declaration.rules.items():
+        parts = [constraints[k] for k in (name, (name, "<="), (name, ">=")) if k in constraints]
+        if not parts or any(p.active for p in parts):
+            rules.append(rule)
+    return rules + _foreign_rules(declaration) + _restrictions(declaration)
+
+
+def _foreign_rules(declaration: Declaration) -> list[Rule]:
+    found = []
+    model: Any = declaration.model
+    for data in model.component_data_objects(pyo.Constraint, active=True, descend_into=pyo.Block):
+        if data.parent_component() is model.rules or data.parent_block().parent_component() is model.parameters:
+            continue
+        found.append(make_rule(data.name, data.expr, constant=True))
+    return found
+
+
+def _restrictions(declaration: Declaration) -> list[Rule]:
+    bounds = [(n.variable, n.restriction()) for n in declaration.numbers]
+    levels = [v for g in declaration.groups for v in g.variables] + [link.variable for link in declaration.links]
+    bounds += [(v, (float(v.value), float(v.value))) for v in levels if v.fixed]
+    return [
+        Rule(f"{v.name} restricted on the model", Quadratic(0.0, {id(v): 1.0}, {}, {id(v): v}), *interval)
+        for v, interval in bounds
+        if interval is not None
+    ]
