@@ -1,0 +1,1 @@
+"""Bridges to the outside: the command line, model files, pictures."""

@@ -1,0 +1,241 @@
+"""The convergence picture: every evaluation, the failures, and the best value so far.
+
+Drawn with matplotlib (extra ``plots``), PNG or SVG by the suffix of the file. Where matplotlib is missing the same
+picture is written as a plain SVG, so that a run always ends with one.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.errors import MipcashError
+from mipcash.study.result import Result
+
+INK, SOFT, GRID = "#2b2f36", "#6b7280", "#e5e7eb"
+DOT, STEP, CROSS = "#7fa7c9", "#0b5394", "#c0392b"
+SUFFIXES = (".png", ".svg")
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """What is drawn; x counts evaluations from 1.
+
+    Attributes:
+        x, loss: (d,) of the evaluations that succeeded.
+        failed: (f,) x of those that failed.
+        step_x, step_y: (s,) the incumbent, from the first success on.
+        low, high: limits of the loss axis. Losses above ``high`` are drawn at the rim.
+        last: the right end of the x axis.
+    """
+
+    x: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    failed: NDArray[np.float64]
+    step_x: NDArray[np.float64]
+    step_y: NDArray[np.float64]
+    low: float
+    high: float
+    last: int
+
+
+def plot_convergence(result: Result, path: str | os.PathLike[str], title: str = "") -> Path:
+    """Write the convergence picture.
+
+    Args:
+        path: ``.png`` or ``.svg``. Without matplotlib a ``.png`` becomes an ``.svg`` beside it.
+
+    Returns:
+        The file that was written.
+
+    Raises:
+        MipcashError: another suffix, or the file cannot be written.
+    """
+    target = Path(path).expanduser()
+    if target.suffix.lower() not in SUFFIXES:
+        raise MipcashError(f"{target} cannot be drawn: the suffix must be {' or '.join(SUFFIXES)}")
+    heading = title or result.space
+    curve = _curve(result)
+    try:
+        if find_spec("matplotlib") is None:
+            target = target.with_suffix(".svg")
+            target.write_text(_svg(curve, heading, _caption(result)), encoding="utf-8")
+        else:
+            _draw(curve, heading, _caption(result), target)
+    except OSError as error:
+        raise MipcashError(f"the picture {target} cannot be written: {error}; give another file with --plot") from error
+    return target
+
+
+def _caption(result: Result) -> str:
+    best = result.best
+    if best is None:
+        return f"no evaluation succeeded, {result.n_failed} failed"
+    failed = f", {result.n_failed} failed" if result.n_failed else ""
+    return f"best {result.value:.6g} at evaluation {best.number + 1}; {result.n_done} done{failed}"
+
+
+def _curve(result: Result) -> _Curve:
+    number, loss, incumbent = result.convergence()
+    x = number.astype(float) + 1
+    done, known = np.isfinite(loss), np.isfinite(incumbent)
+    failed = np.array([t.number + 1.0 for t in result.history if t.failed])
+    last = int(x[-1]) if x.size else 1
+    low, high = _limits(loss[done])
+    step_x, step_y = x[known], incumbent[known]
+    return _Curve(x[done], loss[done], failed, np.append(step_x, last), np.append(step_y, step_y[-1:]), low, high, last)
+
+
+def _limits(loss: NDArray[np.float64]) -> tuple[float, float]:
+    """Limits of the loss axis: the whole range, unless a few outliers would flatten the rest."""
+    if not loss.size:
+        return 0.0, 1.0
+    low, high = float(loss.min()), float(loss.max())
+    reach = low + 3 * (float(np.quantile(loss, 0.9)) - low)
+    if high - low > 2 * (reach - low) > 0:
+        high = float(loss[loss <= reach].max())
+    margin = 0.08 * (high - low) or 0.05 * max(1e-12, abs(high)) or 0.5
+    return low - margin, high + margin
+
+
+# -- matplotlib -----------------------------------------------------------------------------------------------------
+
+
+def _draw(curve: _Curve, title: str, caption: str, target: Path) -> None:
+    from matplotlib.figure import Figure  # without pyplot: no display, no global state
+    from matplotlib.ticker import MaxNLocator
+
+    figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained", facecolor="white")
+    axes = figure.add_subplot()
+    inside = curve.loss <= curve.high
+    axes.scatter(curve.x[inside], curve.loss[inside], s=26, color=DOT, linewidths=0, label="evaluation", zorder=2)
+    if not inside.all():
+        beyond = curve.x[~inside]
+        axes.scatter(
+            beyond,
+            np.full(beyond.size, curve.high),
+            s=30,
+            marker="^",
+            color=DOT,
+            clip_on=False,
+            label="off the scale",
+            zorder=3,
+        )
+    if curve.failed.size:
+        rim = np.full(curve.failed.size, 1.03)
+        axes.scatter(
+            curve.failed,
+            rim,
+            s=34,
+            marker="x",
+            color=CROSS,
+            linewidths=1.6,
+            clip_on=False,
+            label="failed",
+            transform=axes.get_xaxis_transform(),
+            zorder=3,
+        )
+    if curve.step_y.size > 1:
+        axes.step(curve.step_x, curve.step_y, where="post", color=STEP, linewidth=2, label="best so far", zorder=4)
+        found = int(np.argmin(curve.step_y))
+        axes.scatter(curve.step_x[found], curve.step_y[found], s=60, color=STEP, edgecolors="white", zorder=5)
+    axes.set_xlim(0.5, curve.last + 0.5)
+    axes.set_ylim(curve.low, curve.high)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    _dress(figure, axes, title, caption)
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.08)  # type: ignore[union-attr, call-arg]
+    figure.savefig(target)
+
+
+def _dress(figure: Any, axes: Any, title: str, caption: str) -> None:
+    axes.set_xlabel("evaluation", color=INK)
+    axes.set_ylabel("loss", color=INK)
+    axes.set_title(caption, loc="left", fontsize=9, color=SOFT, pad=14)
+    figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=INK)
+    axes.grid(axis="y", color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(colors=SOFT, labelsize=9)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(GRID)
+    if axes.get_legend_handles_labels()[0]:
+        figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9, labelcolor=INK)
+
+
+# -- plain SVG ------------------------------------------------------------------------------------------------------
+
+WIDTH, HEIGHT = 800, 450
+LEFT, RIGHT, TOP, BOTTOM = 84, 24, 84, 56
+
+
+def _svg(curve: _Curve, title: str, caption: str) -> str:
+    def across(x: float) -> float:
+        return LEFT + (x - 0.5) / curve.last * (WIDTH - LEFT - RIGHT)
+
+    def down(y: float) -> float:
+        return TOP + (curve.high - y) / (curve.high - curve.low) * (HEIGHT - TOP - BOTTOM)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        'font-family="sans-serif" font-size="12">',
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+        f'<text x="16" y="28" font-size="18" font-weight="bold" fill="{INK}">{escape(title)}</text>',
+        f'<text x="16" y="48" fill="{SOFT}">{escape(caption)}</text>',
+    ]
+    for tick in _ticks(curve.low, curve.high):
+        y = down(tick)
+        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="{GRID}"/>')
+        parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="{SOFT}">{tick:g}</text>')
+    for tick in (t for t in _ticks(0.5, curve.last + 0.5) if t == int(t) and t >= 1):
+        x = across(tick)
+        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle" fill="{SOFT}">{tick:g}</text>')
+    for x, loss in zip(curve.x, curve.loss, strict=True):
+        cx, cy = across(x), down(min(loss, curve.high))
+        if loss <= curve.high:
+            parts.append(f'<circle cx="{cx:.1f}" cy="{cy:.1f}" r="3.5" fill="{DOT}"/>')
+        else:
+            parts.append(f'<path d="M{cx - 4:.1f} {cy + 4:.1f}h8l-4 -7z" fill="{DOT}"/>')
+    for x in curve.failed:
+        cx, cy = across(x), TOP - 12
+        cross = f"M{cx - 4:.1f} {cy - 4}l8 8m0 -8l-8 8"
+        parts.append(f'<path d="{cross}" stroke="{CROSS}" stroke-width="1.8" fill="none"/>')
+    if curve.step_y.size > 1:
+        path = f"M{across(curve.step_x[0]):.1f} {down(curve.step_y[0]):.1f}"
+        for x, y in zip(curve.step_x[1:], curve.step_y[1:], strict=True):
+            path += f"H{across(x):.1f}V{down(y):.1f}"
+        parts.append(f'<path d="{path}" fill="none" stroke="{STEP}" stroke-width="2.2"/>')
+    parts += _svg_labels()
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def _svg_labels() -> list[str]:
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    x, y = WIDTH - 300, 44
+    return [
+        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 14}" text-anchor="middle" fill="{INK}">evaluation</text>',
+        f'<text x="20" y="{middle}" text-anchor="middle" fill="{INK}" transform="rotate(-90 20 {middle})">loss</text>',
+        f'<circle cx="{x}" cy="{y}" r="3.5" fill="{DOT}"/>',
+        f'<text x="{x + 10}" y="{y + 4}" fill="{INK}">evaluation</text>',
+        f'<path d="M{x + 88} {y - 4}l8 8m0 -8l-8 8" stroke="{CROSS}" stroke-width="1.8"/>',
+        f'<text x="{x + 102}" y="{y + 4}" fill="{INK}">failed</text>',
+        f'<path d="M{x + 154} {y}h22" stroke="{STEP}" stroke-width="2.2"/>',
+        f'<text x="{x + 182}" y="{y + 4}" fill="{INK}">best so far</text>',
+    ]
+
+
+def _ticks(low: float, high: float, about: int = 6) -> list[float]:
+    """Round numbers in ``[low, high]``, some six of them."""
+    rough = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough)
+    first, last = math.ceil(low / step), math.floor(high / step)
+    return [round(k * step, 12) for k in range(first, last + 1)]
