@@ -68,7 +68,7 @@ class Oracle:
         settings: SolverSettings,
         *,
         numbers: Mapping[str, float] | None = None,
-        cuts: Sequence[Cut] = (),
+        excluded: Sequence[Indices] = (),
         starts: Sequence[Indices] = (),
         rng: np.random.Generator | None = None,
     ) -> Point | None:
@@ -76,7 +76,7 @@ class Oracle:
 
         Args:
             numbers: label -> natural value at which the numbers in rules are held; None leaves them free.
-            cuts: extra rows.
+            excluded: levels that may not be returned (no-good cuts).
             starts: levels to start local search from, besides the pool.
             rng: randomness of local search; None: no local search.
 
@@ -85,7 +85,8 @@ class Oracle:
             (``last.status`` tells which).
         """
         folded = self.program.folded(form)
-        incumbent = self._incumbent(folded, numbers, cuts, starts, rng)
+        incumbent = self._incumbent(folded, numbers, excluded, starts, rng)
+        cuts = [exclusion(self.program, levels) for levels in excluded]
         fixed = {} if numbers is None else {n.latent: numbers[n.label] for n in self.program.numbers}
         start = None if incumbent is None else self._base(incumbent[0], numbers)
         answer = self.backend.solve(Task(self.program, folded, fixed, cuts, start), settings)
@@ -109,12 +110,12 @@ class Oracle:
         self,
         folded: QuadraticForm,
         numbers: Mapping[str, float] | None,
-        cuts: Sequence[Cut],
+        excluded: Sequence[Indices],
         starts: Sequence[Indices],
         rng: np.random.Generator | None,
     ) -> tuple[Indices, float] | None:
         in_z = np.all(folded.rows < self.program.n_z) and np.all(folded.cols < self.program.n_z)
-        if rng is None or cuts or not in_z or np.any(folded.linear[self.program.n_z :]):
+        if rng is None or not in_z or np.any(folded.linear[self.program.n_z :]):
             return None
         search = self.search(numbers)
         pool = [*starts, *self._pool]
@@ -127,7 +128,9 @@ class Oracle:
         values = np.array([folded.value(self._padded(s)) for s in candidates])
         candidates = candidates[np.argsort(values, kind="stable")[: RESTARTS // 2]]
         levels, found = search.descend(folded, candidates, RESTARTS, rng)
-        return levels[0], float(found[0])
+        barred = {e.tobytes() for e in excluded}
+        allowed = [k for k, s in enumerate(levels) if s.tobytes() not in barred]
+        return (levels[allowed[0]], float(found[allowed[0]])) if allowed else None
 
     def _padded(self, levels: Indices) -> Vector:
         return np.concatenate([self.program.one_hot(levels), np.zeros(self.program.n - self.program.n_z)])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipcash.backends.base import Cut, SolverSettings
+from mipcash.backends.base import SolverSettings
 from mipcash.backends.local_search import LocalSearch
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.oracle.oracle import Oracle, Point
@@ -77,12 +77,17 @@ def uniform_levels(oracle: Oracle, n: int, rng: np.random.Generator) -> Indices:
 
 
 def seed(
-    oracle: Oracle, settings: SolverSettings, rng: np.random.Generator, bonus: Vector | None = None, cuts: Sequence[Cut] = ()
+    oracle: Oracle,
+    settings: SolverSettings,
+    rng: np.random.Generator,
+    bonus: Vector | None = None,
+    excluded: Sequence[Indices] = (),
 ) -> Point | None:
     """The legal point nearest to a random target, in a random weighting of the groups.
 
     Args:
         bonus: extra reward per one-hot column, shape (n_z,).
+        excluded: levels that may not be returned.
     """
     program = oracle.program
     linear = np.zeros(program.n)
@@ -95,30 +100,33 @@ def seed(
         linear[number.latent] += rng.normal() / span
     empty = np.zeros(0, dtype=np.int64)
     form = QuadraticForm(0.0, linear, empty, empty, np.zeros(0))
-    return oracle.minimise(form, settings, cuts=cuts)
+    return oracle.minimise(form, settings, excluded=excluded)
 
 
-def cover(oracle: Oracle, n: int, settings: SolverSettings, rng: np.random.Generator) -> list[Point]:
-    """An initial design: n legal points that cover the levels a legal configuration can take, rare ones first.
+def cover(
+    oracle: Oracle,
+    shown: Sequence[Indices],
+    settings: SolverSettings,
+    rng: np.random.Generator,
+    excluded: Sequence[Indices] = (),
+) -> Point | None:
+    """The next point of an initial design that covers the levels a legal configuration can take, rare ones first.
 
-    Each point is the solver's: a level that no earlier point shows earns 1, one shown k times 1 / (1 + k)^2, and levels
-    on which other parameters depend (the structure) earn twice; a random target breaks ties and keeps points apart.
+    A level that no earlier point shows earns 1, one shown k times 1 / (1 + k)^2, and levels on which other parameters
+    depend (the structure) earn twice; a random target breaks ties and keeps points apart.
+
+    Args:
+        shown: levels of the earlier points.
+        excluded: levels that may not be returned.
     """
     program = oracle.program
-    shown = np.zeros(program.n_z)
+    count = program.one_hot(np.array(shown)).sum(axis=0) if shown else np.zeros(program.n_z)
     weight = program.active_columns * 1.0
     for group in program.groups:
         for condition in group.conditions:
             for g in {int(program.group_of[c]) for c in condition.columns}:
                 weight[program.groups[g].start : program.groups[g].stop] = 2.0
-    points: list[Point] = []
-    for _ in range(n):
-        point = seed(oracle, settings, rng, bonus=weight / (1.0 + shown) ** 2)
-        if point is None:
-            break
-        points.append(point)
-        shown += program.one_hot(point.levels)
-    return points
+    return seed(oracle, settings, rng, bonus=weight / (1.0 + count) ** 2, excluded=excluded)
 
 
 def latin_hypercube(n: int, k: int, rng: np.random.Generator) -> Vector:
@@ -126,3 +134,13 @@ def latin_hypercube(n: int, k: int, rng: np.random.Generator) -> Vector:
     strata = rng.permuted(np.tile(np.arange(n), (k, 1)), axis=1).T
     values: Vector = (strata + rng.random((n, k))) / n
     return values
+
+
+def farthest_units(before: Vector, k: int, rng: np.random.Generator, candidates: int = 32) -> Vector:
+    """Of some random points in the unit cube, the one farthest from those before (nan: inactive there). (t, k) -> (k,)"""
+    drawn = rng.random((candidates, k))
+    if not len(before) or not k:
+        return np.asarray(drawn[0])
+    apart = drawn[:, None, :] - before[None, :, :]
+    distance = np.nanmean(np.where(np.isnan(apart), 0.25, np.abs(apart)), axis=2).min(axis=1)
+    return np.asarray(drawn[int(np.argmax(distance))])

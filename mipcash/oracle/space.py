@@ -12,19 +12,19 @@ import numpy as np
 from mipcash.backends.base import Backend, SolverSettings, Task
 from mipcash.backends.registry import make_backend
 from mipcash.backends.solution import INFEASIBLE, Solution
-from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError, SpaceError
+from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError, SpaceError, SpaceExhaustedError
 from mipcash.oracle import explain as explaining
 from mipcash.oracle.live import active_rules, signature
 from mipcash.oracle.numbers import NumberRules, number_rules
 from mipcash.oracle.oracle import Oracle, Point, as_solution
-from mipcash.oracle.sampling import cover, latin_hypercube, sample_levels
+from mipcash.oracle.sampling import cover, farthest_units, latin_hypercube, sample_levels
 from mipcash.program.algebra import has_logic
 from mipcash.program.compile import compile_space
 from mipcash.program.forms import Indices, QuadraticForm
 from mipcash.program.objective import objective_form
 from mipcash.program.program import BinaryProgram
 from mipcash.space.adoption import adopt_model
-from mipcash.space.declaration import Declaration
+from mipcash.space.declaration import Declaration, Number
 from mipcash.space.domains import Configuration
 from mipcash.space.quadratic import take_apart
 from mipcash.space.rules import Rule
@@ -241,24 +241,50 @@ class Space(Declaration):
         units = latin_hypercube(max(1, n), sum(x.tuned for x in self.numbers), rng)
         return [self._finish(s.levels, s.point, units[k], rng) for k, s in enumerate(samples)]
 
-    def design(self, n: int, rng: np.random.Generator, solver: str | Backend = "highs") -> list[tuple[Configuration, Solution]]:
-        """An initial design of n configurations, each with the solution that made it; covers rare structures.
+    def design(
+        self,
+        n: int,
+        rng: np.random.Generator,
+        solver: str | Backend = "highs",
+        before: Sequence[Configuration] = (),
+    ) -> list[tuple[Configuration, Solution]]:
+        """n further points of an initial design, each with the solution that made it; covers rare structures.
+
+        Args:
+            before: earlier configurations, whose values count as covered.
 
         Raises:
             InfeasibleSpaceError: the space is empty.
+            SpaceExhaustedError: ``before`` holds every legal configuration.
         """
-        began = time.perf_counter()
-        oracle = self.oracle(solver)
-        points = cover(oracle, n, SolverSettings(time_limit=QUESTION_SECONDS, gap=0.01), rng)
-        if n and not points:
-            raise InfeasibleSpaceError(self.explain(solver))
-        units = latin_hypercube(max(1, n), sum(x.tuned for x in self.numbers), rng)
-        found = []
-        for k, point in enumerate(points):
-            config = self._finish(point.levels, point if oracle.program.numbers else None, units[k], rng)
-            found.append((config, as_solution(config, point.answer, 1.0, began, oracle.backend.name)))
+        oracle, program = self.oracle(solver), self.program
+        configs, found = list(before), list[tuple[Configuration, Solution]]()
+        tuned = [x for x in self.numbers if x.tuned]
+        for _ in range(n):
             began = time.perf_counter()
+            shown = [program.encode(c) for c in configs]
+            settings = SolverSettings(time_limit=QUESTION_SECONDS, gap=0.01)
+            point = cover(oracle, shown, settings, rng, self.closed_levels(configs))
+            if point is None:
+                if self.closed_levels(configs):
+                    raise SpaceExhaustedError(f"every legal configuration of space {self.name!r} has been proposed")
+                raise InfeasibleSpaceError(self.explain(solver))
+            units = farthest_units(self._units(configs, tuned), len(tuned), rng)
+            config = self._finish(point.levels, point if program.numbers else None, units, rng)
+            found.append((config, as_solution(config, point.answer, 1.0, began, oracle.backend.name)))
+            configs.append(config)
         return found
+
+    def closed_levels(self, configs: Iterable[Configuration]) -> list[Indices]:
+        """Levels that a new proposal may not take again: of configurations without an active number, which they fix."""
+        numbers = {x.label for x in self.numbers if x.tuned}
+        closed = {l.tobytes(): l for c in configs if not numbers & c.keys() for l in (self._latest().program.encode(c),)}
+        return list(closed.values())
+
+    @staticmethod
+    def _units(configs: Sequence[Configuration], tuned: Sequence[Number]) -> np.ndarray[Any, Any]:
+        values = [[x.domain.to_unit(c[x.label]) if x.label in c else np.nan for x in tuned] for c in configs]
+        return np.array(values, dtype=float).reshape(len(configs), len(tuned))
 
     def explain(self, solver: str | Backend = "highs") -> str:
         """Why the space is empty, or that it is not: an irreducible set of rules that cannot hold together."""

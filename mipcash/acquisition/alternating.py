@@ -1,0 +1,276 @@
+"""Alternating minimisation of a function over a mixed space (daxberger2019, Sec. 3.3).
+
+Notation
+    z (n_z,), s (G,)    binaries and levels;   u (D,) numbers on the unit scale;   f(z, u) a surrogate sample
+
+From each start, alternate
+
+    s <- argmin_z f(z, u)    the MIP, at fixed numbers, started from local search
+    u <- argmin_u f(z, u)    L-BFGS-B; SLSQP where rules bind active numbers
+
+until f stops falling. Each block sees the other as constants; a start is legal in both. Numbers are rounded (integers)
+and re-checked before a step is taken, so that f falls along legal points only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import minimize
+
+from mipcash.backends.base import SolverSettings
+from mipcash.features.numbers import INACTIVE, NumberScale
+from mipcash.oracle.numbers import NumberRules
+from mipcash.oracle.oracle import Oracle, Point
+from mipcash.oracle.space import Space
+from mipcash.program.forms import Indices, Vector
+from mipcash.surrogates.linear import Section, WeightSample
+
+BACKTRACKS = 25
+
+
+@dataclass(frozen=True)
+class AlternatingSettings:
+    """Limits of the alternation.
+
+    Attributes:
+        rounds: alternations per start.
+        tolerance: relative fall of f below which it stops.
+        continuous_starts: random starts of the continuous step besides the current point (no rules on numbers).
+        solver: limits of each MIP.
+    """
+
+    rounds: int = 8
+    tolerance: float = 1e-6
+    continuous_starts: int = 2
+    solver: SolverSettings = field(default_factory=lambda: SolverSettings(time_limit=20.0, gap=1e-4, node_limit=20_000))
+
+
+@dataclass
+class Clock:
+    """Seconds spent by part."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def add(self, part: str, began: float) -> None:
+        self.seconds[part] = self.seconds.get(part, 0.0) + time.perf_counter() - began
+
+
+@dataclass(frozen=True)
+class Minimiser:
+    """The best point that alternation found.
+
+    Attributes:
+        point: the MIP's answer at the final numbers; its value and bound are those of f(., u).
+        units: u, shape (D,).
+        value: f(z, u).
+    """
+
+    point: Point
+    units: Vector
+    value: float
+
+
+class Alternation:
+    """Alternating minimisation over one space."""
+
+    def __init__(self, space: Space, oracle: Oracle, scale: NumberScale, settings: AlternatingSettings) -> None:
+        self.space, self.oracle, self.scale, self.settings = space, oracle, scale, settings
+
+    def minimise(
+        self,
+        f: WeightSample,
+        starts: Sequence[tuple[Indices, Vector]],
+        excluded: Sequence[Indices],
+        rng: np.random.Generator,
+        clock: Clock,
+    ) -> Minimiser | None:
+        """The best of several starts.
+
+        Args:
+            f: the function.
+            starts: legal levels and unit values to start from.
+            excluded: levels that may not be proposed again.
+
+        Returns:
+            None where nothing is left to propose.
+        """
+        best: Minimiser | None = None
+        seen: set[bytes] = set()
+        for levels, u in starts:
+            found = self._from(f, levels, u, excluded, rng, clock, seen)
+            if found is not None and (best is None or found.value < best.value - 1e-12):
+                best = found
+        return best
+
+    def _from(
+        self,
+        f: WeightSample,
+        levels: Indices,
+        u: Vector,
+        excluded: Sequence[Indices],
+        rng: np.random.Generator,
+        clock: Clock,
+        seen: set[bytes],
+    ) -> Minimiser | None:
+        best: Minimiser | None = None
+        for _ in range(self.settings.rounds):
+            began = time.perf_counter()
+            point = self.oracle.minimise(
+                f.form_at(u),
+                self.settings.solver,
+                numbers=self.scale.natural(u),
+                excluded=excluded,
+                starts=[levels],
+                rng=rng,
+            )
+            clock.add("mip", began)
+            if point is None:
+                return best
+            levels = point.levels
+            if best is not None and point.answer.value > best.value - self._tolerance(best.value):
+                break
+            best = Minimiser(point, u, point.answer.value)
+            if not len(self.scale):
+                break
+            key = levels.tobytes() + np.round(u, 6).tobytes()
+            if key in seen:
+                break
+            seen.add(key)
+            began = time.perf_counter()
+            moved = self.continuous_step(f, point, u, rng)
+            clock.add("continuous", began)
+            value = f.value(self.oracle.program.one_hot(levels), moved)
+            if value > best.value - self._tolerance(best.value):
+                break
+            u = moved
+        return best
+
+    def _tolerance(self, value: float) -> float:
+        return self.settings.tolerance * max(1.0, abs(value))
+
+    # -- the continuous step ------------------------------------------------------------------------------------
+
+    def continuous_step(self, f: WeightSample, point: Point, u: Vector, rng: np.random.Generator) -> Vector:
+        """Minimise f(z, .) over the active numbers under the rules that bind them; never worse than ``u``, always legal."""
+        z = self.oracle.program.one_hot(point.levels)
+        active = np.flatnonzero(self.scale.active(z[None])[0] > 0)
+        current = u.copy()
+        current[np.setdiff1d(np.arange(len(u)), active)] = INACTIVE
+        if not len(active):
+            return current
+        section = f.section(z)
+        rules = self.space.number_rules(point) if self.oracle.program.numbers else None
+        if rules is not None and len(rules.row_low):
+            return self._bound_step(section, rules, current, active)
+        if rules is None and self.oracle.program.numbers:
+            # rules that only the program knows (logic over numbers): those numbers stay where the MIP put them
+            held = {n.label for n in self.oracle.program.numbers}
+            active = np.array([d for d in active if self.scale.labels[d] not in held], dtype=np.int64)
+            if not len(active):
+                return current
+        return self._free_step(section, current, active, rng)
+
+    def _free_step(self, section: Section, current: Vector, active: Indices, rng: np.random.Generator) -> Vector:
+        def objective(x: Vector) -> tuple[float, Vector]:
+            trial = current.copy()
+            trial[active] = x
+            value, gradient = section(trial)
+            return value, gradient[active]
+
+        best, best_value = current, section(self.scale.rounded(current))[0]
+        starts = [current[active], *rng.random((self.settings.continuous_starts, len(active)))]
+        for start in starts:
+            found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(active))
+            trial = current.copy()
+            trial[active] = np.clip(found.x, 0.0, 1.0)
+            trial = self.scale.rounded(trial)
+            value = section(trial)[0]
+            if value < best_value:
+                best, best_value = trial, value
+        return best
+
+    def _bound_step(self, section: Section, rules: NumberRules, current: Vector, active: Indices) -> Vector:
+        """SLSQP under the rules; its end point is pulled back towards the legal start until it is legal."""
+        where = {label: d for d, label in enumerate(self.scale.labels)}
+        bound = np.array([where[label] for label in rules.labels], dtype=np.int64)
+
+        def natural(x: Vector) -> Vector:
+            return np.array([self.scale.domains[d].from_unit(v) for d, v in zip(bound, self._whole(current, active, x)[bound], strict=True)])
+
+        def relaxed(x: Vector) -> tuple[Vector, Vector]:
+            """Natural values without rounding, and their slopes."""
+            units = self._whole(current, active, x)[bound]
+            values = np.array([_relaxed_natural(self.scale.domains[d], v) for d, v in zip(bound, units, strict=True)])
+            return values, np.array([self.scale.slope(int(d), v) for d, v in zip(bound, values, strict=True)])
+
+        def gradient_rows(x: Vector) -> Vector:
+            values, slopes = relaxed(x)
+            jacobian = np.zeros((len(rules.row_low), len(active)))
+            position = {int(d): k for k, d in enumerate(active)}
+            columns = [position[int(d)] for d in bound]
+            jacobian[:, columns] = rules.gradient(values) * slopes
+            return jacobian
+
+        equal = rules.row_low == rules.row_high
+        low, high = np.isfinite(rules.row_low) & ~equal, np.isfinite(rules.row_high) & ~equal
+        constraints: list[Mapping[str, object]] = []
+        if np.any(equal):
+            constraints.append(
+                {
+                    "type": "eq",
+                    "fun": lambda x: (rules.body(relaxed(x)[0]) - rules.row_low)[equal],
+                    "jac": lambda x: gradient_rows(x)[equal],
+                }
+            )
+        if np.any(low | high):
+            constraints.append(
+                {
+                    "type": "ineq",
+                    "fun": lambda x: np.concatenate(
+                        [(rules.body(relaxed(x)[0]) - rules.row_low)[low], (rules.row_high - rules.body(relaxed(x)[0]))[high]]
+                    ),
+                    "jac": lambda x: np.concatenate([gradient_rows(x)[low], -gradient_rows(x)[high]]),
+                }
+            )
+
+        def objective(x: Vector) -> tuple[float, Vector]:
+            value, gradient = section(self._whole(current, active, x))
+            return value, gradient[active]
+
+        start = current[active]
+        found = minimize(
+            objective,
+            start,
+            jac=True,
+            method="SLSQP",
+            bounds=[(0.0, 1.0)] * len(active),
+            constraints=constraints,
+            options={"maxiter": 60},
+        )
+        end = np.clip(found.x, 0.0, 1.0) if np.all(np.isfinite(found.x)) else start
+        value_at_start = section(current)[0]
+        step = 1.0
+        for _ in range(BACKTRACKS):
+            trial = self.scale.rounded(self._whole(current, active, start + step * (end - start)))
+            x = trial[active]
+            if rules.legal(natural(x), tolerance=0.5) and section(trial)[0] <= value_at_start:
+                return trial
+            step *= 0.5
+        return current
+
+    @staticmethod
+    def _whole(current: Vector, active: Indices, x: Vector) -> Vector:
+        trial = current.copy()
+        trial[active] = x
+        return trial
+
+
+def _relaxed_natural(domain: object, u: float) -> float:
+    low, high = float(domain.low), float(domain.high)  # type: ignore[attr-defined]
+    if domain.log:  # type: ignore[attr-defined]
+        return float(np.exp(np.log(low) + u * (np.log(high) - np.log(low))))
+    return low + u * (high - low)

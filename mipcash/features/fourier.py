@@ -1,0 +1,52 @@
+"""Random Fourier features of the squared-exponential kernel (Rahimi and Recht 2008).
+
+Notation
+    u (B, D)        unit values;   length (D,)   length-scales
+    phi_m(u) = sqrt(2 / M) cos(omega_m . (u / length) + phase_m),   omega_m ~ N(0, I), phase_m ~ U[0, 2 pi]
+
+so that E[phi(u) . phi(u')] = exp(-|| (u - u') / length ||^2 / 2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.program.forms import Indices, Vector
+
+
+@dataclass(frozen=True)
+class FourierFeatures:
+    """Random Fourier features over some of the numbers.
+
+    Attributes:
+        dims: the numbers they see, shape (D',).
+        omega: frequencies already divided by the length-scales, shape (M, D').
+        phase: shape (M,).
+    """
+
+    dims: Indices
+    omega: Vector
+    phase: Vector
+
+    @classmethod
+    def draw(cls, dims: Indices, length: Vector, n_features: int, rng: np.random.Generator) -> FourierFeatures:
+        """Draw M = n_features features with length-scales of shape (D',)."""
+        omega = rng.normal(size=(n_features, len(dims))) / length
+        return cls(np.asarray(dims, dtype=np.int64), omega, rng.uniform(0.0, 2.0 * np.pi, n_features))
+
+    @property
+    def size(self) -> int:
+        return len(self.phase)
+
+    def __call__(self, u: Vector) -> Vector:
+        """Features: (B, D) -> (B, M)."""
+        values: Vector = np.sqrt(2.0 / self.size) * np.cos(u[:, self.dims] @ self.omega.T + self.phase)
+        return values
+
+    def embedded(self, n_numbers: int) -> Vector:
+        """Frequencies over all numbers, zero at those they do not see: (M, D)."""
+        omega = np.zeros((self.size, n_numbers))
+        omega[:, self.dims] = self.omega
+        return omega

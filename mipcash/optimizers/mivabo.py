@@ -1,0 +1,169 @@
+"""MiVaBO (daxberger2019): linear surrogate, Thompson sampling, the acquisition step solved by MIP and L-BFGS-B in turn.
+
+    1. initial design: solver-made configurations that cover the values a legal configuration can take
+    2. fit the prior variances to the evidence (preset ``evidence``), or keep the paper's (preset ``paper``)
+    3. draw f~ from the posterior over the weights (Algorithm 1, line 3)
+    4. minimise f~ over the legal configurations by alternation (line 4); the answer carries the MIP's proof
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mipcash.acquisition.alternating import Alternation, AlternatingSettings, Clock, Minimiser
+from mipcash.backends.base import Backend
+from mipcash.errors import SpaceError, SpaceExhaustedError
+from mipcash.features.numbers import NumberScale
+from mipcash.optimizers.base import DONE, FAILED, PENDING, History, Observation, Optimizer, Proposal
+from mipcash.oracle.oracle import as_solution
+from mipcash.oracle.space import Space
+from mipcash.program.forms import Indices, Vector
+from mipcash.surrogates import evidence
+from mipcash.surrogates.linear import LinearPosterior, standardisation
+from mipcash.surrogates.models import ORDINAL_LENGTH, FeatureSizes, evidence_blocks, imputed, paper_blocks
+
+DELTA = 0.1
+"""Confidence delta of Proposition 1."""
+
+
+@dataclass(frozen=True)
+class MiVaBOSettings:
+    """Settings of MiVaBO.
+
+    Attributes:
+        preset: ``evidence`` (one-hot, variances fitted) or ``paper`` (bits, alpha = beta = sigma = 1, covariance scaled by
+            Proposition 1: 24 M ln t ln(1/delta), delta = 0.1).
+        n_initial: size of the initial design.
+        starts: starts of the alternation: the best observations, then random legal configurations.
+        alpha, beta, sigma: prior precision, noise precision and bandwidth of the paper's preset (losses standardised).
+        sizes: numbers of features.
+        refit: iterations of L-BFGS-B on the evidence per proposal.
+        alternation: limits of the acquisition step.
+    """
+
+    preset: str = "evidence"
+    n_initial: int = 10
+    starts: int = 4
+    alpha: float = 1.0
+    beta: float = 1.0
+    sigma: float = 1.0
+    sizes: FeatureSizes = field(default_factory=FeatureSizes)
+    refit: int = 25
+    alternation: AlternatingSettings = field(default_factory=AlternatingSettings)
+
+    def __post_init__(self) -> None:
+        if self.preset not in ("evidence", "paper"):
+            raise SpaceError(f"MiVaBO has the presets 'evidence' and 'paper', not {self.preset!r}")
+        if self.n_initial < 1 or self.starts < 1:
+            raise SpaceError(f"n_initial and starts must be at least 1, got {self.n_initial} and {self.starts}")
+
+    @classmethod
+    def paper(cls, **changes: Any) -> MiVaBOSettings:
+        """The paper's settings (daxberger2019, Sec. 4)."""
+        return cls(preset="paper", **changes)
+
+
+class MiVaBO(Optimizer):
+    """Mixed-variable Bayesian optimization (see the module's description)."""
+
+    name: ClassVar[str] = "mivabo"
+
+    def __init__(self, space: Space, backend: Backend, settings: MiVaBOSettings | None = None) -> None:
+        self.space, self.backend = space, backend
+        self.settings = settings or MiVaBOSettings()
+        self.oracle = space.oracle(backend)
+        self.program = self.oracle.program
+        self.scale = NumberScale.of(space, self.program)
+        self.alternation = Alternation(space, self.oracle, self.scale, self.settings.alternation)
+
+    def ask(self, history: History, rng: np.random.Generator, state: Mapping[str, Any]) -> Proposal:
+        """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
+        settled = [o for o in history if o.status != PENDING]
+        if len(history) < self.settings.n_initial or not any(o.status == DONE for o in settled):
+            return self._initial(history, rng, state)
+        clock = Clock()
+        began = time.perf_counter()
+        theta, posterior = self._posterior(settled, rng, state)
+        inflation = 1.0
+        if self.settings.preset == "paper":
+            inflation = max(1.0, 24.0 * posterior.n_features * math.log(len(settled) + 1) * math.log(1.0 / DELTA))
+        f = posterior.sample(rng, inflation)
+        clock.add("surrogate", began)
+        began = time.perf_counter()
+        excluded = self.space.closed_levels(o.config for o in history)
+        starts = self._starts(settled, rng)
+        clock.add("starts", began)
+        solve_began = time.perf_counter()
+        found = self.alternation.minimise(f, starts, excluded, rng, clock)
+        new_state = {"theta": theta.tolist()} if theta is not None else dict(state)
+        if found is None:
+            return self._initial(history, rng, new_state)
+        config = self.space.configuration(found.point, self.scale.natural(found.units))
+        if any(config == o.config for o in history):
+            config, found = self._elsewhere(f, found, history, rng)
+        solution = as_solution(config, found.point.answer, 1.0, solve_began, self.backend.name)
+        return Proposal(config, solution, "thompson", clock.seconds, new_state)
+
+    # -- parts --------------------------------------------------------------------------------------------------
+
+    def _initial(self, history: History, rng: np.random.Generator, state: Mapping[str, Any]) -> Proposal:
+        began = time.perf_counter()
+        ((config, solution),) = self.space.design(1, rng, self.backend, [o.config for o in history])
+        return Proposal(config, solution, "initial design", {"mip": time.perf_counter() - began}, dict(state))
+
+    def _data(self, settled: Sequence[Observation]) -> tuple[Vector, Vector, Vector]:
+        configs = [o.config for o in settled]
+        z = self.program.one_hot(np.array([self.program.encode(c) for c in configs]).reshape(len(configs), -1))
+        losses = np.array([np.nan if o.loss is None else o.loss for o in settled])
+        failed = np.array([k for k, o in enumerate(settled) if o.status == FAILED], dtype=np.int64)
+        return z, self.scale.units(configs), imputed(losses, failed)
+
+    def _posterior(
+        self, settled: Sequence[Observation], rng: np.random.Generator, state: Mapping[str, Any]
+    ) -> tuple[Vector | None, LinearPosterior]:
+        settings, (z, u, losses) = self.settings, self._data(settled)
+        if settings.preset == "paper":
+            blocks = paper_blocks(self.program, self.scale, settings.sizes, settings.alpha, settings.sigma, rng)
+            return None, LinearPosterior.fit(blocks, z, u, losses, 1.0 / settings.beta, self.program.n)
+        grams = evidence.Grams.of(self.program, self.scale, z, u, ORDINAL_LENGTH)
+        shift, width = standardisation(losses)
+        starts = [np.array(state["theta"])] if "theta" in state else []
+        theta, _ = evidence.fit(grams, (losses - shift) / width, starts, settings.refit)
+        blocks = evidence_blocks(self.program, self.scale, settings.sizes, theta, grams.layout, rng)
+        noise = float(np.exp(theta[grams.layout.slices["noise"]][0]))
+        return theta, LinearPosterior.fit(blocks, z, u, losses, noise, self.program.n)
+
+    def _starts(self, settled: Sequence[Observation], rng: np.random.Generator) -> list[tuple[Indices, Vector]]:
+        """The best observations and fresh legal samples, half and half."""
+        best = sorted((o for o in settled if o.status == DONE), key=lambda o: o.loss if o.loss is not None else math.inf)
+        n_best = max(1, self.settings.starts // 2)
+        configs = [o.config for o in best[:n_best]]
+        configs += self.space.sample(self.settings.starts - len(configs), rng)
+        units = self.scale.units(configs)
+        return [(self.program.encode(c), u) for c, u in zip(configs, units, strict=True)]
+
+    def _elsewhere(
+        self, f: Any, found: Minimiser, history: History, rng: np.random.Generator
+    ) -> tuple[dict[str, Any], Minimiser]:
+        """Move a proposal that repeats an earlier one: fresh numbers inside the rules, at the same levels."""
+        for _ in range(20):
+            units = self.scale.rounded(np.clip(found.units + rng.normal(scale=0.05, size=len(found.units)), 0.0, 1.0))
+            rules = self.space.number_rules(found.point) if self.program.numbers else None
+            natural = self.scale.natural(units)
+            if rules is not None and rules.labels:
+                start = np.array([self.scale.natural(found.units)[label] for label in rules.labels])
+                natural.update(zip(rules.labels, rules.walk(start, 10, rng).tolist(), strict=True))
+            config = self.space.configuration(found.point, natural)
+            if not any(config == o.config for o in history):
+                value = f.value(self.program.one_hot(found.point.levels), units)
+                return config, Minimiser(found.point, units, value)
+        ((config, _),) = self.space.design(1, rng, self.backend, [o.config for o in history])
+        if any(config == o.config for o in history):
+            raise SpaceExhaustedError(f"no configuration of space {self.space.name!r} is left that was not proposed before")
+        return config, found

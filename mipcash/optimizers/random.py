@@ -1,0 +1,45 @@
+"""Random legal search: the baseline that every optimizer must beat."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mipcash.backends.base import Backend
+from mipcash.optimizers.base import History, Optimizer, Proposal
+from mipcash.oracle.space import Space
+
+
+@dataclass(frozen=True)
+class RandomSettings:
+    """Settings of random search.
+
+    Attributes:
+        attempts: samples drawn at a time; the first that is new is proposed.
+    """
+
+    attempts: int = 8
+
+
+class RandomSearch(Optimizer):
+    """Proposes legal, well-spread samples; never the same configuration twice."""
+
+    name: ClassVar[str] = "random"
+
+    def __init__(self, space: Space, backend: Backend, settings: RandomSettings | None = None) -> None:
+        self.space, self.backend = space, backend
+        self.settings = settings or RandomSettings()
+
+    def ask(self, history: History, rng: np.random.Generator, state: Mapping[str, Any]) -> Proposal:
+        """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
+        began = time.perf_counter()
+        for config in self.space.sample(self.settings.attempts, rng):
+            if not any(config == o.config for o in history):
+                return Proposal(config, None, "random", {"sample": time.perf_counter() - began})
+        # a space nearly used up: the solver finds what is left, or proves that nothing is
+        ((config, solution),) = self.space.design(1, rng, self.backend, [o.config for o in history])
+        return Proposal(config, solution, "what is left", {"mip": time.perf_counter() - began})

@@ -1,0 +1,51 @@
+"""Optimizers by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+from mipcash.backends.base import Backend
+from mipcash.backends.registry import make_backend
+from mipcash.errors import MipcashError
+from mipcash.optimizers.base import Optimizer
+from mipcash.optimizers.mivabo import MiVaBO, MiVaBOSettings
+from mipcash.optimizers.random import RandomSearch, RandomSettings
+from mipcash.oracle.space import Space
+
+
+def _catalogue() -> dict[str, tuple[Callable[..., Optimizer], type, Callable[[], Any]]]:
+    """Name -> constructor, type of its settings, default settings."""
+    return {
+        "mivabo": (MiVaBO, MiVaBOSettings, MiVaBOSettings),
+        "mivabo-paper": (MiVaBO, MiVaBOSettings, MiVaBOSettings.paper),
+        "random": (RandomSearch, RandomSettings, RandomSettings),
+    }
+
+
+def optimizer_names() -> list[str]:
+    """The names that ``optimizer=`` takes."""
+    return list(_catalogue())
+
+
+def make_optimizer(name: str, space: Space, solver: str | Backend = "highs", settings: Any = None) -> Optimizer:
+    """An optimizer by name.
+
+    Args:
+        settings: the optimizer's settings dataclass; None: its defaults.
+
+    Raises:
+        MipcashError: unknown name, or settings of another optimizer.
+        SolverError: the solver is not installed.
+    """
+    catalogue = _catalogue()
+    if name not in catalogue:
+        close = difflib.get_close_matches(name, catalogue, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise MipcashError(f"there is no optimizer {name!r}{hint} (there are {', '.join(catalogue)})")
+    make, kind, default = catalogue[name]
+    if settings is not None and not isinstance(settings, kind):
+        raise MipcashError(f"optimizer {name!r} takes {kind.__name__}, got {type(settings).__name__}")
+    backend = make_backend(solver) if isinstance(solver, str) else solver
+    return make(space, backend, default() if settings is None else settings)

@@ -1,0 +1,189 @@
+"""Prior variances fitted to the evidence (maximum a posteriori).
+
+Notation
+    k_g (t, t)      level covariance of group g between observations, 0 where either is off
+    a_g             relevance of group g;   S = sum_g a_g k_g;   e2 = (S^2 - sum_g (a_g k_g)^2) / 2, elementwise
+    P (t, t)        exp(-sum_d (u_d - u'_d)^2 / (2 l_d^2)) over the numbers that are always active
+    r_j (t, t)      on_j on'_j exp(-(u_j - u'_j)^2 / (2 m_j^2)) of each number j, with relevance b_j
+    G, J            numbers of groups and of numbers
+
+    K = 1 + s1/(G + J) (S + sum_j b_j r_j) + s2 2/(G (G - 1)) e2 + P o (sc + sm/G S)
+
+    log posterior = -y'(K + s2n I)^-1 y / 2 - log det(K + s2n I) / 2 + sum_i log N(theta_i; mu_i, sd_i)
+
+theta = log of [a (G), b (J), m (J), l (D_u), s1, s2, sc, sm, noise]; gradients are analytic. Priors follow SURROGATE, item 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize
+
+from mipcash.features.discrete import level_covariance
+from mipcash.features.numbers import NumberScale
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.program import BinaryProgram
+
+CLIP = 3.5
+"""Standard deviations of the prior within which a hyperparameter is kept."""
+JITTER = 1e-8
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each hyperparameter stands in theta, and its prior.
+
+    Attributes:
+        n_groups, n_numbers: G and J.
+        joint: numbers that are always active, shape (D_u,).
+    """
+
+    n_groups: int
+    n_numbers: int
+    joint: Indices
+
+    @property
+    def slices(self) -> dict[str, slice]:
+        ends = np.cumsum([0, self.n_groups, self.n_numbers, self.n_numbers, len(self.joint), 1, 1, 1, 1, 1])
+        names = ("a", "b", "m", "l", "s1", "s2", "sc", "sm", "noise")
+        return {n: slice(int(i), int(j)) for n, i, j in zip(names, ends[:-1], ends[1:], strict=True)}
+
+    def prior(self) -> tuple[Vector, Vector]:
+        """Means and standard deviations of theta."""
+        joint = max(1, len(self.joint))
+        parts = [
+            (np.zeros(self.n_groups), 1.0),
+            (np.zeros(self.n_numbers), 1.0),
+            (np.full(self.n_numbers, math.log(0.5)), 0.7),
+            (np.full(len(self.joint), math.log(0.5 * math.sqrt(joint))), 0.7),
+            (np.array([math.log(0.5)]), 1.5),
+            (np.array([math.log(0.3)]), 1.5),
+            (np.array([math.log(0.3)]), 1.5),
+            (np.array([math.log(0.2)]), 1.5),
+            (np.array([math.log(1e-3)]), 1.5),
+        ]
+        return np.concatenate([m for m, _ in parts]), np.concatenate([np.full(len(m), s) for m, s in parts])
+
+
+@dataclass(frozen=True)
+class Grams:
+    """Everything in K that does not depend on theta.
+
+    Attributes:
+        groups: k_g stacked, shape (G, t, t).
+        active: on_j on'_j stacked, shape (J, t, t).
+        squares: (u_d - u'_d)^2 stacked, shape (J, t, t).
+        joint: as in :class:`Layout`.
+    """
+
+    groups: Vector
+    active: Vector
+    squares: Vector
+    joint: Indices
+
+    @classmethod
+    def of(cls, program: BinaryProgram, scale: NumberScale, z: Vector, u: Vector, ordinal_length: float) -> Grams:
+        """From observations z (t, n_z) and u (t, D)."""
+        groups = []
+        for group in program.groups:
+            k = level_covariance(group, ordinal_length)
+            levels = z[:, group.start : group.start + len(k)]
+            groups.append(levels @ k @ levels.T)
+        on = scale.active(z)
+        t = len(z)
+        return cls(
+            np.array(groups).reshape(-1, t, t),
+            np.einsum("sj,tj->jst", on, on),
+            (u.T[:, :, None] - u.T[:, None, :]) ** 2,
+            always_active(scale),
+        )
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(len(self.groups), len(self.active), self.joint)
+
+
+def always_active(scale: NumberScale) -> Indices:
+    """Indices of the numbers without conditions."""
+    return np.array([d for d, c in enumerate(scale.conditions) if not c], dtype=np.int64)
+
+
+def covariance(theta: Vector, grams: Grams) -> tuple[Vector, Vector]:
+    """K + noise I and its derivatives with respect to theta: (t, t), (n_theta, t, t)."""
+    at, p = grams.layout.slices, np.exp(theta)
+    n_groups, n_numbers, t = len(grams.groups), len(grams.active), grams.groups.shape[-1]
+    a, b, m, l = p[at["a"]], p[at["b"]], p[at["m"]], p[at["l"]]
+    s1, s2, sc, sm, noise = (float(p[at[name]][0]) for name in ("s1", "s2", "sc", "sm", "noise"))
+    c1 = 1.0 / max(1, n_groups + n_numbers)
+    c2 = 2.0 / max(1, n_groups * (n_groups - 1))
+    cm = 1.0 / max(1, n_groups)
+    ak = a[:, None, None] * grams.groups
+    total = ak.sum(axis=0) if n_groups else np.zeros((t, t))
+    e2 = 0.5 * (total**2 - (ak**2).sum(axis=0)) if n_groups else np.zeros((t, t))
+    br = b[:, None, None] * grams.active * np.exp(-0.5 * grams.squares / m[:, None, None] ** 2)
+    joint_squares = grams.squares[grams.joint]
+    has_joint = float(len(grams.joint) > 0)
+    big_p = has_joint * np.exp(-0.5 * np.sum(joint_squares / l[:, None, None] ** 2, axis=0)) * np.ones((t, t))
+    bracket = sc + sm * cm * total
+    k = 1.0 + s1 * c1 * (total + br.sum(axis=0)) + s2 * c2 * e2 + big_p * bracket
+    identity = np.eye(t)
+    k = k + (noise + JITTER) * identity
+    d = np.concatenate(
+        [
+            ak * (s1 * c1 + s2 * c2 * (total - ak) + sm * cm * big_p),
+            s1 * c1 * br,
+            s1 * c1 * br * grams.squares / m[:, None, None] ** 2,
+            big_p * bracket * joint_squares / l[:, None, None] ** 2,
+            (s1 * c1 * (total + br.sum(axis=0)))[None],
+            (s2 * c2 * e2)[None],
+            (sc * big_p)[None],
+            (sm * cm * big_p * total)[None],
+            (noise * identity)[None],
+        ]
+    )
+    return k, d
+
+
+def negative_log_posterior(theta: Vector, grams: Grams, y: Vector) -> tuple[float, Vector]:
+    """Objective of the fit and its gradient: scalar, (n_theta,)."""
+    k, d = covariance(theta, grams)
+    mean, sd = grams.layout.prior()
+    lower, flag = cho_factor(k, lower=True)
+    alpha = cho_solve((lower, flag), y)
+    inverse = cho_solve((lower, flag), np.eye(len(y)))
+    value = 0.5 * y @ alpha + np.sum(np.log(np.diag(lower))) + 0.5 * np.sum(((theta - mean) / sd) ** 2)
+    gradient = -0.5 * np.einsum("nst,st->n", d, np.outer(alpha, alpha) - inverse) + (theta - mean) / sd**2
+    return float(value), gradient
+
+
+def fit(grams: Grams, y: Vector, starts: Sequence[Vector], iterations: int = 25) -> tuple[Vector, float]:
+    """MAP hyperparameters: the best of L-BFGS-B from several starts (the prior median is always one of them).
+
+    Returns:
+        theta and its negative log posterior.
+    """
+    mean, sd = grams.layout.prior()
+    bounds = list(zip(mean - CLIP * sd, mean + CLIP * sd, strict=True))
+    best, best_value = mean, math.inf
+    for start in [*(s for s in starts if len(s) == len(mean)), mean]:
+        clipped = np.clip(start, mean - CLIP * sd, mean + CLIP * sd)
+        try:
+            found = minimize(
+                negative_log_posterior,
+                clipped,
+                args=(grams, y),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=bounds,
+                options={"maxiter": iterations},
+            )
+        except np.linalg.LinAlgError:
+            continue
+        if found.fun < best_value:
+            best, best_value = found.x, float(found.fun)
+    return best, best_value
