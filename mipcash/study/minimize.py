@@ -21,6 +21,7 @@ from mipcash.study.study import Study
 from mipcash.study.trial import Failed, Trial
 
 if TYPE_CHECKING:
+    from mipcash.backends.base import Backend
     from mipcash.oracle.space import Space
 
 Objective = Callable[[Configuration], Any]
@@ -48,7 +49,7 @@ def minimize(
     space: Space,
     budget: int,
     optimizer: str | Optimizer = "mivabo",
-    solver: str = "highs",
+    solver: str | Backend = "highs",
     seed: int = 0,
     storage: str | os.PathLike[str] | None = None,
     timeout: float | None = None,

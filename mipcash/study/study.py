@@ -38,6 +38,7 @@ from mipcash.study.trial import RUNNING, IllegalProposalError, TellError, Trial
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mipcash.backends.base import Backend
     from mipcash.oracle.space import Space
 
 
@@ -47,7 +48,7 @@ class Study:
     Args:
         space: the space to search.
         optimizer: a name of ``mipcash.optimizers.registry``, or an :class:`~mipcash.optimizers.base.Optimizer`.
-        solver: name of the solver behind the proposals; an optimizer given as an object brings its own.
+        solver: name of the solver behind the proposals, or a backend; an optimizer given as an object brings its own.
         seed: a whole number >= 0; the same seed gives the same proposals for the same outcomes.
         storage: file of the journal; one that exists is resumed. None keeps the journal in memory.
         settings: settings of a named optimizer; None for its defaults.
@@ -64,7 +65,7 @@ class Study:
         self,
         space: Space,
         optimizer: str | Optimizer = "mivabo",
-        solver: str = "highs",
+        solver: str | Backend = "highs",
         seed: int = 0,
         storage: str | os.PathLike[str] | None = None,
         settings: Any = None,
@@ -80,7 +81,9 @@ class Study:
         self._trials: list[Trial] = []
         self._orphans: deque[int] = deque()
         self._state: dict[str, Any] = {}
-        record = _record(space, self.optimizer, solver, self.seed, settings, model, options)
+        # A name says more than the object made from it: a preset may share its class with another name.
+        name = optimizer if isinstance(optimizer, str) else optimizer.name
+        record = _record(space, self.optimizer, name, solver, self.seed, settings, model, options)
         self._journal = Journal(storage, record)
         try:
             self._load()
@@ -301,7 +304,7 @@ def _seed(seed: Any) -> int:
     return number
 
 
-def _optimizer(optimizer: str | Optimizer, space: Space, solver: str, settings: Any) -> Optimizer:
+def _optimizer(optimizer: str | Optimizer, space: Space, solver: str | Backend, settings: Any) -> Optimizer:
     if isinstance(optimizer, Optimizer):
         if settings is not None:
             raise ValueError("settings= belong to a named optimizer; build them into the optimizer object instead")
@@ -314,7 +317,8 @@ def _optimizer(optimizer: str | Optimizer, space: Space, solver: str, settings: 
 def _record(
     space: Space,
     optimizer: Optimizer,
-    solver: str,
+    name: str,
+    solver: str | Backend,
     seed: int,
     settings: Any,
     model: str | None,
@@ -329,8 +333,8 @@ def _record(
         fingerprint=fingerprint(entries),
         listing=entries,
         seed=seed,
-        optimizer=optimizer.name,
-        solver=solver,
+        optimizer=name,
+        solver=solver if isinstance(solver, str) else solver.name,
         settings=effective if effective is None or isinstance(effective, dict) else {"settings": effective},
         model=model,
         options=dict(options or {}),
