@@ -52,7 +52,7 @@ def table(name: str = "breast_cancer", target: str = "target") -> Table:
     Raises:
         ModelError: there is no such file, column or data set, or it does not hold a classification problem.
     """
-    path = _file(name)
+    path = file_of(name)
     if path is not None:
         return _from_csv(path, target)
     return _from_sklearn(name)
@@ -86,7 +86,7 @@ def _listed(folder: Path, suffixes: tuple[str, ...]) -> str:
     return ", ".join(names) or "nothing that fits"
 
 
-def _file(name: str) -> Path | None:
+def file_of(name: str) -> Path | None:
     """The CSV file meant by ``name``; None if it names a data set of scikit-learn or OpenML."""
     if name.endswith(SUFFIXES) or os.sep in name:
         path = Path(name).expanduser()

@@ -1,8 +1,9 @@
 """A scikit-learn classification pipeline: scaler, transformer and selector in any order, then an estimator.
 
 The modules of Table A3 of Liu et al., "An ADMM based framework for AutoML pipeline configuration", with the selectors
-of their Table A2 and two estimators more. Ranges are auto-sklearn's, with two changes: ensembles have 10 to 100 members
-(an evaluation takes about a second), and the minimum of ``reg_param`` keeps discriminant analysis regular.
+of their Table A2 and two estimators more. Ranges are auto-sklearn's, except: ensembles have 10 to 100 members, so that
+an evaluation takes about a second; at most 1,000 quantiles and 2^10 leaves; ``max_features`` is a share of the columns;
+``reg_param`` stays above 0, which keeps discriminant analysis regular; no scores by mutual information (slow).
 
 The rules are what an expert knows beforehand: which algorithm needs non-negative or scaled inputs and what may stand
 between them, how many columns polynomial features may make, and which orders and values say the same thing twice.
@@ -18,9 +19,10 @@ from importlib import import_module
 from itertools import combinations
 from typing import Any
 
-import mipcash as mc
-from mipcash.models._data import Table, table
+from mipcash.models._data import Table, file_of, table
 from mipcash.models._options import choice, whole
+
+import mipcash as mc
 
 DEFAULTS = {"budget": 40}
 METRICS = {
@@ -202,7 +204,7 @@ def declare(facts: Facts) -> mc.Space:
     space.rule("neighbors: at most the rows of a fold", neighbors <= facts.fold_rows, when=estimator["knn"])
     depth = estimator.parameter("gradient_boosting", "max_depth")
     leaves = estimator.parameter("gradient_boosting", "max_leaf_nodes")
-    room = sum(2**d * depth.is_(d) for d in depth.domain.values)
+    room = sum(2**d * depth.is_(d) for d in range(depth.domain.low, depth.domain.high + 1))
     space.rule(
         "boosting: no more leaves than the depth has room for", leaves <= room, when=estimator["gradient_boosting"]
     )
@@ -210,8 +212,8 @@ def declare(facts: Facts) -> mc.Space:
     # A module that does nothing has no place of its own: it stands last, so that no pipeline is written in two ways.
     for a, b in combinations(preprocessors, 2):
         for idle, busy in ((a, b), (b, a)):
-            works = busy.is_(*(v for v in busy.domain.values if v != "none"))
-            before(f"order: {idle.label} none stands after {busy.label}", busy, idle, [idle["none"], works])
+            when = [idle["none"], 1 - busy["none"]]
+            before(f"order: {idle.label} none stands after {busy.label}", busy, idle, when)
         before(f"order: {a.label} none stands before {b.label} none", a, b, [a["none"], b["none"]])
 
     # Scales. PCA and the solver of logistic regression see the units of unscaled columns and little else.
@@ -248,27 +250,27 @@ def declare(facts: Facts) -> mc.Space:
         before("chi2: scaled before, as the data has negatives", scaler, selector, [chi2])
 
     # Columns. k columns make C(k + degree, degree) polynomial features: too many, unless k columns are selected before.
-    # Discriminant analysis wants fewer columns than the smallest class has rows (degree 1: without polynomials, too).
-    trees = ("random_forest", "extra_trees", "gradient_boosting")
-    others = [a for a in estimator.domain.values if a not in (*trees, "qda")]
+    # Discriminant analysis wants fewer columns than the smallest class has rows, so for it degree 1 counts as well.
+    trees = ["random_forest", "extra_trees", "gradient_boosting"]
+    others = [a for a in MODULES["estimator"] if a not in (*trees, "qda")]
     degree = transformer.parameter("polynomial", "degree")
     percentile = selector.parameter("percentile", "percentile")
-    few = facts.fold_class_rows - 1
-    for d, family, limit in [(1, ("qda",), few)] + [
-        (d, family, limit)
-        for d in degree.domain.values
-        for family, limit in ((others, 500), (trees, 60), (("qda",), few))
-    ]:
-        k = most_inputs(d, limit)
-        if k >= facts.columns:
-            continue
-        what = f"polynomial of degree {d}, {'/'.join(family)}"
-        when = [estimator.is_(*family)]
-        if d > 1:
-            when.append(degree.is_(d))
-            before(f"{what}: of selected columns", selector, transformer, when)
-        space.rule(f"{what}: of a percentile", selector["percentile"] >= 1, when=when)
-        space.rule(f"{what}: of at most {k} columns", percentile * facts.columns / 100 <= k, when=when)
+    for family, limit, degrees in (
+        (others, 500, (2, 3)),
+        (trees, 60, (2, 3)),
+        (["qda"], facts.fold_class_rows - 1, (1, 2, 3)),
+    ):
+        for d in degrees:
+            k = most_inputs(d, limit)
+            if k >= facts.columns:
+                continue
+            what = f"{'/'.join(family)}, degree {d}"
+            when = [estimator.is_(*family)]
+            if d > 1:
+                when.append(degree.is_(d))
+                before(f"{what}: polynomials of selected columns", selector, transformer, when)
+            space.rule(f"{what}: of a percentile", selector["percentile"] >= 1, when=when)
+            space.rule(f"{what}: of at most {k} columns", percentile * facts.columns / 100 <= k, when=when)
     return space
 
 
@@ -291,7 +293,7 @@ def build(
     """
     choice("metric", metric, METRICS)
     number, fixed_seed = whole("folds", folds, low=2), whole("seed", seed)
-    default = data == "breast_cancer" and number == 5
+    default = data == "breast_cancer" and file_of(data) is None and number == 5
     facts = BREAST_CANCER if default else Facts.of(table(data, target), number)
 
     def objective(config: Mapping[str, Any]) -> dict[str, float]:
