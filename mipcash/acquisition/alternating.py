@@ -10,10 +10,15 @@ From each start, alternate
 
 until f stops falling. Each block sees the other as constants; a start is legal in both. Numbers are rounded (integers)
 and re-checked before a step is taken, so that f falls along legal points only.
+
+Where legality can be checked without a solver, local search takes the place of the MIP until the alternation stops; the best start then
+goes on with the MIP, until the MIP proves that its levels are optimal at its numbers. The end point is a fixed point of
+the alternation above either way; the proof is paid for once instead of at every round of every start.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,12 +45,14 @@ class AlternatingSettings:
         rounds: alternations per start.
         tolerance: relative fall of f below which it stops.
         continuous_starts: random starts of the continuous step besides the current point (no rules on numbers).
+        restarts: descents of local search per round.
         solver: limits of each MIP.
     """
 
     rounds: int = 8
     tolerance: float = 1e-6
     continuous_starts: int = 2
+    restarts: int = 8
     solver: SolverSettings = field(default_factory=lambda: SolverSettings(time_limit=20.0, gap=1e-4, node_limit=20_000))
 
 
@@ -98,15 +105,15 @@ class Alternation:
         Returns:
             None where nothing is left to propose.
         """
-        best: Minimiser | None = None
-        seen: set[bytes] = set()
-        for levels, u in starts:
-            found = self._from(f, levels, u, excluded, rng, clock, seen)
-            if found is not None and (best is None or found.value < best.value - 1e-12):
-                best = found
-        return best
+        if not self.oracle.separable or self.oracle.search(self.scale.natural(starts[0][1])) is None:
+            found = [self._with_proof(f, levels, u, excluded, rng, clock) for levels, u in starts]
+            proven = [m for m in found if m is not None]
+            return min(proven, key=lambda m: m.value, default=None)
+        descents = [self._by_search(f, levels, u, excluded, rng, clock) for levels, u in starts]
+        levels, u, _ = min(descents, key=lambda d: d[2])
+        return self._with_proof(f, levels, u, excluded, rng, clock)
 
-    def _from(
+    def _by_search(
         self,
         f: WeightSample,
         levels: Indices,
@@ -114,8 +121,36 @@ class Alternation:
         excluded: Sequence[Indices],
         rng: np.random.Generator,
         clock: Clock,
-        seen: set[bytes],
+    ) -> tuple[Indices, Vector, float]:
+        """Alternate with local search in the place of the MIP: levels, numbers and value where it stops."""
+        program = self.oracle.program
+        best = math.inf
+        for _ in range(self.settings.rounds):
+            began = time.perf_counter()
+            numbers = self.scale.natural(u)
+            found = self.oracle.incumbent(program.folded(f.form_at(u)), numbers, excluded, [levels], rng, self.settings.restarts)
+            clock.add("search", began)
+            if found is None or found[1] > best - self._tolerance(best):
+                break
+            levels, best = found
+            if not len(self.scale):
+                break
+            began = time.perf_counter()
+            u = self.continuous_step(f, self.oracle.unproven(levels, numbers, best), u, rng)
+            clock.add("continuous", began)
+            best = f.value(program.one_hot(levels), u)
+        return levels, u, best
+
+    def _with_proof(
+        self,
+        f: WeightSample,
+        levels: Indices,
+        u: Vector,
+        excluded: Sequence[Indices],
+        rng: np.random.Generator,
+        clock: Clock,
     ) -> Minimiser | None:
+        """Alternate with the MIP until it confirms the levels at the final numbers."""
         best: Minimiser | None = None
         for _ in range(self.settings.rounds):
             began = time.perf_counter()
@@ -130,16 +165,11 @@ class Alternation:
             clock.add("mip", began)
             if point is None:
                 return best
+            settled = best is not None and np.array_equal(point.levels, levels)
             levels = point.levels
-            if best is not None and point.answer.value > best.value - self._tolerance(best.value):
-                break
             best = Minimiser(point, u, point.answer.value)
-            if not len(self.scale):
+            if settled or not len(self.scale):
                 break
-            key = levels.tobytes() + np.round(u, 6).tobytes()
-            if key in seen:
-                break
-            seen.add(key)
             began = time.perf_counter()
             moved = self.continuous_step(f, point, u, rng)
             clock.add("continuous", began)

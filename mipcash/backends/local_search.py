@@ -57,7 +57,7 @@ class LocalSearch:
         linear, matrix = form.linear[: self.program.n_z], form.symmetric()[: self.program.n_z, : self.program.n_z]
         latent = starts[np.arange(restarts) % len(starts)].copy()
         if restarts > len(starts):
-            latent[len(starts) :] = self.walk(latent[len(starts) :], 2 * len(self.program.groups), rng)
+            latent[len(starts) :] = self.walk(latent[len(starts) :], len(self.program.groups), rng)
         levels = self.legality.effective(latent)
         for _ in range(MAX_STEPS):
             if not self._improve(levels, latent, linear, matrix):
@@ -92,7 +92,7 @@ class LocalSearch:
 
     def _values(self, levels: Indices, linear: Vector, matrix: Vector) -> Vector:
         z = self.program.one_hot(levels)
-        values: Vector = z @ linear + 0.5 * np.einsum("ri,ri->r", z @ matrix, z)
+        values: Vector = z @ linear + 0.5 * np.sum((z @ matrix) * z, axis=1)
         return values
 
     def _improve(self, levels: Indices, latent: Indices, linear: Vector, matrix: Vector) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from mipcash.acquisition.alternating import Alternation, AlternatingSettings, Clock, Minimiser
 from mipcash.backends.base import Backend
@@ -84,6 +85,11 @@ class MiVaBO(Optimizer):
 
     def ask(self, history: History, rng: np.random.Generator, state: Mapping[str, Any]) -> Proposal:
         """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
+        # matrices of a few hundred rows gain nothing from more threads, and one thread gives the same sums everywhere
+        with threadpool_limits(1):
+            return self._ask(history, rng, state)
+
+    def _ask(self, history: History, rng: np.random.Generator, state: Mapping[str, Any]) -> Proposal:
         settled = [o for o in history if o.status != PENDING]
         if len(history) < self.settings.n_initial or not any(o.status == DONE for o in settled):
             return self._initial(history, rng, state)

@@ -6,12 +6,13 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from mipcash.backends.base import Answer, Backend, Cut, SolverSettings, Task
 from mipcash.backends.local_search import LocalSearch
-from mipcash.backends.solution import INFEASIBLE, UNKNOWN, Solution, relative_gap
+from mipcash.backends.solution import FEASIBLE, INFEASIBLE, UNKNOWN, Solution, relative_gap
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram, orders_of
@@ -40,7 +41,9 @@ class Oracle:
     def __init__(self, program: BinaryProgram, backend: Backend) -> None:
         self.program, self.backend = program, backend
         self._pool: list[Indices] = []
-        self._free = Legality(program)
+        self._tables: dict[frozenset[int], Any] = {}
+        self._free = Legality(program, None, self._tables)
+        self.separable = _separable(program)
         self.orderings = orders_of(program)
         self.last = Answer(UNKNOWN, None, math.nan, -math.inf, 0.0)
 
@@ -48,6 +51,11 @@ class Oracle:
     def free_legality(self) -> Legality:
         """Legality of levels whatever the numbers; complete only if no rule mixes the two."""
         return self._free
+
+    def unproven(self, levels: Indices, numbers: Mapping[str, float] | None, value: float) -> Point:
+        """A point that local search found: legal, without a bound; auxiliaries are nan."""
+        base = self._base(levels, numbers)
+        return Point(levels, base, Answer(FEASIBLE, base, value, -math.inf, 0.0))
 
     def remember(self, levels: Indices) -> None:
         """Add legal levels to the pool from which local search starts."""
@@ -59,7 +67,7 @@ class Oracle:
         """The local search at fixed numbers (None: free); None where legality cannot be decided without a solver."""
         if not self.program.numbers or numbers is None:
             return LocalSearch(self.program, self._free) if self._free.complete else None
-        legality = Legality(self.program, numbers)
+        legality = Legality(self.program, numbers, self._tables)
         return LocalSearch(self.program, legality) if legality.complete else None
 
     def minimise(
@@ -85,7 +93,7 @@ class Oracle:
             (``last.status`` tells which).
         """
         folded = self.program.folded(form)
-        incumbent = self._incumbent(folded, numbers, excluded, starts, rng)
+        incumbent = self.incumbent(folded, numbers, excluded, starts, rng)
         cuts = [exclusion(self.program, levels) for levels in excluded]
         fixed = {} if numbers is None else {n.latent: numbers[n.label] for n in self.program.numbers}
         start = None if incumbent is None else self._base(incumbent[0], numbers)
@@ -97,7 +105,7 @@ class Oracle:
             # the limit came before the solver took the start over: the incumbent stands, with the solver's bound
             levels, value = incumbent
             base = np.where(np.isnan(start), 0.0, start) if start is not None else np.zeros(self.program.n)
-            return Point(levels, base, replace(answer, status="feasible", columns=base, value=value, bound=min(answer.bound, value)))
+            return Point(levels, base, replace(answer, status=FEASIBLE, columns=base, value=value, bound=min(answer.bound, value)))
         levels = self.program.levels_of(answer.columns)
         if incumbent is not None and incumbent[1] < answer.value - 1e-9 and np.all(np.isfinite(start)):  # type: ignore[arg-type]
             levels, columns = incumbent[0], start
@@ -106,14 +114,16 @@ class Oracle:
         assert answer.columns is not None
         return Point(levels, answer.columns, answer)
 
-    def _incumbent(
+    def incumbent(
         self,
         folded: QuadraticForm,
         numbers: Mapping[str, float] | None,
         excluded: Sequence[Indices],
         starts: Sequence[Indices],
         rng: np.random.Generator | None,
+        restarts: int = RESTARTS,
     ) -> tuple[Indices, float] | None:
+        """Local search alone, for a folded form: legal levels and their value; None where it cannot be used."""
         in_z = np.all(folded.rows < self.program.n_z) and np.all(folded.cols < self.program.n_z)
         if rng is None or not in_z or np.any(folded.linear[self.program.n_z :]):
             return None
@@ -126,8 +136,8 @@ class Oracle:
         if not len(candidates):
             return None
         values = np.array([folded.value(self._padded(s)) for s in candidates])
-        candidates = candidates[np.argsort(values, kind="stable")[: RESTARTS // 2]]
-        levels, found = search.descend(folded, candidates, RESTARTS, rng)
+        candidates = candidates[np.argsort(values, kind="stable")[: restarts // 2]]
+        levels, found = search.descend(folded, candidates, restarts, rng)
         barred = {e.tobytes() for e in excluded}
         allowed = [k for k, s in enumerate(levels) if s.tobytes() not in barred]
         return (levels[allowed[0]], float(found[allowed[0]])) if allowed else None
@@ -146,6 +156,17 @@ class Oracle:
             base[number.latent] = numbers[number.label]
             base[number.column] = numbers[number.label] if on else 0.0
         return base
+
+
+def _separable(program: BinaryProgram) -> bool:
+    """Whether no row relates a tuned number to a helper, so that numbers and levels suffice to check the numbers."""
+    numbers = {c for n in program.numbers for c in (n.column, n.latent)}
+    helpers = set(range(program.n_z, program.n)) - numbers
+    for row in program.base_rows:
+        used = set(np.flatnonzero(row.form.linear).tolist()) | set(row.form.rows.tolist()) | set(row.form.cols.tolist())
+        if used & numbers and used & helpers:
+            return False
+    return True
 
 
 def exclusion(program: BinaryProgram, levels: Indices) -> Cut:

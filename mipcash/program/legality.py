@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.program.forms import Indices, QuadraticForm, Vector
-from mipcash.program.program import BaseRow, BinaryProgram
+from mipcash.program.program import BaseRow, BinaryProgram, Indicator
 from mipcash.space.rules import slack
 
 TABLE_LIMIT = 1 << 23
@@ -40,13 +40,21 @@ class Legality:
     Args:
         program: the compiled space.
         numbers: label -> natural value of every tuned number with a column, or None to leave the rows with numbers out.
+        tables: tables of clusters without numbers, shared between the checks of one program (filled and used).
 
     Attributes:
         complete: whether the check decides legality; otherwise it is necessary, not sufficient.
     """
 
-    def __init__(self, program: BinaryProgram, numbers: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        program: BinaryProgram,
+        numbers: Mapping[str, float] | None = None,
+        tables: dict[frozenset[int], _Table | None] | None = None,
+    ) -> None:
         self.program = program
+        tables = {} if tables is None else tables
+        declared = set(map(id, program.base_rows))
         self.complete = True
         helper = set(range(program.n_z, program.n))
         direct: list[BaseRow] = []
@@ -69,9 +77,16 @@ class Legality:
             else:
                 direct.append(row)
         self._set_direct(direct)
+        self._activities = [self._activity(g) for g, group in enumerate(program.groups) if group.conditions]
         self._tables: list[_Table] = []
         for helpers, rows in _merge(clustered):
-            table = self._tabulate(sorted(helpers), rows)
+            key = frozenset(map(id, rows))
+            if key in tables:
+                table = tables[key]
+            else:
+                table = self._tabulate(sorted(helpers), rows)
+                if key <= declared:
+                    tables[key] = table
             if table is None:
                 self.complete = False
             else:
@@ -80,18 +95,13 @@ class Legality:
     def effective(self, latent: Indices) -> Indices:
         """Levels with every group off whose conditions fail: (B, G) latent levels -> (B, G)."""
         levels = latent.copy()
-        conditional = [g for g, group in enumerate(self.program.groups) if group.conditions]
-        if not conditional:
-            return levels
-        for g in conditional:
-            group = self.program.groups[g]
+        for g, off, lookups, general in self._activities:
             active = np.ones(len(levels), dtype=bool)
-            for condition in group.conditions:
-                z = np.zeros((len(levels), len(condition.columns)))
-                of_group = self.program.group_of[condition.columns]
-                z[:] = levels[:, of_group] == condition.columns - self.program.starts[of_group]
-                active &= condition.constant + z @ condition.coefficients > 0.5
-            levels[:, g] = np.where(active, np.minimum(latent[:, g], group.size - 2), group.size - 1)
+            for parent, table in lookups:
+                active &= table[levels[:, parent]]
+            for condition in general:
+                active &= condition.holds(self.program.one_hot(levels))
+            levels[:, g] = np.where(active, np.minimum(latent[:, g], off - 1), off)
         return levels
 
     def check(self, levels: Indices) -> Booleans:
@@ -104,6 +114,21 @@ class Legality:
         for k, rows, cols, values in self._products:
             body[:, k] += (z[:, rows] * z[:, cols]) @ values
         return legal & np.all((body >= self._low) & (body <= self._high), axis=1)
+
+    def _activity(self, g: int) -> tuple[int, int, list[tuple[int, Booleans]], list[Indicator]]:
+        """Group, its off level, conditions over one parent each as (parent, truth per level), and the other conditions."""
+        program = self.program
+        lookups, general = [], []
+        for condition in program.groups[g].conditions:
+            parents = np.unique(program.group_of[condition.columns])
+            if len(parents) == 1:
+                parent = int(parents[0])
+                effect = np.full(program.groups[parent].size, condition.constant)
+                np.add.at(effect, condition.columns - program.groups[parent].start, condition.coefficients)
+                lookups.append((parent, effect > 0.5))
+            else:
+                general.append(condition)
+        return g, program.groups[g].size - 1, lookups, general
 
     # -- construction -------------------------------------------------------------------------------------------
 

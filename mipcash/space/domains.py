@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -197,7 +197,7 @@ class Integer:
 class _Listed:
     """What ordinal and categorical share: a tuple of distinct values."""
 
-    values: tuple[Value, ...]
+    values: Sequence[Value]
     kind: ClassVar[str]
 
     def __len__(self) -> int:
@@ -234,7 +234,7 @@ class Ordinal(_Listed):
         SpaceError: the list is empty or lists a value twice.
     """
 
-    values: tuple[Value, ...]
+    values: Sequence[Value]
     kind: ClassVar[str] = "ordinal"
 
     def __post_init__(self) -> None:
@@ -256,7 +256,7 @@ class Categorical(_Listed):
         SpaceError: the list is empty or lists a value twice.
     """
 
-    values: tuple[Value, ...]
+    values: Sequence[Value]
     kind: ClassVar[str] = "categorical"
 
     def __post_init__(self) -> None:

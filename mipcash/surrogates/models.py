@@ -31,7 +31,7 @@ class FeatureSizes:
 
     fourier: int = 64
     per_number: int = 16
-    product_columns: int = 2500
+    product_columns: int = 1200
 
 
 def paper_blocks(
