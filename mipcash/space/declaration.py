@@ -287,17 +287,20 @@ class Declaration:
         self._free_name(name)
         indicators = self._conditions(name, when)
         block = self._block(name)
+        number = isinstance(domain, Real) or (isinstance(domain, Integer) and len(domain) > self.expand_limit)
+        if not number:
+            block.z = pyo.Var(range(len(domain.values)), domain=pyo.Binary)
         on = self._activity(block, indicators)
         if indicators:
             self.conditions[name] = tuple(indicators)
         block.on_expression = 1 if on is None else on
         polynomial = None if on is None else take_apart(on, f"the condition of {name!r}")
         parameter: Parameter
-        if isinstance(domain, Real) or (isinstance(domain, Integer) and len(domain) > self.expand_limit):
+        if number:
             parameter = self._declare_number(block, name, domain, on, polynomial)
         else:
-            block.z = pyo.Var(range(len(domain.values)), domain=pyo.Binary)
-            block.one_hot = pyo.Constraint(expr=sum(block.z.values()) == (1 if on is None else on))
+            if len(indicators) < 2:
+                block.one_hot = pyo.Constraint(expr=sum(block.z.values()) == (1 if on is None else on))
             if domain.kind == "integer" or (isinstance(domain, Ordinal) and domain.numeric):
                 worth = sum(float(v) * block.z[l] if v else 0.0 for l, v in enumerate(domain.values))
                 parameter = self._attach(block, name, domain, worth, tuned=True)
@@ -333,6 +336,8 @@ class Declaration:
         listed = list(when) if isinstance(when, (list, tuple)) else [when]
         polynomials = []
         for indicator in listed:
+            if type(indicator) is int and indicator == 1:  # is_active() of a parameter that always is
+                continue
             if isinstance(indicator, (bool, Parameter)) or not hasattr(indicator, "is_expression_type"):
                 raise SpaceError(
                     f"{what}: when= takes indicators such as layers.is_(1, 2) or activation['relu'], got {indicator!r}"
@@ -373,14 +378,22 @@ class Declaration:
         return found
 
     def _activity(self, block: Any, indicators: Sequence[Quadratic]) -> Expression:
-        """``on`` as an affine expression; a conjunction gets a binary with on <= w_i and on >= sum w_i - (k - 1)."""
+        """``on`` as an affine expression.
+
+        A conjunction has on <= w_i and on >= sum w_i - (k - 1), where on is the sum of the parameter's own levels, or a
+        binary of its own for a number.
+        """
         if not indicators:
             return None
         expressions = [_expression(w) for w in indicators]
         if len(expressions) == 1:
             return expressions[0]
-        block.conjunction = pyo.Var([0], domain=pyo.Binary)
-        block.on = on = block.conjunction[0]
+        if block.component("z") is not None:
+            block.at_most_one = pyo.Constraint(expr=sum(block.z.values()) <= 1)
+            on = sum(block.z.values())
+        else:
+            block.conjunction = pyo.Var([0], domain=pyo.Binary)
+            block.on = on = block.conjunction[0]
         block.on_only_if = pyo.Constraint(range(len(expressions)), rule=lambda b, i: on <= expressions[i])
         block.on_if = pyo.Constraint(expr=on >= sum(expressions) - (len(expressions) - 1))
         return on

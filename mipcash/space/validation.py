@@ -143,6 +143,8 @@ def _settle_auxiliaries(
     while progress:
         progress = False
         for rule in list(pending):
+            if rule not in pending:  # dropped below, with the other rules on an auxiliary that has no value
+                continue
             if not all(w.ids <= assignment.keys() for w in rule.when):
                 continue
             rest = rule.body.partial(assignment)
