@@ -11,9 +11,9 @@ From each start, alternate
 until f stops falling. Each block sees the other as constants; a start is legal in both. Numbers are rounded (integers)
 and re-checked before a step is taken, so that f falls along legal points only.
 
-Where legality can be checked without a solver, local search takes the place of the MIP until the alternation stops; the best start then
-goes on with the MIP, until the MIP proves that its levels are optimal at its numbers. The end point is a fixed point of
-the alternation above either way; the proof is paid for once instead of at every round of every start.
+Where legality can be checked without a solver, local search takes the place of the MIP until the alternation stops;
+the best start then goes on with the MIP, until the MIP proves that its levels are optimal at its numbers. The end point
+is a fixed point of the alternation above either way; the proof is paid for once instead of at every round of every start.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ class Alternation:
         for _ in range(self.settings.rounds):
             began = time.perf_counter()
             numbers = self.scale.natural(u)
-            found = self.oracle.incumbent(program.folded(f.form_at(u)), numbers, excluded, [levels], rng, self.settings.restarts)
+            found = self.oracle.incumbent(
+                program.folded(f.form_at(u)), numbers, excluded, [levels], rng, self.settings.restarts
+            )
             clock.add("search", began)
             if found is None or found[1] > best - self._tolerance(best):
                 break
@@ -229,7 +231,12 @@ class Alternation:
         bound = np.array([where[label] for label in rules.labels], dtype=np.int64)
 
         def natural(x: Vector) -> Vector:
-            return np.array([self.scale.domains[d].from_unit(v) for d, v in zip(bound, self._whole(current, active, x)[bound], strict=True)])
+            return np.array(
+                [
+                    self.scale.domains[d].from_unit(v)
+                    for d, v in zip(bound, self._whole(current, active, x)[bound], strict=True)
+                ]
+            )
 
         def relaxed(x: Vector) -> tuple[Vector, Vector]:
             """Natural values without rounding, and their slopes."""
@@ -261,7 +268,10 @@ class Alternation:
                 {
                     "type": "ineq",
                     "fun": lambda x: np.concatenate(
-                        [(rules.body(relaxed(x)[0]) - rules.row_low)[low], (rules.row_high - rules.body(relaxed(x)[0]))[high]]
+                        [
+                            (rules.body(relaxed(x)[0]) - rules.row_low)[low],
+                            (rules.row_high - rules.body(relaxed(x)[0]))[high],
+                        ]
                     ),
                     "jac": lambda x: np.concatenate([gradient_rows(x)[low], -gradient_rows(x)[high]]),
                 }

@@ -29,9 +29,9 @@ class HighsBackend:
     name = "highs"
 
     def __init__(self) -> None:
-        self._instances: OrderedDict[tuple[int, frozenset[tuple[int, int]]], tuple[BinaryProgram, BinaryProgram, Any]] = (
-            OrderedDict()
-        )
+        self._instances: OrderedDict[
+            tuple[int, frozenset[tuple[int, int]]], tuple[BinaryProgram, BinaryProgram, Any]
+        ] = OrderedDict()
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See :meth:`mipcash.backends.base.Backend.solve`."""
@@ -47,7 +47,9 @@ class HighsBackend:
             highs.changeColsBounds(len(fixed), fixed, values, values)
         first_cut = highs.getNumRow()
         for cut in task.cuts:
-            highs.addRow(cut.low, cut.high, len(cut.columns), cut.columns.astype(np.int32), np.asarray(cut.values, dtype=float))
+            highs.addRow(
+                cut.low, cut.high, len(cut.columns), cut.columns.astype(np.int32), np.asarray(cut.values, dtype=float)
+            )
         self._options(highs, settings)
         try:
             if task.start is not None:
@@ -96,12 +98,20 @@ class HighsBackend:
         has_incumbent = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         if status == kinds.kOptimal:
             outcome = OPTIMAL
-        elif status in (kinds.kTimeLimit, kinds.kSolutionLimit, kinds.kIterationLimit, kinds.kInterrupt, kinds.kObjectiveBound):
+        elif status in (
+            kinds.kTimeLimit,
+            kinds.kSolutionLimit,
+            kinds.kIterationLimit,
+            kinds.kInterrupt,
+            kinds.kObjectiveBound,
+        ):
             outcome = FEASIBLE if has_incumbent else UNKNOWN
         elif status == kinds.kModelEmpty:
             outcome, has_incumbent = OPTIMAL, True
         else:
-            raise SolverError(f"HiGHS stopped with status {highs.modelStatusToString(status)!r} on a program of {task.program.n} columns")
+            raise SolverError(
+                f"HiGHS stopped with status {highs.modelStatusToString(status)!r} on a program of {task.program.n} columns"
+            )
         bound = float(info.mip_dual_bound)
         if not has_incumbent:
             return Answer(outcome, None, math.nan, bound if math.isfinite(bound) else -math.inf, seconds)

@@ -33,8 +33,8 @@ class LocalSearch:
         self.program, self.legality = program, legality
         referred = {
             int(program.group_of[c])
-            for group in (*program.groups, *program.numbers)
-            for condition in group.conditions
+            for conditions in program.conditions.values()
+            for condition in conditions
             for c in condition.columns
         }
         self._parents = np.array(sorted(referred), dtype=np.int64)
@@ -43,7 +43,9 @@ class LocalSearch:
         plain = [g for g in range(len(program.groups)) if g not in referred and g not in in_orders]
         self._plain = np.array(plain, dtype=np.int64)
 
-    def descend(self, form: QuadraticForm, starts: Indices, restarts: int, rng: np.random.Generator) -> tuple[Indices, Vector]:
+    def descend(
+        self, form: QuadraticForm, starts: Indices, restarts: int, rng: np.random.Generator
+    ) -> tuple[Indices, Vector]:
         """Descend from legal starts and from random legal walks away from them.
 
         Args:
@@ -74,9 +76,8 @@ class LocalSearch:
 
     def walk(self, starts: Indices, steps: int, rng: np.random.Generator) -> Indices:
         """A random walk of legal single moves from each start: (R, G) levels -> (R, G) latent levels."""
-        latent = starts.copy()
         sizes = self.program.sizes - np.array([int(g.conditional) for g in self.program.groups])
-        latent = np.minimum(latent, sizes - 1)
+        latent: Indices = np.minimum(starts, sizes - 1)
         for _ in range(steps):
             trial = latent.copy()
             groups = rng.integers(len(sizes), size=len(latent))
@@ -143,7 +144,9 @@ class LocalSearch:
         for g in self._parents:
             group = self.program.groups[g]
             for level in range(group.size - int(group.conditional)):
-                rows = everyone[(levels[:, g] != level) & (levels[:, g] != group.size - 1 if group.conditional else True)]
+                rows = everyone[
+                    (levels[:, g] != level) & (levels[:, g] != group.size - 1 if group.conditional else True)
+                ]
                 trial = latent[rows]
                 trial[:, g] = level
                 owners.append(rows)
@@ -167,7 +170,9 @@ class LocalSearch:
         now = at[program.group_of]
         both = change[:, None] + change[None, :] + matrix - matrix[:, now] - matrix[now, :] + matrix[np.ix_(now, now)]
         off = np.array([g.size - 1 if g.conditional else -1 for g in program.groups])
-        movable = np.isin(program.group_of, self._plain) & (program.active_columns > 0) & (levels != off)[program.group_of]
+        movable = (
+            np.isin(program.group_of, self._plain) & (program.active_columns > 0) & (levels != off)[program.group_of]
+        )
         usable = movable[:, None] & movable[None, :] & (program.group_of[:, None] < program.group_of[None, :])
         first, second = np.nonzero(usable & (both < -1e-12))
         if not len(first):

@@ -16,13 +16,14 @@ weighting of phi_d is a QuadraticForm in z, whatever the encoding.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from mipcash.program.forms import QuadraticForm, Vector
+from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram, Group
 
 ORDERED = ("integer", "ordinal", "ordering")
@@ -58,18 +59,20 @@ class DiscreteFeatures:
         return DiscreteFeatures(made.n, made.encoding, made.spans, made.pairs, within=True)
 
     @classmethod
-    def _of(cls, program: BinaryProgram, blocks: Sequence[Vector], pairs: Sequence[tuple[int, int]]) -> DiscreteFeatures:
+    def _of(
+        cls, program: BinaryProgram, blocks: Sequence[Vector], pairs: Sequence[tuple[int, int]]
+    ) -> DiscreteFeatures:
         widths = [b.shape[1] for b in blocks]
         ends = np.cumsum([0, *widths])
         encoding = np.zeros((program.n_z, int(ends[-1])))
         for g, (group, block) in enumerate(zip(program.groups, blocks, strict=True)):
             encoding[group.start : group.stop, ends[g] : ends[g + 1]] = block
-        spans = tuple(slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True))
+        spans = tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends))
         return cls(program.n, encoding, spans, tuple(sorted(pairs)))
 
     @property
     def n_linear(self) -> int:
-        return self.encoding.shape[1]
+        return int(self.encoding.shape[1])
 
     @property
     def size(self) -> int:
@@ -136,11 +139,11 @@ class DiscreteFeatures:
             np.concatenate([np.zeros(0), *values]),
         )
 
-    def _factor(self, g: int) -> tuple[Vector, Vector]:
+    def _factor(self, g: int) -> tuple[Indices, Vector]:
         """Columns of z that a group's encoding uses, and its block."""
         block = self.encoding[:, self.spans[g]]
         used = np.flatnonzero(np.any(block != 0, axis=1))
-        return used, block[used]
+        return used.astype(np.int64), block[used]
 
 
 def level_covariance(group: Group, ordinal_length: float) -> Vector:

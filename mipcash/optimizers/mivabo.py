@@ -1,9 +1,9 @@
 """MiVaBO (daxberger2019): linear surrogate, Thompson sampling, the acquisition step solved by MIP and L-BFGS-B in turn.
 
-    1. initial design: solver-made configurations that cover the values a legal configuration can take
-    2. fit the prior variances to the evidence (preset ``evidence``), or keep the paper's (preset ``paper``)
-    3. draw f~ from the posterior over the weights (Algorithm 1, line 3)
-    4. minimise f~ over the legal configurations by alternation (line 4); the answer carries the MIP's proof
+1. initial design: solver-made configurations that cover the values a legal configuration can take
+2. fit the prior variances to the evidence (preset ``evidence``), or keep the paper's (preset ``paper``)
+3. draw f~ from the posterior over the weights (Algorithm 1, line 3)
+4. minimise f~ over the legal configurations by alternation (line 4); the answer carries the MIP's proof
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from mipcash.acquisition.alternating import Alternation, AlternatingSettings, Clock, Minimiser
+from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Clock, Minimiser
 from mipcash.backends.base import Backend
 from mipcash.errors import SpaceError, SpaceExhaustedError
 from mipcash.features.numbers import NumberScale
@@ -147,7 +147,9 @@ class MiVaBO(Optimizer):
 
     def _starts(self, settled: Sequence[Observation], rng: np.random.Generator) -> list[tuple[Indices, Vector]]:
         """The best observations and fresh legal samples, half and half."""
-        best = sorted((o for o in settled if o.status == DONE), key=lambda o: o.loss if o.loss is not None else math.inf)
+        best = sorted(
+            (o for o in settled if o.status == DONE), key=lambda o: o.loss if o.loss is not None else math.inf
+        )
         n_best = max(1, self.settings.starts // 2)
         configs = [o.config for o in best[:n_best]]
         configs += self.space.sample(self.settings.starts - len(configs), rng)
@@ -171,5 +173,7 @@ class MiVaBO(Optimizer):
                 return config, Minimiser(found.point, units, value)
         ((config, _),) = self.space.design(1, rng, self.backend, [o.config for o in history])
         if any(config == o.config for o in history):
-            raise SpaceExhaustedError(f"no configuration of space {self.space.name!r} is left that was not proposed before")
+            raise SpaceExhaustedError(
+                f"no configuration of space {self.space.name!r} is left that was not proposed before"
+            )
         return config, found

@@ -105,7 +105,11 @@ class Oracle:
             # the limit came before the solver took the start over: the incumbent stands, with the solver's bound
             levels, value = incumbent
             base = np.where(np.isnan(start), 0.0, start) if start is not None else np.zeros(self.program.n)
-            return Point(levels, base, replace(answer, status=FEASIBLE, columns=base, value=value, bound=min(answer.bound, value)))
+            return Point(
+                levels,
+                base,
+                replace(answer, status=FEASIBLE, columns=base, value=value, bound=min(answer.bound, value)),
+            )
         levels = self.program.levels_of(answer.columns)
         if incumbent is not None and incumbent[1] < answer.value - 1e-9 and np.all(np.isfinite(start)):  # type: ignore[arg-type]
             levels, columns = incumbent[0], start
@@ -181,4 +185,6 @@ def as_solution(config: dict[str, object] | None, answer: Answer, sign: float, b
         bound = sign * answer.bound
         return Solution(None, math.nan, bound, math.inf, answer.status, time.perf_counter() - began, solver)
     value, bound = sign * answer.value, sign * answer.bound
-    return Solution(config, value, bound, relative_gap(value, bound), answer.status, time.perf_counter() - began, solver)
+    return Solution(
+        config, value, bound, relative_gap(value, bound), answer.status, time.perf_counter() - began, solver
+    )

@@ -16,8 +16,8 @@ import numpy as np
 
 from mipcash.backends.base import SolverSettings
 from mipcash.backends.local_search import LocalSearch
-from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.oracle.oracle import Oracle, Point
+from mipcash.program.forms import Indices, QuadraticForm, Vector
 
 SEEDS = 48
 """Solver-made starting points of a large sample."""

@@ -121,7 +121,11 @@ class Space(Declaration):
         if not culprits:
             culprits = list(undecided) or ["the structure of the space"]
         names = ", ".join(map(repr, culprits))
-        return [Violation(culprits[0], f"{'rule' if len(culprits) == 1 else 'rules'} {names} cannot hold for this configuration")]
+        return [
+            Violation(
+                culprits[0], f"{'rule' if len(culprits) == 1 else 'rules'} {names} cannot hold for this configuration"
+            )
+        ]
 
     # -- the compiled program -----------------------------------------------------------------------------------
 
@@ -197,7 +201,9 @@ class Space(Declaration):
             raise SpaceError(f"sense must be 'min' or 'max', got {sense!r}")
         unused = self._unused_numbers(expression)
         if unused:
-            return self._optimum_with(unused, expression, sense, solver, time_limit, threads=threads, seed=seed, gap=gap)
+            return self._optimum_with(
+                unused, expression, sense, solver, time_limit, threads=threads, seed=seed, gap=gap
+            )
         began = time.perf_counter()
         oracle, sign = self.oracle(solver), 1.0 if sense == "min" else -1.0
         form = objective_form(self, oracle.program, expression).scaled(sign)
@@ -278,7 +284,9 @@ class Space(Declaration):
     def closed_levels(self, configs: Iterable[Configuration]) -> list[Indices]:
         """Levels that a new proposal may not take again: of configurations without an active number, which they fix."""
         numbers = {x.label for x in self.numbers if x.tuned}
-        closed = {l.tobytes(): l for c in configs if not numbers & c.keys() for l in (self._latest().program.encode(c),)}
+        closed = {
+            l.tobytes(): l for c in configs if not numbers & c.keys() for l in (self._latest().program.encode(c),)
+        }
         return list(closed.values())
 
     @staticmethod

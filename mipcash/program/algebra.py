@@ -67,7 +67,9 @@ def algebraic_model(declaration: Declaration) -> AlgebraicModel:
     transformed = has_logic(declaration)
     image = {id(v): v for v in declared}
     if transformed:
-        model.mipcash_declared = declared  # a plain list travels with the clone and comes back with the clone's variables
+        model.mipcash_declared = (
+            declared  # a plain list travels with the clone and comes back with the clone's variables
+        )
         try:
             clone = model.clone()
         finally:

@@ -69,6 +69,4 @@ class QuadraticForm:
         return dense + dense.T
 
     def scaled(self, factor: float) -> QuadraticForm:
-        return QuadraticForm(
-            self.constant * factor, self.linear * factor, self.rows, self.cols, self.values * factor
-        )
+        return QuadraticForm(self.constant * factor, self.linear * factor, self.rows, self.cols, self.values * factor)

@@ -113,7 +113,8 @@ class Legality:
         body = z @ self._linear.T
         for k, rows, cols, values in self._products:
             body[:, k] += (z[:, rows] * z[:, cols]) @ values
-        return legal & np.all((body >= self._low) & (body <= self._high), axis=1)
+        within: Booleans = np.all((body >= self._low) & (body <= self._high), axis=1)
+        return legal & within
 
     def _activity(self, g: int) -> tuple[int, int, list[tuple[int, Booleans]], list[Indicator]]:
         """Group, its off level, conditions over one parent each as (parent, truth per level), and the other conditions."""
@@ -134,7 +135,9 @@ class Legality:
 
     def _set_direct(self, rows: Sequence[BaseRow]) -> None:
         one_hot = [r for r in rows if not self._always_true(r)]
-        self._linear = np.array([r.form.linear[: self.program.n_z] for r in one_hot]).reshape(len(one_hot), self.program.n_z)
+        self._linear = np.array([r.form.linear[: self.program.n_z] for r in one_hot]).reshape(
+            len(one_hot), self.program.n_z
+        )
         self._low = np.array([r.low - slack(r.low) for r in one_hot])
         self._high = np.array([r.high + slack(r.high) for r in one_hot])
         self._products = [
@@ -149,11 +152,10 @@ class Legality:
         if not len(used) or used[-1] >= self.program.n_z or not np.all(row.form.linear[used] == 1.0):
             return False
         group = self.program.groups[self.program.group_of[used[0]]]
-        return len(used) == group.size and used[0] == group.start and used[-1] == group.stop - 1
+        return bool(len(used) == group.size and used[0] == group.start and used[-1] == group.stop - 1)
 
     def _fixed(self, row: BaseRow, value_of: Mapping[int, float]) -> BaseRow:
         """The row with each tuned number replaced by value * on(z); on has at most one non-trivial indicator."""
-        n = self.program.n
         linear = row.form.linear.copy()
         constant = 0.0
         rows, cols, values = [], [], []
@@ -181,10 +183,12 @@ class Legality:
                 rows.append(other)
                 cols.append(k)
                 values.append(scale * w)
-        form = QuadraticForm(0.0, linear, np.array(rows, dtype=np.int64), np.array(cols, dtype=np.int64), np.array(values))
+        form = QuadraticForm(
+            0.0, linear, np.array(rows, dtype=np.int64), np.array(cols, dtype=np.int64), np.array(values)
+        )
         return BaseRow(row.rule, self.program.folded(form), row.low - constant, row.high - constant)
 
-    def _on(self, conditions: Sequence[object]) -> tuple[float, Indices, Vector]:
+    def _on(self, conditions: Sequence[Indicator]) -> tuple[float, Indices, Vector]:
         if not conditions:
             return 1.0, np.zeros(0, dtype=np.int64), np.zeros(0)
         if len(conditions) > 1:
@@ -192,7 +196,7 @@ class Legality:
             self.complete = False
             return 1.0, np.zeros(0, dtype=np.int64), np.zeros(0)
         only = conditions[0]
-        return only.constant, only.columns, only.coefficients  # type: ignore[attr-defined]
+        return only.constant, only.columns, only.coefficients
 
     def _tabulate(self, helpers: Sequence[int], rows: Sequence[BaseRow]) -> _Table | None:
         program = self.program
@@ -232,7 +236,7 @@ class Legality:
                 body = body + shaped
             legal &= (body >= row.low - slack(row.low)) & (body <= row.high + slack(row.high))
         if helpers:
-            legal = legal.any(axis=tuple(range(len(groups), len(shape))))
+            legal = np.asarray(legal.any(axis=tuple(range(len(groups), len(shape)))))
         return _Table(np.array(groups, dtype=np.int64), legal)
 
 

@@ -53,7 +53,9 @@ def objective_form(declaration: Declaration, program: BinaryProgram, expression:
                 rows.append(a)
                 cols.append(b)
                 values.append(c * s * t)
-    form = QuadraticForm(constant, linear, np.array(rows, dtype=np.int64), np.array(cols, dtype=np.int64), np.array(values))
+    form = QuadraticForm(
+        constant, linear, np.array(rows, dtype=np.int64), np.array(cols, dtype=np.int64), np.array(values)
+    )
     return program.folded(form)
 
 

@@ -58,7 +58,9 @@ def rlt_pair(left: slice, right: slice, start: int, key: tuple[int, int]) -> Pro
     """y[a, b] = z[a] z[b] for the groups with columns ``left`` and ``right``; y starts at column ``start``."""
     n_a, n_b = left.stop - left.start, right.stop - right.start
     y = start + np.arange(n_a * n_b).reshape(n_a, n_b)
-    rows = np.concatenate([np.repeat(np.arange(n_a), n_b), np.arange(n_a), np.tile(np.arange(n_b), n_a) + n_a, np.arange(n_b) + n_a])
+    rows = np.concatenate(
+        [np.repeat(np.arange(n_a), n_b), np.arange(n_a), np.tile(np.arange(n_b), n_a) + n_a, np.arange(n_b) + n_a]
+    )
     cols = np.concatenate([y.ravel(), np.arange(left.start, left.stop), y.ravel(), np.arange(right.start, right.stop)])
     values = np.concatenate([np.ones(n_a * n_b), -np.ones(n_a), np.ones(n_a * n_b), -np.ones(n_b)])
     zero = np.zeros(n_a + n_b)
@@ -67,14 +69,18 @@ def rlt_pair(left: slice, right: slice, start: int, key: tuple[int, int]) -> Pro
     )
 
 
-def rlt_number(group: slice, column: int, bounds: tuple[float, float], start: int, key: tuple[int, int]) -> ProductBlock:
+def rlt_number(
+    group: slice, column: int, bounds: tuple[float, float], start: int, key: tuple[int, int]
+) -> ProductBlock:
     """w[a] = z[a] v for the group's columns and the number in ``column``; w starts at column ``start``."""
     size, (low, high) = group.stop - group.start, bounds
     a = np.arange(size)
     z, w = group.start + a, start + a
     rows = np.concatenate([np.zeros(size + 1), 1 + a, 1 + a, 1 + size + a, 1 + size + a]).astype(np.int64)
     cols = np.concatenate([w, [column], w, z, w, z])
-    values = np.concatenate([np.ones(size), [-1.0], np.ones(size), -low * np.ones(size), np.ones(size), -high * np.ones(size)])
+    values = np.concatenate(
+        [np.ones(size), [-1.0], np.ones(size), -low * np.ones(size), np.ones(size), -high * np.ones(size)]
+    )
     infinite = np.full(size, np.inf)
     return ProductBlock(
         Product(key, start, size),

@@ -190,7 +190,9 @@ class BinaryProgram:
             else:
                 domain = self.domains[group.parameter]
                 value = domain.canonical(config[group.parameter])  # type: ignore[attr-defined]
-                levels.append(next(l for l, v in enumerate(group.values) if v is value or v == value and type(v) is type(value)))
+                levels.append(
+                    next(l for l, v in enumerate(group.values) if v is value or (v == value and type(v) is type(value)))
+                )
         return np.array(levels, dtype=np.int64)
 
     def decode(self, levels: Indices, numbers: Mapping[str, float]) -> Configuration:
@@ -261,11 +263,16 @@ class BinaryProgram:
         new = sparse.csr_array(
             (
                 np.concatenate([b.values for b in blocks]),
-                (np.concatenate([b.rows + o for b, o in zip(blocks, offset, strict=False)]), np.concatenate([b.cols for b in blocks])),
+                (
+                    np.concatenate([b.rows + o for b, o in zip(blocks, offset, strict=False)]),
+                    np.concatenate([b.cols for b in blocks]),
+                ),
             ),
             shape=(rows, start),
         )
-        wide = sparse.csr_array((self.matrix.data, self.matrix.indices, self.matrix.indptr), shape=(self.matrix.shape[0], start))
+        wide = sparse.csr_array(
+            (self.matrix.data, self.matrix.indices, self.matrix.indptr), shape=(self.matrix.shape[0], start)
+        )
         return replace(
             self,
             matrix=sparse.csr_array(sparse.vstack([wide, new])),

@@ -39,7 +39,9 @@ def adopt_model(declaration: Declaration, model: Any, auxiliary: Iterable[str]) 
     skip = set(auxiliary)
     unknown = skip - {v.name for v in [*found, *booleans]}
     if unknown:
-        raise SpaceError(f"auxiliary names {sorted(unknown)} are not variables of the model; it has {[v.name for v in found]}")
+        raise SpaceError(
+            f"auxiliary names {sorted(unknown)} are not variables of the model; it has {[v.name for v in found]}"
+        )
     declaration.model = model
     declaration._install_components()
     associated = {id(b.get_associated_binary()) for b in booleans if b.get_associated_binary() is not None}
@@ -54,7 +56,9 @@ def adopt_model(declaration: Declaration, model: Any, auxiliary: Iterable[str]) 
 def _adopt(declaration: Declaration, variable: Any) -> None:
     name, (low, high) = variable.name, variable.bounds
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
-        raise SpaceError(f"variable {name!r} needs finite bounds to be searched; set both (setlb, setub) or name it in auxiliary=")
+        raise SpaceError(
+            f"variable {name!r} needs finite bounds to be searched; set both (setlb, setub) or name it in auxiliary="
+        )
     block = declaration._block(name)
     block.on_expression = 1
     if variable.is_continuous():

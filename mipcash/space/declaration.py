@@ -79,7 +79,10 @@ class Number:
         now_low, now_high = self.variable.bounds
         if self.variable.fixed:
             now_low = now_high = self.variable.value
-        now_low, now_high = (low if now_low is None else float(now_low)), (high if now_high is None else float(now_high))
+        now_low, now_high = (
+            (low if now_low is None else float(now_low)),
+            (high if now_high is None else float(now_high)),
+        )
         return (now_low, now_high) if now_low > low or now_high < high or self.variable.fixed else None
 
 
@@ -116,7 +119,9 @@ class Declaration:
     def _install_components(self) -> None:
         for reserved in ("parameters", "rules"):
             if self.model.component(reserved) is not None:
-                raise SpaceError(f"the Pyomo model already has a component {reserved!r}, a name mipcash needs; rename it")
+                raise SpaceError(
+                    f"the Pyomo model already has a component {reserved!r}, a name mipcash needs; rename it"
+                )
         self.model.parameters = pyo.Block(pyo.Any)
         self.model.rules = pyo.Constraint(pyo.Any)
 
@@ -124,13 +129,15 @@ class Declaration:
 
     def real(self, name: str, low: float, high: float, *, log: bool = False, when: Any = None) -> NumericParameter:
         """A real parameter in ``[low, high]``; ``log=True`` searches on the log scale (``low > 0``)."""
-        return self._declare(name, self._domain(name, Real, low, high, log), when)
+        made: NumericParameter = self._declare(name, self._domain(name, Real, low, high, log), when)
+        return made
 
     def integer(
         self, name: str, low: int, high: int, *, step: int = 1, log: bool = False, when: Any = None
     ) -> NumericParameter:
         """An integer parameter ``low, low + step, ..., <= high``."""
-        return self._declare(name, self._domain(name, Integer, low, high, step, log), when)
+        made: NumericParameter = self._declare(name, self._domain(name, Integer, low, high, step, log), when)
+        return made
 
     def ordinal(self, name: str, values: Iterable[Value], *, when: Any = None) -> Any:
         """An ordered list of values; where all are numbers it may be used in rules by its value."""
@@ -138,11 +145,10 @@ class Declaration:
 
     def categorical(self, name: str, values: Iterable[Value], *, when: Any = None) -> ChoiceParameter:
         """An unordered list of values; rules use ``parameter[value]``."""
-        return self._declare(name, self._domain(name, Categorical, values), when)
+        made: ChoiceParameter = self._declare(name, self._domain(name, Categorical, values), when)
+        return made
 
-    def module(
-        self, name: str, algorithms: Mapping[str, Mapping[str, Domain]], *, when: Any = None
-    ) -> ModuleParameter:
+    def module(self, name: str, algorithms: Mapping[str, Mapping[str, Domain]], *, when: Any = None) -> ModuleParameter:
         """A choice of algorithm, each with its own hyperparameters.
 
         A hyperparameter is named ``module.algorithm.name`` in configurations and is active where its algorithm is chosen.
@@ -157,7 +163,9 @@ class Declaration:
                         f"hyperparameter {name}.{algorithm}.{hyper} must be mc.Real, mc.Integer, mc.Ordinal or "
                         f"mc.Categorical, got {domain!r}"
                     )
-        module = self._declare(name, self._domain(name, Categorical, algorithms), when, ModuleParameter)
+        module: ModuleParameter = self._declare(
+            name, self._domain(name, Categorical, algorithms), when, ModuleParameter
+        )
         for algorithm, domains in algorithms.items():
             module.hyperparameters[algorithm] = {
                 hyper: self._declare(f"{name}.{algorithm}.{hyper}", domain, module[algorithm])
@@ -175,10 +183,14 @@ class Declaration:
             raise SpaceError(f"ordering {name!r} needs at least two modules, got {list(members)}")
         for member in members:
             if member not in self.parameters:
-                raise SpaceError(f"ordering {name!r}: {member!r} is not a parameter of space {self.name!r}; declare it first")
+                raise SpaceError(
+                    f"ordering {name!r}: {member!r} is not a parameter of space {self.name!r}; declare it first"
+                )
         for module in modules:
             if isinstance(module, Parameter) and module is not self.parameters[module.label]:
-                raise SpaceError(f"ordering {name!r}: {module.label!r} belongs to another space; use this space's own modules")
+                raise SpaceError(
+                    f"ordering {name!r}: {module.label!r} belongs to another space; use this space's own modules"
+                )
         block = self._block(name)
         places = range(len(members))
         block.z = pyo.Var(places, places, domain=pyo.Binary)
@@ -233,7 +245,9 @@ class Declaration:
         body = _expression(rule.body)
         if not indicators:
             self.model.rules[name] = (
-                body == rule.lower if rule.lower == rule.upper else pyo.inequality(_open(rule.lower), body, _open(rule.upper))
+                body == rule.lower
+                if rule.lower == rule.upper
+                else pyo.inequality(_open(rule.lower), body, _open(rule.upper))
             )
         else:
             low, high = self.interval(rule.body)
@@ -343,7 +357,9 @@ class Declaration:
                     f"{what}: when= takes indicators such as layers.is_(1, 2) or activation['relu'], got {indicator!r}"
                 )
             if isinstance(indicator, RelationalExpression):
-                raise SpaceError(f"{what}: when= takes 0/1 indicators such as layers.is_(1, 2), not the relation {indicator}")
+                raise SpaceError(
+                    f"{what}: when= takes 0/1 indicators such as layers.is_(1, 2), not the relation {indicator}"
+                )
             polynomial = take_apart(indicator, f"the condition of {what}")
             self._own(f"the condition of {what}", polynomial)
             low, high = self.interval(polynomial)
@@ -366,7 +382,11 @@ class Declaration:
             if (block := self.model.parameters[label]).component("conjunction") is not None
         }
         for indicator in self._indicators(f"parameter {name!r}", when):
-            if len(indicator.linear) == 1 and (on := next(iter(indicator.linear))) in conjunctions and not indicator.constant:
+            if (
+                len(indicator.linear) == 1
+                and (on := next(iter(indicator.linear))) in conjunctions
+                and not indicator.constant
+            ):
                 found += conjunctions[on]
             elif indicator.ids <= levels:
                 found.append(indicator)

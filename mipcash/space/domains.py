@@ -45,7 +45,7 @@ def _whole(what: str, value: object) -> int:
 
 def is_number(value: object) -> bool:
     """Whether ``value`` is a plain finite number (bool is a category, not a number)."""
-    if isinstance(value, bool) or isinstance(value, (str, bytes)):
+    if isinstance(value, (bool, str, bytes)):
         return False
     try:
         return math.isfinite(float(value))  # type: ignore[arg-type]

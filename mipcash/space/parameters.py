@@ -121,7 +121,7 @@ class ChoiceParameter(Parameter):
             f"use its indicators, e.g. {self.label}[value] (1 where the value is taken, else 0)"
         )
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
     __truediv__ = __rtruediv__ = __pow__ = __neg__ = _refuse
     __hash__ = Parameter.__hash__
@@ -178,13 +178,13 @@ class OrderingParameter(ChoiceParameter):
     def at(self, module: ModuleParameter | str, position: int) -> Expression:
         """The 0/1 variable that is 1 where ``module`` stands at ``position`` (1 to T)."""
         if not 1 <= position <= len(self.domain.members):
-            raise SpaceError(
-                f"ordering {self.label!r} has positions 1 to {len(self.domain.members)}, not {position!r}"
-            )
+            raise SpaceError(f"ordering {self.label!r} has positions 1 to {len(self.domain.members)}, not {position!r}")
         return self._block.z[self._member(module), position - 1]
 
     def is_(self, *values: Value) -> Expression:
-        raise SpaceError(f"an ordering has no indicator for a whole order; use {self.label}.position(module) or .at(module, t)")
+        raise SpaceError(
+            f"an ordering has no indicator for a whole order; use {self.label}.position(module) or .at(module, t)"
+        )
 
     def levels(self) -> Mapping[str, tuple[int, ...]]:
         """Module name -> its possible positions (1 to T)."""

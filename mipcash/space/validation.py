@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mipcash.space.declaration import Declaration
 from mipcash.space.domains import Configuration
@@ -57,7 +58,9 @@ def check(declaration: Declaration, config: Configuration, rules: Iterable[Rule]
     assignment: dict[int, float] = {}
     broken_parameters: set[int] = set()
     if not isinstance(config, Mapping):
-        problems.append(Violation("configuration", f"a configuration is a dict of parameter values, got {type(config).__name__}"))
+        problems.append(
+            Violation("configuration", f"a configuration is a dict of parameter values, got {type(config).__name__}")
+        )
         return Verdict(tuple(problems), (), {})
     for name in config:
         if name not in declaration.parameters:
@@ -118,13 +121,15 @@ def _assign_parameters(
         assignment.update(dict.fromkeys(map(id, variables), 0.0))
         if not active:
             continue
-        value = parameter.domain.canonical(config[label])
+        value: Any = parameter.domain.canonical(config[label])
         for g in groups.get(label, []):
             spec = declaration.groups[g]
             if spec.kind == "ordering":
                 level = list(value).index(spec.label[len(label) + 1 :])
             else:
-                level = next(l for l, v in enumerate(spec.values) if v is value or (v == value and type(v) is type(value)))
+                level = next(
+                    l for l, v in enumerate(spec.values) if v is value or (v == value and type(v) is type(value))
+                )
             assignment[id(spec.variables[level])] = 1.0
         if label in numbers:
             assignment[id(numbers[label].variable)] = float(value)
@@ -138,7 +143,9 @@ def _settle_auxiliaries(
 ) -> list[str]:
     """Find values of the auxiliaries, or name the rules that admit none; returns what is left undecided."""
     domains = {id(n.variable): n.domain for n in declaration.numbers if not n.tuned}
-    pending = [r for r in pending if not set().union(*(w.ids for w in r.when)) <= assignment.keys() or r.applies(assignment)]
+    pending = [
+        r for r in pending if not set().union(*(w.ids for w in r.when)) <= assignment.keys() or r.applies(assignment)
+    ]
     progress = True
     while progress:
         progress = False
@@ -181,7 +188,9 @@ def _enumerate_rest(
     """Try all values of the auxiliaries that are left, in groups of rules that share some."""
     undecided: list[str] = []
     for cluster in _clusters(pending, assignment):
-        unknown = sorted(set().union(*(r.body.ids.union(*(w.ids for w in r.when)) for r in cluster)) - assignment.keys())
+        unknown = sorted(
+            set().union(*(r.body.ids.union(*(w.ids for w in r.when)) for r in cluster)) - assignment.keys()
+        )
         sizes = [len(domains[i]) if i in domains else math.inf for i in unknown]  # type: ignore[arg-type]
         if math.prod(sizes) > ENUMERATION_LIMIT:
             undecided += [r.name for r in cluster]
@@ -194,9 +203,14 @@ def _enumerate_rest(
         else:
             names = ", ".join(repr(r.name) for r in cluster)
             what = "rule" if len(cluster) == 1 else "rules"
-            helpers = ", ".join(str(bodies[0][1].variables[i].parent_block().index()) for i in unknown if i in bodies[0][1].variables)
+            helpers = ", ".join(
+                str(bodies[0][1].variables[i].parent_block().index()) for i in unknown if i in bodies[0][1].variables
+            )
             problems.append(
-                Violation(cluster[0].name, f"{what} {names} cannot hold for any value of the auxiliary {helpers or 'parameters'}")
+                Violation(
+                    cluster[0].name,
+                    f"{what} {names} cannot hold for any value of the auxiliary {helpers or 'parameters'}",
+                )
             )
     return undecided
 

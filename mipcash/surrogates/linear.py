@@ -27,7 +27,6 @@ from mipcash.features.fourier import FourierFeatures
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import Indicator
 
-
 RESOLVED = 2
 """Indicators of a conjunction that a quadratic form can multiply."""
 
@@ -188,7 +187,9 @@ class LinearPosterior:
     factor: tuple[Vector, bool]
 
     @classmethod
-    def fit(cls, blocks: Sequence[Block], z: Vector, u: Vector, losses: Vector, noise: float, n: int) -> LinearPosterior:
+    def fit(
+        cls, blocks: Sequence[Block], z: Vector, u: Vector, losses: Vector, noise: float, n: int
+    ) -> LinearPosterior:
         """Condition on observations z (t, n_z), u (t, D), losses (t,)."""
         shift, scale = standardisation(losses)
         y = (losses - shift) / scale
@@ -206,11 +207,15 @@ class LinearPosterior:
 
     def mean(self) -> WeightSample:
         """The posterior mean, a function like any sample (daxberger2019 App. C: m)."""
-        return self._pathwise([np.zeros((len(b.variances), c.shape[1])) for b, c in self._shapes()], np.zeros(len(self.y)))
+        return self._pathwise(
+            [np.zeros((len(b.variances), c.shape[1])) for b, c in self._shapes()], np.zeros(len(self.y))
+        )
 
     def sample(self, rng: np.random.Generator, inflation: float = 1.0) -> WeightSample:
         """A posterior sample; ``inflation`` multiplies the posterior covariance (Proposition 1, assumption 3)."""
-        prior = [rng.normal(size=(len(b.variances), c.shape[1])) * np.sqrt(b.variances)[:, None] for b, c in self._shapes()]
+        prior = [
+            rng.normal(size=(len(b.variances), c.shape[1])) * np.sqrt(b.variances)[:, None] for b, c in self._shapes()
+        ]
         drawn = self._pathwise(prior, rng.normal(size=len(self.y)) * np.sqrt(self.noise))
         if inflation == 1.0:
             return drawn
@@ -248,10 +253,14 @@ def _factor(k: Vector) -> tuple[Vector, bool]:
             return lower, flag
         except np.linalg.LinAlgError:
             continue
-    raise FloatingPointError("the covariance of the observations is not positive definite; a loss or feature is not finite")
+    raise FloatingPointError(
+        "the covariance of the observations is not positive definite; a loss or feature is not finite"
+    )
 
 
-def _indicator_product(indicators: Sequence[Indicator], n: int) -> tuple[float, Vector, tuple[Indices, Indices, Vector]]:
+def _indicator_product(
+    indicators: Sequence[Indicator], n: int
+) -> tuple[float, Vector, tuple[Indices, Indices, Vector]]:
     """on(z) as constant, linear (n,) and product terms; at most RESOLVED indicators."""
     empty = np.zeros(0, dtype=np.int64)
     linear = np.zeros(n)

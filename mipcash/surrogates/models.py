@@ -35,7 +35,12 @@ class FeatureSizes:
 
 
 def paper_blocks(
-    program: BinaryProgram, scale: NumberScale, sizes: FeatureSizes, alpha: float, sigma: float, rng: np.random.Generator
+    program: BinaryProgram,
+    scale: NumberScale,
+    sizes: FeatureSizes,
+    alpha: float,
+    sigma: float,
+    rng: np.random.Generator,
 ) -> list[Block]:
     """Bits, all pairs, all mixed products; prior precision alpha, bandwidth sigma (daxberger2019, Secs. 3.1 and 4)."""
     pairs = list(combinations(range(len(program.groups)), 2))
