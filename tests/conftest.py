@@ -1,0 +1,24 @@
+"""Hypothesis profiles: ``ci`` (the default) draws the same examples every time, ``dev`` looks for new ones.
+
+``HYPOTHESIS_PROFILE=dev pytest ...`` selects the second; ``MIPCASH_EXAMPLES=5`` multiplies the number of examples.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, settings
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+_COMMON = {
+    "deadline": None,
+    "database": None,
+    "suppress_health_check": list(HealthCheck),
+    "phases": (Phase.explicit, Phase.generate, Phase.shrink),
+}
+settings.register_profile("ci", derandomize=True, max_examples=100, **_COMMON)
+settings.register_profile("dev", derandomize=False, max_examples=300, print_blob=True, **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

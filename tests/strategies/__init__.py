@@ -1,0 +1,1 @@
+"""Hypothesis strategies and independent oracles, shared by all tests."""
