@@ -118,8 +118,10 @@ class HighsBackend:
         columns: Vector = np.array(highs.getSolution().col_value[: task.program.n])
         columns = np.where(task.program.integer[: task.program.n] > 0, np.round(columns), columns)
         value = task.form.value(columns)
-        if outcome == OPTIMAL and not np.any(task.program.integer):
-            bound = float(info.objective_function_value)
+        if status == kinds.kModelEmpty:
+            bound = value
+        elif not np.any(task.program.integer):  # a linear program has no dual bound of a search
+            bound = float(info.objective_function_value) if outcome == OPTIMAL else -math.inf
         return Answer(outcome, columns, value, min(bound, value), seconds)
 
 

@@ -219,7 +219,8 @@ class Space(Declaration):
         """Labels of the numbers in an expression that no rule mentions, and that the program therefore leaves out."""
         columns = {n.label for n in self.program.numbers}
         used = take_apart(expression, "the objective").ids
-        return {n.label for n in self.numbers if n.tuned and n.label not in columns and id(n.variable) in used}
+        missing = [n for n in self.numbers if n.tuned and n.label not in columns]
+        return {n.label for n in missing if any(id(v) in used for v in n.columns())}
 
     def _optimum_with(self, wanted: Collection[str], *arguments: Any, **options: Any) -> Solution:
         """The optimum over a program that has columns for these numbers too; the space's own program stays as it is."""

@@ -120,7 +120,8 @@ class _Compiler:
         for number in self.declaration.numbers:
             variable = self.algebra.image[id(number.variable)]
             restricted = number.tuned and number.restriction() is not None
-            if id(variable) not in used and number.tuned and number.label not in wanted and not restricted:
+            mentioned = any(id(self.algebra.image[id(v)]) in used for v in number.columns())
+            if number.tuned and not (mentioned or restricted or number.label in wanted):
                 unused.add(number.label)
                 continue
             column = self._variable(variable)

@@ -67,7 +67,8 @@ class Legality:
             if used & latents:
                 continue
             if used & tuned:
-                if numbers is None:
+                several = any(len(n.conditions) > 1 for n in program.numbers if n.column in used)
+                if numbers is None or several:  # a conjunction is not affine in z
                     self.complete = False
                     continue
                 row = self._fixed(row, value_of)
@@ -191,11 +192,7 @@ class Legality:
     def _on(self, conditions: Sequence[Indicator]) -> tuple[float, Indices, Vector]:
         if not conditions:
             return 1.0, np.zeros(0, dtype=np.int64), np.zeros(0)
-        if len(conditions) > 1:
-            # a conjunction is not affine in z: the row is left to the solver
-            self.complete = False
-            return 1.0, np.zeros(0, dtype=np.int64), np.zeros(0)
-        only = conditions[0]
+        (only,) = conditions
         return only.constant, only.columns, only.coefficients
 
     def _tabulate(self, helpers: Sequence[int], rows: Sequence[BaseRow]) -> _Table | None:

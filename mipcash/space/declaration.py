@@ -71,6 +71,11 @@ class Number:
     on: Quadratic | None
     tuned: bool
 
+    def columns(self) -> tuple[Variable, ...]:
+        """The variable, and the binary of its activity where it has one of its own."""
+        block = self.variable.parent_block()
+        return (self.variable, block.on) if block.component("conjunction") is not None else (self.variable,)
+
     def restriction(self) -> tuple[float, float] | None:
         """Bounds of the variable where the live model fixes it or narrows its domain, else None."""
         low, high = float(self.domain.low), float(self.domain.high)

@@ -22,7 +22,9 @@ from mipcash.errors import RuleError
 from mipcash.space.quadratic import Quadratic, take_apart
 
 TOLERANCE = 1e-6
-"""Absolute tolerance of a rule per unit of ``max(1, |bound|)``; the feasibility tolerance of the solvers."""
+"""Absolute tolerance of a rule; the feasibility tolerance of the solvers."""
+ROUNDING = 1e-9
+"""Tolerance relative to the bound, for rounding in sums of large terms; integers of up to nine digits stay apart."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Rule:
 
 def slack(bound: float) -> float:
     """How far a body may pass ``bound`` and still count as legal."""
-    return TOLERANCE * max(1.0, abs(bound)) if math.isfinite(bound) else 0.0
+    return TOLERANCE + ROUNDING * abs(bound) if math.isfinite(bound) else 0.0
 
 
 def split_relation(name: str, relation: Any) -> tuple[Any, float, float]:
