@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, TextIO
 
@@ -94,13 +94,24 @@ class Bar(Progress):
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
         from rich.progress import Progress as RichProgress
+        from rich.text import Text
 
-        self._bar = RichProgress(
+        class TwoLines(RichProgress):
+            """The bar, and below it what would not fit beside it on 80 columns."""
+
+            def get_renderables(self) -> Iterable[Any]:
+                yield from super().get_renderables()
+                for task in self.tasks:
+                    state = Text.from_markup(f"  {task.fields['state']}", overflow="ellipsis")
+                    state.no_wrap = True
+                    yield state
+
+        self._bar = TwoLines(
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(bar_width=20),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[state]}"),
+            TextColumn("[dim]{task.fields[doing]}[/dim]"),
             console=console or Console(stderr=True),
             refresh_per_second=5,
         )
@@ -114,7 +125,7 @@ class Bar(Progress):
         super().begin(title, budget, trials)
         self._began = time.monotonic()
         self._task = self._bar.add_task(
-            _plain(title), total=max(budget, self.told_count), completed=self.told_count, state=""
+            _plain(title), total=max(budget, self.told_count), completed=self.told_count, state="", doing=""
         )
         self._bar.start()
 
@@ -150,12 +161,10 @@ class Bar(Progress):
             parts.append(f"[yellow]{self.failed_count} failed[/yellow]")
         if self._evaluations:
             n = len(self._evaluations)
-            parts.append(f"ask {_seconds(sum(self._asks) / n)} eval {_seconds(sum(self._evaluations) / n)}")
+            parts += [f"ask {_seconds(sum(self._asks) / n)}", f"eval {_seconds(sum(self._evaluations) / n)}"]
             left = (time.monotonic() - self._began) / n * max(0, self.budget - self.told_count)
             parts.append(f"left {_seconds(left)}")
-        if doing:
-            parts.append(f"[dim]{doing}[/dim]")
-        self._bar.update(self._task, state="  ".join(parts))
+        self._bar.update(self._task, state="  ".join(parts), doing=doing)
 
 
 def make_progress(progress: bool | Progress | None) -> Progress:
