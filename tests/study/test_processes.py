@@ -120,3 +120,16 @@ def test_two_processes_do_not_write_to_one_journal_and_a_killed_one_lets_go(jour
     finish(process, -signal.SIGKILL)
     with mc.Study(space, tiny.Sampler(space), seed=7, storage=journal) as study:
         assert study.ask().number == 0
+
+
+def test_a_refused_second_study_here_does_not_open_the_door_to_another_process(journal: Path) -> None:
+    """POSIX drops a process's locks on a file when it closes any descriptor of it."""
+    space = tiny.tiny_space()
+    with mc.Study(space, tiny.Sampler(space), seed=7, storage=journal):
+        with pytest.raises(StorageError, match="in use"):
+            mc.Study(space, tiny.Sampler(space), seed=7, storage=journal)
+        process = launch(journal)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 1
+        assert "StorageError" in err
+        assert "in use by another study" in err
