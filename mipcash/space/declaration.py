@@ -163,6 +163,7 @@ class Declaration:
         """
         for algorithm, domains in algorithms.items():
             for hyper, domain in domains.items():
+                self._free_name(f"{name}.{algorithm}.{hyper}")
                 if not isinstance(domain, (Real, Integer, Ordinal, Categorical)):
                     raise SpaceError(
                         f"hyperparameter {name}.{algorithm}.{hyper} must be mc.Real, mc.Integer, mc.Ordinal or "

@@ -41,7 +41,7 @@ SMALL_EXPAND_LIMIT = 4
 @st.composite
 def descriptions(draw: st.DrawFn, limit: int = 400, max_rules: int = 5) -> Description:
     """A space of discrete parameters (wide integers among them), with auxiliaries and rules of every kind."""
-    expand_limit = draw(st.sampled_from((64, 64, SMALL_EXPAND_LIMIT)))
+    expand_limit = draw(st.sampled_from((64, SMALL_EXPAND_LIMIT)))
     parameters = _parameters(draw, limit, expand_limit)
     auxiliaries: list[Auxiliary] = []
     for k in range(draw(st.sampled_from((0, 0, 1, 1, 2)))):
@@ -58,7 +58,7 @@ def descriptions(draw: st.DrawFn, limit: int = 400, max_rules: int = 5) -> Descr
         when = () if direct else draw_condition(draw, space.parameters, expand_limit)
         rules.append(Rule(f"rule {k}", relation, when, "constraint" if direct else "rule"))
     space = replace(space, rules=tuple(rules))
-    if draw(st.integers(0, 9)) < 3:
+    if draw(st.integers(0, 9)) < 4:
         space = _with_logic(draw, space, configs)
     return space
 
@@ -216,7 +216,7 @@ def _with_logic(draw: Any, space: Description, configs: Any) -> Description:
         if len({(n, l) for n, l, _ in literals}) == count:
             clauses.append(Clause(kind, tuple(literals)))
     choices: list[Choice] = []
-    if draw(st.booleans()):
+    if draw(st.integers(0, 3)):
         disjuncts = []
         for _ in range(2):
             listed = [draw_relation(draw, space, configs, quadratic=False) for _ in range(draw(st.integers(1, 2)))]

@@ -1,0 +1,107 @@
+"""Architecture: rooms import one way, ``import mipcash`` stays light, no module grows without end."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ENGINE = ROOT / "mipcash"
+ROOMS = ["space", "program", "backends", "oracle", "features", "surrogates", "acquisition", "optimizers", "study", "integrations"]
+"""A room may import itself and those before it."""
+HEAVY = ["pyomo", "highspy", "sklearn", "scipy", "matplotlib", "torch", "numpy", "rich", "typer"]
+LONGEST = 450
+
+
+def sources(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.rglob("*.py") if "__pycache__" not in p.parts)
+
+
+def imported(file: Path) -> set[str]:
+    """Names of the mipcash modules that a file imports, wherever in it (also under TYPE_CHECKING and in functions)."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative import"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in found if name.split(".")[0] == "mipcash"}
+
+
+def room_of(name: str) -> str:
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+def test_every_folder_is_a_room() -> None:
+    assert sorted(p.parent.name for p in ENGINE.glob("*/__init__.py")) == sorted(ROOMS)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_import_one_way(room: str) -> None:
+    allowed = {*ROOMS[: ROOMS.index(room) + 1], "errors", "__version__"}
+    for file in sources(ENGINE / room):
+        for name in imported(file):
+            assert room_of(name) in allowed, f"{file.relative_to(ROOT)} imports {name}"
+
+
+def test_the_content_is_never_imported_by_the_engine() -> None:
+    for file in sources(ENGINE):
+        for name in imported(file):
+            assert room_of(name) not in ("models", "solvers"), f"{file.relative_to(ROOT)} imports {name}"
+
+
+def test_errors_import_nothing_of_the_engine() -> None:
+    assert imported(ENGINE / "errors.py") == set()
+
+
+def test_no_cycle_between_modules() -> None:
+    names = {".".join(f.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): f for f in sources(ENGINE)}
+    graph: dict[str, set[str]] = {}
+    for name, file in names.items():
+        if name == "mipcash":
+            continue  # the package imports lazily, by name
+        targets = imported(file)
+        graph[name] = {t if t in names else t.rpartition(".")[0] for t in targets} & set(names) - {name, "mipcash"}
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, " -> ".join([*path[path.index(name) :], name])
+        if name not in done:
+            for target in sorted(graph[name]):
+                visit(target, (*path, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())
+    assert len(done) == len(graph) > 20
+
+
+def test_import_is_light() -> None:
+    code = f"import sys, mipcash; print([m for m in {HEAVY} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert out.stdout.strip() == "[]"
+
+
+def test_public_names_resolve() -> None:
+    code = "import mipcash as mc; missing = [n for n in mc.__all__ if not hasattr(mc, n)]; assert not missing, missing"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+@pytest.mark.parametrize("folder", ["mipcash", "models", "solvers", "tests", "benchmarks"])
+def test_no_module_is_too_long(folder: str) -> None:
+    lengths = {str(f.relative_to(ROOT)): len(f.read_text(encoding="utf-8").splitlines()) for f in sources(ROOT / folder)}
+    assert {f: n for f, n in lengths.items() if n > LONGEST} == {}
+
+
+def test_the_import_contract_names_the_same_rooms() -> None:
+    contract = configparser.ConfigParser()
+    contract.read(ROOT / ".importlinter")
+    layers = contract["importlinter:contract:rooms"]["layers"].split()
+    assert layers == [f"mipcash.{room}" for room in reversed(ROOMS)]
