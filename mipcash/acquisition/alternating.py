@@ -94,6 +94,7 @@ class Alternation:
         excluded: Sequence[Indices],
         rng: np.random.Generator,
         clock: Clock,
+        known: Sequence[Indices] = (),
     ) -> Minimiser | None:
         """The best of several starts.
 
@@ -101,35 +102,36 @@ class Alternation:
             f: the function.
             starts: legal levels and unit values to start from.
             excluded: levels that may not be proposed again.
+            known: further legal levels, from which each local search may start too.
 
         Returns:
             None where nothing is left to propose.
         """
         if not self.oracle.separable or self.oracle.search(self.scale.natural(starts[0][1])) is None:
-            found = [self._with_proof(f, levels, u, excluded, rng, clock) for levels, u in starts]
+            found = [self._with_proof(f, [levels, *known], u, excluded, rng, clock) for levels, u in starts]
             proven = [m for m in found if m is not None]
             return min(proven, key=lambda m: m.value, default=None)
-        descents = [self._by_search(f, levels, u, excluded, rng, clock) for levels, u in starts]
+        descents = [self._by_search(f, [levels, *known], u, excluded, rng, clock) for levels, u in starts]
         levels, u, _ = min(descents, key=lambda d: d[2])
-        return self._with_proof(f, levels, u, excluded, rng, clock)
+        return self._with_proof(f, [levels, *known], u, excluded, rng, clock)
 
     def _by_search(
         self,
         f: WeightSample,
-        levels: Indices,
+        known: Sequence[Indices],
         u: Vector,
         excluded: Sequence[Indices],
         rng: np.random.Generator,
         clock: Clock,
     ) -> tuple[Indices, Vector, float]:
         """Alternate with local search in the place of the MIP: levels, numbers and value where it stops."""
-        program = self.oracle.program
+        program, levels = self.oracle.program, known[0]
         best = math.inf
         for _ in range(self.settings.rounds):
             began = time.perf_counter()
             numbers = self.scale.natural(u)
             found = self.oracle.incumbent(
-                program.folded(f.form_at(u)), numbers, excluded, [levels], rng, self.settings.restarts
+                program.folded(f.form_at(u)), numbers, excluded, [levels, *known], rng, self.settings.restarts
             )
             clock.add("search", began)
             if found is None or found[1] > best - self._tolerance(best):
@@ -146,7 +148,7 @@ class Alternation:
     def _with_proof(
         self,
         f: WeightSample,
-        levels: Indices,
+        known: Sequence[Indices],
         u: Vector,
         excluded: Sequence[Indices],
         rng: np.random.Generator,
@@ -154,6 +156,7 @@ class Alternation:
     ) -> Minimiser | None:
         """Alternate with the MIP until it confirms the levels at the final numbers."""
         best: Minimiser | None = None
+        levels = known[0]
         for _ in range(self.settings.rounds):
             began = time.perf_counter()
             point = self.oracle.minimise(
@@ -161,7 +164,7 @@ class Alternation:
                 self.settings.solver,
                 numbers=self.scale.natural(u),
                 excluded=excluded,
-                starts=[levels],
+                starts=[levels, *known],
                 rng=rng,
             )
             clock.add("mip", began)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +29,8 @@ from mipcash.surrogates import evidence
 from mipcash.surrogates.linear import LinearPosterior, standardisation
 from mipcash.surrogates.models import ORDINAL_LENGTH, FeatureSizes, evidence_blocks, imputed, paper_blocks
 
+KNOWN = 32
+"""Latest configurations from which local search starts, besides the starts of the alternation."""
 DELTA = 0.1
 """Confidence delta of Proposition 1."""
 
@@ -106,14 +108,17 @@ class MiVaBO(Optimizer):
         starts = self._starts(settled, rng)
         clock.add("starts", began)
         solve_began = time.perf_counter()
-        found = self.alternation.minimise(f, starts, excluded, rng, clock)
+        known = [self.program.encode(o.config) for o in history[-KNOWN:]]
+        found = self.alternation.minimise(f, starts, excluded, rng, clock, known)
         new_state = {"theta": theta.tolist()} if theta is not None else dict(state)
         if found is None:
             return self._initial(history, rng, new_state)
         config = self.space.configuration(found.point, self.scale.natural(found.units))
         if any(config == o.config for o in history):
             config, found = self._elsewhere(f, found, history, rng)
-        solution = as_solution(config, found.point.answer, 1.0, solve_began, self.backend.name)
+        answer = found.point.answer
+        answer = replace(answer, value=f.loss(answer.value), bound=f.loss(answer.bound))
+        solution = as_solution(config, answer, 1.0, solve_began, self.backend.name)
         return Proposal(config, solution, "thompson", clock.seconds, new_state)
 
     # -- parts --------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ class RandomSettings:
     """Settings of random search.
 
     Attributes:
-        attempts: samples drawn at a time; the first that is new is proposed.
+        attempts: samples drawn one by one; the first that is new is proposed.
     """
 
     attempts: int = 8
@@ -37,7 +37,8 @@ class RandomSearch(Optimizer):
     def ask(self, history: History, rng: np.random.Generator, state: Mapping[str, Any]) -> Proposal:
         """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
         began = time.perf_counter()
-        for config in self.space.sample(self.settings.attempts, rng):
+        for _ in range(self.settings.attempts):
+            (config,) = self.space.sample(1, rng)
             if not any(config == o.config for o in history):
                 return Proposal(config, None, "random", {"sample": time.perf_counter() - began})
         # a space nearly used up: the solver finds what is left, or proves that nothing is

@@ -95,7 +95,8 @@ class NumberRules:
         left = float(np.max(np.minimum(to_low, to_high)[moving]))
         right = float(np.min(np.maximum(to_low, to_high)[moving]))
         for _ in range(SHRINKAGES):
-            t = rng.uniform(min(left, 0.0), max(right, 0.0))
+            # + 0.0 turns a bound of -0.0 at a corner into 0.0: a range from 0.0 to -0.0 counts as negative
+            t = rng.uniform(min(left, 0.0), max(right, 0.0) + 0.0)
             trial = np.clip(x + t * direction, self.low, self.high)
             trial = np.where(self.integer > 0, np.round(trial), trial)
             if self.legal(trial, tolerance=0.5):

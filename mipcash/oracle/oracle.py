@@ -18,6 +18,8 @@ from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram, orders_of
 
 RESTARTS = 16
+ANCHORS = 4
+ANCHOR_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Oracle:
 
     def __init__(self, program: BinaryProgram, backend: Backend) -> None:
         self.program, self.backend = program, backend
-        self._pool: list[Indices] = []
+        self._anchors: list[Indices] | None = None
         self._tables: dict[frozenset[int], Any] = {}
         self._free = Legality(program, None, self._tables)
         self.separable = _separable(program)
@@ -57,11 +59,17 @@ class Oracle:
         base = self._base(levels, numbers)
         return Point(levels, base, Answer(FEASIBLE, base, value, -math.inf, 0.0))
 
-    def remember(self, levels: Indices) -> None:
-        """Add legal levels to the pool from which local search starts."""
-        if not any(np.array_equal(levels, known) for known in self._pool):
-            self._pool.append(levels)
-            del self._pool[:-64]
+    def anchors(self, settings: SolverSettings) -> list[Indices]:
+        """A few legal levels that the solver made: starts of local search where the caller has none.
+
+        They depend on the program alone, so that an oracle that has been used answers like a fresh one.
+        """
+        if self._anchors is None:
+            rng = np.random.default_rng(0)
+            forms = [_random_direction(self.program, rng) for _ in range(ANCHORS)]
+            answers = [self.backend.solve(Task(self.program, form), settings) for form in forms]
+            self._anchors = [self.program.levels_of(a.columns) for a in answers if a.columns is not None]
+        return self._anchors
 
     def search(self, numbers: Mapping[str, float] | None) -> LocalSearch | None:
         """The local search at fixed numbers (None: free); None where legality cannot be decided without a solver."""
@@ -85,7 +93,7 @@ class Oracle:
         Args:
             numbers: label -> natural value at which the numbers in rules are held; None leaves them free.
             excluded: levels that may not be returned (no-good cuts).
-            starts: levels to start local search from, besides the pool.
+            starts: levels to start local search from; none: the anchors.
             rng: randomness of local search; None: no local search.
 
         Returns:
@@ -114,7 +122,6 @@ class Oracle:
         if incumbent is not None and incumbent[1] < answer.value - 1e-9 and np.all(np.isfinite(start)):  # type: ignore[arg-type]
             levels, columns = incumbent[0], start
             answer = replace(answer, columns=columns, value=incumbent[1], bound=min(answer.bound, incumbent[1]))
-        self.remember(levels)
         assert answer.columns is not None
         return Point(levels, answer.columns, answer)
 
@@ -132,8 +139,10 @@ class Oracle:
         if rng is None or not in_z or np.any(folded.linear[self.program.n_z :]):
             return None
         search = self.search(numbers)
-        pool = [*starts, *self._pool]
-        if search is None or not pool:
+        if search is None:
+            return None
+        pool = list(starts) or self.anchors(SolverSettings(time_limit=ANCHOR_SECONDS, gap=0.05))
+        if not pool:
             return None
         candidates = np.array(pool)
         candidates = candidates[search.legality.check(candidates)]
@@ -160,6 +169,13 @@ class Oracle:
             base[number.latent] = numbers[number.label]
             base[number.column] = numbers[number.label] if on else 0.0
         return base
+
+
+def _random_direction(program: BinaryProgram, rng: np.random.Generator) -> QuadraticForm:
+    linear = np.zeros(program.n)
+    linear[: program.n_z] = rng.normal(size=program.n_z)
+    empty = np.zeros(0, dtype=np.int64)
+    return QuadraticForm(0.0, linear, empty, empty, np.zeros(0))
 
 
 def _separable(program: BinaryProgram) -> bool:

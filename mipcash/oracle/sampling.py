@@ -2,8 +2,8 @@
 
 Where most of the product domain is legal, uniform levels are drawn and the illegal ones dropped, in one batch. Elsewhere
 the solver makes seeds: for a random target configuration and random weights w_g it minimises ``-sum_g w_g z[g, target_g]``,
-the legal configuration nearest to the target. Random walks of legal moves then spread the seeds; where legality cannot be
-decided without the solver, every sample is a seed. Numbers are stratified over their unit scale (Latin hypercube), or,
+the legal configuration nearest to the target. Random walks of legal moves then spread the seeds (beside numbers that
+rules bind, at the seed's numbers); where legality cannot be decided without the solver, every sample is a seed. Numbers are stratified over their unit scale (Latin hypercube), or,
 where rules bind them, moved by hit-and-run inside the rules.
 """
 
@@ -42,8 +42,7 @@ def sample_levels(oracle: Oracle, n: int, settings: SolverSettings, rng: np.rand
     program = oracle.program
     search = oracle.search(None) if not program.numbers else None
     if search is None:
-        points = [seed(oracle, settings, rng) for _ in range(n)]
-        return [DiscreteSample(p.levels, p) for p in points if p is not None]
+        return _walks_beside_numbers(oracle, n, settings, rng)
     latent = uniform_levels(oracle, max(BATCH, n), rng)
     levels = search.legality.effective(latent)
     legal = search.legality.check(levels)
@@ -64,6 +63,27 @@ def _seeds_and_walks(
         walked = search.legality.effective(search.walk(starts, 3 * len(oracle.program.groups), rng))
         found += [DiscreteSample(s, None) for s in walked]
     return found
+
+
+def _walks_beside_numbers(
+    oracle: Oracle, n: int, settings: SolverSettings, rng: np.random.Generator
+) -> list[DiscreteSample]:
+    """Samples where rules bind numbers: seeds, then walks of the levels at each seed's numbers."""
+    seeds = [p for p in (seed(oracle, settings, rng) for _ in range(min(n, SEEDS))) if p is not None]
+    found = [DiscreteSample(p.levels, p) for p in seeds]
+    share = -(-(n - len(found)) // max(1, len(seeds)))
+    for point in seeds if share > 0 else []:
+        numbers = {x.label: float(point.columns[x.latent]) for x in oracle.program.numbers}
+        search = oracle.search(numbers) if oracle.separable else None
+        if search is None:
+            extra = [p for p in (seed(oracle, settings, rng) for _ in range(share)) if p is not None]
+            found += [DiscreteSample(p.levels, p) for p in extra]
+            continue
+        starts = np.repeat(point.levels[None], share, axis=0)
+        walked = search.legality.effective(search.walk(starts, 3 * len(oracle.program.groups), rng))
+        legal = walked[search.legality.check(walked)]
+        found += [DiscreteSample(s, oracle.unproven(s, numbers, float("nan"))) for s in legal]
+    return found[:n]
 
 
 def uniform_levels(oracle: Oracle, n: int, rng: np.random.Generator) -> Indices:

@@ -62,12 +62,14 @@ class Block:
 
 @dataclass(frozen=True)
 class WeightSample:
-    """A function f drawn from the posterior (or its mean): weights of every block, on the scale of the losses.
+    """A function f drawn from the posterior (or its mean): weights of every block.
+
+    f is on the standardised scale, where solver tolerances mean something; :meth:`loss` goes back.
 
     Attributes:
         blocks: feature blocks.
-        weights: W_b, shapes (p_b, q_b), in standardised units.
-        shift, scale: losses = shift + scale * standardised.
+        weights: W_b, shapes (p_b, q_b).
+        shift, scale: loss = shift + scale * f.
         n: base columns of the program.
         n_numbers: D.
     """
@@ -84,7 +86,11 @@ class WeightSample:
         total = 0.0
         for block, w in zip(self.blocks, self.weights, strict=True):
             total += float((block.left(z[None]) @ w @ block.right(u[None]).T)[0, 0])
-        return self.shift + self.scale * total
+        return total
+
+    def loss(self, value: float) -> float:
+        """A value of f on the scale of the losses."""
+        return self.shift + self.scale * value
 
     def form_at(self, u: Vector) -> QuadraticForm:
         """f(., u) as a quadratic form over the base columns; exact."""
@@ -112,14 +118,13 @@ class WeightSample:
             cols.append(form.cols)
             values.append(form.values)
         empty = np.zeros(0, dtype=np.int64)
-        made = QuadraticForm(
+        return QuadraticForm(
             constant,
             linear,
             np.concatenate([empty, *rows]),
             np.concatenate([empty, *cols]),
             np.concatenate([np.zeros(0), *values]),
-        ).scaled(self.scale)
-        return QuadraticForm(made.constant + self.shift, made.linear, made.rows, made.cols, made.values)
+        )
 
     def section(self, z: Vector) -> Section:
         """f(z, .) at fixed binaries, with its gradient."""
@@ -131,12 +136,12 @@ class WeightSample:
             elif np.any(weights):
                 omega.append(block.fourier.embedded(self.n_numbers))
                 phase.append(block.fourier.phase)
-                amplitude.append(weights * np.sqrt(2.0 / block.fourier.size) * self.scale)
+                amplitude.append(weights * np.sqrt(2.0 / block.fourier.size))
         return Section(
             np.concatenate([np.zeros((0, self.n_numbers)), *omega]),
             np.concatenate([np.zeros(0), *phase]),
             np.concatenate([np.zeros(0), *amplitude]),
-            self.shift + self.scale * constant,
+            constant,
         )
 
 
@@ -240,8 +245,12 @@ class LinearPosterior:
 
 def standardisation(losses: Vector) -> tuple[float, float]:
     """Shift and scale to zero mean and unit standard deviation (scale 1 where all losses agree)."""
-    scale = float(np.std(losses))
-    return float(np.mean(losses)), scale if scale > 1e-12 * max(1.0, float(np.max(np.abs(losses)))) else 1.0
+    largest = float(np.max(np.abs(losses)))
+    if largest == 0.0:
+        return 0.0, 1.0
+    scaled = losses / largest  # squares of losses near 1e300 would overflow
+    scale = float(np.std(scaled)) * largest
+    return float(np.mean(scaled)) * largest, scale if scale > 1e-12 * largest else 1.0
 
 
 def _factor(k: Vector) -> tuple[Vector, bool]:
