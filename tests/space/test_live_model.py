@@ -1,0 +1,251 @@
+"""``space.model`` is live: what is added, deactivated or fixed there counts from the next question on."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from pyomo.gdp import Disjunct, Disjunction
+
+import mipcash as mc
+from mipcash.errors import SpaceError
+
+
+def agree(space: mc.Space, domains: dict[str, list[object]], legal: object) -> None:
+    """The solver, the samples and ``is_legal`` agree with a predicate on a full grid."""
+    grid = [dict(zip(domains, values, strict=True)) for values in itertools.product(*domains.values())]
+    expected = [c for c in grid if legal(**c)]  # type: ignore[operator]
+    assert [c for c in grid if space.is_legal(c)] == expected
+    if not expected:
+        assert space.optimum(0 * next(iter(space.parameters.values()))).status == "infeasible"
+        return
+    samples = space.sample(60, seed=1)
+    assert all(c in expected for c in samples)
+    for name in domains:
+        if all(isinstance(v, int) and not isinstance(v, bool) for v in domains[name]):
+            values = [c[name] for c in expected]
+            for sense, best in (("min", min), ("max", max)):
+                solution = space.optimum(1 * space[name], sense)
+                assert solution.value == pytest.approx(best(values))
+                assert solution.config in expected
+
+
+def pair() -> tuple[mc.Space, dict[str, list[object]]]:
+    space = mc.Space("pair")
+    space.integer("a", 0, 4)
+    space.integer("b", 0, 4)
+    space.rule("sum", space["a"] + space["b"] <= 6)
+    return space, {"a": list(range(5)), "b": list(range(5))}
+
+
+def test_a_constraint_added_after_a_question() -> None:
+    space, domains = pair()
+    agree(space, domains, lambda a, b: a + b <= 6)
+    space.model.more = pyo.Constraint(expr=space["a"] * space["b"] >= 2)
+    agree(space, domains, lambda a, b: a + b <= 6 and a * b >= 2)
+    assert "more" in str(space.validate({"a": 1, "b": 1})[0])
+    space.model.more.set_value(space["a"] * space["b"] >= 4)
+    agree(space, domains, lambda a, b: a + b <= 6 and a * b >= 4)
+    space.model.more.deactivate()
+    agree(space, domains, lambda a, b: a + b <= 6)
+
+
+def test_a_rule_deactivated_and_activated() -> None:
+    space, domains = pair()
+    agree(space, domains, lambda a, b: a + b <= 6)
+    space.model.rules["sum"].deactivate()
+    agree(space, domains, lambda a, b: True)
+    space.model.rules["sum"].activate()
+    agree(space, domains, lambda a, b: a + b <= 6)
+
+
+def test_a_conditional_rule_deactivated() -> None:
+    space, domains = pair()
+    space.rule("if", space["b"] == 3, when=space["a"].is_(2))
+    agree(space, domains, lambda a, b: a + b <= 6 and (a != 2 or b == 3))
+    for index in list(space.model.rules):
+        if isinstance(index, tuple):
+            space.model.rules[index].deactivate()
+    agree(space, domains, lambda a, b: a + b <= 6)
+
+
+@pytest.mark.parametrize("level", [0, 3])
+@pytest.mark.parametrize("value", [0, 1])
+def test_a_fixed_level(level: int, value: int) -> None:
+    space, domains = pair()
+    space.sample(1)
+    space.model.parameters["a"].z[level].fix(value)
+    agree(space, domains, lambda a, b: a + b <= 6 and (a == level) == bool(value))
+    space.model.parameters["a"].z[level].unfix()
+    agree(space, domains, lambda a, b: a + b <= 6)
+
+
+def test_fixed_and_narrowed_numbers() -> None:
+    for in_a_rule in (False, True):
+        space = mc.Space("numbers", expand_limit=4)
+        n, x, on = space.integer("n", 0, 20), space.real("x", 0.0, 1.0), space.categorical("on", [False, True])
+        space.real("y", 1.0, 2.0, when=on[True])
+        if in_a_rule:
+            space.rule("all", n + x + space["y"] <= 100)
+        assert len({c["n"] for c in space.sample(30, seed=0)}) > 1
+        space.model.parameters["n"].x.fix(7)
+        space.model.parameters["x"].x.setub(0.25)
+        samples = space.sample(30, seed=0)
+        assert {c["n"] for c in samples} == {7}
+        assert max(c["x"] for c in samples) <= 0.25 + 1e-6
+        assert not space.is_legal({"n": 8, "x": 0.1, "on": False})
+        assert not space.is_legal({"n": 7, "x": 0.5, "on": False})
+        assert space.is_legal({"n": 7, "x": 0.1, "on": True, "y": 1.5})
+        assert space.optimum(n + x, "max").value == pytest.approx(7.25)
+        space.model.parameters["y"].x.fix(1.5)
+        assert all(c.get("y") == pytest.approx(1.5) for c in space.sample(10, seed=2))
+        assert not space.is_legal({"n": 7, "x": 0.1, "on": False})
+
+
+def test_a_fixed_auxiliary() -> None:
+    space, domains = pair()
+    helper = space.auxiliary("h", 0, 4)
+    space.rule("even", space["a"] == 2 * helper)
+    agree(space, domains, lambda a, b: a + b <= 6 and a % 2 == 0)
+    space.model.parameters["h"].x.fix(1)
+    agree(space, domains, lambda a, b: a + b <= 6 and a == 2)
+
+
+def test_a_mutable_param() -> None:
+    space, domains = pair()
+    space.model.most = pyo.Param(initialize=5, mutable=True)
+    space.model.limit = pyo.Constraint(expr=space["a"] + 2 * space["b"] <= space.model.most)
+    agree(space, domains, lambda a, b: a + b <= 6 and a + 2 * b <= 5)
+    space.model.most.set_value(3)
+    agree(space, domains, lambda a, b: a + b <= 6 and a + 2 * b <= 3)
+
+
+def test_logic_and_disjuncts() -> None:
+    space = mc.Space("logic")
+    a, b, c = space.integer("a", 0, 4), space.integer("b", 0, 4), space.categorical("c", ["x", "y"])
+    domains: dict[str, list[object]] = {"a": list(range(5)), "b": list(range(5)), "c": ["x", "y"]}
+    model = space.model
+    model.implied = pyo.LogicalConstraint(expr=c.boolean("x").implies(pyo.lor(a.boolean(0), a.boolean(4))))
+    agree(space, domains, lambda a, b, c: c != "x" or a in (0, 4))
+    model.low, model.high = Disjunct(), Disjunct()
+    model.low.only = pyo.Constraint(expr=a + b <= 2)
+    model.high.only = pyo.Constraint(expr=a + b >= 6)
+    model.either = Disjunction(expr=[model.low, model.high])
+    both = lambda a, b, c: (c != "x" or a in (0, 4)) and (a + b <= 2 or a + b >= 6)  # noqa: E731
+    agree(space, domains, both)
+    model.high.deactivate()
+    agree(space, domains, lambda a, b, c: both(a, b, c) and a + b <= 2)
+    model.implied.deactivate()
+    agree(space, domains, lambda a, b, c: a + b <= 2)
+
+
+def test_own_variables_in_constraints() -> None:
+    """A variable that the user adds is existentially quantified, like an auxiliary."""
+    space, domains = pair()
+    space.model.t = pyo.Var(bounds=(0.0, 1.5))
+    space.model.near = pyo.Constraint(expr=space["a"] - space["b"] == space.model.t)
+    agree(space, domains, lambda a, b: a + b <= 6 and 0 <= a - b <= 1.5)
+
+
+# -- adopted models -------------------------------------------------------------------------------------------------
+
+
+def adopted() -> pyo.ConcreteModel:
+    m = pyo.ConcreteModel("adopted")
+    m.flag = pyo.Var(domain=pyo.Binary)
+    m.n = pyo.Var(domain=pyo.Integers, bounds=(-1, 3))
+    m.sure = pyo.BooleanVar()
+    m.helper = pyo.Var(domain=pyo.Integers, bounds=(0, 3))
+    m.even = pyo.Constraint(expr=m.n + 1 == 2 * m.helper)
+    m.tie = pyo.Constraint(expr=m.n * m.flag <= 1)
+    m.logic = pyo.LogicalConstraint(expr=m.sure.implies(m.sure))
+    return m
+
+
+def test_from_pyomo() -> None:
+    space = mc.Space.from_pyomo(adopted(), auxiliary=["helper"])
+    assert sorted(space.parameters) == ["flag", "n", "sure"]
+    domains: dict[str, list[object]] = {"flag": [0, 1], "n": [-1, 0, 1, 2, 3], "sure": [False, True]}
+    agree(space, domains, lambda flag, n, sure: (n + 1) % 2 == 0 and n * flag <= 1)
+    m = space.model
+    m.later = pyo.LogicalConstraint(expr=m.sure)
+    agree(space, domains, lambda flag, n, sure: sure and (n + 1) % 2 == 0 and n * flag <= 1)
+    m.flag.fix(1)
+    agree(space, domains, lambda flag, n, sure: flag == 1 and sure and (n + 1) % 2 == 0 and n <= 1)
+    space.rule("declared on top", space["n"] <= 0)
+    agree(space, domains, lambda flag, n, sure: flag == 1 and sure and n == -1)
+
+
+def test_from_pyomo_with_reals_wide_integers_and_disjuncts() -> None:
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(bounds=(0, 10))
+    m.k = pyo.Var(domain=pyo.NonNegativeIntegers, bounds=(None, 1000))
+    m.left, m.right = Disjunct(), Disjunct()
+    m.left.only = pyo.Constraint(expr=m.x + m.k <= 5)
+    m.right.only = pyo.Constraint(expr=m.x + m.k >= 900)
+    m.either = Disjunction(expr=[m.left, m.right])
+    space = mc.Space.from_pyomo(m)
+    assert sorted(space.parameters) == ["k", "x"]
+    for config, legal in (({"x": 1.0, "k": 4}, True), ({"x": 1.5, "k": 4}, False), ({"x": 1.0, "k": 899}, True)):
+        assert space.is_legal(config) == legal
+    samples = space.sample(20, seed=3)
+    assert all(c["x"] + c["k"] <= 5 + 1e-5 or c["x"] + c["k"] >= 900 - 1e-5 for c in samples)
+    assert {c["k"] > 100 for c in samples} == {True, False}
+    assert space.optimum(m.x + 2 * m.k, "max").value == pytest.approx(2010)
+
+
+def test_from_pyomo_refuses() -> None:
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(bounds=(0, None))
+    with pytest.raises(SpaceError, match=r"'x'.*finite bounds"):
+        mc.Space.from_pyomo(m)
+    with pytest.raises(SpaceError, match="nobody"):
+        mc.Space.from_pyomo(adopted(), auxiliary=["nobody"])
+    with pytest.raises(SpaceError, match="ConcreteModel"):
+        mc.Space.from_pyomo(pyo.AbstractModel())
+    m = pyo.ConcreteModel()
+    m.rules = pyo.Var(bounds=(0, 1))
+    with pytest.raises(SpaceError, match="rules"):
+        mc.Space.from_pyomo(m)
+
+
+# -- the example that everybody reads -------------------------------------------------------------------------------
+
+
+def test_the_example_of_the_design() -> None:
+    space = mc.Space("conv net")
+    layers = space.integer("layers", 0, 2)
+    stride = space.ordinal("stride", [1, 2])
+    filt = space.ordinal("filter", [3, 5])
+    pad = space.integer("padding", 0, 3)
+    act = space.categorical("activation", ["relu", "tanh", "selu"])
+    space.real("lr", 1e-4, 1e-2, log=True)
+    width = space.auxiliary("width", 1, 28)
+    space.rule("output size is integral", 28 - filt + pad == stride * (width - 1))
+    space.rule("selu only when deep", act["selu"] <= layers / 2)
+    scaler = space.module(
+        "scaler", {"none": {}, "standard": {}, "quantile": {"n_quantiles": mc.Integer(10, 1000, log=True)}}
+    )
+    selector = space.module("selector", {"none": {}, "percentile": {"percentile": mc.Integer(1, 99)}})
+    order = space.ordering("order", [scaler, selector])
+    space.rule("scale before selecting", order.position(scaler) <= order.position(selector))
+
+    def legal(c: dict[str, object]) -> bool:
+        room = 28 - c["filter"] + c["padding"]  # type: ignore[operator]
+        integral = room % c["stride"] == 0 and 1 <= room // c["stride"] + 1 <= 28
+        deep = c["activation"] != "selu" or c["layers"] == 2
+        quantiles = ("scaler.quantile.n_quantiles" in c) == (c["scaler"] == "quantile")
+        percentile = ("selector.percentile.percentile" in c) == (c["selector"] == "percentile")
+        return bool(integral and deep and quantiles and percentile and c["order"] == ("scaler", "selector"))
+
+    samples = space.sample(300, seed=0)
+    assert all(legal(c) and space.is_legal(c) for c in samples)
+    for name, count in (("layers", 3), ("stride", 2), ("filter", 2), ("padding", 4), ("activation", 3), ("scaler", 3)):
+        assert len({c[name] for c in samples}) == count
+    quantiles = [c["scaler.quantile.n_quantiles"] for c in samples if c["scaler"] == "quantile"]
+    assert 30 < float(np.median(quantiles)) < 330  # the logarithmic middle of 10..1000 is 100
+    solution = space.optimum(layers + 3 * act["selu"] - pad * stride, "max")
+    assert (solution.status, solution.value) == ("optimal", pytest.approx(5.0))
+    assert space.explain() == "space 'conv net' is not empty"

@@ -1,0 +1,146 @@
+"""``validate`` names every broken rule and every bad value, and nothing else."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.errors import ConfigurationError
+
+
+@pytest.fixture
+def space() -> mc.Space:
+    space = mc.Space("validated")
+    layers = space.integer("layers", 0, 4)
+    space.integer("units", 16, 64, step=16)
+    space.ordinal("size", ["s", "m", "l"])
+    act = space.categorical("act", ["relu", None, True, 1, (1, 2)])
+    space.real("lr", 0.01, 1.0, log=True)
+    space.integer("wide", 1, 10_000)
+    space.integer("k", 1, 9, when=layers.is_(1, 2))
+    space.real("drop", 0.0, 0.5, when=[layers.is_(1, 2), act["relu"]])
+    space.rule("units grow", space["units"] >= 16 * layers)
+    space.rule("k small", space["k"] <= 5)
+    space.rule("wide enough", space["wide"] >= 10 * layers, when=act["relu"])
+    space.rule("drop slow", space["drop"] + space["lr"] <= 1.2)
+    return space
+
+
+GOOD = {"layers": 1, "units": 32, "size": "m", "act": "relu", "lr": 0.1, "wide": 99, "k": 2, "drop": 0.25}
+
+
+def names(space: mc.Space, **changes: object) -> list[str]:
+    config = GOOD | changes
+    return sorted(v.name for v in space.validate({n: v for n, v in config.items() if v != "absent"}))
+
+
+def test_a_legal_configuration_has_no_problem(space: mc.Space) -> None:
+    assert names(space) == []
+    assert space.is_legal(GOOD)
+    assert space.require(GOOD) is GOOD
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"layers": "absent"}, ["layers"]),
+        ({"units": "absent"}, ["units"]),
+        ({"k": "absent"}, ["k"]),
+        ({"drop": "absent"}, ["drop"]),
+        ({"depth": 3}, ["depth"]),
+        ({"depth": 3, "width": 4}, ["depth", "width"]),
+        ({"layers": 0}, ["drop", "k"]),
+        ({"act": None}, ["drop"]),
+        ({"layers": 3, "k": "absent", "drop": "absent"}, ["units grow"]),
+        ({"layers": 3, "drop": "absent"}, ["k", "units grow"]),
+        ({"k": 6}, ["k small"]),
+        ({"k": 6, "wide": 9}, ["k small", "wide enough"]),
+        ({"wide": 9, "act": None, "drop": "absent"}, []),
+        ({"drop": 0.5, "lr": 0.8}, ["drop slow"]),
+        ({"units": 17}, ["units"]),
+        ({"units": 80}, ["units"]),
+        ({"units": 32.0}, []),
+        ({"units": 32.5}, ["units"]),
+        ({"units": True}, ["units"]),
+        ({"layers": True}, ["layers"]),
+        ({"layers": "1"}, ["layers"]),
+        ({"layers": None}, ["layers"]),
+        ({"layers": math.nan}, ["layers"]),
+        ({"layers": math.inf}, ["layers"]),
+        ({"layers": [1]}, ["layers"]),
+        ({"lr": math.nan}, ["lr"]),
+        ({"lr": 0.0}, ["lr"]),
+        ({"lr": "0.1"}, ["lr"]),
+        ({"lr": True}, ["lr"]),
+        ({"lr": np.float64(0.1)}, []),
+        ({"lr": np.array(0.1)}, []),
+        ({"layers": np.int64(1), "units": np.int32(32), "k": np.int8(2)}, []),
+        ({"layers": np.bool_(True)}, ["layers"]),
+        ({"size": "xl"}, ["size"]),
+        ({"size": 1}, ["size"]),
+        ({"act": False, "drop": "absent"}, ["act"]),
+        ({"act": True, "drop": "absent"}, []),
+        ({"act": 1, "drop": "absent"}, []),
+        ({"act": np.int64(1), "drop": "absent"}, []),
+        ({"act": (1, 2), "drop": "absent"}, []),
+        ({"act": "None", "drop": "absent"}, ["act"]),
+        ({"wide": 10_001}, ["wide"]),
+    ],
+)
+def test_every_problem_is_named(space: mc.Space, changes: dict[str, object], expected: list[str]) -> None:
+    found = names(space, **changes)
+    if changes.get("layers") in (None, "1") or "act" in expected or (expected == ["layers"] and "layers" in changes):
+        # a value that conditions depend on is bad: it must be named; what hangs on it may or may not be
+        assert set(expected) <= set(found) <= {*expected, "k", "drop"}
+    else:
+        assert found == expected
+
+
+def test_messages_carry_the_numbers(space: mc.Space) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        space.require(GOOD | {"units": 80, "k": 7, "size": "xl"})
+    for part in ("80", "[16, 64]", "'k small'", "7", "<= 5", "'xl'", "'s'"):
+        assert part in str(caught.value)
+
+
+def test_a_configuration_is_a_mapping(space: mc.Space) -> None:
+    assert [v.name for v in space.validate([1, 2])] == ["configuration"]  # type: ignore[arg-type]
+    assert not space.is_legal({})
+
+
+def test_true_and_one_stay_apart(space: mc.Space) -> None:
+    program = space.program
+    at = {repr(v): program.decode(program.encode({n: x for n, x in GOOD.items() if n != "drop"} | {"act": v}), GOOD)["act"] for v in (True, 1)}
+    assert at["True"] is True
+    assert at["1"] == 1
+    assert not isinstance(at["1"], bool)
+
+
+def test_auxiliary_rules_are_named_with_what_they_need() -> None:
+    space = mc.Space("conv")
+    stride, filt, pad = space.ordinal("stride", [1, 2]), space.ordinal("filter", [3, 5]), space.integer("padding", 0, 3)
+    width = space.auxiliary("width", 1, 28)
+    space.rule("integral", 28 - filt + pad == stride * (width - 1))
+    for s in (1, 2):
+        for f in (3, 5):
+            for p in range(4):
+                config = {"stride": s, "filter": f, "padding": p}
+                legal = (28 - f + p) % s == 0 and 1 <= (28 - f + p) // s + 1 <= 28
+                assert [v.name for v in space.validate(config)] == ([] if legal else ["integral"])
+    assert "width" in str(space.validate({"stride": 2, "filter": 3, "padding": 0})[0])
+
+
+def test_large_integers_are_told_apart() -> None:
+    """A tolerance relative to the bound must not let neighbours of a large integer through."""
+    space = mc.Space("large")
+    a, b = space.integer("a", 1, 5000), space.integer("b", 1, 5000)
+    space.rule("cells", a * b <= 1_000_000)
+    assert space.is_legal({"a": 1000, "b": 1000})
+    assert not space.is_legal({"a": 1001, "b": 1000})
+    solution = space.optimum(a + 0 * b, "max")
+    assert solution.value == 5000
+    space.rule("square", a - b == 0)
+    assert space.optimum(a, "max").config == {"a": 1000, "b": 1000}
