@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -59,10 +60,12 @@ class NumberRules:
         """Whether x is inside its bounds and keeps every rule (``tolerance`` scales the usual slack)."""
         if np.any(x < self.low - 1e-9) or np.any(x > self.high + 1e-9):
             return False
-        body = self.body(x)
-        below = tolerance * np.array([slack(b) for b in self.row_low])
-        above = tolerance * np.array([slack(b) for b in self.row_high])
-        return bool(np.all((body >= self.row_low - below) & (body <= self.row_high + above)))
+        body, (below, above) = self.body(x), self._slacks
+        return bool(np.all((body >= self.row_low - tolerance * below) & (body <= self.row_high + tolerance * above)))
+
+    @cached_property
+    def _slacks(self) -> tuple[Vector, Vector]:
+        return np.array([slack(b) for b in self.row_low]), np.array([slack(b) for b in self.row_high])
 
     def walk(self, start: Vector, steps: int, rng: np.random.Generator) -> Vector:
         """Hit-and-run with shrinkage from a legal start; never leaves the legal set.

@@ -16,11 +16,10 @@ N = 13
 """Past the initial design, so that surrogates are at work."""
 
 
-IMPURE = pytest.mark.xfail(strict=False, reason="the oracle's pool of incumbents outlives an ask")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=IMPURE) if n.startswith("mivabo") else n for n in optimizer_names()]
+    "name", optimizer_names()
 )
 def test_a_study_opened_anew_for_each_trial_proposes_as_an_unbroken_one(name: str, journal: Path) -> None:
     space = tiny.tiny_space()

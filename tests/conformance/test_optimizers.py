@@ -1,0 +1,138 @@
+"""What every optimizer owes its users; a new one inherits this suite by being registered."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tests.spaces import ALL, loss
+
+from mipcash.errors import MipcashError, SpaceExhaustedError
+from mipcash.optimizers.base import Observation
+from mipcash.optimizers.registry import make_optimizer, optimizer_names
+
+
+def run(optimizer, n, seed=0, outcome=loss, history=()):
+    """The loop in its barest form; the state passes through JSON as it does in a journal."""
+    history, state, proposals = list(history), {}, []
+    for t in range(n):
+        proposal = optimizer.ask(history, np.random.default_rng([seed, len(history)]), state)
+        state = json.loads(json.dumps(dict(proposal.state)))
+        value = outcome(proposal.config)
+        history.append(
+            Observation(proposal.config, "failed") if value is None else Observation(proposal.config, "done", value)
+        )
+        proposals.append(proposal)
+        assert t == len(proposals) - 1
+    return proposals
+
+
+@pytest.fixture(params=optimizer_names())
+def name(request):
+    return request.param
+
+
+@pytest.mark.parametrize("space_name", list(ALL))
+def test_every_proposal_is_legal_new_and_carries_its_solution(name, space_name):
+    space = ALL[space_name]()
+    proposals = run(make_optimizer(name, space), 16)
+    for a, b in itertools.combinations(proposals, 2):
+        assert a.config != b.config
+    for proposal in proposals:
+        assert space.validate(proposal.config) == []
+        assert proposal.seconds
+        if proposal.solution is not None:
+            assert proposal.solution.config == proposal.config
+            assert proposal.solution.status in ("optimal", "feasible")
+            assert proposal.solution.bound <= proposal.solution.value + 1e-6
+    if name.startswith("mivabo"):
+        assert all(p.solution is not None for p in proposals)
+
+
+@pytest.mark.parametrize("space_name", ["conv_net", "bound_numbers"])
+def test_the_same_seed_gives_the_same_proposals(name, space_name):
+    first = [p.config for p in run(make_optimizer(name, ALL[space_name]()), 14, seed=3)]
+    second = [p.config for p in run(make_optimizer(name, ALL[space_name]()), 14, seed=3)]
+    other = [p.config for p in run(make_optimizer(name, ALL[space_name]()), 14, seed=4)]
+    assert first == second
+    assert first != other
+
+
+def test_the_same_seed_in_another_process(name):
+    code = (
+        "from tests.conformance.test_optimizers import run, make_optimizer, ALL; "
+        f"print(repr([p.config for p in run(make_optimizer({name!r}, ALL['conv_net']()), 13, seed=5)]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    here = [p.config for p in run(make_optimizer(name, ALL["conv_net"]()), 13, seed=5)]
+    assert done.stdout.strip() == repr(here)
+
+
+def test_a_resumed_optimizer_goes_on_as_if_unbroken(name):
+    """A fresh instance given history and state proposes what the old one would have: no hidden state."""
+    space = ALL["conv_net"]()
+    optimizer = make_optimizer(name, space)
+    whole = run(optimizer, 15, seed=2)
+    history = [Observation(p.config, "done", loss(p.config)) for p in whole[:14]]
+    fresh = make_optimizer(name, ALL["conv_net"]())
+    state = json.loads(json.dumps(dict(whole[13].state)))
+    assert fresh.ask(history, np.random.default_rng([2, 14]), state).config == whole[14].config
+
+
+def test_a_small_space_is_exhausted_and_no_further(name):
+    space = ALL["discrete"]()
+    legal = brute_force_discrete()
+    optimizer = make_optimizer(name, space)
+    proposals = run(optimizer, len(legal))
+    assert sorted(map(repr, (p.config for p in proposals))) == sorted(map(repr, legal))
+    history = [Observation(p.config, "done", loss(p.config)) for p in proposals]
+    with pytest.raises(SpaceExhaustedError, match="discrete"):
+        optimizer.ask(history, np.random.default_rng(0), proposals[-1].state)
+
+
+def brute_force_discrete():
+    found = []
+    for bits in itertools.product((0, 1), repeat=4):
+        for colour in ("red", "green", "blue"):
+            for depth in (1, 2, 4) if colour == "red" else (None,):
+                if sum(bits) <= 2:
+                    config = {f"b{i}": b for i, b in enumerate(bits)} | {"colour": colour}
+                    found.append(config | ({"depth": depth} if depth else {}))
+    return found
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        lambda c: None,
+        lambda c: 1.0,
+        lambda c: 1e300 * (1 if c["layers"] else -1),
+        lambda c: None if c["layers"] == 0 else loss(c),
+        lambda c: loss(c) * 1e-12,
+    ],
+    ids=["all fail", "constant", "huge", "some fail", "tiny"],
+)
+def test_awkward_outcomes(name, outcome):
+    space = ALL["conv_net"]()
+    for proposal in run(make_optimizer(name, space), 14, outcome=outcome):
+        assert space.is_legal(proposal.config)
+
+
+def test_pending_trials_are_not_proposed_again(name):
+    space = ALL["discrete"]()
+    done = [Observation(c, "done", loss(c)) for c in brute_force_discrete()[:12]]
+    pending = [Observation(c, "pending") for c in brute_force_discrete()[12:40]]
+    proposal = make_optimizer(name, space).ask([*done, *pending], np.random.default_rng(0), {})
+    assert proposal.config not in [o.config for o in (*done, *pending)]
+
+
+def test_unknown_names_and_foreign_settings_are_refused():
+    space = ALL["discrete"]()
+    with pytest.raises(MipcashError, match="did you mean 'mivabo'"):
+        make_optimizer("mivab", space)
+    with pytest.raises(MipcashError, match="takes RandomSettings"):
+        make_optimizer("random", space, settings=3)

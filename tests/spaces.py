@@ -1,0 +1,76 @@
+"""Small spaces that several tests share; each function declares a fresh one."""
+
+from __future__ import annotations
+
+import mipcash as mc
+
+
+def conv_net() -> mc.Space:
+    """The example of the documentation: bilinear rule with an auxiliary, modules, an ordering, one free real."""
+    space = mc.Space("conv net")
+    layers = space.integer("layers", 0, 2)
+    stride = space.ordinal("stride", [1, 2])
+    filt = space.ordinal("filter", [3, 5])
+    pad = space.integer("padding", 0, 3)
+    act = space.categorical("activation", ["relu", "tanh", "selu"])
+    space.real("lr", 1e-4, 1e-2, log=True)
+    width = space.auxiliary("width", 1, 28)
+    space.rule("output size is integral", 28 - filt + pad == stride * (width - 1))
+    space.rule("selu only when deep", act["selu"] <= layers / 2)
+    scaler = space.module(
+        "scaler", {"none": {}, "standard": {}, "quantile": {"n_quantiles": mc.Integer(10, 1000, log=True)}}
+    )
+    selector = space.module("selector", {"none": {}, "percentile": {"percentile": mc.Integer(1, 99)}})
+    order = space.ordering("order", [scaler, selector])
+    space.rule("scale before selecting", order.position(scaler) <= order.position(selector))
+    space.integer("k", 1, 9, when=layers.is_(1, 2))
+    return space
+
+
+def discrete() -> mc.Space:
+    """Purely discrete, with a conditional parameter and a cardinality rule: 3 * (1 + ...) configurations, enumerable."""
+    space = mc.Space("discrete")
+    bits = [space.integer(f"b{i}", 0, 1) for i in range(4)]
+    colour = space.categorical("colour", ["red", "green", "blue"])
+    space.ordinal("depth", [1, 2, 4], when=colour["red"])
+    space.rule("at most two", sum(bits) <= 2)
+    return space
+
+
+def bound_numbers() -> mc.Space:
+    """Numbers that rules bind: a mixture, a conditional real, a wide integer in a rule with a choice."""
+    space = mc.Space("bound numbers")
+    a = space.real("a", 0.0, 1.0)
+    b = space.real("b", 0.0, 1.0)
+    kind = space.categorical("kind", ["plain", "deep"])
+    size = space.integer("size", 1, 300)
+    extra = space.real("extra", 1.0, 5.0, when=kind["deep"])
+    level = space.integer("level", 0, 4)
+    space.rule("mixture", a + b <= 1.0)
+    space.rule("memory", size + 40 * level <= 250)
+    space.rule("extra is paid for", extra <= 2 + level)
+    space.rule("bilinear", a * level <= 2.0)
+    return space
+
+
+def continuous() -> mc.Space:
+    """Reals only, one equation."""
+    space = mc.Space("continuous")
+    x = [space.real(f"x{i}", 0.0, 1.0) for i in range(3)]
+    space.rule("sums to one", sum(x) == 1)
+    return space
+
+
+ALL = {"conv_net": conv_net, "discrete": discrete, "bound_numbers": bound_numbers, "continuous": continuous}
+
+
+def loss(config: dict[str, object]) -> float:
+    """A smooth deterministic function of any configuration."""
+    total = 0.0
+    for name, value in config.items():
+        weight = (sum(map(ord, name)) % 7 - 3) / 3
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            total += weight * float(value) / (1 + abs(float(value))) + 0.3 * (float(value) % 1.0 - 0.4) ** 2
+        else:
+            total += weight * (sum(map(ord, str(value))) % 5) / 5
+    return total
