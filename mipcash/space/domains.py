@@ -43,9 +43,14 @@ def _whole(what: str, value: object) -> int:
     return int(number)
 
 
+def is_bool(value: object) -> bool:
+    """Whether ``value`` is a Python or numpy bool (``numpy.bool_`` is called ``bool`` since numpy 2)."""
+    return isinstance(value, bool) or (type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"))
+
+
 def is_number(value: object) -> bool:
     """Whether ``value`` is a plain finite number (bool is a category, not a number)."""
-    if isinstance(value, (bool, str, bytes)):
+    if is_bool(value) or isinstance(value, (str, bytes)):
         return False
     try:
         return math.isfinite(float(value))  # type: ignore[arg-type]
@@ -55,7 +60,7 @@ def is_number(value: object) -> bool:
 
 def same_value(a: object, b: object) -> bool:
     """Equality that keeps ``True`` apart from ``1`` and admits numpy scalars for numbers."""
-    if isinstance(a, bool) != isinstance(b, bool) and type(a).__name__ != "bool_" and type(b).__name__ != "bool_":
+    if is_bool(a) != is_bool(b):
         return False
     if is_number(a) != is_number(b):
         return False

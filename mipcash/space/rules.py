@@ -19,6 +19,7 @@ from pyomo.core.expr.relational_expr import EqualityExpression, InequalityExpres
 from pyomo.environ import value as pyomo_value
 
 from mipcash.errors import RuleError
+from mipcash.space.domains import is_bool
 from mipcash.space.quadratic import Quadratic, take_apart
 
 TOLERANCE = 1e-6
@@ -71,7 +72,7 @@ def split_relation(name: str, relation: Any) -> tuple[Any, float, float]:
     Raises:
         RuleError: not a relation (a plain bool, an expression), a strict inequality, or a relation without parameters.
     """
-    if isinstance(relation, bool) or type(relation).__name__ == "bool_":
+    if is_bool(relation):
         raise RuleError(
             f"rule {name!r} is the plain Python bool {relation}: its sides hold no numeric parameter, so Python compared "
             "them on the spot. Compare parameters (layers <= 2) or indicators (activation['relu'] == 1)"

@@ -22,7 +22,7 @@ from mipcash.backends.base import SolverSettings
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality
 from strategies import points as raw
-from strategies.description import Description, Term, Value, handles_of, key
+from strategies.description import Active, Description, Term, Value, handles_of, key
 from strategies.spaces import descriptions, draw_terms
 
 PARTS = 14
@@ -211,4 +211,4 @@ def check_expression(description: Description, space: object, configs: list, leg
 def _wide_factors(description: Description, term: Term) -> int:
     """How many factors are numbers in the program; a product of two is refused in objectives."""
     wide = {p.name for p in description.parameters if p.kind == "integer" and len(p.values) > description.expand_limit}
-    return sum(isinstance(f, Value) and f.name in wide for f in term.factors)
+    return sum(isinstance(f, (Value, Active)) and f.name in wide for f in term.factors)

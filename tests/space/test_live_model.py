@@ -160,7 +160,6 @@ def adopted() -> pyo.ConcreteModel:
     m.helper = pyo.Var(domain=pyo.Integers, bounds=(0, 3))
     m.even = pyo.Constraint(expr=m.n + 1 == 2 * m.helper)
     m.tie = pyo.Constraint(expr=m.n * m.flag <= 1)
-    m.logic = pyo.LogicalConstraint(expr=m.sure.implies(m.sure))
     return m
 
 

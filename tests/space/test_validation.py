@@ -79,6 +79,8 @@ def test_a_legal_configuration_has_no_problem(space: mc.Space) -> None:
         ({"lr": np.array(0.1)}, []),
         ({"layers": np.int64(1), "units": np.int32(32), "k": np.int8(2)}, []),
         ({"layers": np.bool_(True)}, ["layers"]),
+        ({"lr": np.bool_(True)}, ["lr"]),
+        ({"act": np.bool_(True), "drop": "absent"}, []),
         ({"size": "xl"}, ["size"]),
         ({"size": 1}, ["size"]),
         ({"act": False, "drop": "absent"}, ["act"]),
@@ -112,11 +114,11 @@ def test_a_configuration_is_a_mapping(space: mc.Space) -> None:
 
 
 def test_true_and_one_stay_apart(space: mc.Space) -> None:
-    program = space.program
-    at = {repr(v): program.decode(program.encode({n: x for n, x in GOOD.items() if n != "drop"} | {"act": v}), GOOD)["act"] for v in (True, 1)}
-    assert at["True"] is True
-    assert at["1"] == 1
-    assert not isinstance(at["1"], bool)
+    program, rest = space.program, {n: x for n, x in GOOD.items() if n not in ("drop", "act")}
+    numbers = {"lr": 0.1, "wide": 99.0}
+    given = (True, np.bool_(True), 1, np.int64(1), None)
+    decoded = [program.decode(program.encode(rest | {"act": v}), numbers)["act"] for v in given]
+    assert [type(v) for v in decoded] == [bool, bool, int, int, type(None)]
 
 
 def test_auxiliary_rules_are_named_with_what_they_need() -> None:
