@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any
 
 import highspy
@@ -24,11 +25,20 @@ KEPT_INSTANCES = 8
 
 
 class HighsBackend:
-    """Solves tasks with HiGHS; keeps the instances of recent programs."""
+    """Solves tasks with HiGHS; keeps the instances of recent programs.
+
+    Args:
+        options: HiGHS' own options by name, as text; they override the limits of a solve.
+
+    Raises:
+        SolverError: an option that HiGHS does not take.
+    """
 
     name = "highs"
 
-    def __init__(self) -> None:
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self._given = dict(options or {})
+        _set_options(highspy.Highs(), self._given)
         self._instances: OrderedDict[
             tuple[int, frozenset[tuple[int, int]]], tuple[BinaryProgram, BinaryProgram, Any]
         ] = OrderedDict()
@@ -76,19 +86,17 @@ class HighsBackend:
         _, program, highs = self._instances[key]
         return program, highs
 
-    @staticmethod
-    def _options(highs: Any, settings: SolverSettings) -> None:
+    def _options(self, highs: Any, settings: SolverSettings) -> None:
         highs.clearSolver()
-        for option, value in (
-            ("time_limit", float(max(1e-3, settings.time_limit))),
-            ("mip_rel_gap", float(settings.gap)),
-            ("mip_abs_gap", 1e-9),
-            ("threads", int(settings.threads)),
-            ("random_seed", int(settings.seed) % 2**31),
-            ("mip_max_nodes", 2**31 - 1 if settings.node_limit is None else int(settings.node_limit)),
-        ):
-            if highs.setOptionValue(option, value) != highspy.HighsStatus.kOk:
-                raise SolverError(f"HiGHS rejects option {option}={value!r}")
+        limits: dict[str, int | float | str] = {
+            "time_limit": float(max(1e-3, settings.time_limit)),
+            "mip_rel_gap": float(settings.gap),
+            "mip_abs_gap": 1e-9,
+            "threads": int(settings.threads),
+            "random_seed": int(settings.seed) % 2**31,
+            "mip_max_nodes": 2**31 - 1 if settings.node_limit is None else int(settings.node_limit),
+        }
+        _set_options(highs, {**limits, **self._given})
 
     def _answer(self, highs: Any, task: Task, settings: SolverSettings, seconds: float) -> Answer:
         status, info = highs.getModelStatus(), highs.getInfo()
@@ -123,6 +131,14 @@ class HighsBackend:
         elif not np.any(task.program.integer):  # a linear program has no dual bound of a search
             bound = float(info.objective_function_value) if outcome == OPTIMAL else -math.inf
         return Answer(outcome, columns, value, min(bound, value), seconds)
+
+
+def _set_options(highs: Any, options: Mapping[str, int | float | str]) -> None:
+    """Set options by name; HiGHS reads a text as whatever the option's type is."""
+    highs.setOptionValue("output_flag", False)
+    for option, value in options.items():
+        if highs.setOptionValue(option, value) != highspy.HighsStatus.kOk:
+            raise SolverError(f"HiGHS rejects option {option}={value!r}; see its list of options for names and ranges")
 
 
 def _load(program: BinaryProgram) -> Any:

@@ -1,14 +1,16 @@
-"""Solvers by name: a profile (``solvers/NAME.toml``) says what it is, how to install it and what its licence allows."""
+"""Solvers by name or by path: a profile (``solvers/NAME.toml``) says what a solver is and how it is driven."""
 
 from __future__ import annotations
 
 import difflib
-import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module, metadata, resources
 from importlib.util import find_spec
+from pathlib import Path
 
 from mipcash.backends.base import Backend
+from mipcash.backends.profiles import SolverProfile, parse_profile, read_profile
 from mipcash.errors import SolverError
 
 
@@ -30,54 +32,89 @@ class SolverInfo:
     version: str
     licence: str
     install: str
-    usable: bool
+    usable: bool = True
 
 
 def solvers() -> list[SolverInfo]:
-    """All solvers with a profile, the default first."""
-    names = [f.name.removesuffix(".toml") for f in resources.files("mipcash.solvers").iterdir() if f.name.endswith(".toml")]
-    return [solver_info(name) for name in sorted(names, key=lambda n: (n != "highs", n))]
+    """All solvers with a profile of their own, the default first."""
+    return [solver_info(name) for name in solver_names()]
+
+
+def solver_names() -> list[str]:
+    """Names of the profiles that come with mipcash, the default first."""
+    names = [
+        f.name.removesuffix(".toml") for f in resources.files("mipcash.solvers").iterdir() if f.name.endswith(".toml")
+    ]
+    return sorted(names, key=lambda n: (n != "highs", n))
 
 
 def solver_info(name: str) -> SolverInfo:
     """One solver's profile.
 
     Raises:
-        SolverError: there is no such profile.
+        SolverError: there is no such profile, or it is faulty.
     """
-    profile = _profile(name)
-    installed = find_spec(profile["module"]) is not None
+    profile = find_profile(name)
+    installed = _installed(profile.module)
     version = ""
     if installed:
         try:
-            version = metadata.version(profile["package"])
+            version = metadata.version(profile.package)
         except metadata.PackageNotFoundError:
             version = "unknown"
-    return SolverInfo(name, installed, version, profile["licence"], profile["install"], "backend" in profile)
+    return SolverInfo(profile.name, installed, version, profile.licence, profile.install)
 
 
-def make_backend(name: str) -> Backend:
-    """A backend by the name of its solver.
+def make_backend(name: str, options: Mapping[str, str] | None = None) -> Backend:
+    """A backend by the name of its solver or the path of a profile.
+
+    Args:
+        name: ``highs``, ``gurobi``, ... or a path that ends in ``.toml``.
+        options: the solver's own options, as text.
 
     Raises:
-        SolverError: unknown, not installed, or not driven by this version.
+        SolverError: unknown, not installed, or an option that the solver does not take.
     """
-    info, profile = solver_info(name), _profile(name)
-    if not info.usable:
-        raise SolverError(f"solver {name!r} has a profile but no backend in this version of mipcash; use solver='highs'")
-    if not info.installed:
-        raise SolverError(f"solver {name!r} is not installed; {info.install}")
-    module, _, attribute = profile["backend"].partition(":")
-    backend: Backend = getattr(import_module(module), attribute)()
+    profile = find_profile(name)
+    if not _installed(profile.module):
+        raise SolverError(f"solver {profile.name!r} is not installed; {profile.install}")
+    if not profile.backend:
+        from mipcash.backends.pyomo_solver import PyomoBackend
+
+        return PyomoBackend(profile, options)
+    module, _, attribute = profile.backend.partition(":")
+    try:
+        kind = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise SolverError(
+            f"solver profile {profile.source!r}: backend {profile.backend!r} cannot be imported: {error}"
+        ) from error
+    backend: Backend = kind(options=dict(options or {}))
     return backend
 
 
-def _profile(name: str) -> dict[str, str]:
-    folder = resources.files("mipcash.solvers")
-    file = folder.joinpath(f"{name}.toml")
+def find_profile(name: str) -> SolverProfile:
+    """The profile of a name, or of a path that ends in ``.toml``.
+
+    Raises:
+        SolverError: there is none, or it is faulty.
+    """
+    if name.endswith(".toml"):
+        return read_profile(Path(name))
+    file = resources.files("mipcash.solvers").joinpath(f"{name}.toml")
     if not file.is_file():
-        names = sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
+        names = solver_names()
         close = difflib.get_close_matches(name, names, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(names)}"
-        raise SolverError(f"there is no solver {name!r}{hint}")
-    return dict(tomllib.loads(file.read_text(encoding="utf-8")))
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}, or the path of a profile"
+        raise SolverError(f"there is no solver {name!r}; {hint}")
+    profile = parse_profile(file.read_text(encoding="utf-8"), f"solvers/{name}.toml")
+    if profile.name != name:
+        raise SolverError(f"solver profile 'solvers/{name}.toml': 'name' is {profile.name!r}; call the file after it")
+    return profile
+
+
+def _installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

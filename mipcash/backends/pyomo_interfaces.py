@@ -1,0 +1,229 @@
+"""The two families of solver interfaces in Pyomo, behind one face.
+
+    contrib   ``pyomo.contrib.solver``: gurobi_persistent, gurobi_direct, scip_persistent, highs, ...
+    legacy    ``pyomo.environ.SolverFactory``: cplex_persistent, cplex_direct, xpress_persistent, glpk, cbc, ...
+
+A model is edited in place (objective, bounds, cuts) and handed over again; a persistent interface is told, or finds out,
+what has changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyomo.environ as pyo
+
+from mipcash.backends.profiles import OptionValue, PyomoProfile
+from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
+from mipcash.errors import SolverError
+from mipcash.program.forms import Vector
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a solver said about a model.
+
+    Attributes:
+        status: see :mod:`mipcash.backends.solution`.
+        values: of the columns, shape (n_columns,), nan where the solver never saw a column; None without an incumbent.
+        bound: lower bound on the model's objective; -inf if there is none.
+    """
+
+    status: str
+    values: Vector | None
+    bound: float
+
+
+@dataclass(frozen=True)
+class Edits:
+    """What has changed on a model since it was last handed over.
+
+    Attributes:
+        bounds: variables with other bounds.
+        added, removed: constraints.
+    """
+
+    bounds: Sequence[Any] = ()
+    added: Sequence[Any] = ()
+    removed: Sequence[Any] = ()
+
+
+class Interface(Protocol):
+    """One solver with one model."""
+
+    def solve(self, edits: Edits, options: Mapping[str, OptionValue], warm: bool) -> Outcome:
+        """Minimise the model as it is now; ``warm``: from the values of its variables.
+
+        Raises:
+            SolverError: the solver stopped for a reason that is neither a proof nor a limit.
+            Exception: whatever the solver raises, its size limit among it.
+        """
+
+
+def make_interface(profile: PyomoProfile, name: str, model: Any, columns: Sequence[Any]) -> Interface:
+    """The interface that a profile asks for.
+
+    Args:
+        name: of the solver, for messages.
+        model: the Pyomo model, its objective being ``model.cost``.
+        columns: its variables in the order of the program's columns.
+
+    Raises:
+        SolverError: this version of Pyomo does not know the solver.
+    """
+    kind = ContribInterface if profile.interface == "contrib" else LegacyInterface
+    return kind(profile, name, model, columns)
+
+
+class ContribInterface:
+    """A solver of ``pyomo.contrib.solver``; a persistent one looks for changes where the backend makes them."""
+
+    def __init__(self, profile: PyomoProfile, name: str, model: Any, columns: Sequence[Any]) -> None:
+        self._name, self._model, self._columns = name, model, columns
+        try:
+            from pyomo.contrib.solver.common.factory import SolverFactory
+
+            self._solver = SolverFactory(profile.factory)
+        except ImportError:
+            self._solver = None
+        # a factory answers an unknown name with an object that is no solver
+        if self._solver is None or not hasattr(self._solver, "config"):
+            raise _unknown(name, profile)
+        updates: Any = getattr(self._solver.config, "auto_updates", None)
+        watched = {
+            "check_for_new_or_removed_constraints",
+            "check_for_new_objective",
+            "check_for_new_or_removed_objectives",
+            "update_vars",
+            "check_for_new_or_removed_vars",
+        }
+        for key in updates if updates is not None else ():
+            updates[key] = key in watched
+
+    def solve(self, edits: Edits, options: Mapping[str, OptionValue], warm: bool) -> Outcome:
+        """See :class:`Interface`."""
+        _forget(self._solver)
+        given: dict[str, Any] = {"warmstart_discrete_vars": True} if warm else {}
+        results = self._solver.solve(
+            self._model,
+            load_solutions=False,
+            raise_exception_on_nonoptimal_result=False,
+            solver_options=dict(options),
+            **given,
+        )
+        values = self._values(results)
+        bound = results.objective_bound
+        bound = -math.inf if bound is None or not math.isfinite(bound) else float(bound)
+        return Outcome(self._status(results, values is not None), values, bound)
+
+    def _status(self, results: Any, has_incumbent: bool) -> str:
+        condition = results.termination_condition.name
+        if condition == "convergenceCriteriaSatisfied":
+            return OPTIMAL
+        if condition in ("provenInfeasible", "infeasibleOrUnbounded"):
+            return INFEASIBLE  # every column is bounded
+        if condition in ("maxTimeLimit", "iterationLimit", "interrupted", "objectiveLimit", "unknown"):
+            return FEASIBLE if has_incumbent else UNKNOWN
+        raise SolverError(f"{self._name} stopped with {condition!r}: no proof and no limit that was set")
+
+    def _values(self, results: Any) -> Vector | None:
+        if results.solution_status.name not in ("optimal", "feasible"):
+            return None
+        loader = results.solution_loader
+        found = loader.get_vars() if hasattr(loader, "get_vars") else loader.get_primals()
+        return np.array([found.get(v, np.nan) for v in self._columns], dtype=float)
+
+
+class LegacyInterface:
+    """A solver of ``pyomo.environ.SolverFactory``; a persistent one is told what has changed."""
+
+    def __init__(self, profile: PyomoProfile, name: str, model: Any, columns: Sequence[Any]) -> None:
+        self._profile, self._name, self._model, self._columns = profile, name, model, columns
+        self._solver: Any = pyo.SolverFactory(profile.factory)
+        if type(self._solver).__name__ == "UnknownSolver":
+            raise _unknown(name, profile)
+        if not self._solver.available(exception_flag=False):
+            raise SolverError(f"Pyomo finds no {profile.factory!r} for solver {name!r}; check its installation")
+        if profile.persistent:
+            self._solver.set_instance(model)
+
+    def solve(self, edits: Edits, options: Mapping[str, OptionValue], warm: bool) -> Outcome:
+        """See :class:`Interface`."""
+        given: dict[str, Any] = {"load_solutions": False, "options": dict(options), "tee": False}
+        if self._profile.persistent:
+            _forget(self._solver)
+            for constraint in edits.removed:
+                self._solver.remove_constraint(constraint)
+            for constraint in edits.added:
+                self._solver.add_constraint(constraint)
+            for variable in edits.bounds:
+                self._solver.update_var(variable)
+            self._solver.set_objective(self._model.cost)
+            results = self._solver.solve(save_results=False, **given, **({"warmstart": True} if warm else {}))
+        else:
+            results = self._solver.solve(self._model, **given, **({"warmstart": True} if warm else {}))
+        values = self._values(results)
+        bound = results.problem.lower_bound
+        finite = isinstance(bound, (int, float)) and math.isfinite(bound)
+        return Outcome(self._status(results, values is not None), values, float(bound) if finite else -math.inf)
+
+    def _status(self, results: Any, has_incumbent: bool) -> str:
+        condition = str(results.solver.termination_condition)
+        if condition in ("optimal", "globallyOptimal"):
+            return OPTIMAL
+        if condition in ("infeasible", "infeasibleOrUnbounded"):
+            return INFEASIBLE  # every column is bounded
+        # Pyomo calls some limits of CPLEX (nodes, time without an incumbent) errors; the solver's own words tell
+        words = f"{condition} {self._words()}".lower()
+        if any(word in words for word in ("limit", "maxiterations", "maxevaluations", "interrupt", "aborted")):
+            return FEASIBLE if has_incumbent else UNKNOWN
+        raise SolverError(f"{self._name} stopped with {words.strip()!r}: no proof and no limit that was set")
+
+    def _words(self) -> str:
+        return str(self._solution.get_status_string()) if hasattr(self._solution, "get_status_string") else ""
+
+    @property
+    def _solution(self) -> Any:
+        """CPLEX' own view of the last solve; None for other solvers."""
+        return getattr(getattr(self._solver, "_solver_model", None), "solution", None)
+
+    def _values(self, results: Any) -> Vector | None:
+        for variable in self._columns:
+            variable.set_value(None, skip_validation=True)
+        if hasattr(self._solution, "get_solution_type") and self._solution.get_solution_type() == 0:
+            return None  # asked for values now, CPLEX would complain on the terminal
+        try:
+            if self._profile.persistent:
+                self._solver.load_vars()
+            else:
+                self._model.solutions.load_from(results, ignore_invalid_labels=True)
+        except Exception:
+            # interfaces differ in how they say that there is nothing to load
+            return None
+        values = [v.value for v in self._columns]
+        if all(v is None for v in values):
+            return None
+        return np.array([np.nan if v is None else v for v in values], dtype=float)
+
+
+def _forget(solver: Any) -> None:
+    """Drop what a solver remembers of earlier solves, so that an answer depends on its task alone.
+
+    Gurobi and CPLEX start from the last solution unless told otherwise, and Pyomo has no word for it.
+    """
+    own: Any = getattr(solver, "_solver_model", None)
+    if hasattr(own, "MIP_starts"):
+        own.MIP_starts.delete()
+    elif type(own).__module__.startswith("gurobipy"):
+        own.reset(1)
+
+
+def _unknown(name: str, profile: PyomoProfile) -> SolverError:
+    return SolverError(
+        f"this version of Pyomo has no {profile.interface} interface {profile.factory!r}, which solver {name!r} needs; "
+        "pip install --upgrade pyomo"
+    )
