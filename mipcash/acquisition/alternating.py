@@ -29,7 +29,7 @@ from scipy.optimize import minimize
 from mipcash.backends.base import SolverSettings
 from mipcash.features.numbers import INACTIVE, NumberScale
 from mipcash.oracle.numbers import NumberRules
-from mipcash.oracle.oracle import Oracle, Point
+from mipcash.oracle.oracle import Exclusion, Oracle, Point
 from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.linear import Section, WeightSample
@@ -91,7 +91,7 @@ class Alternation:
         self,
         f: WeightSample,
         starts: Sequence[tuple[Indices, Vector]],
-        excluded: Sequence[Indices],
+        excluded: Sequence[Exclusion],
         rng: np.random.Generator,
         clock: Clock,
         known: Sequence[Indices] = (),
@@ -101,7 +101,7 @@ class Alternation:
         Args:
             f: the function.
             starts: legal levels and unit values to start from.
-            excluded: levels that may not be proposed again.
+            excluded: what may not be proposed.
             known: further legal levels, from which each local search may start too.
 
         Returns:
@@ -120,7 +120,7 @@ class Alternation:
         f: WeightSample,
         known: Sequence[Indices],
         u: Vector,
-        excluded: Sequence[Indices],
+        excluded: Sequence[Exclusion],
         rng: np.random.Generator,
         clock: Clock,
     ) -> tuple[Indices, Vector, float]:
@@ -150,7 +150,7 @@ class Alternation:
         f: WeightSample,
         known: Sequence[Indices],
         u: Vector,
-        excluded: Sequence[Indices],
+        excluded: Sequence[Exclusion],
         rng: np.random.Generator,
         clock: Clock,
     ) -> Minimiser | None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import highspy
@@ -159,6 +160,19 @@ def _load(program: BinaryProgram) -> Any:
     if highs.passModel(lp) == highspy.HighsStatus.kError:
         raise SolverError(f"HiGHS rejects the program ({lp.num_col_} columns, {lp.num_row_} rows)")
     return highs
+
+
+def write_program(program: BinaryProgram, path: Path, names: Sequence[str]) -> None:
+    """Write a program without an objective in the format of the path's suffix (``.lp``, ``.mps``).
+
+    Raises:
+        SolverError: the file cannot be written.
+    """
+    highs = _load(program)
+    for column, name in enumerate(names):
+        highs.passColName(column, name)
+    if highs.writeModel(str(path)) == highspy.HighsStatus.kError or not path.is_file():
+        raise SolverError(f"the program cannot be written to {path}; check that the folder exists and is writable")
 
 
 def _warm_start(highs: Any, program: BinaryProgram, task: Task) -> None:

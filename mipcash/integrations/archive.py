@@ -33,7 +33,7 @@ class Archive:
 
     def finished(self, budget: int) -> bool:
         """Whether a run with this budget has nothing left to evaluate."""
-        return self.told >= budget or self.record.stopped == EXHAUSTED
+        return self.told >= budget or self.record.stopped.startswith(EXHAUSTED)
 
     @property
     def title(self) -> str:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mipcash.backends.solution import Solution
+from mipcash.oracle.core import Apart
 from mipcash.space.domains import Configuration
 
 DONE = "done"
@@ -73,14 +74,17 @@ class Optimizer(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def ask(self, history: History, rng: np.random.Generator, state: Mapping[str, Any]) -> Proposal:
+    def ask(
+        self, history: History, rng: np.random.Generator, state: Mapping[str, Any], apart: Apart | None = None
+    ) -> Proposal:
         """Propose the next configuration.
 
         Args:
             history: everything proposed so far, pending and failed trials included.
             rng: the only source of randomness.
             state: ``Proposal.state`` of the latest ask, ``{}`` at the first.
+            apart: configurations that the proposal must keep a Hamming distance from (those of the same batch).
 
         Raises:
-            SpaceExhaustedError: every legal configuration has been proposed.
+            SpaceExhaustedError: every legal configuration has been proposed, or none is far enough apart.
         """

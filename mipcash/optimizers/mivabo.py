@@ -22,11 +22,13 @@ from mipcash.backends.base import Backend
 from mipcash.errors import SpaceError, SpaceExhaustedError
 from mipcash.features.numbers import NumberScale
 from mipcash.optimizers.base import DONE, FAILED, PENDING, History, Observation, Optimizer, Proposal
+from mipcash.oracle.core import Apart
 from mipcash.oracle.oracle import as_solution
 from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
+from mipcash.space.domains import Configuration
 from mipcash.surrogates import evidence
-from mipcash.surrogates.linear import LinearPosterior, standardisation
+from mipcash.surrogates.linear import LinearPosterior, WeightSample, standardisation
 from mipcash.surrogates.models import ORDINAL_LENGTH, FeatureSizes, evidence_blocks, imputed, paper_blocks
 
 KNOWN = 32
@@ -46,6 +48,7 @@ class MiVaBOSettings:
         starts: starts of the alternation: the best observations, then random legal configurations.
         alpha, beta, sigma: prior precision, noise precision and bandwidth of the paper's preset (losses standardised).
         sizes: numbers of features.
+        inflation: factor on the posterior covariance of a sample; 0.25 halves its standard deviation.
         refit: iterations of L-BFGS-B on the evidence per proposal.
         alternation: limits of the acquisition step.
     """
@@ -58,6 +61,7 @@ class MiVaBOSettings:
     sigma: float = 1.0
     sizes: FeatureSizes = field(default_factory=FeatureSizes)
     refit: int = 25
+    inflation: float = 1.0
     alternation: AlternatingSettings = field(default_factory=AlternatingSettings)
 
     def __post_init__(self) -> None:
@@ -85,26 +89,30 @@ class MiVaBO(Optimizer):
         self.scale = NumberScale.of(space, self.program)
         self.alternation = Alternation(space, self.oracle, self.scale, self.settings.alternation)
 
-    def ask(self, history: History, rng: np.random.Generator, state: Mapping[str, Any]) -> Proposal:
+    def ask(
+        self, history: History, rng: np.random.Generator, state: Mapping[str, Any], apart: Apart | None = None
+    ) -> Proposal:
         """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
         # matrices of a few hundred rows gain nothing from more threads, and one thread gives the same sums everywhere
         with threadpool_limits(1):
-            return self._ask(history, rng, state)
+            return self._ask(history, rng, state, apart)
 
-    def _ask(self, history: History, rng: np.random.Generator, state: Mapping[str, Any]) -> Proposal:
+    def _ask(
+        self, history: History, rng: np.random.Generator, state: Mapping[str, Any], apart: Apart | None
+    ) -> Proposal:
         settled = [o for o in history if o.status != PENDING]
         if len(history) < self.settings.n_initial or not any(o.status == DONE for o in settled):
-            return self._initial(history, rng, state)
+            return self._initial(history, rng, state, apart)
         clock = Clock()
         began = time.perf_counter()
         theta, posterior = self._posterior(settled, rng, state)
-        inflation = 1.0
+        inflation = self.settings.inflation
         if self.settings.preset == "paper":
             inflation = max(1.0, 24.0 * posterior.n_features * math.log(len(settled) + 1) * math.log(1.0 / DELTA))
         f = posterior.sample(rng, inflation)
         clock.add("surrogate", began)
         began = time.perf_counter()
-        excluded = self.space.closed_levels(o.config for o in history)
+        excluded = self.space.exclusions((o.config for o in history), apart)
         starts = self._starts(settled, rng)
         clock.add("starts", began)
         solve_began = time.perf_counter()
@@ -112,10 +120,11 @@ class MiVaBO(Optimizer):
         found = self.alternation.minimise(f, starts, excluded, rng, clock, known)
         new_state = {"theta": theta.tolist()} if theta is not None else dict(state)
         if found is None:
-            return self._initial(history, rng, new_state)
+            return self._initial(history, rng, new_state, apart)
         config = self.space.configuration(found.point, self.scale.natural(found.units))
-        if any(config == o.config for o in history):
-            config, found = self._elsewhere(f, found, history, rng)
+        before = [o.config for o in history]
+        if self.space.repeats(config, before):
+            config, found = self._elsewhere(f, found, before, rng)
         answer = found.point.answer
         answer = replace(answer, value=f.loss(answer.value), bound=f.loss(answer.bound))
         solution = as_solution(config, answer, 1.0, solve_began, self.backend.name)
@@ -123,9 +132,11 @@ class MiVaBO(Optimizer):
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def _initial(self, history: History, rng: np.random.Generator, state: Mapping[str, Any]) -> Proposal:
+    def _initial(
+        self, history: History, rng: np.random.Generator, state: Mapping[str, Any], apart: Apart | None
+    ) -> Proposal:
         began = time.perf_counter()
-        ((config, solution),) = self.space.design(1, rng, self.backend, [o.config for o in history])
+        ((config, solution),) = self.space.design(1, rng, self.backend, [o.config for o in history], apart)
         return Proposal(config, solution, "initial design", {"mip": time.perf_counter() - began}, dict(state))
 
     def _data(self, settled: Sequence[Observation]) -> tuple[Vector, Vector, Vector]:
@@ -162,7 +173,7 @@ class MiVaBO(Optimizer):
         return [(self.program.encode(c), u) for c, u in zip(configs, units, strict=True)]
 
     def _elsewhere(
-        self, f: Any, found: Minimiser, history: History, rng: np.random.Generator
+        self, f: WeightSample, found: Minimiser, before: Sequence[Configuration], rng: np.random.Generator
     ) -> tuple[dict[str, Any], Minimiser]:
         """Move a proposal that repeats an earlier one: fresh numbers inside the rules, at the same levels."""
         for _ in range(20):
@@ -173,11 +184,11 @@ class MiVaBO(Optimizer):
                 start = np.array([self.scale.natural(found.units)[label] for label in rules.labels])
                 natural.update(zip(rules.labels, rules.walk(start, 10, rng).tolist(), strict=True))
             config = self.space.configuration(found.point, natural)
-            if not any(config == o.config for o in history):
+            if not self.space.repeats(config, before):
                 value = f.value(self.program.one_hot(found.point.levels), units)
                 return config, Minimiser(found.point, units, value)
-        ((config, _),) = self.space.design(1, rng, self.backend, [o.config for o in history])
-        if any(config == o.config for o in history):
+        ((config, _),) = self.space.design(1, rng, self.backend, before)
+        if self.space.repeats(config, before):
             raise SpaceExhaustedError(
                 f"no configuration of space {self.space.name!r} is left that was not proposed before"
             )

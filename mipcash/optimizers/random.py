@@ -10,8 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mipcash.backends.base import Backend
+from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.base import History, Optimizer, Proposal
+from mipcash.oracle.core import Apart
 from mipcash.oracle.space import Space
+from mipcash.space.domains import Configuration
 
 
 @dataclass(frozen=True)
@@ -34,13 +37,24 @@ class RandomSearch(Optimizer):
         self.space, self.backend = space, backend
         self.settings = settings or RandomSettings()
 
-    def ask(self, history: History, rng: np.random.Generator, state: Mapping[str, Any]) -> Proposal:
+    def ask(
+        self, history: History, rng: np.random.Generator, state: Mapping[str, Any], apart: Apart | None = None
+    ) -> Proposal:
         """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
         began = time.perf_counter()
+        before = [o.config for o in history]
         for _ in range(self.settings.attempts):
             (config,) = self.space.sample(1, rng)
-            if not any(config == o.config for o in history):
+            if not self.space.repeats(config, before) and self._far(config, apart):
                 return Proposal(config, None, "random", {"sample": time.perf_counter() - began})
         # a space nearly used up: the solver finds what is left, or proves that nothing is
-        ((config, solution),) = self.space.design(1, rng, self.backend, [o.config for o in history])
+        ((config, solution),) = self.space.design(1, rng, self.backend, before, apart)
+        if self.space.repeats(config, before):
+            raise SpaceExhaustedError(
+                f"no configuration of space {self.space.name!r} is left that was not proposed before"
+            )
         return Proposal(config, solution, "what is left", {"mip": time.perf_counter() - began})
+
+    def _far(self, config: Configuration, apart: Apart | None) -> bool:
+        levels = self.space.oracle(self.backend).program.encode(config)
+        return all(e.admits(levels) for e in self.space.exclusions([], apart))

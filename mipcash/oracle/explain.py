@@ -1,21 +1,54 @@
-"""Why a space is empty: a smallest set of named rules in conflict, by a deletion filter.
+"""Why a space is empty: a smallest set of named rules in conflict, by a deletion filter, and what would help.
 
-Drop one rule at a time; if the rest is still infeasible the rule is not needed for the conflict, else it stays. What is
-left is irreducible: each of its rules is needed (Chinneck 2008, Alg. 6.2, over rules instead of rows).
+Drop rules; if the rest is still infeasible they are not needed for the conflict, else they stay. What is left is
+irreducible: each of its rules is needed (Chinneck 2008, Alg. 6.2, over rules instead of rows).
+
+The least relaxation of one rule: a slack t >= 0 on each side of its rows, minimise t over the whole space. Where the
+rest is feasible, the rule with its bound moved by t admits a configuration, and no smaller move does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import sparse
 
 from mipcash.backends.base import Backend, SolverSettings, Task
 from mipcash.backends.solution import INFEASIBLE
-from mipcash.program.forms import QuadraticForm
+from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
+from mipcash.space.rules import Rule
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """The least move of one rule's bounds that makes the space non-empty.
+
+    Attributes:
+        rule: its name.
+        by: the move, in the units of the rule's body.
+        text: e.g. ``'memory' (<= 9): 10 suffices``.
+    """
+
+    rule: str
+    by: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Why a space is empty.
+
+    Attributes:
+        rules: an irreducible set of rules that cannot hold together; () if the space is not empty, or if its
+            structure alone is contradictory.
+        relaxations: for each rule whose relaxation alone suffices, by how much.
+    """
+
+    rules: tuple[str, ...]
+    relaxations: tuple[Relaxation, ...] = field(default=())
 
 
 def without_rules(program: BinaryProgram, dropped: Collection[str]) -> BinaryProgram:
@@ -30,14 +63,41 @@ def without_rules(program: BinaryProgram, dropped: Collection[str]) -> BinaryPro
     )
 
 
-def is_empty(program: BinaryProgram, backend: Backend, settings: SolverSettings) -> bool:
-    """Whether no legal configuration exists (proven within the limits)."""
-    return backend.solve(Task(program, QuadraticForm.zero(program.n)), settings).status == INFEASIBLE
+def with_columns(
+    program: BinaryProgram, names: Collection[str], low: Vector, high: Vector, entries: sparse.csr_array
+) -> BinaryProgram:
+    """The program with k further continuous base columns, inserted after the others.
+
+    Args:
+        low, high: bounds, shape (k,).
+        entries: their coefficients in the rows, shape (m, k).
+    """
+    n, k = program.n, len(names)
+    matrix = sparse.hstack([program.matrix[:, :n], entries, program.matrix[:, n:]])
+    return replace(
+        program,
+        n=n + k,
+        matrix=sparse.csr_array(matrix),
+        low=np.concatenate([program.low[:n], low, program.low[n:]]),
+        high=np.concatenate([program.high[:n], high, program.high[n:]]),
+        integer=np.concatenate([program.integer[:n], np.zeros(k), program.integer[n:]]),
+        names=(*program.names[:n], *names, *program.names[n:]),
+        products=tuple(replace(p, start=p.start + k) for p in program.products),
+    )
 
 
-def conflict(program: BinaryProgram, backend: Backend, settings: SolverSettings) -> tuple[str, ...]:
+def is_empty(
+    program: BinaryProgram, backend: Backend, settings: SolverSettings, fixed: Mapping[int, float] | None = None
+) -> bool:
+    """Whether no legal configuration exists (proven within the limits), with some base columns fixed."""
+    return backend.solve(Task(program, QuadraticForm.zero(program.n), fixed or {}), settings).status == INFEASIBLE
+
+
+def conflicting(
+    program: BinaryProgram, backend: Backend, settings: SolverSettings, fixed: Mapping[int, float] | None = None
+) -> tuple[str, ...]:
     """An irreducible set of rules that cannot hold together, in the order of declaration; () if there is none."""
-    if not is_empty(program, backend, settings):
+    if not is_empty(program, backend, settings, fixed):
         return ()
     names = [name for name in dict.fromkeys(program.row_rule) if name]
     needed = list(names)
@@ -47,9 +107,44 @@ def conflict(program: BinaryProgram, backend: Backend, settings: SolverSettings)
         k = 0
         while k < len(needed):
             trial = needed[:k] + needed[k + width :]
-            if is_empty(without_rules(program, set(names) - set(trial)), backend, settings):
+            if is_empty(without_rules(program, set(names) - set(trial)), backend, settings, fixed):
                 needed = trial
             else:
                 k += width
         width = width // 2 if width > 1 else 0
     return tuple(needed)
+
+
+def least_relaxation(
+    program: BinaryProgram, rule: Rule, backend: Backend, settings: SolverSettings
+) -> Relaxation | None:
+    """By how much one rule must give way, all others kept; None if that does not help."""
+    rows = [k for k, name in enumerate(program.row_rule) if name == rule.name]
+    most = _largest_violation(program, rows)
+    columns = np.zeros((program.matrix.shape[0], 2))
+    for k in rows:
+        columns[k, 0] = 1.0 if np.isfinite(program.row_low[k]) else 0.0
+        columns[k, 1] = -1.0 if np.isfinite(program.row_high[k]) else 0.0
+    slacked = with_columns(program, ("too low", "too high"), np.zeros(2), np.full(2, most), sparse.csr_array(columns))
+    linear = np.zeros(slacked.n)
+    linear[program.n :] = 1.0
+    form = replace(QuadraticForm.zero(slacked.n), linear=linear)
+    answer = backend.solve(Task(slacked, form), settings)
+    if answer.columns is None:
+        return None
+    down, up = (float(v) for v in answer.columns[program.n :])
+    parts = []
+    if down > 1e-9:
+        parts.append(f"{rule.lower - down:.6g} suffices" if rule.lower != 0 else f"lower its bound by {down:.6g}")
+    if up > 1e-9:
+        parts.append(f"{rule.upper + up:.6g} suffices" if rule.upper != 0 else f"raise its bound by {up:.6g}")
+    return Relaxation(rule.name, down + up, f"{rule.name!r} ({rule.range_text()}): {' and '.join(parts)}")
+
+
+def _largest_violation(program: BinaryProgram, rows: list[int]) -> float:
+    """An upper bound on how far the rows can be off, from the column bounds."""
+    reach = np.maximum(np.abs(program.low), np.abs(program.high))
+    matrix = abs(program.matrix[rows])
+    bounds = np.concatenate([program.row_low[rows], program.row_high[rows]])
+    finite = np.abs(bounds[np.isfinite(bounds)])
+    return float(np.max(matrix @ reach, initial=0.0) + np.max(finite, initial=0.0) + 1.0)

@@ -84,7 +84,7 @@ class Oracle:
         settings: SolverSettings,
         *,
         numbers: Mapping[str, float] | None = None,
-        excluded: Sequence[Indices] = (),
+        excluded: Sequence[Exclusion] = (),
         starts: Sequence[Indices] = (),
         rng: np.random.Generator | None = None,
     ) -> Point | None:
@@ -92,7 +92,7 @@ class Oracle:
 
         Args:
             numbers: label -> natural value at which the numbers in rules are held; None leaves them free.
-            excluded: levels that may not be returned (no-good cuts).
+            excluded: what may not be returned (no-good cuts).
             starts: levels to start local search from; none: the anchors.
             rng: randomness of local search; None: no local search.
 
@@ -102,7 +102,7 @@ class Oracle:
         """
         folded = self.program.folded(form)
         incumbent = self.incumbent(folded, numbers, excluded, starts, rng)
-        cuts = [exclusion(self.program, levels) for levels in excluded]
+        cuts = [e.cut(self.program) for e in excluded]
         fixed = {} if numbers is None else {n.latent: numbers[n.label] for n in self.program.numbers}
         start = None if incumbent is None else self._base(incumbent[0], numbers)
         answer = self.backend.solve(Task(self.program, folded, fixed, cuts, start), settings)
@@ -129,7 +129,7 @@ class Oracle:
         self,
         folded: QuadraticForm,
         numbers: Mapping[str, float] | None,
-        excluded: Sequence[Indices],
+        excluded: Sequence[Exclusion],
         starts: Sequence[Indices],
         rng: np.random.Generator | None,
         restarts: int = RESTARTS,
@@ -151,8 +151,7 @@ class Oracle:
         values = np.array([folded.value(self._padded(s)) for s in candidates])
         candidates = candidates[np.argsort(values, kind="stable")[: restarts // 2]]
         levels, found = search.descend(folded, candidates, restarts, rng)
-        barred = {e.tobytes() for e in excluded}
-        allowed = [k for k, s in enumerate(levels) if s.tobytes() not in barred]
+        allowed = [k for k, s in enumerate(levels) if all(e.admits(s) for e in excluded)]
         return (levels[allowed[0]], float(found[allowed[0]])) if allowed else None
 
     def _padded(self, levels: Indices) -> Vector:
@@ -189,10 +188,25 @@ def _separable(program: BinaryProgram) -> bool:
     return True
 
 
-def exclusion(program: BinaryProgram, levels: Indices) -> Cut:
-    """No-good cut: at least one group takes another level, ``sum_g z[g, s_g] <= G - 1``."""
-    columns = program.starts + levels
-    return Cut(columns, np.ones(len(columns)), -math.inf, len(columns) - 1.0)
+@dataclass(frozen=True)
+class Exclusion:
+    """Levels to keep away from.
+
+    Attributes:
+        levels: shape (G,).
+        distance: least number of groups in which an answer must differ (Hamming distance); 1: a no-good cut.
+    """
+
+    levels: Indices
+    distance: int = 1
+
+    def cut(self, program: BinaryProgram) -> Cut:
+        """``sum_g z[g, s_g] <= G - distance``."""
+        columns = program.starts + self.levels
+        return Cut(columns, np.ones(len(columns)), -math.inf, float(len(columns) - self.distance))
+
+    def admits(self, levels: Indices) -> bool:
+        return int(np.sum(levels != self.levels)) >= self.distance
 
 
 def as_solution(config: dict[str, object] | None, answer: Answer, sign: float, began: float, solver: str) -> Solution:

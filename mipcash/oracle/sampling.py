@@ -3,8 +3,8 @@
 Where most of the product domain is legal, uniform levels are drawn and the illegal ones dropped, in one batch. Elsewhere
 the solver makes seeds: for a random target configuration and random weights w_g it minimises ``-sum_g w_g z[g, target_g]``,
 the legal configuration nearest to the target. Random walks of legal moves then spread the seeds (beside numbers that
-rules bind, at the seed's numbers); where legality cannot be decided without the solver, every sample is a seed. Numbers are stratified over their unit scale (Latin hypercube), or,
-where rules bind them, moved by hit-and-run inside the rules.
+rules bind, at the seed's numbers); where legality cannot be decided without the solver, every sample is a seed.
+Numbers are stratified over their unit scale (Latin hypercube), or, where rules bind them, moved by hit-and-run inside.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from mipcash.backends.base import SolverSettings
 from mipcash.backends.local_search import LocalSearch
-from mipcash.oracle.oracle import Oracle, Point
+from mipcash.oracle.oracle import Exclusion, Oracle, Point
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 
 SEEDS = 48
@@ -101,13 +101,13 @@ def seed(
     settings: SolverSettings,
     rng: np.random.Generator,
     bonus: Vector | None = None,
-    excluded: Sequence[Indices] = (),
+    excluded: Sequence[Exclusion] = (),
 ) -> Point | None:
     """The legal point nearest to a random target, in a random weighting of the groups.
 
     Args:
         bonus: extra reward per one-hot column, shape (n_z,).
-        excluded: levels that may not be returned.
+        excluded: what may not be returned.
     """
     program = oracle.program
     linear = np.zeros(program.n)
@@ -128,7 +128,7 @@ def cover(
     shown: Sequence[Indices],
     settings: SolverSettings,
     rng: np.random.Generator,
-    excluded: Sequence[Indices] = (),
+    excluded: Sequence[Exclusion] = (),
 ) -> Point | None:
     """The next point of an initial design that covers the levels a legal configuration can take, rare ones first.
 
@@ -137,7 +137,7 @@ def cover(
 
     Args:
         shown: levels of the earlier points.
-        excluded: levels that may not be returned.
+        excluded: what may not be returned.
     """
     program = oracle.program
     count = program.one_hot(np.array(shown)).sum(axis=0) if shown else np.zeros(program.n_z)

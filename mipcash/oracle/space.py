@@ -1,409 +1,185 @@
-"""The public space: what is declared, and the questions that a solver answers about it."""
+"""The public space: a declaration, what a solver makes of it, and the questions that only a solver answers."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import re
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from mipcash.backends.base import Backend, SolverSettings, Task
+from mipcash.backends.base import Backend, SolverSettings
 from mipcash.backends.registry import make_backend
-from mipcash.backends.solution import INFEASIBLE, Solution
-from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError, SpaceError, SpaceExhaustedError
+from mipcash.errors import ConfigurationError, InfeasibleSpaceError
 from mipcash.oracle import explain as explaining
-from mipcash.oracle.live import active_rules, signature
-from mipcash.oracle.numbers import NumberRules, number_rules
-from mipcash.oracle.oracle import Oracle, Point, as_solution
-from mipcash.oracle.sampling import cover, farthest_units, latin_hypercube, sample_levels
-from mipcash.program.algebra import has_logic
-from mipcash.program.compile import compile_space
-from mipcash.program.forms import Indices, QuadraticForm
-from mipcash.program.objective import objective_form
+from mipcash.oracle import extent
+from mipcash.oracle.core import QUESTION_SECONDS, SpaceCore
+from mipcash.oracle.counting import Count, count
+from mipcash.oracle.explain import Conflict
+from mipcash.oracle.extent import Extent
 from mipcash.program.program import BinaryProgram
-from mipcash.space.adoption import adopt_model
-from mipcash.space.declaration import Declaration, Number
-from mipcash.space.domains import Configuration
-from mipcash.space.quadratic import take_apart
-from mipcash.space.rules import Rule
-from mipcash.space.validation import Violation, check
-
-WALK_STEPS = 40
-"""Hit-and-run steps for numbers that rules bind."""
-QUESTION_SECONDS = 60.0
+from mipcash.space.domains import Configuration, Permutation
 
 
-@dataclass(frozen=True)
-class _Snapshot:
-    """What was derived from the live model when it was last looked at."""
-
-    signature: object
-    held: tuple[object, ...]  # the expressions behind the identities in the signature
-    program: BinaryProgram
-    rules: tuple[Rule, ...]
-    logic: bool
-
-
-class Space(Declaration):
+class Space(SpaceCore):
     """A search space with rules.
 
     Declare it with :meth:`real`, :meth:`integer`, :meth:`ordinal`, :meth:`categorical`, :meth:`module`,
     :meth:`ordering`, :meth:`auxiliary` and :meth:`rule`; ``space.model`` is the live Pyomo model behind it.
     """
 
-    def __init__(self, name: str = "space", **options: Any) -> None:
-        super().__init__(name, **options)
-        self._snapshot: _Snapshot | None = None
-        self._oracles: dict[str, tuple[BinaryProgram, Oracle]] = {}
+    def conflict(self, solver: str | Backend = "highs") -> Conflict:
+        """The smallest conflict found among the named rules, and the least relaxations that resolve it.
 
-    @classmethod
-    def from_pyomo(cls, model: Any, *, auxiliary: Iterable[str] = (), expand_limit: int | None = None) -> Space:
-        """A space whose parameters are the variables of a Pyomo model and whose rules are its constraints.
-
-        The model is used as it is, live: later changes count. Objectives in it are ignored (the black box is the objective).
-
-        Args:
-            model: a ``ConcreteModel``; every variable bounded.
-            auxiliary: names of variables that are helpers: in constraints, absent from configurations.
-
-        Raises:
-            SpaceError: see :func:`mipcash.space.adoption.adopt_model`.
+        Returns:
+            An empty conflict where the space is not empty.
         """
-        options = {} if expand_limit is None else {"expand_limit": expand_limit}
-        space = cls(getattr(model, "name", "space") or "space", **options)
-        adopt_model(space, model, auxiliary)
-        return space
+        program, backend, settings = self.program, self.oracle(solver).backend, self._limits()
+        names = explaining.conflicting(program, backend, settings)
+        relaxations = []
+        for rule in self._latest().rules:
+            if rule.name in names:
+                found = explaining.least_relaxation(program, rule, make_backend("highs"), settings)
+                relaxations += [] if found is None else [found]
+        return Conflict(names, tuple(relaxations))
 
-    # -- legality -----------------------------------------------------------------------------------------------
+    def explain(self, solver: str | Backend = "highs") -> str:
+        """Why the space is empty, or that it is not.
 
-    def validate(self, config: Configuration) -> list[Violation]:
-        """Every reason why a configuration is illegal, by name; empty: it is legal.
-
-        Values are compared with the domains and the rules as declared, at natural values, within a tolerance of 1e-6.
-        Rules over auxiliaries hold if some values of the auxiliaries satisfy them.
+        An irreducible set of rules that cannot hold together (a deletion filter over the named rules), and for each of
+        them the least change of its bound that alone makes the space non-empty.
         """
-        return self._violations(config, self._current())
+        if not explaining.is_empty(self.program, self.oracle(solver).backend, self._limits()):
+            return f"space {self.name!r} is not empty"
+        found = self.conflict(solver)
+        if not found.rules:
+            return f"space {self.name!r} is empty: its conditions and domains contradict each other"
+        listed = ", ".join(map(repr, found.rules))
+        text = (
+            f"space {self.name!r} is empty: {'rule' if len(found.rules) == 1 else 'rules'} {listed} cannot hold "
+            f"{'within the domains' if len(found.rules) == 1 else 'together'}; relax or drop one of them"
+        )
+        if found.relaxations:
+            text += ". The least that helps: " + "; or ".join(r.text for r in found.relaxations)
+        return text
 
-    def _violations(self, config: Configuration, snapshot: _Snapshot) -> list[Violation]:
-        verdict = check(self, config, snapshot.rules)
-        violations = list(verdict.violations)
-        if not violations and (verdict.undecided or snapshot.logic):
-            violations += self._ask_solver(config, verdict.undecided)
-        return violations
+    def why_empty(self, solver: str | Backend = "highs") -> str:
+        """See :meth:`explain`."""
+        return self.explain(solver)
 
-    def is_legal(self, config: Configuration) -> bool:
-        """Whether a configuration is legal; :meth:`validate` says why not."""
-        return not self.validate(config)
-
-    def active_rules(self) -> list[Rule]:
-        """Declared rules whose constraint is active, and what was put on ``model`` directly."""
-        return active_rules(self)
-
-    def _ask_solver(self, config: Configuration, undecided: Sequence[str]) -> list[Violation]:
-        """Feasibility with the configuration fixed; the rules to blame are an irreducible conflict."""
-        program, backend = self._latest().program, self.oracle().backend
-        fixed = dict(zip((program.starts + program.encode(config)).tolist(), [1.0] * len(program.groups), strict=True))
-        for number in program.numbers:
-            if number.label in config:
-                fixed[number.column] = float(config[number.label])
-        settings = SolverSettings(time_limit=QUESTION_SECONDS)
-        zero = QuadraticForm.zero(program.n)
-        if backend.solve(Task(program, zero, fixed), settings).status != INFEASIBLE:
-            return []
-        culprits = [name for name in dict.fromkeys(program.row_rule) if name]
-        for name in list(culprits):
-            fewer = [c for c in culprits if c != name]
-            rest = explaining.without_rules(program, {r for r in program.row_rule if r} - set(fewer))
-            if backend.solve(Task(rest, zero, fixed), settings).status == INFEASIBLE:
-                culprits = fewer
-        if not culprits:
-            culprits = list(undecided) or ["the structure of the space"]
-        names = ", ".join(map(repr, culprits))
-        return [
-            Violation(
-                culprits[0], f"{'rule' if len(culprits) == 1 else 'rules'} {names} cannot hold for this configuration"
-            )
-        ]
-
-    # -- the compiled program -----------------------------------------------------------------------------------
-
-    @property
-    def program(self) -> BinaryProgram:
-        """The compiled space; compiled again when the live model has changed."""
-        return self._current().program
-
-    def _current(self) -> _Snapshot:
-        """The snapshot of the live model as it is now."""
-        now, held = signature(self)
-        if self._snapshot is None or self._snapshot.signature != now:
-            self._snapshot = _Snapshot(now, held, compile_space(self), tuple(self.active_rules()), has_logic(self))
-        return self._snapshot
-
-    def _latest(self) -> _Snapshot:
-        """The latest snapshot, without a look at the model: for work inside one question."""
-        return self._snapshot or self._current()
-
-    def oracle(self, solver: str | Backend = "highs") -> Oracle:
-        """The exact oracle of this space with a solver (kept between calls)."""
-        program = self.program
-        name = solver if isinstance(solver, str) else solver.name
-        kept = self._oracles.get(name)
-        if kept is None or kept[0] is not program or (not isinstance(solver, str) and kept[1].backend is not solver):
-            backend = make_backend(solver) if isinstance(solver, str) else solver
-            self._oracles[name] = (program, Oracle(program, backend))
-        return self._oracles[name][1]
-
-    def sizes(self) -> dict[str, int]:
-        """Size of the space and of its program, for reports."""
-        program = self.program
-        return {
-            "parameters": len(self.parameters),
-            "discrete": sum(1 for l in self.parameters if any(g.parameter == l for g in program.groups)),
-            "numbers": sum(1 for n in self.numbers if n.tuned),
-            "auxiliaries": len(self.auxiliaries),
-            "rules": len(self._latest().rules),
-            "groups": len(program.groups),
-            "binaries": program.n_z,
-            "columns": program.n_columns,
-            "products": sum(p.size for p in program.products),
-            "rows": program.matrix.shape[0],
-            "nonzeros": program.matrix.nnz,
-        }
-
-    # -- exact questions ----------------------------------------------------------------------------------------
-
-    def optimum(
-        self,
-        expression: Any,
-        sense: str = "min",
-        solver: str | Backend = "highs",
-        time_limit: float = 60.0,
-        *,
-        threads: int = 1,
-        seed: int = 0,
-        gap: float = 1e-6,
-    ) -> Solution:
-        """Minimise or maximise an expression over the legal configurations, with proof.
-
-        Args:
-            expression: linear or quadratic in the parameters; a product may hold at most one real or wide integer.
-            sense: ``min`` or ``max``.
-            time_limit: seconds; when it is reached the incumbent and the bound are returned, never an exception.
-
-        Raises:
-            RuleError: degree above two, or parameters of another space.
-            SpaceError: an unknown sense, or a product of two numbers.
-            SolverError: the solver is not installed.
-        """
-        if sense not in ("min", "max"):
-            raise SpaceError(f"sense must be 'min' or 'max', got {sense!r}")
-        unused = self._unused_numbers(expression)
-        if unused:
-            return self._optimum_with(
-                unused, expression, sense, solver, time_limit, threads=threads, seed=seed, gap=gap
-            )
-        began = time.perf_counter()
-        oracle, sign = self.oracle(solver), 1.0 if sense == "min" else -1.0
-        form = objective_form(self, oracle.program, expression).scaled(sign)
-        settings = SolverSettings(time_limit=time_limit, threads=threads, seed=seed, gap=gap)
-        rng = np.random.default_rng(seed)
-        point = oracle.minimise(form, settings, rng=rng)
-        if point is None:
-            return as_solution(None, oracle.last, sign, began, oracle.backend.name)
-        config = self.configuration(point, rng=None)
-        return as_solution(config, point.answer, sign, began, oracle.backend.name)
-
-    def _unused_numbers(self, expression: Any) -> set[str]:
-        """Labels of the numbers in an expression that no rule mentions, and that the program therefore leaves out."""
-        columns = {n.label for n in self.program.numbers}
-        used = take_apart(expression, "the objective").ids
-        missing = [n for n in self.numbers if n.tuned and n.label not in columns]
-        return {n.label for n in missing if any(id(v) in used for v in n.columns())}
-
-    def _optimum_with(self, wanted: Collection[str], *arguments: Any, **options: Any) -> Solution:
-        """The optimum over a program that has columns for these numbers too; the space's own program stays as it is."""
-        own, oracles = self._current(), self._oracles
+    def why_illegal(self, config: Configuration) -> str:
+        """Everything that is wrong with a configuration, and the nearest legal one; "" where it is legal."""
+        violations = self.validate(config)
+        if not violations:
+            return ""
+        text = "; ".join(map(str, violations))
         try:
-            self._snapshot, self._oracles = replace(own, program=compile_space(self, wanted)), {}
-            return self.optimum(*arguments, **options)
-        finally:
-            self._snapshot, self._oracles = own, oracles
+            mended = self.nearest(config)
+        except InfeasibleSpaceError:
+            return f"{text}. No configuration is legal: {self.explain()}"
+        changes = [
+            f"{name} = {mended[name]!r}" if name in mended else f"without {name}"
+            for name in {**mended, **(config if isinstance(config, dict) else {})}
+            if not (isinstance(config, dict) and name in config and name in mended and config[name] == mended[name])
+        ]
+        return f"{text}. The nearest legal configuration has {', '.join(changes)}"
 
-    def sample(self, n: int = 1, seed: int | np.random.Generator = 0) -> list[Configuration]:
-        """n legal, well-spread configurations.
+    def count(self, limit: int = 10_000) -> Count:
+        """How many legal discrete configurations there are: settings of everything but reals and wide integers.
 
-        Raises:
-            InfeasibleSpaceError: the space is empty; the message names the rules in conflict.
-            SpaceError: n is negative.
+        Independent parts of the space are counted apart and multiplied, so that the number may far exceed ``limit``;
+        where legality needs the solver, configurations are enumerated one by one, up to ``limit``.
         """
-        if n < 0:
-            raise SpaceError(f"the number of samples must not be negative, got {n}")
-        rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
-        settings = SolverSettings(time_limit=QUESTION_SECONDS, gap=0.05)
-        samples = sample_levels(self.oracle(), n, settings, rng)
-        if n and not samples:
-            raise InfeasibleSpaceError(self.explain())
-        units = latin_hypercube(max(1, n), sum(x.tuned for x in self.numbers), rng)
-        return [self._finish(s.levels, s.point, units[k], rng) for k, s in enumerate(samples)]
+        return count(self.oracle(), limit, self._limits())
 
-    def design(
-        self,
-        n: int,
-        rng: np.random.Generator,
-        solver: str | Backend = "highs",
-        before: Sequence[Configuration] = (),
-    ) -> list[tuple[Configuration, Solution]]:
-        """n further points of an initial design, each with the solution that made it; covers rare structures.
-
-        Args:
-            before: earlier configurations, whose values count as covered.
+    def bounds(self, solver: str | Backend = "highs") -> dict[str, Extent]:
+        """The tightest extent of each parameter under the rules; parameters that can never be active are left out.
 
         Raises:
             InfeasibleSpaceError: the space is empty.
-            SpaceExhaustedError: ``before`` holds every legal configuration.
         """
-        oracle, program = self.oracle(solver), self.program
-        configs, found = list(before), list[tuple[Configuration, Solution]]()
-        tuned = [x for x in self.numbers if x.tuned]
-        for _ in range(n):
-            began = time.perf_counter()
-            shown = [program.encode(c) for c in configs]
-            settings = SolverSettings(time_limit=QUESTION_SECONDS, gap=0.01)
-            point = cover(oracle, shown, settings, rng, self.closed_levels(configs))
-            if point is None:
-                if self.closed_levels(configs):
-                    raise SpaceExhaustedError(f"every legal configuration of space {self.name!r} has been proposed")
-                raise InfeasibleSpaceError(self.explain(solver))
-            units = farthest_units(self._units(configs, tuned), len(tuned), rng)
-            config = self._finish(point.levels, point if program.numbers else None, units, rng)
-            found.append((config, as_solution(config, point.answer, 1.0, began, oracle.backend.name)))
-            configs.append(config)
+        program, backend, settings = self.program, self.oracle(solver).backend, self._limits()
+        if explaining.is_empty(program, backend, settings):
+            raise InfeasibleSpaceError(self.explain(solver))
+        seen = extent.attainable(program, backend, settings)
+        found: dict[str, Extent] = {}
+        for label, parameter in self.parameters.items():
+            groups = [g for g in program.groups if g.parameter == label]
+            if isinstance(parameter.domain, Permutation):
+                places = tuple(
+                    (g.label[len(label) + 1 :], tuple(t for k, t in enumerate(g.values) if seen[g.start + k]))
+                    for g in groups
+                )
+                found[label] = Extent(None, None, places, True)
+            elif groups:
+                group = groups[0]
+                values = tuple(v for k, v in enumerate(group.values) if seen[group.start + k])
+                ordered = group.kind in ("integer", "ordinal")
+                if values:
+                    always = not (group.conditional and seen[group.stop - 1])
+                    found[label] = Extent(
+                        values[0] if ordered else None, values[-1] if ordered else None, values, always
+                    )
+            else:
+                number = self._number_extent(label, program, backend, settings)
+                if number is not None:
+                    found[label] = number
         return found
 
-    def closed_levels(self, configs: Iterable[Configuration]) -> list[Indices]:
-        """Levels that a new proposal may not take again: of configurations without an active number, which they fix."""
-        numbers = {x.label for x in self.numbers if x.tuned}
-        closed = {
-            l.tobytes(): l for c in configs if not numbers & c.keys() for l in (self._latest().program.encode(c),)
-        }
-        return list(closed.values())
+    def _number_extent(
+        self, label: str, program: BinaryProgram, backend: Backend, settings: SolverSettings
+    ) -> Extent | None:
+        domain = self.parameters[label].domain
+        if any(n.label == label for n in program.numbers):
+            ends = extent.number_range(program, label, backend, settings)
+            if ends is None:
+                return None
+            low, high = (domain.nearest(e) if domain.kind == "integer" else domain.canonical(e) for e in ends[:2])  # type: ignore[union-attr]
+            return Extent(low, high, None, ends[2])
+        if not extent.can_be_on(program, label, backend, settings):
+            return None
+        return Extent(domain.low, domain.high, None, extent.always_on(program, label, backend, settings))  # type: ignore[union-attr]
+
+    def nearest(self, config: Configuration) -> Configuration:
+        """The nearest legal configuration: itself if it is legal. Mends proposals that come from elsewhere.
+
+        Unknown names are dropped, missing parameters filled in, values outside their domain moved into it. The distance
+        is 1 per category that changes, and the change on the scale of the domain for ordered values and numbers.
+
+        Raises:
+            ConfigurationError: not a dict.
+            InfeasibleSpaceError: the space is empty.
+        """
+        if not isinstance(config, dict):
+            raise ConfigurationError(f"a configuration is a dict of parameter values, got {type(config).__name__}")
+        if not self.validate(config):
+            return dict(config)
+        oracle = self.oracle()
+        point = extent.nearest_point(oracle, config, make_backend("highs"), self._limits())
+        if point is None:
+            raise InfeasibleSpaceError(self.explain())
+        columns = {n.label for n in oracle.program.numbers}
+        numbers: dict[str, float] = {}
+        for number in self.numbers:
+            given: Any = config.get(number.label)
+            if number.tuned and number.label not in columns and extent._is_finite(given):
+                numbers[number.label] = min(number.domain.high, max(number.domain.low, float(given)))
+        return self.configuration(point, numbers)
+
+    def to_lp(self, path: str | Path) -> Path:
+        """Write the compiled program (no objective) in LP format, for any solver; returns the path."""
+        return self._write(Path(path), ".lp")
+
+    def to_mps(self, path: str | Path) -> Path:
+        """Write the compiled program (no objective) in MPS format; returns the path."""
+        return self._write(Path(path), ".mps")
+
+    def _write(self, path: Path, suffix: str) -> Path:
+        from mipcash.backends.highs import write_program
+
+        target = path if path.suffix.lower() == suffix else path.with_name(path.name + suffix)
+        names = [re.sub(r"[^A-Za-z0-9_]+", "_", name) for name in self.program.names]
+        write_program(self.program, target, [f"{name}_{k}" for k, name in enumerate(names)])
+        return target
 
     @staticmethod
-    def _units(configs: Sequence[Configuration], tuned: Sequence[Number]) -> np.ndarray[Any, Any]:
-        values = [[x.domain.to_unit(c[x.label]) if x.label in c else np.nan for x in tuned] for c in configs]
-        return np.array(values, dtype=float).reshape(len(configs), len(tuned))
-
-    def explain(self, solver: str | Backend = "highs") -> str:
-        """Why the space is empty, or that it is not: an irreducible set of rules that cannot hold together."""
-        program = self.program
-        names = explaining.conflict(program, self.oracle(solver).backend, SolverSettings(time_limit=QUESTION_SECONDS))
-        if names:
-            listed = ", ".join(map(repr, names))
-            return (
-                f"space {self.name!r} is empty: {'rule' if len(names) == 1 else 'rules'} {listed} cannot hold "
-                f"{'within the domains' if len(names) == 1 else 'together'}; relax or drop one of them"
-            )
-        return f"space {self.name!r} is not empty"
-
-    # -- points to configurations -------------------------------------------------------------------------------
-
-    def configuration(
-        self, point: Point, numbers: Mapping[str, float] | None = None, rng: np.random.Generator | None = None
-    ) -> Configuration:
-        """Decode a point; numbers that no rule mentions come from ``numbers``, else the middle of their range.
-
-        Raises:
-            SolverError: the decoded configuration breaks a rule (a defect, reported loudly instead of proposed).
-        """
-        program, given = self._latest().program, dict(numbers or {})
-        values: dict[str, float] = {}
-        columns = {n.label: n.column for n in program.numbers}
-        z = program.one_hot(point.levels)
-        for number in self.numbers:
-            if not number.tuned or not all(bool(c.holds(z)) for c in program.conditions.get(number.label, ())):
-                continue
-            if number.label in given:
-                values[number.label] = given[number.label]
-            elif number.label in columns:
-                values[number.label] = float(point.columns[columns[number.label]])
-            else:
-                values[number.label] = number.domain.from_unit(0.5 if rng is None else rng.random())
-        config = program.decode(point.levels, values)
-        return self.checked(config)
-
-    def checked(self, config: Configuration) -> Configuration:
-        """The configuration itself, if it is legal.
-
-        Raises:
-            SolverError: it is not.
-        """
-        violations = self._violations(config, self._latest())
-        if violations:
-            raise SolverError(
-                "a solver's answer breaks the rules as declared: " + "; ".join(map(str, violations)) + f" in {config}. "
-                "This is a defect of mipcash or of the solver's tolerances; please report it with the space"
-            )
-        return config
-
-    def require(self, config: Configuration) -> Configuration:
-        """The configuration itself, if it is legal.
-
-        Raises:
-            ConfigurationError: it is not; the message lists every problem.
-        """
-        violations = self.validate(config)
-        if violations:
-            raise ConfigurationError("illegal configuration: " + "; ".join(map(str, violations)))
-        return config
-
-    def number_rules(self, point: Point) -> NumberRules | None:
-        """The rules left for the numbers at a point; None where they hold for logic that only the program knows."""
-        program = self._latest().program
-        if self._latest().logic:
-            return None
-        z = program.one_hot(point.levels)
-        assignment: dict[int, float] = {}
-        for spec, start in zip(self.groups, program.starts, strict=True):
-            for l, variable in enumerate(spec.variables):
-                assignment[id(variable)] = z[start + l]
-        active = []
-        columns = {n.label: n.column for n in program.numbers}
-        for number in self.numbers:
-            on = all(bool(c.holds(z)) for c in program.conditions.get(number.label, ()))
-            if number.tuned and on and number.label in columns:
-                active.append(number)
-            elif number.tuned:
-                assignment[id(number.variable)] = 0.0
-            elif number.variable.name in program.variable_columns:
-                assignment[id(number.variable)] = point.columns[program.variable_columns[number.variable.name]]
-        for link in self.links:
-            if link.value.ids <= assignment.keys():
-                assignment[id(link.variable)] = link.value.value(assignment)
-        for label in self.conditions:
-            block = self.model.parameters[label]
-            if block.component("conjunction") is not None:
-                assignment[id(block.on)] = float(all(bool(c.holds(z)) for c in program.conditions[label]))
-        return number_rules(self, self._latest().rules, assignment, active)
-
-    def _finish(self, levels: Indices, point: Point | None, units: Any, rng: np.random.Generator) -> Configuration:
-        """A sampled configuration: levels, walked numbers where rules bind them, stratified ones elsewhere."""
-        tuned = [n for n in self.numbers if n.tuned]
-        numbers = {n.label: float(n.domain.from_unit(u)) for n, u in zip(tuned, units, strict=True)}
-        if point is None:
-            return self.checked(self._latest().program.decode(levels, self._only_active(levels, numbers)))
-        for bound in self._latest().program.numbers:
-            numbers[bound.label] = float(point.columns[bound.column])
-        rules = self.number_rules(point)
-        if rules is not None and rules.labels:
-            start = np.array([numbers[label] for label in rules.labels])
-            start = np.where(rules.integer > 0, np.round(start), np.clip(start, rules.low, rules.high))
-            if rules.legal(start):
-                numbers.update(zip(rules.labels, rules.walk(start, WALK_STEPS, rng).tolist(), strict=True))
-        return self.checked(self._latest().program.decode(levels, self._only_active(levels, numbers)))
-
-    def _only_active(self, levels: Indices, numbers: Mapping[str, float]) -> dict[str, float]:
-        z = self._latest().program.one_hot(levels)
-        conditions = self._latest().program.conditions
-        return {l: v for l, v in numbers.items() if all(bool(c.holds(z)) for c in conditions.get(l, ()))}
+    def _limits() -> SolverSettings:
+        return SolverSettings(time_limit=QUESTION_SECONDS)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyomo.core.expr.relational_expr import EqualityExpression, InequalityExpression, RangedExpression
+from pyomo.core.expr.numvalue import is_potentially_variable
 from pyomo.environ import value as pyomo_value
 
 from mipcash.errors import RuleError
@@ -81,10 +82,11 @@ def split_relation(name: str, relation: Any) -> tuple[Any, float, float]:
         left, body, right = relation.args
         strict = any(relation.strict) if isinstance(relation.strict, tuple) else bool(relation.strict)
     elif isinstance(relation, (InequalityExpression, EqualityExpression)):
-        (a, b), left, right = relation.args, None, 0.0
-        body = a - b
+        a, b = relation.args
         strict = bool(getattr(relation, "strict", False))
-        left = 0.0 if isinstance(relation, EqualityExpression) else None
+        body, left, right = _sides(a, b)
+        if isinstance(relation, EqualityExpression):
+            left = right = right if right is not None else left
     else:
         raise RuleError(
             f"rule {name!r} is not a relation but {type(relation).__name__}; write one with <=, >= or ==. "
@@ -101,6 +103,15 @@ def split_relation(name: str, relation: Any) -> tuple[Any, float, float]:
     if any(map(math.isnan, bounds)):
         raise RuleError(f"rule {name!r} has a bound that is nan; check the numbers it is built from")
     return body, bounds[0], bounds[1]
+
+
+def _sides(a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """Body, lower and upper bound of ``a <= b``; a constant side stays a bound, so that messages quote it as written."""
+    if not is_potentially_variable(b):
+        return a, None, b
+    if not is_potentially_variable(a):
+        return b, a, None
+    return a - b, None, 0.0
 
 
 def make_rule(name: str, relation: Any, when: Sequence[Quadratic] = (), *, constant: bool = False) -> Rule:

@@ -33,6 +33,7 @@ Callback = Callable[[Study, Trial], object]
 BUDGET = "budget"
 TIMEOUT = "timeout"
 EXHAUSTED = "space exhausted"
+PROVEN = f"{EXHAUSTED}: proven optimum"
 CALLBACK = "callback"
 
 
@@ -111,6 +112,9 @@ def run(
         else:
             with _threads(workers) if executor is None else _lent(executor) as pool:
                 reason = loop.together(pool, workers)
+        if reason == EXHAUSTED and not study.result.n_failed:
+            # every legal configuration has an outcome, so the best of them is the optimum
+            reason = PROVEN
         study.stop(reason)
         return study.result
 

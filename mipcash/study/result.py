@@ -38,7 +38,8 @@ class Result:
     Attributes:
         history: all trials by number, failed and running ones included.
         space: name of the space.
-        stopped: why the run ended: ``budget``, ``timeout``, ``space exhausted``, ``callback``; empty while it goes on.
+        stopped: why the run ended: ``budget``, ``timeout``, ``space exhausted`` (``: proven optimum`` where
+            nothing failed), ``callback``; empty while it goes on.
     """
 
     history: tuple[Trial, ...] = field(repr=False)

@@ -16,11 +16,13 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.base import PENDING, Observation, Optimizer, Proposal
+from mipcash.oracle.core import Apart
 from mipcash.study.encoding import (
     decode_config,
     decode_solution,
@@ -93,23 +95,53 @@ class Study:
 
     # -- the loop -----------------------------------------------------------------------------------------------
 
-    def ask(self) -> Trial:
-        """The next trial, journaled before it is returned.
+    @overload
+    def ask(self) -> Trial: ...
+
+    @overload
+    def ask(self, n: int, *, distance: int = 1) -> list[Trial]: ...
+
+    def ask(self, n: int | None = None, *, distance: int = 1) -> Trial | list[Trial]:
+        """The next trial, or a list of n distinct ones to be evaluated together; journaled before they are returned.
 
         Trials that a killed run left without an outcome come first, with the number and configuration they had. Trials
         of this study that are not told yet are pending: the optimizer knows of them.
 
+        Args:
+            n: None: one trial. A number: a list of that many; fewer only where the space is exhausted.
+            distance: least Hamming distance between the new trials of a batch: the number of one-hot groups (discrete
+                parameters; each module of an ordering counts, and so does being inactive) in which any two differ.
+
         Raises:
-            SpaceExhaustedError: every legal configuration has been proposed.
+            SpaceExhaustedError: every legal configuration has been proposed, or none is far enough from the batch.
             IllegalProposalError: the optimizer proposed an illegal configuration (a bug; nothing is recorded).
+            ValueError: n below 1 or a negative distance.
         """
+        if n is None:
+            return self._ask(None)
+        if n < 1 or distance < 0:
+            raise ValueError(f"ask(n, distance) needs n >= 1 and distance >= 0, got {n} and {distance}")
+        batch: list[Trial] = []
+        for _ in range(n):
+            try:
+                batch.append(self._ask(Apart(tuple(t.config for t in batch), distance)))
+            except SpaceExhaustedError:
+                if not batch or distance > 1:
+                    # what was asked for stays in the journal as running; it is handed out again
+                    for trial in batch:
+                        self.give_back(trial)
+                    raise
+                break
+        return batch
+
+    def _ask(self, apart: Apart | None) -> Trial:
         with self._lock:
             if self._orphans:
                 return self._restart(self._orphans[0])
             began = time.perf_counter()
             number = len(self._trials)
             rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
-            proposal = self.optimizer.ask(self._history(), rng, self._state)
+            proposal = self._propose(rng, apart)
             trial, row = self._journaled(number, proposal, began)
             self._journal.insert(row)
             self._trials.append(trial)
@@ -240,6 +272,11 @@ class Study:
         self._orphans.popleft()
         self._clocks[number] = time.perf_counter()
         return _copy(trial)
+
+    def _propose(self, rng: np.random.Generator, apart: Apart | None) -> Proposal:
+        if apart is None or not apart.configs:
+            return self.optimizer.ask(self._history(), rng, self._state)
+        return self.optimizer.ask(self._history(), rng, self._state, apart)
 
     def _history(self) -> tuple[Observation, ...]:
         return tuple(

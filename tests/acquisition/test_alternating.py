@@ -10,6 +10,7 @@ from tests.surrogates.test_surrogates import posterior
 from mipcash.acquisition.alternating import Alternation, AlternatingSettings, Clock
 from mipcash.backends.base import SolverSettings
 from mipcash.features.numbers import NumberScale
+from mipcash.oracle.oracle import Exclusion
 
 
 def setting(name, preset="evidence", seed=0):
@@ -82,7 +83,7 @@ def test_excluded_levels_are_not_returned():
     rng = np.random.default_rng(0)
     taken, values = [], []
     for _ in range(6):
-        found = alternation.minimise(f, starts, taken, rng, Clock())
+        found = alternation.minimise(f, starts, [Exclusion(t) for t in taken], rng, Clock())
         assert found is not None
         assert not any(np.array_equal(found.point.levels, t) for t in taken)
         taken.append(found.point.levels)

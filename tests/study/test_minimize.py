@@ -121,7 +121,7 @@ def test_a_callback_that_raises_is_passed_on_and_the_run_resumes(space: mc.Space
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_exhausted_space_ends_the_run(space: mc.Space, workers: int) -> None:
     result = run(space, tiny.loss, 9, optimizer=tiny.Finite, workers=workers)
-    assert (result.n_done, result.stopped) == (3, "space exhausted")
+    assert (result.n_done, result.stopped) == (3, "space exhausted: proven optimum")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
