@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.spaces import ALL
-from tests.surrogates.test_surrogates import posterior
 
-from mipcash.acquisition.alternating import Alternation, AlternatingSettings, Clock
+from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Clock
 from mipcash.backends.base import SolverSettings
 from mipcash.features.numbers import NumberScale
 from mipcash.oracle.oracle import Exclusion
+from tests.spaces import ALL
+from tests.surrogates.test_surrogates import posterior
 
 
 def setting(name, preset="evidence", seed=0):
@@ -79,7 +79,7 @@ def test_alternation_finds_the_global_minimum_of_a_small_mixed_function():
 
 
 def test_excluded_levels_are_not_returned():
-    space, f, oracle, _, alternation, starts = setting("discrete")
+    space, f, _, _, alternation, starts = setting("discrete")
     rng = np.random.default_rng(0)
     taken, values = [], []
     for _ in range(6):

@@ -9,11 +9,11 @@ import sys
 
 import numpy as np
 import pytest
-from tests.spaces import ALL, loss
 
 from mipcash.errors import MipcashError, SpaceExhaustedError
 from mipcash.optimizers.base import Observation
 from mipcash.optimizers.registry import make_optimizer, optimizer_names
+from tests.spaces import ALL, loss
 
 
 def run(optimizer, n, seed=0, outcome=loss, history=()):

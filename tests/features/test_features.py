@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.spaces import ALL
 
 from mipcash.features.discrete import DiscreteFeatures, bit_block, level_covariance
 from mipcash.features.fourier import FourierFeatures
 from mipcash.features.numbers import INACTIVE, NumberScale
+from tests.spaces import ALL
 
 
 def legal_binaries(space, n=40, seed=0):

@@ -16,11 +16,7 @@ N = 13
 """Past the initial design, so that surrogates are at work."""
 
 
-
-
-@pytest.mark.parametrize(
-    "name", optimizer_names()
-)
+@pytest.mark.parametrize("name", optimizer_names())
 def test_a_study_opened_anew_for_each_trial_proposes_as_an_unbroken_one(name: str, journal: Path) -> None:
     space = tiny.tiny_space()
     unbroken = mc.Study(space, name, seed=1)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.spaces import ALL, loss
 
 from mipcash.features.numbers import NumberScale
 from mipcash.surrogates import evidence
 from mipcash.surrogates.linear import LinearPosterior, standardisation
 from mipcash.surrogates.models import FeatureSizes, evidence_blocks, imputed, paper_blocks, relevant_pairs
+from tests.spaces import ALL, loss
 
 SMALL = FeatureSizes(fourier=4, per_number=3, product_columns=60)
 

@@ -1,0 +1,243 @@
+"""The exact questions, against enumeration: count, bounds, nearest, conflict and relaxation; exclusions and batches."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import highspy
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SpaceExhaustedError
+from tests.spaces import ALL, bound_numbers, conv_net, discrete, loss
+
+
+def knapsack() -> mc.Space:
+    """Six integers under two rules; 3^6 settings, enumerable in plain Python."""
+    space = mc.Space("knapsack")
+    x = [space.integer(f"x{i}", 0, 2) for i in range(6)]
+    space.rule("weight", sum((i + 1) * v for i, v in enumerate(x)) <= 12)
+    space.rule("pair", x[0] * x[1] + x[2] >= 1)
+    return space
+
+
+def knapsack_legal() -> list[dict[str, int]]:
+    found = []
+    for x in itertools.product(range(3), repeat=6):
+        if sum((i + 1) * v for i, v in enumerate(x)) <= 12 and x[0] * x[1] + x[2] >= 1:
+            found.append({f"x{i}": v for i, v in enumerate(x)})
+    return found
+
+
+def test_count_is_the_enumerated_count():
+    assert knapsack().count().number == len(knapsack_legal())
+    assert knapsack().count().exact
+    assert discrete().count().number == 11 * 5  # at most two of four bits, times green, blue and three kinds of red
+
+
+def test_count_multiplies_independent_parts_and_stops_at_the_limit_where_it_cannot():
+    space = mc.Space("wide")
+    for i in range(40):
+        space.integer(f"b{i}", 0, 1)
+    assert space.count() == mc.Space.count(space)
+    assert space.count().number == 2**40
+    space = bound_numbers()
+    assert (space.count().number, space.count().exact) == (10, True)
+    few = space.count(limit=4)
+    assert (few.number, few.exact, str(few)) == (4, False, "at least 4")
+
+
+def test_count_of_auxiliaries_orderings_and_conditions():
+    space = conv_net()
+    legal = 0
+    for layers, stride, filt, pad in itertools.product(range(3), (1, 2), (3, 5), range(4)):
+        if (28 - filt + pad) % stride or not 1 <= (28 - filt + pad) // stride + 1 <= 28:
+            continue
+        activations = 3 if layers == 2 else 2
+        legal += activations * (9 if layers else 1)
+    # scaler (3), selector (2), and the one order of two that has the scaler first
+    assert space.count().number == legal * 3 * 2 * 1
+
+
+def test_an_empty_space_has_no_configurations():
+    space = mc.Space("empty")
+    x = space.integer("x", 0, 3)
+    space.rule("more", x >= 4)
+    assert space.count().number == 0
+    with pytest.raises(InfeasibleSpaceError, match="'more'"):
+        space.bounds()
+    with pytest.raises(InfeasibleSpaceError, match="'more'"):
+        space.nearest({"x": 9})
+
+
+def test_bounds_are_the_enumerated_extremes():
+    legal, bounds = knapsack_legal(), knapsack().bounds()
+    for i in range(6):
+        values = tuple(sorted({c[f"x{i}"] for c in legal}))
+        assert bounds[f"x{i}"].values == values
+        assert (bounds[f"x{i}"].low, bounds[f"x{i}"].high) == (values[0], values[-1])
+
+
+def test_bounds_of_numbers_and_conditional_parameters():
+    space = bound_numbers()
+    level = space["level"]
+    space.rule("some level", level >= 2)
+    found = space.bounds()
+    assert (found["size"].low, found["size"].high) == (1, 170)  # size + 40 * 2 <= 250
+    assert found["extra"].high == pytest.approx(5.0)
+    assert found["extra"].low == pytest.approx(1.0)
+    assert not found["extra"].always
+    assert found["level"].values == (2, 3, 4)
+    assert found["a"].high == pytest.approx(1.0)
+    never = mc.Space("never")
+    mode = never.categorical("mode", ["on", "off"])
+    never.real("x", 0, 1, when=mode["on"])
+    never.rule("always off", mode["off"] >= 1)
+    assert list(never.bounds()) == ["mode"]
+
+
+def moved(config: dict[str, int], given: dict[str, int]) -> float:
+    return sum(0.5 + abs(config[k] - given[k]) / 2 for k in config if config[k] != given[k])
+
+
+def test_nearest_is_the_enumerated_nearest():
+    space, legal = knapsack(), knapsack_legal()
+    rng = np.random.default_rng(0)
+    for _ in range(25):
+        given = {f"x{i}": int(rng.integers(0, 3)) for i in range(6)}
+
+        found = space.nearest(given)
+        assert found in legal
+        assert moved(found, given) == pytest.approx(min(moved(c, given) for c in legal))
+        if given in legal:
+            assert found == given
+
+
+def test_nearest_mends_whatever_comes():
+    space = bound_numbers()
+    for given in (
+        {},
+        {"a": 0.9, "b": 0.7, "kind": "deep", "size": 299, "extra": 7, "level": 1, "foo": 3},
+        {"a": float("nan"), "b": "x", "kind": "unknown", "size": 12.7, "level": -3},
+        {"kind": "plain", "extra": 3.0},
+    ):
+        mended = space.nearest(given)
+        assert space.validate(mended) == []
+    assert space.nearest({"a": 0.9, "b": 0.7, "kind": "plain", "size": 10, "level": 0})["a"] == pytest.approx(
+        0.9, abs=0.61
+    )
+    with pytest.raises(ConfigurationError, match="dict"):
+        space.nearest([1, 2])
+    order = mc.Space("order")
+    modules = [order.module(m, {"none": {}, "some": {}}) for m in "abc"]
+    o = order.ordering("o", modules)
+    order.rule("a first", o.position(modules[0]) <= 1)
+    mended = order.nearest({"a": "some", "b": "none", "c": "none", "o": ("b", "a", "c")})
+    assert mended["o"][0] == "a"
+    assert mended["a"] == "some"
+
+
+def test_why_illegal_names_rules_values_and_a_way_out():
+    space = bound_numbers()
+    text = space.why_illegal({"a": 0.9, "b": 0.7, "kind": "plain", "size": 299, "level": 1})
+    assert "'mixture'" in text
+    assert "'memory'" in text
+    assert "nearest legal configuration" in text
+    assert space.why_illegal(space.sample(1)[0]) == ""
+
+
+def test_the_least_relaxation_is_the_least():
+    space = mc.Space("memory")
+    a, b = space.integer("a", 1, 5), space.integer("b", 0, 5)
+    space.rule("memory", a * b + a <= 9)
+    space.rule("big", b >= 4)
+    space.rule("wide", a >= 2)
+    space.rule("harmless", a + b <= 9)
+    found = space.conflict()
+    assert set(found.rules) == {"memory", "big", "wide"}
+    assert {r.rule: r.by for r in found.relaxations} == pytest.approx({"memory": 1.0, "big": 1.0, "wide": 1.0})
+    text = space.explain()
+    assert "'memory' (<= 9): 10 suffices" in text
+    assert "'big' (>= 4): 3 suffices" in text
+    assert "harmless" not in text
+    # by enumeration: the least memory that any pair with b >= 4 and a >= 2 needs
+    assert min(a * b + a for a in range(2, 6) for b in range(4, 6)) == 10
+
+
+def test_a_trio_among_forty_rules_is_named_in_seconds():
+    space = mc.Space("forty")
+    x = [space.integer(f"x{i}", 0, 9) for i in range(20)]
+    for i in range(37):
+        space.rule(f"harmless {i}", x[i % 20] + x[(i + 7) % 20] <= 17)
+    space.rule("north", x[3] + x[4] >= 12)
+    space.rule("south", x[4] + x[5] >= 12)
+    space.rule("east", x[3] * x[5] + 2 * x[4] <= 9)
+    began = time.perf_counter()
+    found = space.conflict()
+    assert set(found.rules) == {"north", "south", "east"}
+    assert time.perf_counter() - began < 5.0
+
+
+def test_an_empty_space_is_refused_at_minimize_with_the_reason():
+    space = mc.Space("empty")
+    x, y = space.integer("x", 0, 9), space.real("y", 0, 1)
+    space.rule("low", x + y <= 2)
+    space.rule("high", x * y >= 3)
+    called = []
+    with pytest.raises(InfeasibleSpaceError, match=r"'low', 'high'"):
+        mc.minimize(lambda c: called.append(c) or 0.0, space, 5, progress=False)
+    assert not called
+
+
+@pytest.mark.parametrize("suffix", ["lp", "mps"])
+def test_written_programs_can_be_read_back(tmp_path, suffix):
+    space = conv_net()
+    path = getattr(space, f"to_{suffix}")(tmp_path / "space")
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
+    program = space.program
+    assert (highs.getNumCol(), highs.getNumRow()) == (program.n_columns, program.matrix.shape[0])
+    highs.run()
+    assert highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+
+
+def test_sixty_four_configurations_end_a_budget_of_a_hundred():
+    space = mc.Space("64")
+    for i in range(6):
+        space.integer(f"b{i}", 0, 1)
+    result = mc.minimize(lambda c: float(sum(c.values())), space, 100, progress=False)
+    assert (result.n_done, result.stopped) == (64, "space exhausted: proven optimum")
+    assert result.value == 0.0
+    assert len({tuple(t.config.values()) for t in result.history}) == 64
+    failing = mc.minimize(lambda c: loss(c) if c["b0"] else None, space, 100, progress=False, optimizer="random")
+    assert (failing.n_done, failing.n_failed, failing.stopped) == (32, 32, "space exhausted")
+
+
+@pytest.mark.parametrize("optimizer", ["mivabo", "random"])
+@pytest.mark.parametrize("distance", [1, 3])
+def test_a_batch_is_distinct_and_apart(optimizer, distance):
+    space = conv_net()
+    study = mc.Study(space, optimizer, seed=1)
+    for _ in range(3):
+        batch = study.ask(4, distance=distance)
+        assert len(batch) == 4
+        levels = [space.program.encode(t.config) for t in batch]
+        for a, b in itertools.combinations(levels, 2):
+            assert int(np.sum(a != b)) >= distance
+        for trial in batch:
+            study.tell(trial, loss(trial.config))
+    assert len(study.trials) == 12
+
+
+def test_a_batch_of_what_is_left():
+    study = mc.Study(discrete(), seed=0)
+    assert len(study.ask(60)) == 55
+    with pytest.raises(SpaceExhaustedError):
+        study.ask(2)
+    study = mc.Study(discrete(), seed=0)
+    with pytest.raises(SpaceExhaustedError, match="at least 6"):
+        study.ask(3, distance=6)
+    assert ALL
