@@ -1,0 +1,274 @@
+"""toulbar2 through pytoulbar2: the program as a cost function network (:mod:`mipcash.backends.cost_network`).
+
+Notation
+    q(v)     the objective;  Q(X) = sum_i F_i(X_i) + sum_ij F_ij(X_i, X_j) in integers, the rounding of ``scale * q``
+    error    sum over the functions of their largest rounding error, so that |q - Q / scale| <= error everywhere
+
+The value of an answer is q at its point, in floating point; its bound is toulbar2's bound on Q / scale less ``error``.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mipcash.backends.base import Answer, SolverSettings, Task
+from mipcash.backends.cost_network import LinearRow, Network, make_network, with_cuts
+from mipcash.backends.network_reduction import Functions, Reduced, reduce_network
+from mipcash.backends.profiles import OptionValue, option_value
+from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, relative_gap
+from mipcash.errors import SolverError
+from mipcash.program.forms import Vector
+from mipcash.program.program import BinaryProgram
+
+# pytoulbar2 carries no types
+tb2: Any = import_module("pytoulbar2.pytb2")
+CFN: Any = import_module("pytoulbar2").CFN
+
+KEPT_NETWORKS = 16
+COST_RANGE = 2.0**40
+"""Range of the integer costs: 40 bits leave toulbar2's 59 room for sums, and round at 1e-12 of the range."""
+_PROCESS = threading.Lock()
+"""toulbar2 keeps its options and its timer once per process."""
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """The objective in integers over the states that are left (see the module's notation)."""
+
+    scale: float
+    constant: float
+    error: float
+    unary: dict[int, Vector]
+    pairs: dict[tuple[int, int], Vector]
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What a search found: states (None without a solution), its bound on Q, and whether a limit stopped it."""
+
+    states: list[int] | None
+    bound: float
+    limited: bool
+
+
+class Toulbar2Backend:
+    """Solves tasks with toulbar2; keeps the networks of recent programs, builds a solver for each task.
+
+    The time limit counts seconds of processor time, toulbar2's own measure. Threads and gap are not used: the search
+    is sequential and ends with the optimum.
+
+    Args:
+        options: toulbar2's own options by the names of its Python interface (``vac``, ``hbfs``, ``elimDegree`` ...).
+
+    Raises:
+        SolverError: an option that toulbar2 does not have.
+    """
+
+    name = "toulbar2"
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self._given: dict[str, OptionValue] = {key: option_value(text) for key, text in (options or {}).items()}
+        for key in self._given:
+            if not hasattr(tb2.option, key):
+                raise SolverError(
+                    f"toulbar2 has no option {key!r}; its Python interface lists them in pytoulbar2.pytb2.option"
+                )
+        self._networks: OrderedDict[tuple[object, ...], tuple[BinaryProgram, Network]] = OrderedDict()
+
+    def solve(self, task: Task, settings: SolverSettings) -> Answer:
+        """See :meth:`mipcash.backends.base.Backend.solve`.
+
+        Raises:
+            SolverError: a column that is continuous and not fixed, or has too many values.
+        """
+        began = time.perf_counter()
+        network = with_cuts(self._network(task), task.program, task.cuts)
+        reduced = reduce_network(network)
+        if reduced is None:
+            return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began)
+        costs = _costs(reduced, _functions(network, task))
+        start = _start(network, reduced, task, costs)
+        with _PROCESS:
+            found = self._search(reduced, costs, settings, start)
+            if found.states is None and not found.limited and start is not None:
+                # the start was no legal point, and with it the upper bound was none
+                found = self._search(reduced, costs, settings, None)
+        return _answer(found, network, task, costs, settings, time.perf_counter() - began)
+
+    def _network(self, task: Task) -> Network:
+        form = task.form
+        wanted = {int(c) for cut in task.cuts for c in cut.columns} | set(np.flatnonzero(form.linear).tolist())
+        wanted |= set(form.rows.tolist()) | set(form.cols.tolist())
+        wanted = {c for c in wanted if c >= task.program.n_z}
+        key = (id(task.program), tuple(sorted(task.fixed.items())), frozenset(wanted))
+        if key in self._networks:
+            self._networks.move_to_end(key)
+        else:
+            # the program is kept beside its id, so that the id cannot be taken over by another object
+            self._networks[key] = (task.program, make_network(task.program, task.fixed, wanted))
+            if len(self._networks) > KEPT_NETWORKS:
+                self._networks.popitem(last=False)
+        return self._networks[key][1]
+
+    def _search(
+        self, reduced: Reduced, costs: _Costs, settings: SolverSettings, start: tuple[float, list[int]] | None
+    ) -> _Search:
+        settled = [int(left[0]) for left in reduced.states]
+        if not reduced.live:
+            return _Search(settled, 0.0, False)
+        cfn: Any = CFN(resolution=0, seed=int(settings.seed) % 2**30 + 1, verbose=-1)
+        problem = cfn.CFN.wcsp
+        if settings.node_limit is not None:
+            tb2.option.backtrackLimit = int(settings.node_limit)
+        for key, value in self._given.items():
+            setattr(tb2.option, key, value)
+        tb2.check()
+        try:
+            _post(cfn, reduced, costs)
+            if start is not None:
+                # solutions are strictly below the upper bound; the start itself shall still be found
+                problem.updateDUb(start[0] + 1.0)
+                for k, state in enumerate(start[1]):
+                    if state >= 0:
+                        problem.setBestValue(k, state)
+            problem.sortConstraints()
+            _arm(cfn, settings.time_limit)
+            cfn.CFN.solve()
+        except tb2.Contradiction:
+            problem.whenContradiction()
+            return _Search(None, math.inf, False)
+        except tb2.SolverOut:
+            tb2.option.limited = True
+        finally:
+            cfn.CFN.timerStop()
+        limited = bool(tb2.option.limited)
+        # a search that ran to its end does not always raise its global bound to the optimum it has proven
+        bound = float(cfn.CFN.getDDualBound() if limited else problem.getDPrimalBound())
+        if not len(cfn.CFN.solutions()):
+            return _Search(None, bound, limited)
+        for i, state in zip(reduced.live, cfn.CFN.solution(), strict=False):
+            settled[i] = int(reduced.states[i][state])
+        return _Search(settled, bound, limited)
+
+
+def _arm(cfn: Any, seconds: float) -> None:
+    """toulbar2's timer counts whole seconds; once it has set up its handler, the same timer is set to the fraction."""
+    cfn.CFN.timer(max(1, math.ceil(seconds)))
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_VIRTUAL, max(1e-3, seconds))
+
+
+def _costs(reduced: Reduced, functions: Functions) -> _Costs:
+    constant, unary, pairs = reduced.functions(functions)
+    spread = sum(float(np.ptp(f)) for f in (*unary.values(), *pairs.values()))
+    scale = COST_RANGE / spread if spread > 0 else 1.0
+    whole_unary = {i: np.round(f * scale) for i, f in unary.items()}
+    whole_pairs = {ij: np.round(f * scale) for ij, f in pairs.items()}
+    error = sum(float(np.max(np.abs(f - whole_unary[i] / scale))) for i, f in unary.items())
+    error += sum(float(np.max(np.abs(f - whole_pairs[ij] / scale))) for ij, f in pairs.items())
+    return _Costs(scale, constant, error, whole_unary, whole_pairs)
+
+
+def _functions(network: Network, task: Task) -> Functions:
+    """The objective as functions of one and of two variables: pairs of groups as blocks, the rest term by term."""
+    program, form = task.program, task.form
+    both = (form.rows < program.n_z) & (form.cols < program.n_z)
+    rest = replace(form, rows=form.rows[~both], cols=form.cols[~both], values=form.values[~both])
+    constant, unary, pairs = network.split(rest)
+    if np.any(both):
+        matrix = sparse.csr_array(
+            (form.values[both], (form.rows[both], form.cols[both])), shape=(program.n_z, program.n_z)
+        ).toarray()
+        matrix = matrix + matrix.T
+        couples = np.sort(program.group_of[np.stack([form.rows[both], form.cols[both]], axis=1)], axis=1)
+        for g, h in np.unique(couples, axis=0).tolist():
+            left, right = program.groups[g], program.groups[h]
+            pairs[g, h] = matrix[left.start : left.stop, right.start : right.stop]
+    return constant, unary, pairs
+
+
+def _start(network: Network, reduced: Reduced, task: Task, costs: _Costs) -> tuple[float, list[int]] | None:
+    """Q at the start, and the state of each live variable among those left (-1: unknown); None if Q is unknown."""
+    if task.start is None:
+        return None
+    chosen: dict[int, int] = {}
+    for i in reduced.live:
+        profiles = network.by_variable.get(i, [])
+        values = task.start[[c for c, _ in profiles]]
+        if len(values) and np.all(np.isfinite(values)):
+            distance = np.abs(np.stack([f for _, f in profiles]) - values[:, None]).max(axis=0)[reduced.states[i]]
+            if distance.min() > 1e-6:
+                return None
+            chosen[i] = int(np.argmin(distance))
+    if any(i not in chosen for i in (*costs.unary, *(k for pair in costs.pairs for k in pair))):
+        return None
+    total = sum(float(f[chosen[i]]) for i, f in costs.unary.items())
+    total += sum(float(f[chosen[i], chosen[j]]) for (i, j), f in costs.pairs.items())
+    return total, [chosen.get(i, -1) for i in reduced.live]
+
+
+def _post(cfn: Any, reduced: Reduced, costs: _Costs) -> None:
+    """Variables over the states that are left, costs with the tables of their scopes, other tables, linear rows."""
+    problem, at = cfn.CFN.wcsp, {i: k for k, i in enumerate(reduced.live)}
+    for i in reduced.live:
+        problem.makeEnumeratedVariable(f"x{i}", 0, len(reduced.states[i]) - 1)
+    for i, f in costs.unary.items():
+        problem.postUnaryConstraint(at[i], f.tolist(), False)
+    tables = dict(reduced.tables)
+    for (i, j), f in costs.pairs.items():
+        legal = tables.pop((i, j), None)
+        flat = (f if legal is None else np.where(legal, f, math.inf)).ravel().tolist()
+        problem.postBinaryConstraint(at[i], at[j], flat, False)
+    for variables, legal in tables.items():
+        scope = [at[i] for i in variables]
+        flat = np.where(legal, 0.0, math.inf).ravel().tolist()
+        if len(scope) == 2:
+            problem.postBinaryConstraint(*scope, flat, False)
+        elif len(scope) == 3:
+            problem.postTernaryConstraint(*scope, flat, False)
+        else:
+            illegal = np.argwhere(~legal).tolist()
+            cfn.AddCompactFunction(scope, 0.0, illegal, [math.inf] * len(illegal))
+    for row in reduced.rows:
+        _post_row(problem, row, [at[i] for i in row.scope])
+
+
+def _post_row(problem: Any, row: LinearRow, scope: list[int]) -> None:
+    """A linear row: toulbar2 takes ``sum of weights >= capacity``, weights by state, as text."""
+    for capacity, sign in ((row.low, 1), (None if row.high is None else -row.high, -1)):
+        if capacity is None:
+            continue
+        words = [str(capacity)]
+        for weights in row.weights:
+            words.append(str(len(weights)))
+            words += [f"{k} {sign * int(w)}" for k, w in enumerate(weights)]
+        problem.postKnapsackConstraint(scope, " ".join(words), kp=True)
+
+
+def _answer(
+    found: _Search, network: Network, task: Task, costs: _Costs, settings: SolverSettings, seconds: float
+) -> Answer:
+    bound = found.bound / costs.scale + costs.constant - costs.error
+    if found.states is None:
+        if not found.limited:
+            return Answer(INFEASIBLE, None, math.nan, math.inf, seconds)
+        if task.start is None or not np.all(np.isfinite(task.start)):
+            return Answer(UNKNOWN, None, math.nan, bound, seconds)
+        columns = np.array(task.start, dtype=float)
+    else:
+        columns = np.array([f[0 if i < 0 else found.states[i]] for i, f in network.profiles])
+    value = task.form.value(columns)
+    bound = min(bound, value)
+    proven = not found.limited or relative_gap(value, bound) <= settings.gap
+    return Answer(OPTIMAL if proven else FEASIBLE, columns, value, bound, seconds)
