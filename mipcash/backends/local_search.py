@@ -76,7 +76,7 @@ class LocalSearch:
 
     def walk(self, starts: Indices, steps: int, rng: np.random.Generator) -> Indices:
         """A random walk of legal single moves from each start: (R, G) levels -> (R, G) latent levels."""
-        sizes = self.program.sizes - np.array([int(g.conditional) for g in self.program.groups])
+        sizes = self.program.sizes - np.array([int(g.conditional) for g in self.program.groups], dtype=np.int64)
         latent: Indices = np.minimum(starts, sizes - 1)
         for _ in range(steps):
             trial = latent.copy()

@@ -231,3 +231,13 @@ def test_a_configuration_that_no_helper_can_save_is_explained_by_name() -> None:
     text = str(space.validate({"a": 5})[0])
     assert all(repr(n) in text for n in ("sum", "small", "smaller"))
     assert "'beside'" not in text
+
+
+def test_spaces_of_reals_alone() -> None:
+    space = mc.Space("reals")
+    x, y = space.real("x", 1, 2), space.real("y", 1, 4)
+    space.rule("order", x >= y)
+    samples = space.sample(200, seed=0)
+    assert len(samples) == 200
+    assert all(c["x"] >= c["y"] - 2e-6 for c in samples)
+    assert np.ptp([c["x"] for c in samples]) > 0.5

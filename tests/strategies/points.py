@@ -94,8 +94,12 @@ def _settle(program: Any, rows: Any, low: Any, high: Any, integer: Any, found: A
                 least = low[r] - (total_large - largest[:, k])
                 if data[k] < 0:
                     least, most = most, least
-                lower[:, column] = np.maximum(lower[:, column], least / data[k])
-                upper[:, column] = np.minimum(upper[:, column], most / data[k])
+                # a pinned column stays as it is, or rounding errors would be handed round and grow
+                free = upper[:, column] - lower[:, column] > TOLERANCE
+                below, above = np.maximum(lower[:, column], least / data[k]), np.minimum(upper[:, column], most / data[k])
+                meet = (below > above) & (below <= above + TOLERANCE * np.maximum(1.0, np.abs(above)))
+                lower[:, column] = np.where(free, np.where(meet, above, below), lower[:, column])
+                upper[:, column] = np.where(free, above, upper[:, column])
         alive &= np.all(lower <= upper + TOLERANCE * np.maximum(1.0, np.abs(upper)), axis=1)
         lower, upper, found, alive = lower[alive], upper[alive], found[alive], alive[alive]
         if float(np.sum(upper - lower)) >= before - 1e-12:
