@@ -10,6 +10,7 @@ what has changed.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -150,6 +151,8 @@ class LegacyInterface:
             raise SolverError(f"Pyomo finds no {profile.factory!r} for solver {name!r}; check its installation")
         if profile.persistent:
             self._solver.set_instance(model)
+            # CPLEX complains on the terminal when its models are left to the end of the interpreter
+            weakref.finalize(self, _end, getattr(self._solver, "_solver_model", None))
 
     def solve(self, edits: Edits, options: Mapping[str, OptionValue], warm: bool) -> Outcome:
         """See :class:`Interface`."""
@@ -220,6 +223,12 @@ def _forget(solver: Any) -> None:
         own.MIP_starts.delete()
     elif type(own).__module__.startswith("gurobipy"):
         own.reset(1)
+
+
+def _end(own: Any) -> None:
+    """Release a solver's own model."""
+    if hasattr(own, "end"):
+        own.end()
 
 
 def _unknown(name: str, profile: PyomoProfile) -> SolverError:

@@ -80,6 +80,9 @@ class PyomoBackend:
         began = time.perf_counter()
         if _contradictory(task.program):
             return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began)
+        if not task.program.n_columns:
+            value = task.form.constant
+            return Answer(OPTIMAL, np.zeros(0), value, value, time.perf_counter() - began)
         form = self._form(task)
         key, instance = self._instance(task, form)
         try:
