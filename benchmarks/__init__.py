@@ -1,0 +1,1 @@
+"""Benchmarks: claims and comparisons as registered runs, ``python -m benchmarks list``."""

@@ -1,0 +1,60 @@
+"""Benchmarks register themselves: a module of this package decorates its ``run`` and offers ``markdown``.
+
+@benchmark("oracle", "seconds to proof per solver")
+def run(size: str, progress: Callable[[str], None]) -> dict: ...      # size: smoke, quick or full
+
+def markdown(results: dict) -> str: ...                              # the table for the README
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+Results = dict[str, Any]
+Progress = Callable[[str], None]
+Run = Callable[[str, Progress], Results]
+
+SIZES = ("smoke", "quick", "full")
+"""smoke: seconds, in tests; quick: minutes, for a table; full: hours, for a claim."""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One registered benchmark."""
+
+    name: str
+    summary: str
+    run: Run
+
+    def markdown(self, results: Results) -> str:
+        """The results as a table, by the module's own ``markdown``."""
+        return str(sys.modules[self.run.__module__].markdown(results))
+
+
+_KNOWN: dict[str, Benchmark] = {}
+
+
+def benchmark(name: str, summary: str) -> Callable[[Run], Run]:
+    """Register a run under a name."""
+
+    def register(run: Run) -> Run:
+        if name in _KNOWN and _KNOWN[name].run.__module__ != run.__module__:
+            raise ValueError(f"benchmark {name!r} is registered twice; give one of them another name")
+        _KNOWN[name] = Benchmark(name, summary, run)
+        return run
+
+    return register
+
+
+def benchmarks() -> dict[str, Benchmark]:
+    """All benchmarks of this package by name."""
+    package = import_module("benchmarks")
+    for found in pkgutil.iter_modules(package.__path__):
+        if not found.name.startswith("_"):
+            import_module(f"benchmarks.{found.name}")
+    return dict(sorted(_KNOWN.items()))
