@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.backends.base import SolverSettings
 from mipcash.backends.local_search import LocalSearch
 from mipcash.errors import InfeasibleSpaceError
 from mipcash.program.forms import QuadraticForm
@@ -241,3 +242,15 @@ def test_spaces_of_reals_alone() -> None:
     assert len(samples) == 200
     assert all(c["x"] >= c["y"] - 2e-6 for c in samples)
     assert np.ptp([c["x"] for c in samples]) > 0.5
+
+
+def test_objectives_over_wide_integers_alone() -> None:
+    space = mc.Space("wide alone", expand_limit=4)
+    a, b = space.integer("a", 2, 23, step=3), space.integer("b", 0, 4)
+    for _ in range(3):  # later questions start local search from earlier answers
+        assert space.optimum(-2 * a + b, "min").config == {"a": 23, "b": 0}
+        assert space.optimum(-2 * a + b, "max").config == {"a": 2, "b": 4}
+        oracle = space.oracle()
+        point = oracle.minimise(QuadraticForm.zero(space.program.n), SolverSettings(), rng=np.random.default_rng(0))
+        assert point is not None
+        assert point.answer.value == 0.0
