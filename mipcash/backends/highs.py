@@ -65,7 +65,10 @@ class HighsBackend:
         try:
             if task.start is not None:
                 _warm_start(highs, program, task)
-            highs.run()
+            if highs.run() == highspy.HighsStatus.kError:
+                # HiGHS refuses another number of threads than the process began with, until its scheduler is reset
+                highs.resetGlobalScheduler(True)
+                highs.run()
             return self._answer(highs, task, settings, time.perf_counter() - began)
         finally:
             if task.cuts:

@@ -17,7 +17,7 @@ from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram, orders_of
 
-RESTARTS = 16
+RESTARTS = 48
 ANCHORS = 4
 ANCHOR_SECONDS = 10.0
 

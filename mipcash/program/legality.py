@@ -22,6 +22,8 @@ from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BaseRow, BinaryProgram, Indicator
 from mipcash.space.rules import slack
 
+BLOCK_LIMIT = 1 << 17
+"""Legal joint levels of a table up to which it is a block for local search."""
 TABLE_LIMIT = 1 << 23
 """Entries (groups' levels times helper values) up to which a cluster is tabulated."""
 
@@ -77,6 +79,7 @@ class Legality:
                 clustered.append((used & helper, row))
             else:
                 direct.append(row)
+        self._blocks: list[tuple[Indices, Indices]] | None = None
         self._set_direct(direct)
         self._activities = [self._activity(g) for g, group in enumerate(program.groups) if group.conditions]
         self._tables: list[_Table] = []
@@ -116,6 +119,27 @@ class Legality:
             body[:, k] += (z[:, rows] * z[:, cols]) @ values
         within: Booleans = np.all((body >= self._low) & (body <= self._high), axis=1)
         return legal & within
+
+    def blocks(self) -> list[tuple[Indices, Indices]]:
+        """Groups that a table binds together, and their legal joint levels: [(groups (k,), levels (N, k))].
+
+        Where a group and all that it depends on are in the same block, its levels agree with its activity.
+        """
+        if self._blocks is None:
+            self._blocks = []
+            for table in self._tables:
+                if table.legal.sum() > BLOCK_LIMIT:
+                    continue
+                position = {int(g): k for k, g in enumerate(table.groups)}
+                tuples = np.argwhere(table.legal)
+                for g, off, lookups, general in self._activities:
+                    if g in position and not general and all(parent in position for parent, _ in lookups):
+                        active = np.ones(len(tuples), dtype=bool)
+                        for parent, truth in lookups:
+                            active &= truth[tuples[:, position[parent]]]
+                        tuples = tuples[active == (tuples[:, position[g]] != off)]
+                self._blocks.append((table.groups, tuples))
+        return self._blocks
 
     def _activity(self, g: int) -> tuple[int, int, list[tuple[int, Booleans]], list[Indicator]]:
         """Group, its off level, conditions over one parent each as (parent, truth per level), and the other conditions."""

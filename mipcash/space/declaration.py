@@ -373,7 +373,7 @@ class Declaration:
             whole = all(float(c).is_integer() for c in (polynomial.constant, *polynomial.linear.values()))
             if polynomial.products or not (binary and whole and low >= 0 and high <= 1):
                 raise SpaceError(
-                    f"{what}: a condition must be a 0/1 indicator such as layers.is_(1, 2); this one ranges over [{low:g}, {high:g}]"
+                    f"{what}: a condition must be a 0/1 indicator such as layers.is_(1, 2); this ranges over [{low:g}, {high:g}]"
                 )
             polynomials.append(polynomial)
         return polynomials
@@ -399,7 +399,8 @@ class Declaration:
             else:
                 raise SpaceError(
                     f"parameter {name!r}: its condition must follow from the levels of other parameters, this one uses "
-                    f"{', '.join(v.name for i, v in indicator.variables.items() if i not in levels)}; use indicators such as layers.is_(1, 2)"
+                    f"{', '.join(v.name for i, v in indicator.variables.items() if i not in levels)}; "
+                    "use indicators such as layers.is_(1, 2)"
                 )
         return found
 
