@@ -29,11 +29,12 @@ class AutoBackend:
             raise SolverError(
                 f"solver 'auto' takes no options ({', '.join(options)}); name the solver that they belong to"
             )
+        self._discrete = solver_info(DISCRETE).installed
         self._backends: dict[str, Backend] = {}
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See :meth:`mipcash.backends.base.Backend.solve`."""
-        if solver_info(DISCRETE).installed:
+        if self._discrete:
             try:
                 return self._backend(DISCRETE).solve(task, settings)
             except SolverError:

@@ -151,8 +151,13 @@ class LegacyInterface:
             raise SolverError(f"Pyomo finds no {profile.factory!r} for solver {name!r}; check its installation")
         if profile.persistent:
             self._solver.set_instance(model)
-            # CPLEX complains on the terminal when its models are left to the end of the interpreter
-            weakref.finalize(self, _end, getattr(self._solver, "_solver_model", None))
+            own: Any = getattr(self._solver, "_solver_model", None)
+            # CPLEX complains on the terminal when its models are left to the end of the interpreter ...
+            weakref.finalize(self, _end, own)
+            # ... and before it raises what is then reported
+            for stream in ("set_error_stream", "set_warning_stream"):
+                if hasattr(own, stream):
+                    getattr(own, stream)(None)
 
     def solve(self, edits: Edits, options: Mapping[str, OptionValue], warm: bool) -> Outcome:
         """See :class:`Interface`."""

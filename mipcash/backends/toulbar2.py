@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.backends.base import Answer, SolverSettings, Task
-from mipcash.backends.cost_network import LinearRow, Network, make_network, with_cuts
+from mipcash.backends.cost_network import Booleans, LinearRow, Network, make_network, with_cuts
 from mipcash.backends.network_reduction import Functions, Reduced, reduce_network
 from mipcash.backends.profiles import OptionValue, option_value
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, relative_gap
@@ -84,7 +84,7 @@ class Toulbar2Backend:
                 raise SolverError(
                     f"toulbar2 has no option {key!r}; its Python interface lists them in pytoulbar2.pytb2.option"
                 )
-        self._networks: OrderedDict[tuple[object, ...], tuple[BinaryProgram, Network]] = OrderedDict()
+        self._networks: OrderedDict[tuple[object, ...], tuple[BinaryProgram, Network, Reduced | None]] = OrderedDict()
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See :meth:`mipcash.backends.base.Backend.solve`.
@@ -93,8 +93,10 @@ class Toulbar2Backend:
             SolverError: a column that is continuous and not fixed, or has too many values.
         """
         began = time.perf_counter()
-        network = with_cuts(self._network(task), task.program, task.cuts)
-        reduced = reduce_network(network)
+        network, reduced = self._network(task)
+        if task.cuts:
+            network = with_cuts(network, task.program, task.cuts)
+            reduced = reduce_network(network)
         if reduced is None:
             return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began)
         costs = _costs(reduced, _functions(network, task))
@@ -106,7 +108,8 @@ class Toulbar2Backend:
                 found = self._search(reduced, costs, settings, None)
         return _answer(found, network, task, costs, settings, time.perf_counter() - began)
 
-    def _network(self, task: Task) -> Network:
+    def _network(self, task: Task) -> tuple[Network, Reduced | None]:
+        """The task's network without its cuts."""
         form = task.form
         wanted = {int(c) for cut in task.cuts for c in cut.columns} | set(np.flatnonzero(form.linear).tolist())
         wanted |= set(form.rows.tolist()) | set(form.cols.tolist())
@@ -116,10 +119,11 @@ class Toulbar2Backend:
             self._networks.move_to_end(key)
         else:
             # the program is kept beside its id, so that the id cannot be taken over by another object
-            self._networks[key] = (task.program, make_network(task.program, task.fixed, wanted))
+            network = make_network(task.program, task.fixed, wanted)
+            self._networks[key] = (task.program, network, reduce_network(network))
             if len(self._networks) > KEPT_NETWORKS:
                 self._networks.popitem(last=False)
-        return self._networks[key][1]
+        return self._networks[key][1:]
 
     def _search(
         self, reduced: Reduced, costs: _Costs, settings: SolverSettings, start: tuple[float, list[int]] | None
@@ -238,10 +242,20 @@ def _post(cfn: Any, reduced: Reduced, costs: _Costs) -> None:
         elif len(scope) == 3:
             problem.postTernaryConstraint(*scope, flat, False)
         else:
-            illegal = np.argwhere(~legal).tolist()
-            cfn.AddCompactFunction(scope, 0.0, illegal, [math.inf] * len(illegal))
+            _post_tuples(problem, scope, legal)
     for row in reduced.rows:
         _post_row(problem, row, [at[i] for i in row.scope])
+
+
+def _post_tuples(problem: Any, scope: list[int], legal: Booleans) -> None:
+    """A table over four variables or more: the legal tuples or the illegal ones, whichever are fewer."""
+    rare = bool(2 * np.count_nonzero(legal) < legal.size)
+    tuples = np.argwhere(legal == rare).tolist()
+    forbidden = int(tb2.MAX_COST)
+    table = problem.postNaryConstraintBegin(scope, forbidden if rare else 0, len(tuples))
+    for values in tuples:
+        problem.postNaryConstraintTuple(table, values, 0 if rare else forbidden)
+    problem.postNaryConstraintEnd(table)
 
 
 def _post_row(problem: Any, row: LinearRow, scope: list[int]) -> None:
