@@ -24,6 +24,9 @@ from mipcash.integrations import archive, modelfile, tables
 
 INTERRUPTED = 130
 
+COUNT_LIMIT = 40
+"""Legal configurations that `check` enumerates one by one where they cannot be counted at once."""
+
 app = typer.Typer(
     name="mipcash",
     help="Find the best configuration of an expensive black box, under rules that are known in advance.",
@@ -193,12 +196,15 @@ def check(model: ModelName, option: Options = None, debug: Debug = False) -> Non
     with _errors(debug):
         loaded = modelfile.load(model, _pairs(option or []))
         _say(f"{loaded.title}: {loaded.description}\n")
-        _print(tables.space_tables(loaded.space, loaded.space.sizes()))
+        sizes = loaded.space.sizes()
         try:
             example = loaded.space.sample(1, seed=0)[0]
         except InfeasibleSpaceError as reason:
+            _print(tables.space_tables(loaded.space, sizes))
             _fail(f"no legal configuration exists: {reason}")
             raise typer.Exit(1) from None
+        _print(tables.space_tables(loaded.space, sizes, loaded.space.bounds()))
+        _say(f"legal discrete configurations: {loaded.space.count(COUNT_LIMIT)}\n")
         _print(tables.config_table(example, "a legal configuration"))
 
 

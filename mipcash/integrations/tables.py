@@ -12,11 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from mipcash.space.declaration import Declaration
+from mipcash.space.domains import Permutation
+from mipcash.space.parameters import Parameter
 from mipcash.study.result import Result
 from mipcash.study.trial import Trial
 
 if TYPE_CHECKING:
     from mipcash.backends.registry import SolverInfo
+    from mipcash.oracle.extent import Extent
 
 LEVELS_SHOWN = 100
 """Characters of a domain or a value in a table."""
@@ -92,15 +95,16 @@ def solvers_table(solvers: Sequence[SolverInfo]) -> Table:
     return table
 
 
-def space_tables(space: Declaration, sizes: Mapping[str, int]) -> RenderableType:
-    """Parameters, rules and the sizes of the program."""
-    parameters = _table("parameter", "domain", "")
+def space_tables(
+    space: Declaration, sizes: Mapping[str, int], extents: Mapping[str, Extent] | None = None
+) -> RenderableType:
+    """Parameters, what the rules leave of their domains, rules and the sizes of the program."""
+    parameters = _table("parameter", "domain", "", *(["under the rules"] if extents else []))
     conditional = {g.parameter for g in space.groups if g.on is not None}
     conditional |= {n.label for n in space.numbers if n.on is not None}
     for name, parameter in space.parameters.items():
-        parameters.add_row(
-            Text(name), Text(_short(str(parameter.domain))), "conditional" if name in conditional else ""
-        )
+        kind = "conditional" if name in conditional else ""
+        parameters.add_row(Text(name), Text(_short(str(parameter.domain))), kind, *_left(name, parameter, extents))
     for name, auxiliary in space.auxiliaries.items():
         parameters.add_row(Text(name), Text(_short(str(auxiliary.domain))), "auxiliary")
     rules = _table("rule", "")
@@ -108,6 +112,27 @@ def space_tables(space: Declaration, sizes: Mapping[str, int]) -> RenderableType
         rules.add_row(Text(name), "conditional" if rule.when else "")
     size = Text("program: " + ", ".join(f"{count} {what}" for what, count in sizes.items()))
     return Group(parameters, Text(), rules if space.rules else Text("no rules"), Text(), size, Text())
+
+
+def _left(name: str, parameter: Parameter, extents: Mapping[str, Extent] | None) -> list[Text]:
+    """What the rules leave of a domain, where that is less than the domain."""
+    if not extents:
+        return []
+    extent = extents.get(name)
+    if extent is None:
+        return [Text("never active")]
+    domain = parameter.domain
+    if isinstance(domain, Permutation):
+        free = all(len(places) == len(domain.members) for _, places in extent.values or ())
+        return [
+            Text("" if free else _short("; ".join(f"{m} at {', '.join(map(str, t))}" for m, t in extent.values or ())))
+        ]
+    if extent.values is not None:
+        whole = len(extent.values) == len(domain.values)  # type: ignore[union-attr]
+        return [Text("" if whole else _short(", ".join(map(str, extent.values))))]
+    low, high = domain.low, domain.high  # type: ignore[union-attr]
+    same = abs(extent.low - low) <= 1e-6 * (high - low) and abs(extent.high - high) <= 1e-6 * (high - low)
+    return [Text("" if same else f"[{extent.low:.6g}, {extent.high:.6g}]")]
 
 
 def show(value: Any) -> str:
