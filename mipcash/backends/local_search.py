@@ -19,6 +19,10 @@ from mipcash.program.program import BinaryProgram, orders_of
 
 MAX_STEPS = 200
 PAIR_CANDIDATES = 400
+KICKS = 8
+WALKS = 16
+PATIENCE = 2
+BLOCK_TRIALS = 4
 
 
 class LocalSearch:
@@ -42,6 +46,7 @@ class LocalSearch:
         self._swaps = [(g, h) for m in orders_of(program).values() for i, g in enumerate(m) for h in m[i + 1 :]]
         plain = [g for g in range(len(program.groups)) if g not in referred and g not in in_orders]
         self._plain = np.array(plain, dtype=np.int64)
+        self._off = np.array([g.size - 1 if g.conditional else -1 for g in program.groups], dtype=np.int64)
 
     def descend(
         self, form: QuadraticForm, starts: Indices, restarts: int, rng: np.random.Generator
@@ -61,9 +66,8 @@ class LocalSearch:
         if restarts > len(starts):
             latent[len(starts) :] = self.walk(latent[len(starts) :], len(self.program.groups), rng)
         levels = self.legality.effective(latent)
-        for _ in range(MAX_STEPS):
-            if not self._improve(levels, latent, linear, matrix):
-                break
+        self._settle(levels, latent, linear, matrix)
+        levels, latent = self._kicked(levels, latent, linear, matrix, rng)
         values = self._values(levels, linear, matrix)
         best = int(np.argmin(values))
         pair = self._improve_pair(levels[best], linear, matrix)
@@ -90,6 +94,83 @@ class LocalSearch:
         return latent
 
     # -- internals ----------------------------------------------------------------------------------------------
+
+    def _settle(self, levels: Indices, latent: Indices, linear: Vector, matrix: Vector) -> None:
+        """Descend all restarts to local optima, in place: single moves first, blocks where no single move improves."""
+        blocks = self._scored_blocks(matrix)
+        for _ in range(MAX_STEPS):
+            if not self._improve(levels, latent, linear, matrix) and not self._improve_blocks(
+                levels, latent, linear, matrix, blocks
+            ):
+                break
+
+    def _kicked(
+        self, levels: Indices, latent: Indices, linear: Vector, matrix: Vector, rng: np.random.Generator
+    ) -> tuple[Indices, Indices]:
+        """Iterated local search: from the best, every structural change and some random walks, each descended again."""
+        failures = 0
+        for _ in range(KICKS):
+            values = self._values(levels, linear, matrix)
+            best = int(np.argmin(values))
+            kicks = [self.walk(np.repeat(levels[best][None], WALKS, axis=0), 4, rng)]
+            special = self._special_moves(levels[best][None], latent[best][None])
+            if special is not None:
+                kicks.append(special[1])
+            trial_latent = np.concatenate(kicks)
+            trial = self.legality.effective(trial_latent)
+            legal = self.legality.check(trial)
+            trial, trial_latent = trial[legal], trial_latent[legal]
+            if not len(trial):
+                break
+            self._settle(trial, trial_latent, linear, matrix)
+            levels, latent = np.concatenate([levels, trial]), np.concatenate([latent, trial_latent])
+            failures += self._values(trial, linear, matrix).min() >= values[best] - 1e-12
+            if failures == PATIENCE:
+                break
+        return levels, latent
+
+    def _scored_blocks(self, matrix: Vector) -> list[tuple[Indices, Indices, Vector]]:
+        """Blocks as (groups (k,), columns of the legal joint levels (N, k), products inside the block (N,))."""
+        found = []
+        for groups, tuples in self.legality.blocks():
+            columns = self.program.starts[groups] + tuples
+            inside = np.zeros(len(columns))
+            for i in range(len(groups)):
+                for j in range(i + 1, len(groups)):
+                    inside += matrix[columns[:, i], columns[:, j]]
+            found.append((groups, columns, inside))
+        return found
+
+    def _improve_blocks(
+        self,
+        levels: Indices,
+        latent: Indices,
+        linear: Vector,
+        matrix: Vector,
+        blocks: list[tuple[Indices, Indices, Vector]],
+    ) -> bool:
+        """Give each restart the best legal joint levels of a block, in place; False when none improves."""
+        improved = False
+        for groups, columns, inside in blocks:
+            z = self.program.one_hot(levels)
+            field = linear + z @ matrix
+            now = self.program.starts[groups] + levels[:, groups]
+            outside = field - matrix[now].sum(axis=1)
+            for r in range(len(levels)):
+                score = inside + outside[r][columns].sum(axis=1)
+                best = np.argpartition(score, min(BLOCK_TRIALS, len(score)) - 1)[:BLOCK_TRIALS]
+                trial_latent = np.repeat(latent[r][None], len(best), axis=0)
+                chosen = columns[best] - self.program.starts[groups]
+                off = chosen == self._off[groups]
+                trial_latent[:, groups] = np.where(off, trial_latent[:, groups], chosen)
+                trial = self.legality.effective(trial_latent)
+                value = self._values(np.concatenate([levels[r][None], trial]), linear, matrix)
+                legal = self.legality.check(trial) & (value[1:] < value[0] - 1e-12)
+                if legal.any():
+                    k = int(np.argmin(np.where(legal, value[1:], np.inf)))
+                    levels[r], latent[r] = trial[k], trial_latent[k]
+                    improved = True
+        return improved
 
     def _values(self, levels: Indices, linear: Vector, matrix: Vector) -> Vector:
         z = self.program.one_hot(levels)
@@ -120,8 +201,7 @@ class LocalSearch:
         current = np.take_along_axis(h, program.starts + levels, axis=1)
         change = h - current[:, program.group_of]
         movable = np.isin(program.group_of, self._plain) & (program.active_columns > 0)
-        off = np.array([g.size - 1 if g.conditional else -1 for g in program.groups])
-        allowed = movable[None, :] & (levels != off)[:, program.group_of]
+        allowed = movable[None, :] & (levels != self._off)[:, program.group_of]
         owner, column = np.nonzero(allowed & (change < -1e-12))
         groups = program.group_of[column]
         moved, moved_latent = levels[owner], latent[owner]
@@ -169,9 +249,10 @@ class LocalSearch:
         change = h - h[at][program.group_of]
         now = at[program.group_of]
         both = change[:, None] + change[None, :] + matrix - matrix[:, now] - matrix[now, :] + matrix[np.ix_(now, now)]
-        off = np.array([g.size - 1 if g.conditional else -1 for g in program.groups])
         movable = (
-            np.isin(program.group_of, self._plain) & (program.active_columns > 0) & (levels != off)[program.group_of]
+            np.isin(program.group_of, self._plain)
+            & (program.active_columns > 0)
+            & (levels != self._off)[program.group_of]
         )
         usable = movable[:, None] & movable[None, :] & (program.group_of[:, None] < program.group_of[None, :])
         first, second = np.nonzero(usable & (both < -1e-12))
