@@ -131,7 +131,7 @@ class Alternation:
             began = time.perf_counter()
             numbers = self.scale.natural(u)
             found = self.oracle.incumbent(
-                program.folded(f.form_at(u)), numbers, excluded, [levels, *known], rng, self.settings.restarts
+                program.folded(f.form_at(u)), numbers, excluded, [levels, *known], rng, self.settings.restarts, 0
             )
             clock.add("search", began)
             if found is None or found[1] > best - self._tolerance(best):
@@ -166,6 +166,7 @@ class Alternation:
                 excluded=excluded,
                 starts=[levels, *known],
                 rng=rng,
+                restarts=2 * self.settings.restarts,
             )
             clock.add("mip", began)
             if point is None:

@@ -49,7 +49,7 @@ class LocalSearch:
         self._off = np.array([g.size - 1 if g.conditional else -1 for g in program.groups], dtype=np.int64)
 
     def descend(
-        self, form: QuadraticForm, starts: Indices, restarts: int, rng: np.random.Generator
+        self, form: QuadraticForm, starts: Indices, restarts: int, rng: np.random.Generator, kicks: int = KICKS
     ) -> tuple[Indices, Vector]:
         """Descend from legal starts and from random legal walks away from them.
 
@@ -57,6 +57,7 @@ class LocalSearch:
             form: folded, over base columns; terms in numbers must be absent.
             starts: shape (K, G), legal levels, K >= 1.
             restarts: number R of descents; the first ones begin at the starts themselves.
+            kicks: rounds of iterated local search from the best local optimum.
 
         Returns:
             Distinct local optima ordered by value: levels (k, G) and values (k,).
@@ -67,7 +68,7 @@ class LocalSearch:
             latent[len(starts) :] = self.walk(latent[len(starts) :], len(self.program.groups), rng)
         levels = self.legality.effective(latent)
         self._settle(levels, latent, linear, matrix)
-        levels, latent = self._kicked(levels, latent, linear, matrix, rng)
+        levels, latent = self._kicked(levels, latent, linear, matrix, rng, kicks)
         values = self._values(levels, linear, matrix)
         best = int(np.argmin(values))
         pair = self._improve_pair(levels[best], linear, matrix)
@@ -105,18 +106,18 @@ class LocalSearch:
                 break
 
     def _kicked(
-        self, levels: Indices, latent: Indices, linear: Vector, matrix: Vector, rng: np.random.Generator
+        self, levels: Indices, latent: Indices, linear: Vector, matrix: Vector, rng: np.random.Generator, kicks: int
     ) -> tuple[Indices, Indices]:
         """Iterated local search: from the best, every structural change and some random walks, each descended again."""
         failures = 0
-        for _ in range(KICKS):
+        for _ in range(kicks):
             values = self._values(levels, linear, matrix)
             best = int(np.argmin(values))
-            kicks = [self.walk(np.repeat(levels[best][None], WALKS, axis=0), 4, rng)]
+            jumps = [self.walk(np.repeat(levels[best][None], WALKS, axis=0), 4, rng)]
             special = self._special_moves(levels[best][None], latent[best][None])
             if special is not None:
-                kicks.append(special[1])
-            trial_latent = np.concatenate(kicks)
+                jumps.append(special[1])
+            trial_latent = np.concatenate(jumps)
             trial = self.legality.effective(trial_latent)
             legal = self.legality.check(trial)
             trial, trial_latent = trial[legal], trial_latent[legal]

@@ -50,7 +50,8 @@ class PyomoBackend:
 
     Args:
         profile: what the solver is and how it is driven.
-        options: the solver's own options by name, and ``form`` (``linear`` or ``quadratic``) of the objective.
+        options: the solver's own options by name, and ``form`` (``linear`` or ``quadratic``) of the objective; without
+            it the profile's form, or the other one where only that fits into the licence.
 
     Raises:
         SolverError: a form that the solver does not accept.
@@ -66,6 +67,7 @@ class PyomoBackend:
                 f"it takes {LINEAR!r}" + (f" and {QUADRATIC!r}" if _takes_quadratic(profile) else "")
             )
         self.profile = replace(profile, pyomo=replace(profile.pyomo, form=form))
+        self._strict = "form" in (options or {})
         self._given: dict[str, OptionValue] = {key: option_value(value) for key, value in given.items()}
         self._instances: OrderedDict[tuple[object, ...], _Instance] = OrderedDict()
         self._full_licence: bool | None = None
@@ -113,8 +115,8 @@ class PyomoBackend:
         """
         preferred = self._pyomo.form
         forms = [preferred, *(f for f in (LINEAR, QUADRATIC) if f != preferred)]
-        if not _takes_quadratic(self.profile):
-            forms = [LINEAR]
+        if self._strict or not _takes_quadratic(self.profile):
+            forms = [preferred]
         missing = task.program.couplings(task.form) - task.program.product_index.keys()
         if not missing:
             forms = [LINEAR]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mipcash.backends.base import Answer, Backend, Cut, SolverSettings, Task
-from mipcash.backends.local_search import LocalSearch
+from mipcash.backends.local_search import KICKS, LocalSearch
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, UNKNOWN, Solution, relative_gap
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality
@@ -87,6 +87,7 @@ class Oracle:
         excluded: Sequence[Exclusion] = (),
         starts: Sequence[Indices] = (),
         rng: np.random.Generator | None = None,
+        restarts: int = RESTARTS,
     ) -> Point | None:
         """Minimise a form over the base columns.
 
@@ -95,13 +96,14 @@ class Oracle:
             excluded: what may not be returned (no-good cuts).
             starts: levels to start local search from; none: the anchors.
             rng: randomness of local search; None: no local search.
+            restarts: its descents.
 
         Returns:
             The best point known with its bound; None if the program is infeasible or a limit found no point
             (``last.status`` tells which).
         """
         folded = self.program.folded(form)
-        incumbent = self.incumbent(folded, numbers, excluded, starts, rng)
+        incumbent = self.incumbent(folded, numbers, excluded, starts, rng, restarts)
         cuts = [e.cut(self.program) for e in excluded]
         fixed = {} if numbers is None else {n.latent: numbers[n.label] for n in self.program.numbers}
         start = None if incumbent is None else self._base(incumbent[0], numbers)
@@ -133,6 +135,7 @@ class Oracle:
         starts: Sequence[Indices],
         rng: np.random.Generator | None,
         restarts: int = RESTARTS,
+        kicks: int = KICKS,
     ) -> tuple[Indices, float] | None:
         """Local search alone, for a folded form: legal levels and their value; None where it cannot be used."""
         in_z = np.all(folded.rows < self.program.n_z) and np.all(folded.cols < self.program.n_z)
@@ -150,7 +153,7 @@ class Oracle:
             return None
         values = np.array([folded.value(self._padded(s)) for s in candidates])
         candidates = candidates[np.argsort(values, kind="stable")[: restarts // 2]]
-        levels, found = search.descend(folded, candidates, restarts, rng)
+        levels, found = search.descend(folded, candidates, restarts, rng, kicks)
         allowed = [k for k, s in enumerate(levels) if all(e.admits(s) for e in excluded)]
         return (levels[allowed[0]], float(found[allowed[0]])) if allowed else None
 
