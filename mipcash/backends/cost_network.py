@@ -235,7 +235,7 @@ def _set_values(network: Network, program: BinaryProgram, c: int, values: Vector
     if len(values) == 1:
         network.profiles[c] = (-1, values)
     else:
-        network.profiles[c] = (network.variable(program.names[c], len(values)), values)
+        network.profiles[c] = (network.variable(_named(program, c), len(values)), values)
 
 
 def _values(program: BinaryProgram, c: int, fixed: Mapping[int, float], used: set[int]) -> Vector | None:
@@ -257,7 +257,7 @@ def _values(program: BinaryProgram, c: int, fixed: Mapping[int, float], used: se
         return None
     if high - low >= DOMAIN_LIMIT:
         raise SolverError(
-            f"toulbar2 cannot take column {program.names[c]!r}: it has {high - low + 1:,.0f} values "
+            f"toulbar2 cannot take {_named(program, c)!r}: it has {high - low + 1:,.0f} values "
             f"(at most {DOMAIN_LIMIT:,}); use solver='highs'"
         )
     values = np.arange(low, high + 1.0)
@@ -288,9 +288,15 @@ def _product_values(network: Network, program: BinaryProgram, c: int) -> Vector:
     return np.unique(a * b)
 
 
+def _named(program: BinaryProgram, c: int) -> str:
+    """A column as the user knows it."""
+    labels = (number.label for number in program.numbers if c in (number.column, number.latent))
+    return next(labels, program.names[c])
+
+
 def _continuous(program: BinaryProgram, c: int) -> SolverError:
     return SolverError(
-        f"toulbar2 cannot take column {program.names[c]!r}, which is continuous and not fixed: its variables have "
+        f"toulbar2 cannot take {_named(program, c)!r}, which is continuous and not fixed: its variables have "
         "finite domains; use solver='highs' (or 'auto'), or declare the parameter as an integer or an ordinal"
     )
 

@@ -69,12 +69,14 @@ def make_backend(name: str, options: Mapping[str, str] | None = None) -> Backend
     """A backend by the name of its solver or the path of a profile.
 
     Args:
-        name: ``highs``, ``gurobi``, ... or a path that ends in ``.toml``.
-        options: the solver's own options, as text.
+        name: ``highs``, ``gurobi``, ... or a path that ends in ``.toml``; options may follow, ``"gurobi MIPFocus=1"``.
+        options: the solver's own options, as text; they win over those in ``name``.
 
     Raises:
         SolverError: unknown, not installed, or an option that the solver does not take.
     """
+    name, named = split_options(name)
+    options = {**named, **(options or {})}
     profile = find_profile(name)
     if not _installed(profile.module):
         raise SolverError(f"solver {profile.name!r} is not installed; {profile.install}")
@@ -89,8 +91,26 @@ def make_backend(name: str, options: Mapping[str, str] | None = None) -> Backend
         raise SolverError(
             f"solver profile {profile.source!r}: backend {profile.backend!r} cannot be imported: {error}"
         ) from error
-    backend: Backend = kind(options=dict(options or {}))
+    backend: Backend = kind(options=options)
     return backend
+
+
+def split_options(solver: str) -> tuple[str, dict[str, str]]:
+    """``"gurobi MIPFocus=1 Cuts=2"`` -> ``("gurobi", {"MIPFocus": "1", "Cuts": "2"})``.
+
+    Raises:
+        SolverError: something after the name that is not KEY=VALUE.
+    """
+    head, *rest = solver.split()
+    if not any("=" in part for part in rest):
+        return solver, {}
+    pairs = {}
+    for part in rest:
+        key, equals, value = part.partition("=")
+        if not key or not equals:
+            raise SolverError(f"solver {solver!r}: {part!r} is not an option of the form KEY=VALUE")
+        pairs[key] = value
+    return head, pairs
 
 
 def find_profile(name: str) -> SolverProfile:

@@ -33,7 +33,6 @@ from mipcash.program.program import BinaryProgram
 
 # pytoulbar2 carries no types
 tb2: Any = import_module("pytoulbar2.pytb2")
-CFN: Any = import_module("pytoulbar2").CFN
 
 KEPT_NETWORKS = 16
 COST_RANGE = 2.0**40
@@ -131,15 +130,10 @@ class Toulbar2Backend:
         settled = [int(left[0]) for left in reduced.states]
         if not reduced.live:
             return _Search(settled, 0.0, False)
-        cfn: Any = CFN(resolution=0, seed=int(settings.seed) % 2**30 + 1, verbose=-1)
-        problem = cfn.CFN.wcsp
-        if settings.node_limit is not None:
-            tb2.option.backtrackLimit = int(settings.node_limit)
-        for key, value in self._given.items():
-            setattr(tb2.option, key, value)
-        tb2.check()
+        solver = self._solver(settings)
+        problem = solver.wcsp
         try:
-            _post(cfn, reduced, costs)
+            _post(problem, reduced, costs)
             if start is not None:
                 # solutions are strictly below the upper bound; the start itself shall still be found
                 problem.updateDUb(start[0] + 1.0)
@@ -147,28 +141,52 @@ class Toulbar2Backend:
                     if state >= 0:
                         problem.setBestValue(k, state)
             problem.sortConstraints()
-            _arm(cfn, settings.time_limit)
-            cfn.CFN.solve()
+            _arm(solver, settings.time_limit)
+            solver.solve()
         except tb2.Contradiction:
             problem.whenContradiction()
             return _Search(None, math.inf, False)
         except tb2.SolverOut:
             tb2.option.limited = True
         finally:
-            cfn.CFN.timerStop()
+            solver.timerStop()
         limited = bool(tb2.option.limited)
         # a search that ran to its end does not always raise its global bound to the optimum it has proven
-        bound = float(cfn.CFN.getDDualBound() if limited else problem.getDPrimalBound())
-        if not len(cfn.CFN.solutions()):
+        bound = float(solver.getDDualBound() if limited else problem.getDPrimalBound())
+        if not len(solver.solutions()):
             return _Search(None, bound, limited)
-        for i, state in zip(reduced.live, cfn.CFN.solution(), strict=False):
+        for i, state in zip(reduced.live, solver.solution(), strict=False):
             settled[i] = int(reduced.states[i][state])
         return _Search(settled, bound, limited)
 
+    def _solver(self, settings: SolverSettings) -> Any:
+        """A fresh solver; toulbar2's options are reset first and set before it exists, for some shape what it allocates."""
+        tb2.reinit()
+        options: dict[str, OptionValue] = {
+            "decimalPoint": 0,
+            "verbose": -1,
+            "seed": int(settings.seed) % 2**30 + 1,
+            # as in the Python interface; the program's own defaults would be those of its command line
+            "vac": 0,
+            "FullEAC": False,
+            "VACthreshold": False,
+            "useRASPS": 0,
+            "weightedTightness": 0,
+        }
+        if settings.node_limit is not None:
+            options["backtrackLimit"] = int(settings.node_limit)
+        for key, value in {**options, **self._given}.items():
+            try:
+                setattr(tb2.option, key, value)
+            except TypeError as error:
+                raise SolverError(f"toulbar2 does not take {value!r} for its option {key!r}: {error}") from error
+        tb2.check()
+        return tb2.Solver()
 
-def _arm(cfn: Any, seconds: float) -> None:
+
+def _arm(solver: Any, seconds: float) -> None:
     """toulbar2's timer counts whole seconds; once it has set up its handler, the same timer is set to the fraction."""
-    cfn.CFN.timer(max(1, math.ceil(seconds)))
+    solver.timer(max(1, math.ceil(seconds)))
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_VIRTUAL, max(1e-3, seconds))
 
@@ -222,9 +240,9 @@ def _start(network: Network, reduced: Reduced, task: Task, costs: _Costs) -> tup
     return total, [chosen.get(i, -1) for i in reduced.live]
 
 
-def _post(cfn: Any, reduced: Reduced, costs: _Costs) -> None:
+def _post(problem: Any, reduced: Reduced, costs: _Costs) -> None:
     """Variables over the states that are left, costs with the tables of their scopes, other tables, linear rows."""
-    problem, at = cfn.CFN.wcsp, {i: k for k, i in enumerate(reduced.live)}
+    at = {i: k for k, i in enumerate(reduced.live)}
     for i in reduced.live:
         problem.makeEnumeratedVariable(f"x{i}", 0, len(reduced.states[i]) - 1)
     for i, f in costs.unary.items():

@@ -83,7 +83,10 @@ def run(
         int | None, typer.Option(min=1, help="Evaluations, earlier ones of the journal included.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The same seed gives the same run.")] = None,
-    solver: Annotated[str | None, typer.Option(help="A name of `mipcash solvers`.")] = None,
+    solver: Annotated[str | None, typer.Option(help="A name of `mipcash solvers`, or the path of a profile.")] = None,
+    solver_option: Annotated[
+        list[str] | None, typer.Option(help="KEY=VALUE for the solver itself; may be repeated.")
+    ] = None,
     optimizer: Annotated[str | None, typer.Option(help="The method that proposes configurations.")] = None,
     storage: Annotated[Path | None, typer.Option(help="The journal; default runs/MODEL-seedS.db.")] = None,
     timeout: Timeout = None,
@@ -100,7 +103,7 @@ def run(
         given = {
             "budget": budget,
             "seed": seed,
-            "solver": solver,
+            "solver": " ".join([solver or "highs", *solver_option]) if solver_option else solver,
             "optimizer": optimizer,
             "timeout": timeout,
             "workers": workers,
