@@ -32,7 +32,7 @@ CONTENDERS: dict[str, tuple[str, dict[str, str]]] = {
     "auto": ("auto", {}),
 }
 """Column -> solver and options."""
-LIMITS = {"smoke": (0.5,), "quick": (1.0, 10.0), "full": (1.0, 10.0, 60.0)}
+LIMITS = {"smoke": (0.2,), "quick": (1.0, 10.0), "full": (1.0, 10.0, 60.0)}
 FIRST_LIMIT_ONLY = ("cplex", "scip")
 """Solvers that are no part of a goal; outside ``full`` they run to the first limit only."""
 THREADS = 2

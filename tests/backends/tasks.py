@@ -1,0 +1,102 @@
+"""Small programs with every kind of column and row, random forms over them, and their optima by enumeration."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+import mipcash as mc
+from mipcash.backends.base import Cut, Task
+from mipcash.program.forms import QuadraticForm
+from mipcash.program.program import BinaryProgram
+from tests.strategies import points
+
+
+def layers() -> mc.Space:
+    """Rules with products, an auxiliary, conditional groups, a module."""
+    space = mc.Space("layers")
+    depth, stride = space.integer("layers", 0, 2), space.ordinal("stride", [1, 2])
+    filt, pad = space.ordinal("filter", [3, 5]), space.integer("padding", 0, 3)
+    act = space.categorical("activation", ["relu", "tanh", "selu"])
+    width = space.auxiliary("width", 1, 28)
+    space.integer("k", 1, 3, when=depth.is_(1, 2))
+    space.rule("output size is integral", 28 - filt + pad == stride * (width - 1))
+    space.rule("selu only when deep", act["selu"] <= depth / 2)
+    return space
+
+
+def wide() -> mc.Space:
+    """Wide integers in linear and quadratic rules, one of them conditional, and a product of two helpers."""
+    space = mc.Space("wide", expand_limit=4)
+    a, kind = space.integer("a", 0, 11), space.categorical("kind", ["x", "y", "z"])
+    b = space.integer("b", -2, 9, when=kind.is_("x", "y"))
+    u, v = space.auxiliary("u", 0, 4), space.auxiliary("v", 1, 3)
+    space.rule("linear", 0.1 * a + 0.3 * b + 0.7 * kind["z"] <= 2.5)
+    space.rule("product", a * kind["x"] + u * v >= 3)
+    space.rule("helpers", u + v <= 5)
+    return space
+
+
+def ordered() -> mc.Space:
+    """An ordering of three modules with a rule on positions."""
+    space = mc.Space("ordered")
+    modules = [space.module(f"m{k}", {"none": {}, "some": {"n": mc.Integer(1, 3)}}) for k in range(3)]
+    order = space.ordering("order", modules)
+    space.rule("first before last", order.position(modules[0]) + 1 <= order.position(modules[2]))
+    return space
+
+
+def bits(n: int) -> mc.Space:
+    """n bits without rules."""
+    space = mc.Space("bits")
+    for k in range(n):
+        space.integer(f"b{k}", 0, 1)
+    return space
+
+
+SPACES = {"layers": layers, "wide": wide, "ordered": ordered}
+
+
+def random_form(program: BinaryProgram, rng: np.random.Generator, coupling: float = 0.6) -> QuadraticForm:
+    """A folded form: linear terms everywhere, full blocks between some groups, some products of groups and helpers."""
+    rows: list[int] = []
+    cols: list[int] = []
+    for g, h in itertools.combinations(program.groups, 2):
+        if rng.random() < coupling:
+            block = itertools.product(range(g.start, g.stop), range(h.start, h.stop))
+            rows, cols = map(list, zip(*zip(rows, cols, strict=True), *block, strict=True))
+    for column in range(program.n_z, program.n):
+        group = program.groups[rng.integers(len(program.groups))]
+        if program.integer[column] and rng.random() < coupling:
+            rows += range(group.start, group.stop)
+            cols += [column] * group.size
+    linear = rng.normal(size=program.n) * (program.integer[: program.n] > 0)
+    at = (np.array(rows, dtype=np.int64), np.array(cols, dtype=np.int64))
+    return program.folded(QuadraticForm(float(rng.normal()), linear, *at, rng.normal(size=len(rows))))
+
+
+def all_points(program: BinaryProgram) -> np.ndarray:
+    """Every legal point's base columns, shape (N, n)."""
+    found, _ = points.points(program)
+    return np.asarray(found)[:, : program.n]
+
+
+def optimum(task: Task, legal: np.ndarray) -> float:
+    """Least value of the task among the legal points; inf if none is left."""
+    keep = np.ones(len(legal), dtype=bool)
+    for column, value in task.fixed.items():
+        keep &= np.abs(legal[:, column] - value) < 1e-9
+    for cut in task.cuts:
+        body = legal[:, cut.columns] @ cut.values
+        keep &= (body >= cut.low - 1e-9) & (body <= cut.high + 1e-9)
+    form, left = task.form, legal[keep]
+    values = form.constant + left @ form.linear + (left[:, form.rows] * left[:, form.cols]) @ form.values
+    return float(values.min()) if len(values) else float("inf")
+
+
+def no_good(program: BinaryProgram, columns: Any) -> Cut:
+    """The levels of these columns may not be taken again."""
+    at = np.flatnonzero(columns[: program.n_z] > 0.5)
+    return Cut(at, np.ones(len(at)), -np.inf, len(at) - 1.0)

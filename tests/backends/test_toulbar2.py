@@ -1,0 +1,124 @@
+"""toulbar2: random spaces with rules of every kind against HiGHS, what it refuses, honesty of bounds, no leftovers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+import mipcash as mc
+from mipcash.backends.base import SolverSettings, Task
+from mipcash.backends.cost_network import make_network, with_cuts
+from mipcash.backends.highs import HighsBackend
+from mipcash.backends.network_reduction import reduce_network
+from mipcash.errors import SolverError
+from mipcash.program.forms import QuadraticForm
+from tests.backends.tasks import SPACES, all_points, bits, no_good, random_form
+from tests.strategies.description import Description
+from tests.strategies.spaces import descriptions
+
+pytest.importorskip("pytoulbar2")
+from mipcash.backends.toulbar2 import Toulbar2Backend
+
+EXACT = SolverSettings(gap=0.0)
+
+
+@seed(11)
+@settings(max_examples=150, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@given(descriptions(), st.integers(0, 2**32))
+def test_random_spaces(description: Description, number: int) -> None:
+    program = description.build().program
+    if not program.n_z:
+        return
+    rng = np.random.default_rng(number)
+    form, cuts, fixed = random_form(program, rng), [], {}
+    ours, theirs = Toulbar2Backend(), HighsBackend()
+    for _ in range(2):
+        task = Task(program, form, fixed, cuts)
+        answer, expected = ours.solve(task, EXACT), theirs.solve(task, EXACT)
+        assert answer.status == expected.status
+        if answer.columns is None:
+            return
+        assert answer.value == pytest.approx(expected.value, abs=1e-5)
+        assert expected.value - 1e-5 <= answer.bound <= answer.value
+        for row in program.base_rows:
+            assert row.low - 2e-6 <= row.form.value(answer.columns) <= row.high + 2e-6
+        cuts = [no_good(program, answer.columns)]
+        fixed = {n.latent: float(program.low[n.latent]) for n in program.numbers}
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_the_reduction_keeps_every_point(space: str) -> None:
+    program = SPACES[space]().program
+    network = make_network(program, {}, set(range(program.n_z, program.n)))
+    reduced = reduce_network(network)
+    assert reduced is not None
+    for point in all_points(program):
+        for c, (i, profile) in enumerate(network.profiles):
+            left = profile if i < 0 else profile[reduced.states[i]]
+            assert np.min(np.abs(left - point[c])) < 1e-9
+    before = (len(network.rows), {scope: table.legal.sum() for scope, table in network.tables.items()})
+    extended = with_cuts(network, program, [no_good(program, all_points(program)[0])])
+    after = (len(extended.rows), {scope: table.legal.sum() for scope, table in extended.tables.items()})
+    assert before != after
+    assert before == (len(network.rows), {scope: table.legal.sum() for scope, table in network.tables.items()})
+    assert with_cuts(network, program, []) is network
+
+
+def test_reals_are_refused_unless_fixed() -> None:
+    space = mc.Space("mixed")
+    x, k, c = space.real("x", 0, 4), space.integer("k", 0, 4), space.categorical("c", ["a", "b"])
+    y = space.real("y", 1, 2, when=c["a"])
+    space.rule("line", x + k + y <= 4.5)
+    space.rule("product", x * k + y * c["a"] <= 5)
+    program = space.program
+    form = QuadraticForm.zero(program.n)
+    form = QuadraticForm(0.0, -np.arange(program.n, dtype=float), form.rows, form.cols, form.values)
+    with pytest.raises(SolverError, match=r"toulbar2 cannot take 'x', which is continuous and not fixed.*solver='highs'"):
+        Toulbar2Backend().solve(Task(program, form), EXACT)
+    for at in ({"x": 2.25, "y": 1.5}, {"x": 0.3, "y": 1.2}):
+        task = Task(program, form, {n.latent: at[n.label] for n in program.numbers})
+        answer, expected = Toulbar2Backend().solve(task, EXACT), HighsBackend().solve(task, EXACT)
+        assert answer.status == expected.status == "optimal"
+        assert answer.value == pytest.approx(expected.value, abs=1e-5)
+
+
+def test_too_wide_an_integer_is_refused() -> None:
+    space = mc.Space("wide")
+    n, k = space.integer("n", 1, 100_000), space.integer("k", 0, 3)
+    space.rule("sum", n + k <= 70_000)
+    with pytest.raises(SolverError, match=r"'n': it has 100,000 values"):
+        space.optimum(k, "max", solver=Toulbar2Backend())
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e12])
+def test_bounds_are_honest_whatever_the_scale(scale: float) -> None:
+    program = bits(10).program
+    form = random_form(program, np.random.default_rng(5), 1.0).scaled(scale)
+    points = all_points(program)
+    values = points @ form.linear + (points[:, form.rows] * points[:, form.cols]) @ form.values + form.constant
+    answer = Toulbar2Backend().solve(Task(program, form), EXACT)
+    assert answer.bound <= values.min() <= answer.value + 1e-12 * scale
+    assert answer.value - answer.bound <= 1e-9 * np.ptp(values)
+
+
+def test_a_start_that_is_not_legal_does_no_harm() -> None:
+    program = SPACES["layers"]().program
+    form = random_form(program, np.random.default_rng(1))
+    expected = Toulbar2Backend().solve(Task(program, form), EXACT)
+    start = np.zeros(program.n)
+    start[program.starts] = 1.0
+    for wrong in (start, np.zeros(program.n), np.full(program.n, np.nan)):
+        answer = Toulbar2Backend().solve(Task(program, form, start=wrong), EXACT)
+        assert answer.value == pytest.approx(expected.value)
+
+
+def test_a_start_is_the_incumbent_when_time_is_up() -> None:
+    program = bits(60).program
+    form = random_form(program, np.random.default_rng(1), 1.0)
+    start = np.zeros(program.n)
+    start[program.starts] = 1.0
+    answer = Toulbar2Backend().solve(Task(program, form, start=start), SolverSettings(time_limit=0.001))
+    assert answer.columns is not None
+    assert answer.bound <= answer.value <= form.value(start)
