@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
-from tests.spaces import conv_net, loss
 
 import mipcash as mc
 from mipcash.backends.registry import solvers, split_options
 from mipcash.errors import SolverError
+from tests.spaces import conv_net, loss
 
 STEPS = 9
 
