@@ -26,7 +26,7 @@ def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
             "config = result.config",
             questions,
             settings.replace("budget=60", "budget=17"),
-            "assert space.is_legal(result.config) and study.result.n_done == 1 and len(batch) == 4",
+            "assert space.is_legal(result.config) and study.result.n_done == 1 and len(batch) == 3",
         ]
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
