@@ -24,7 +24,9 @@ def conditional_space() -> mc.Space:
     space = mc.Space("conditional")
     layers = space.integer("layers", 0, 3)
     act = space.categorical("act", ["relu", "tanh", "selu"])
-    model = space.module("model", {"tree": {"depth": mc.Integer(1, 6)}, "linear": {}, "svm": {"kernel": mc.Categorical(["rbf", "poly"])}})
+    model = space.module(
+        "model", {"tree": {"depth": mc.Integer(1, 6)}, "linear": {}, "svm": {"kernel": mc.Categorical(["rbf", "poly"])}}
+    )
     space.integer("degree", 2, 4, when=model.parameter("svm", "kernel")["poly"])
     space.rule("selu deep", act["selu"] <= layers / 2)
     space.rule("tree flat", model.parameter("tree", "depth") <= 4, when=layers.is_(0))

@@ -17,14 +17,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from strategies.description import Description, Parameter, Relation, Rule, Term, Value, handles_of
+from strategies.spaces import SMALL_EXPAND_LIMIT, draw_condition, draw_factor, draw_terms
 
 import mipcash as mc
 from mipcash.backends.base import SolverSettings, Task
 from mipcash.backends.registry import make_backend
 from mipcash.errors import RuleError
 from mipcash.program.forms import QuadraticForm
-from strategies.description import Description, Parameter, Relation, Rule, Term, Value, handles_of
-from strategies.spaces import SMALL_EXPAND_LIMIT, draw_condition, draw_factor, draw_terms
 
 PARTS = 4
 SPACES_PER_PART = 60
@@ -43,7 +43,11 @@ def mixed(draw: st.DrawFn) -> tuple[Description, tuple[Term, ...], int]:
     if draw(st.booleans()):
         low = draw(st.integers(-2, 2))
         when = draw_condition(draw, parameters, SMALL_EXPAND_LIMIT)
-        parameters.append(Parameter("w", "integer", tuple(range(low, low + 7)), {"low": low, "high": low + 6, "step": 1, "log": False}, when))
+        parameters.append(
+            Parameter(
+                "w", "integer", tuple(range(low, low + 7)), {"low": low, "high": low + 6, "step": 1, "log": False}, when
+            )
+        )
     for name in ("x", "y"):
         low = draw(st.sampled_from((-2.0, 0.0, 0.5)))
         options = {"low": low, "high": low + draw(st.sampled_from((1.0, 3.0)))}
@@ -54,14 +58,25 @@ def mixed(draw: st.DrawFn) -> tuple[Description, tuple[Term, ...], int]:
     for k in range(draw(st.integers(1, 3))):
         terms = [Term(draw(st.sampled_from((1.0, -1.0, 2.0, 0.5))), (Value(draw(st.sampled_from("xy"))),))]
         if draw(st.booleans()):
-            terms.append(Term(draw(st.sampled_from((1.0, -1.0, 3.0))), (Value(draw(st.sampled_from("xy"))), _discrete(draw, description))))
+            terms.append(
+                Term(
+                    draw(st.sampled_from((1.0, -1.0, 3.0))),
+                    (Value(draw(st.sampled_from("xy"))), _discrete(draw, description)),
+                )
+            )
         terms.append(Term(draw(st.sampled_from((1.0, -2.0))), (_discrete(draw, description),)))
         if draw(st.integers(0, 3)) == 0:
             terms.append(Term(draw(st.sampled_from((1.0, -1.0))), (Value("x" if terms[0].factors == (Value("y"),) else "y"),)))
         if len({repr(t.factors) for t in terms}) < len(terms):
             continue
         sense = draw(st.sampled_from(("<=", ">=", "<=", ">=", "==")))
-        rules.append(Rule(f"rule {k}", Relation(tuple(terms), sense, draw(st.integers(-4, 6)) / 2), draw_condition(draw, parameters[:2], 4)))
+        rules.append(
+            Rule(
+                f"rule {k}",
+                Relation(tuple(terms), sense, draw(st.integers(-4, 6)) / 2),
+                draw_condition(draw, parameters[:2], 4),
+            )
+        )
     description = Description(tuple(parameters), rules=tuple(rules), expand_limit=SMALL_EXPAND_LIMIT)
     objective = [Term(draw(st.sampled_from((1.0, -1.0, 0.5))), (Value(n),)) for n in ("x", "y")]
     small = Description(tuple(p for p in parameters if p.kind != "real" and p.name != "w"), expand_limit=SMALL_EXPAND_LIMIT)
@@ -129,7 +144,13 @@ def test_mixed_spaces_against_linear_programs(part: int) -> None:
     distinct: set[str] = set()
 
     @seed(100 + part)
-    @settings(max_examples=4 * SPACES_PER_PART, phases=(Phase.generate,), database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=4 * SPACES_PER_PART,
+        phases=(Phase.generate,),
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(mixed())
     def run(case: tuple[Description, tuple[Term, ...], int]) -> None:
         description, objective, number = case

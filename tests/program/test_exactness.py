@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from strategies import points as raw
+from strategies.description import Active, Description, Term, Value, handles_of, key
+from strategies.spaces import descriptions, draw_terms
 
 from mipcash.backends.base import SolverSettings
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality
-from strategies import points as raw
-from strategies.description import Active, Description, Term, Value, handles_of, key
-from strategies.spaces import descriptions, draw_terms
 
 PARTS = 14
 SPACES_PER_PART = 150
@@ -113,7 +113,9 @@ def check_space(
     seen["products"] += program.n_columns > program.n
 
 
-def check_legality(description: Description, program: object, configs: list, legal: np.ndarray, seen: collections.Counter[str]) -> None:
+def check_legality(
+    description: Description, program: object, configs: list, legal: np.ndarray, seen: collections.Counter[str]
+) -> None:
     free = Legality(program)
     levels = np.array([program.encode(c) for c in configs])
     said = free.check(levels)

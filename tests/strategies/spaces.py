@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-
 from strategies.description import (
     Active,
     At,
