@@ -19,10 +19,9 @@ from importlib import import_module
 from itertools import combinations
 from typing import Any
 
+import mipcash as mc
 from mipcash.models._data import Table, file_of, table
 from mipcash.models._options import choice, whole
-
-import mipcash as mc
 
 DEFAULTS = {"budget": 40}
 METRICS = {

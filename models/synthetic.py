@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mipcash.models._options import choice, whole
 from numpy.typing import NDArray
 
 import mipcash as mc
+from mipcash.models._options import choice, whole
 
 BITS = REALS = 8
 FREQUENCIES = 16

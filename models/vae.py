@@ -27,10 +27,9 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from mipcash.models._options import flag
-
 import mipcash as mc
 from mipcash.errors import ModelError
+from mipcash.models._options import flag
 
 IMAGE = 28
 """Width of the images that go in and come out."""

@@ -16,11 +16,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from mipcash.models._options import flag, whole
 from numpy.typing import NDArray
 
 import mipcash as mc
 from mipcash.errors import ModelError
+from mipcash.models._options import flag, whole
 
 ATTRIBUTES = (3, 3, 2, 3, 4, 2)
 TRAIN_ROWS = 124

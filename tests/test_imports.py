@@ -12,7 +12,18 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ENGINE = ROOT / "mipcash"
-ROOMS = ["space", "program", "backends", "oracle", "features", "surrogates", "acquisition", "optimizers", "study", "integrations"]
+ROOMS = [
+    "space",
+    "program",
+    "backends",
+    "oracle",
+    "features",
+    "surrogates",
+    "acquisition",
+    "optimizers",
+    "study",
+    "integrations",
+]
 """A room may import itself and those before it."""
 HEAVY = ["pyomo", "highspy", "sklearn", "scipy", "matplotlib", "torch", "numpy", "rich", "typer"]
 LONGEST = 450
@@ -96,7 +107,9 @@ def test_public_names_resolve() -> None:
 
 @pytest.mark.parametrize("folder", ["mipcash", "models", "solvers", "tests", "benchmarks"])
 def test_no_module_is_too_long(folder: str) -> None:
-    lengths = {str(f.relative_to(ROOT)): len(f.read_text(encoding="utf-8").splitlines()) for f in sources(ROOT / folder)}
+    lengths = {
+        str(f.relative_to(ROOT)): len(f.read_text(encoding="utf-8").splitlines()) for f in sources(ROOT / folder)
+    }
     assert {f: n for f, n in lengths.items() if n > LONGEST} == {}
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mipcash.models import _data
 
 from mipcash.errors import ModelError
+from mipcash.models import _data
 
 MIXED = "size,colour,ok,target\n1,red,True,b\n2,blue,False,a\n,red,True,b\n4,,False,a\n"
 

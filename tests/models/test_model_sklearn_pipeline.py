@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mipcash.models import sklearn_pipeline as model
-from mipcash.models._data import table
 
 from mipcash.errors import ModelError
+from mipcash.models import sklearn_pipeline as model
+from mipcash.models._data import table
 from mipcash.space.domains import Integer, Real
 
 space = model.space

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
-from mipcash.models import synthetic
 
 from mipcash.errors import ModelError
+from mipcash.models import synthetic
 
 
 def by_hand(function: synthetic.Function, config: dict[str, float]) -> float:

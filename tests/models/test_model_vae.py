@@ -6,9 +6,9 @@ from itertools import product
 from typing import Any
 
 import pytest
-from mipcash.models import vae
 
 from mipcash.errors import ModelError
+from mipcash.models import vae
 
 STRIDES, FILTERS, PADDINGS = [1, 2], [3, 5], range(4)
 PLAIN = {

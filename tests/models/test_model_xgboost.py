@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mipcash.models import xgboost
 
 from mipcash.errors import ModelError
+from mipcash.models import xgboost
 
 TREES: dict[str, Any] = {
     "booster": "gbtree",

@@ -52,7 +52,9 @@ def mixed(draw: st.DrawFn) -> tuple[Description, tuple[Term, ...], int]:
         low = draw(st.sampled_from((-2.0, 0.0, 0.5)))
         options = {"low": low, "high": low + draw(st.sampled_from((1.0, 3.0)))}
         # 0.0 stands for "some real" while discrete configurations are enumerated
-        parameters.append(Parameter(name, "real", (0.0,), options, draw_condition(draw, parameters[:3], SMALL_EXPAND_LIMIT)))
+        parameters.append(
+            Parameter(name, "real", (0.0,), options, draw_condition(draw, parameters[:3], SMALL_EXPAND_LIMIT))
+        )
     description = Description(tuple(parameters), expand_limit=SMALL_EXPAND_LIMIT)
     rules = []
     for k in range(draw(st.integers(1, 3))):
@@ -66,7 +68,9 @@ def mixed(draw: st.DrawFn) -> tuple[Description, tuple[Term, ...], int]:
             )
         terms.append(Term(draw(st.sampled_from((1.0, -2.0))), (_discrete(draw, description),)))
         if draw(st.integers(0, 3)) == 0:
-            terms.append(Term(draw(st.sampled_from((1.0, -1.0))), (Value("x" if terms[0].factors == (Value("y"),) else "y"),)))
+            terms.append(
+                Term(draw(st.sampled_from((1.0, -1.0))), (Value("x" if terms[0].factors == (Value("y"),) else "y"),))
+            )
         if len({repr(t.factors) for t in terms}) < len(terms):
             continue
         sense = draw(st.sampled_from(("<=", ">=", "<=", ">=", "==")))
@@ -79,13 +83,17 @@ def mixed(draw: st.DrawFn) -> tuple[Description, tuple[Term, ...], int]:
         )
     description = Description(tuple(parameters), rules=tuple(rules), expand_limit=SMALL_EXPAND_LIMIT)
     objective = [Term(draw(st.sampled_from((1.0, -1.0, 0.5))), (Value(n),)) for n in ("x", "y")]
-    small = Description(tuple(p for p in parameters if p.kind != "real" and p.name != "w"), expand_limit=SMALL_EXPAND_LIMIT)
+    small = Description(
+        tuple(p for p in parameters if p.kind != "real" and p.name != "w"), expand_limit=SMALL_EXPAND_LIMIT
+    )
     objective += draw_terms(draw, small, quadratic=True, most=2)
     return description, tuple(objective), draw(st.integers(0, 2**32))
 
 
 def _discrete(draw: Any, description: Description) -> Any:
-    discrete = Description(tuple(p for p in description.parameters if p.kind != "real"), expand_limit=SMALL_EXPAND_LIMIT)
+    discrete = Description(
+        tuple(p for p in description.parameters if p.kind != "real"), expand_limit=SMALL_EXPAND_LIMIT
+    )
     return draw_factor(draw, discrete, tuned_only=True)
 
 
@@ -166,7 +174,9 @@ def test_mixed_spaces_against_linear_programs(part: int) -> None:
         assert seen[kind] >= 3, (kind, seen)
 
 
-def check(description: Description, objective: tuple[Term, ...], rng: np.random.Generator, seen: collections.Counter[str]) -> None:
+def check(
+    description: Description, objective: tuple[Term, ...], rng: np.random.Generator, seen: collections.Counter[str]
+) -> None:
     polytopes = [Polytope(description, c, objective) for c in description.enumerate()]
     space = description.build()
     expression = description.sum(objective, handles_of(space, description))
@@ -313,7 +323,9 @@ def test_samples_and_walks_stay_legal(name: str) -> None:
     rules = space.number_rules(point)
     assert rules is not None
     k = space.configuration(point)["k"]
-    start = np.array([point.columns[{n.label: n.column for n in space.program.numbers}[label]] for label in rules.labels])
+    start = np.array(
+        [point.columns[{n.label: n.column for n in space.program.numbers}[label]] for label in rules.labels]
+    )
     assert rules.legal(start)
     ends = []
     for number in range(30):
@@ -357,7 +369,9 @@ def test_wide_integers_in_linear_and_quadratic_rules() -> None:
     space.rule("work", rounds * depth <= 6001)
     space.rule("cells", rounds * leaves <= 1_000_003)
     space.rule("rate", rounds * eta <= 400)
-    best = max(r + d for d in range(1, 13) for r in range(3, 5001) if r * d <= 6001 and r * 0.001 <= 400 and 2 * r <= 1_000_003)
+    best = max(
+        r + d for d in range(1, 13) for r in range(3, 5001) if r * d <= 6001 and r * 0.001 <= 400 and 2 * r <= 1_000_003
+    )
     assert space.optimum(rounds + depth, "max").value == best
     most = max(5 * l + r for l in range(2, 3001) for r in (min(5000, 1_000_003 // l),))
     solution = space.optimum(rounds + 5 * leaves, "max")

@@ -188,7 +188,9 @@ def check_form(space: object, program: object, configs: list, legal: np.ndarray,
         assert reached[0] == pytest.approx(best.min(), abs=1e-6)
 
 
-def check_expression(description: Description, space: object, configs: list, legal: np.ndarray, terms: tuple[Term, ...]) -> None:
+def check_expression(
+    description: Description, space: object, configs: list, legal: np.ndarray, terms: tuple[Term, ...]
+) -> None:
     """A random expression over the parameters, both senses."""
     if not terms:
         return

@@ -93,7 +93,12 @@ REFUSED: dict[str, tuple[Declare, type[Exception], str, str]] = {
         "'o'",
         "twice",
     ),
-    "ordering of strangers": (lambda s: s.ordering("o", ["scaler", "nobody"]), SpaceError, "nobody", "declare it first"),
+    "ordering of strangers": (
+        lambda s: s.ordering("o", ["scaler", "nobody"]),
+        SpaceError,
+        "nobody",
+        "declare it first",
+    ),
     "ordering of another space's module": (
         lambda s: s.ordering("o", [s["scaler"], base()["selector"]]),
         SpaceError,
@@ -164,7 +169,9 @@ def test_refused_with_cause_and_cure(what: str) -> None:
     assert cause in str(caught.value)
 
 
-@pytest.mark.parametrize("what", [w for w in REFUSED if w not in ("when uses a stranger", "hyperparameter that exists")])
+@pytest.mark.parametrize(
+    "what", [w for w in REFUSED if w not in ("when uses a stranger", "hyperparameter that exists")]
+)
 def test_a_refused_declaration_leaves_nothing_behind(what: str) -> None:
     space = base()
     before = everything(space)

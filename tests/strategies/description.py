@@ -362,7 +362,10 @@ def key(config: Configuration) -> tuple[tuple[str, str], ...]:
 
 def handles_of(space: mc.Space, description: Description) -> dict[str, Any]:
     """Name -> declared parameter, to build further expressions over a built space."""
-    return {name: space[name] for name in [*(p.name for p in description.parameters), *(a.name for a in description.auxiliaries)]}
+    return {
+        name: space[name]
+        for name in [*(p.name for p in description.parameters), *(a.name for a in description.auxiliaries)]
+    }
 
 
 def iterate_terms(description: Description) -> Iterator[Term]:

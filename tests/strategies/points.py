@@ -96,7 +96,10 @@ def _settle(program: Any, rows: Any, low: Any, high: Any, integer: Any, found: A
                     least, most = most, least
                 # a pinned column stays as it is, or rounding errors would be handed round and grow
                 free = upper[:, column] - lower[:, column] > TOLERANCE
-                below, above = np.maximum(lower[:, column], least / data[k]), np.minimum(upper[:, column], most / data[k])
+                below, above = (
+                    np.maximum(lower[:, column], least / data[k]),
+                    np.minimum(upper[:, column], most / data[k]),
+                )
                 meet = (below > above) & (below <= above + TOLERANCE * np.maximum(1.0, np.abs(above)))
                 lower[:, column] = np.where(free, np.where(meet, above, below), lower[:, column])
                 upper[:, column] = np.where(free, above, upper[:, column])

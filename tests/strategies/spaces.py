@@ -159,15 +159,21 @@ def draw_factor(draw: Any, space: Description, tuned_only: bool = False) -> Any:
     helpers = [] if tuned_only else [Value(a.name) for a in space.auxiliaries]
     orders = [Position(p.name, m) for p in space.parameters if p.kind == "ordering" for m in p.values[0]]
     options: list[Any] = numeric * 2 + helpers * 2 + orders
-    if any(expandable(p, space.expand_limit) for p in space.parameters) and (not options or draw(st.integers(0, 2)) == 0):
+    if any(expandable(p, space.expand_limit) for p in space.parameters) and (
+        not options or draw(st.integers(0, 2)) == 0
+    ):
         return draw_indicator(draw, space.parameters, space.expand_limit)
     return draw(st.sampled_from(options)) if options else None
 
 
-def draw_terms(draw: Any, space: Description, quadratic: bool, most: int = 4, tuned_only: bool = False) -> tuple[Term, ...]:
+def draw_terms(
+    draw: Any, space: Description, quadratic: bool, most: int = 4, tuned_only: bool = False
+) -> tuple[Term, ...]:
     terms = []
     for _ in range(draw(st.integers(1, most))):
-        factors = [draw_factor(draw, space, tuned_only) for _ in range(draw(st.sampled_from((1, 1, 2))) if quadratic else 1)]
+        factors = [
+            draw_factor(draw, space, tuned_only) for _ in range(draw(st.sampled_from((1, 1, 2))) if quadratic else 1)
+        ]
         if quadratic and len(factors) == 2 and draw(st.integers(0, 5)) == 0:
             factors[1] = factors[0]
         if None not in factors:
