@@ -1,6 +1,6 @@
 """Hypothesis profiles: ``ci`` (the default) draws the same examples every time, ``dev`` looks for new ones.
 
-``HYPOTHESIS_PROFILE=dev pytest ...`` selects the second; ``MIPCASH_EXAMPLES=5`` multiplies the number of examples.
+``HYPOTHESIS_PROFILE=dev pytest ...`` selects the second.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture import providers
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -21,4 +22,8 @@ _COMMON = {
 }
 settings.register_profile("ci", derandomize=True, max_examples=100, **_COMMON)
 settings.register_profile("dev", derandomize=False, max_examples=300, print_blob=True, **_COMMON)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+settings.load_profile(PROFILE)
+if PROFILE == "ci" and hasattr(providers, "_get_local_constants"):
+    # hypothesis mixes in constants of whatever modules are loaded: examples would depend on what else a worker ran
+    providers._get_local_constants = lambda: providers._local_constants

@@ -75,7 +75,9 @@ def test_reals_are_refused_unless_fixed() -> None:
     program = space.program
     form = QuadraticForm.zero(program.n)
     form = QuadraticForm(0.0, -np.arange(program.n, dtype=float), form.rows, form.cols, form.values)
-    with pytest.raises(SolverError, match=r"toulbar2 cannot take 'x', which is continuous and not fixed.*solver='highs'"):
+    with pytest.raises(
+        SolverError, match=r"toulbar2 cannot take 'x', which is continuous and not fixed.*solver='highs'"
+    ):
         Toulbar2Backend().solve(Task(program, form), EXACT)
     for at in ({"x": 2.25, "y": 1.5}, {"x": 0.3, "y": 1.2}):
         task = Task(program, form, {n.latent: at[n.label] for n in program.numbers})

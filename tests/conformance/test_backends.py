@@ -138,7 +138,9 @@ def test_empty_objective_and_constant(backend: Backend) -> None:
     program = small().program
     answer = backend.solve(Task(program, QuadraticForm.zero(program.n)), EXACT)
     assert (answer.status, answer.value, answer.bound) == ("optimal", 0.0, 0.0)
-    constant = QuadraticForm(-3.5, *[getattr(QuadraticForm.zero(program.n), f) for f in ("linear", "rows", "cols", "values")])
+    constant = QuadraticForm(
+        -3.5, *[getattr(QuadraticForm.zero(program.n), f) for f in ("linear", "rows", "cols", "values")]
+    )
     answer = backend.solve(Task(program, constant), EXACT)
     assert (answer.status, answer.value, answer.bound) == ("optimal", -3.5, pytest.approx(-3.5))
 
