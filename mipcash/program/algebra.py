@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyomo.environ as pyo
@@ -43,11 +43,14 @@ class AlgebraicModel:
         rows: all active constraints.
         image: id of a declared variable -> variable that stands for it in the rows.
         transformed: whether logic or disjunctions were transformed.
+        model: the model behind the rows. Pyomo's variables refer to their blocks weakly: once a transformed clone is
+            collected they lose their names, so whoever reads names must hold this.
     """
 
     rows: tuple[AlgebraicRow, ...]
     image: Mapping[int, Variable]
     transformed: bool
+    model: Any = field(repr=False)
 
 
 def has_logic(declaration: Declaration) -> bool:
@@ -76,7 +79,7 @@ def algebraic_model(declaration: Declaration) -> AlgebraicModel:
             del model.mipcash_declared
         image = {id(v): c for v, c in zip(declared, clone.mipcash_declared, strict=True)}
         model = _without_logic(clone)
-    return AlgebraicModel(tuple(_rows(model)), image, transformed)
+    return AlgebraicModel(tuple(_rows(model)), image, transformed, model)
 
 
 def _declared_variables(declaration: Declaration) -> list[Variable]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
+from pyomo.gdp import Disjunct
 
 from mipcash.errors import SpaceError
 from mipcash.program.forms import QuadraticForm
@@ -74,8 +76,10 @@ def _images(declaration: Declaration, program: BinaryProgram) -> dict[int, Affin
             for column, t in images[i][1].items():
                 terms[column] = terms.get(column, 0.0) + c * t
         images[id(link.variable)] = (link.value.constant, terms)
+    model: Any = declaration.model
+    named = {v.name: v for v in model.component_data_objects(pyo.Var, descend_into=(pyo.Block, Disjunct))}
     for name, column in program.variable_columns.items():
-        variable = declaration.model.find_component(name)
+        variable = named.get(name)  # None for what the transformation of logic added
         if variable is not None and id(variable) not in images:
             images[id(variable)] = (0.0, {column: 1.0})
     return images
