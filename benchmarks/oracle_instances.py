@@ -26,6 +26,7 @@ from mipcash.program.program import BinaryProgram
 
 VAE_SIZES = (7, 6, 5) * 8 + (5,)
 CASH_SIZES = (8, 11, 7, 11)
+STARTS = 8
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Instance:
         form: folded, over the base columns.
         numbers: natural values at which the numbers in rules are held; None where there are none.
         fixed: the same as base column -> value.
-        start: legal levels, shape (G,).
+        starts: legal levels to start local search from, as a study has them: its best observations; each of shape (G,).
     """
 
     family: str
@@ -47,7 +48,7 @@ class Instance:
     form: QuadraticForm
     numbers: Mapping[str, float] | None
     fixed: Mapping[int, float]
-    start: Indices
+    starts: tuple[Indices, ...]
 
     @property
     def program(self) -> BinaryProgram:
@@ -124,7 +125,7 @@ def random_form(program: BinaryProgram, coupling: float, deviation: float, rng: 
 
 def _plain(space: mc.Space, family: str, name: str, form: QuadraticForm) -> Instance:
     start = np.zeros(len(space.program.groups), dtype=np.int64)
-    return Instance(family, name, space.oracle(), space.program.folded(form), None, {}, start)
+    return Instance(family, name, space.oracle(), space.program.folded(form), None, {}, (start,))
 
 
 def surrogate_draws(name: str, observations: int, draws: int) -> Iterator[Instance]:
@@ -136,13 +137,12 @@ def surrogate_draws(name: str, observations: int, draws: int) -> Iterator[Instan
     optimizer = MiVaBO(space, make_backend("highs"))
     rng = np.random.default_rng([4, observations])
     _, posterior = optimizer._posterior(history, rng, {})
-    best = min(history, key=lambda o: o.loss if o.loss is not None else np.inf).config
+    best = [o.config for o in sorted(history, key=lambda o: o.loss if o.loss is not None else np.inf)[:STARTS]]
     program = optimizer.program
     for k in range(draws):
-        u = optimizer.scale.units([best])[0]
+        u = optimizer.scale.units(best[:1])[0]
         numbers = optimizer.scale.natural(u) if program.numbers else None
         fixed = {} if numbers is None else {n.latent: numbers[n.label] for n in program.numbers}
         form = program.folded(posterior.sample(rng).form_at(u))
-        yield Instance(
-            name, f"{observations} observations, draw {k}", optimizer.oracle, form, numbers, fixed, program.encode(best)
-        )
+        starts = tuple(program.encode(config) for config in best)
+        yield Instance(name, f"{observations} observations, draw {k}", optimizer.oracle, form, numbers, fixed, starts)
