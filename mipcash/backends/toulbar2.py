@@ -34,6 +34,7 @@ from mipcash.program.program import BinaryProgram
 # pytoulbar2 carries no types
 tb2: Any = import_module("pytoulbar2.pytb2")
 
+NO_LIMIT = 2**62
 KEPT_NETWORKS = 16
 COST_RANGE = 2.0**40
 """Range of the integer costs: 40 bits leave toulbar2's 59 room for sums, and round at 1e-12 of the range."""
@@ -150,6 +151,8 @@ class Toulbar2Backend:
             tb2.option.limited = True
         finally:
             solver.timerStop()
+            if hasattr(signal, "setitimer"):
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
         limited = bool(tb2.option.limited)
         # a search that ran to its end does not always raise its global bound to the optimum it has proven
         bound = float(solver.getDDualBound() if limited else problem.getDPrimalBound())
@@ -173,8 +176,9 @@ class Toulbar2Backend:
             "useRASPS": 0,
             "weightedTightness": 0,
         }
-        if settings.node_limit is not None:
-            options["backtrackLimit"] = int(settings.node_limit)
+        # reinit leaves the limit, and the word that one was reached, as the last solve left them
+        options["backtrackLimit"] = NO_LIMIT if settings.node_limit is None else int(settings.node_limit)
+        options["limited"] = False
         for key, value in {**options, **self._given}.items():
             try:
                 setattr(tb2.option, key, value)
