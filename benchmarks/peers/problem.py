@@ -1,0 +1,87 @@
+"""What a problem of the peers benchmark is: a space, a loss, and an optimum that is certified or best known."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import mipcash as mc
+
+Config = Mapping[str, Any]
+Objective = Callable[[Config], float]
+
+GROUPS = ("rules", "free")
+CERTIFICATES = ("enumeration", "construction", "best known")
+"""enumeration: the discrete part is enumerated, the numbers are solved in closed form; construction: the function is built
+around its optimum, or reaches its lower bound; best known: enumeration with a multistart over the numbers, or a long search."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A black box to be minimised.
+
+    Attributes:
+        name: unique; names the lines of the results.
+        space: makes the space (a new one for every run, since spaces carry solvers).
+        objective: the loss, finite at every legal configuration, reproducible.
+        group: ``rules`` or ``free``.
+        optimum: the least loss.
+        certificate: how the optimum is known, one of :data:`CERTIFICATES`.
+        best: a configuration that attains the optimum; None where only its value is published.
+        certify: computes the optimum and ``best`` again (seconds to a minute).
+        source: where the problem comes from.
+        held_out: not to be looked at while an optimizer is tuned.
+        tolerance: how far below ``optimum`` a loss may lie by rounding or by the polish of the numbers.
+        penalty: what an illegal suggestion is told in the penalty convention; None: the worst legal loss so far.
+    """
+
+    name: str
+    space: Callable[[], mc.Space]
+    objective: Objective
+    group: str
+    optimum: float
+    certificate: str
+    source: str
+    best: Config | None = None
+    certify: Callable[[], tuple[float, dict[str, Any]]] | None = None
+    held_out: bool = False
+    tolerance: float = 1e-6
+    penalty: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.group not in GROUPS:
+            raise ValueError(f"problem {self.name!r} is in group {self.group!r}; choose one of {', '.join(GROUPS)}")
+        if self.certificate not in CERTIFICATES:
+            raise ValueError(
+                f"problem {self.name!r} has certificate {self.certificate!r}; choose one of {', '.join(CERTIFICATES)}"
+            )
+
+
+@cache
+def problems() -> dict[str, Problem]:
+    """All problems by name, in a fixed order: each module of ``benchmarks.peers.problems`` lists its own in ``PROBLEMS``."""
+    package = import_module("benchmarks.peers.problems")
+    found: dict[str, Problem] = {}
+    for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_")):
+        for problem in import_module(f"{package.__name__}.{module}").PROBLEMS:
+            if problem.name in found:
+                raise ValueError(f"two problems are named {problem.name!r}; rename one of them")
+            found[problem.name] = problem
+    return found
+
+
+def chosen(names: list[str] | None = None) -> list[Problem]:
+    """Problems by name; None: all.
+
+    Raises:
+        ValueError: a name that no problem has.
+    """
+    known = problems()
+    unknown = [n for n in names or [] if n not in known]
+    if unknown:
+        raise ValueError(f"there is no problem {', '.join(unknown)}; there are {', '.join(known)}")
+    return [known[n] for n in names] if names else list(known.values())

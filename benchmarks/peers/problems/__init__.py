@@ -1,0 +1,1 @@
+"""The problems of the peers benchmark: modules that list theirs in ``PROBLEMS``."""

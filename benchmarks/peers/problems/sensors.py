@@ -1,0 +1,117 @@
+"""Sensor placement: choose sensors that leave the least variance of a Gaussian field, under budget, power and exclusion rules.
+
+Krause, Singh and Guestrin, "Near-optimal sensor placements in Gaussian processes". 28 candidate sites of three prices; the
+loss is the mean posterior variance over a grid of 196 points, in percent of the prior variance.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+import mipcash as mc
+from benchmarks.peers.problem import Config, Problem
+
+SITES = 28
+AT_MOST = 5
+BUDGET = 12
+TOO_CLOSE = 0.17
+LENGTH = 0.28
+NOISE = 0.05
+SEED = 8
+NAMES = [f"s{i}" for i in range(1, SITES + 1)]
+
+
+@cache
+def sites() -> tuple[np.ndarray, np.ndarray]:
+    """Places in the unit square, shape (28, 2), and prices 1 to 4, shape (28,)."""
+    rng = np.random.default_rng(SEED)
+    return rng.uniform(size=(SITES, 2)), rng.integers(1, 5, SITES)
+
+
+@cache
+def covariances() -> tuple[np.ndarray, np.ndarray]:
+    """Between sites, shape (28, 28), and between grid and sites, shape (196, 28); the field is rougher in the east."""
+    places, _ = sites()
+    axis = (np.arange(14) + 0.5) / 14
+    grid = np.array([(a, b) for a in axis for b in axis])
+
+    def kernel(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+        # Gibbs kernel: the length depends on the place
+        l, k = LENGTH * (1.3 - 0.7 * p[:, None, 0]), LENGTH * (1.3 - 0.7 * q[None, :, 0])
+        square = ((p[:, None] - q[None]) ** 2).sum(axis=-1)
+        return 2 * l * k / (l**2 + k**2) * np.exp(-square / (l**2 + k**2))
+
+    return kernel(places, places), kernel(grid, places)
+
+
+def variance(chosen: np.ndarray) -> np.ndarray:
+    """Mean posterior variance in percent; chosen: indices, shape (n, k)."""
+    between, across = covariances()
+    k = chosen.shape[1]
+    gram = between[chosen[:, :, None], chosen[:, None, :]] + NOISE * np.eye(k)
+    # sum over the grid of c' K^-1 c is the trace of K^-1 times the sum of c c'
+    outer = (across.T @ across)[chosen[:, :, None], chosen[:, None, :]]
+    explained = np.trace(np.linalg.solve(gram, outer), axis1=1, axis2=2) / len(across)
+    return 100.0 * (1.0 - explained)
+
+
+def objective(config: Config) -> float:
+    chosen = np.array([[i for i, name in enumerate(NAMES) if config[name]]], dtype=int)
+    return 100.0 if not chosen.size else float(variance(chosen)[0])
+
+
+def close() -> list[tuple[int, int]]:
+    """Pairs of sites that disturb each other."""
+    places, _ = sites()
+    return [(i, j) for i, j in combinations(range(SITES), 2) if np.linalg.norm(places[i] - places[j]) < TOO_CLOSE]
+
+
+def space() -> mc.Space:
+    made = mc.Space("sensor placement")
+    x = [made.integer(name, 0, 1) for name in NAMES]
+    places, prices = sites()
+    made.rule("at most five sensors", sum(x) <= AT_MOST)
+    made.rule("budget", sum(int(p) * v for p, v in zip(prices, x, strict=True)) <= BUDGET)
+    for i, j in close():
+        made.rule(f"{NAMES[i]} and {NAMES[j]} disturb each other", x[i] + x[j] <= 1)
+    west = [v for v, (a, _) in zip(x, places, strict=True) if a < 0.5]
+    made.rule("one power supply: at most three in the west", sum(west) <= 3)
+    return made
+
+
+def certify() -> tuple[float, dict[str, Any]]:
+    """All legal sets of at most five sites."""
+    places, prices = sites()
+    apart = np.ones((SITES, SITES), dtype=bool)
+    for i, j in close():
+        apart[i, j] = apart[j, i] = False
+    best: tuple[float, dict[str, Any]] = (100.0, dict.fromkeys(NAMES, 0))
+    for size in range(1, AT_MOST + 1):
+        sets = np.array(list(combinations(range(SITES), size)))
+        good = (prices[sets].sum(axis=1) <= BUDGET) & ((places[sets][..., 0] < 0.5).sum(axis=1) <= 3)
+        for a, b in combinations(range(size), 2):
+            good &= apart[sets[:, a], sets[:, b]]
+        sets = sets[good]
+        values = variance(sets)
+        k = int(np.argmin(values))
+        if values[k] < best[0]:
+            best = (float(values[k]), {n: int(i in sets[k]) for i, n in enumerate(NAMES)})
+    return best
+
+
+PROBLEMS = (
+    Problem(
+        name="sensors",
+        space=space,
+        objective=objective,
+        group="rules",
+        optimum=34.8795426964392,
+        certificate="enumeration",
+        source="Krause, Singh and Guestrin, Near-optimal sensor placements in Gaussian processes; own instance",
+        certify=certify,
+    ),
+)

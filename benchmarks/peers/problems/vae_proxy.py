@@ -1,0 +1,177 @@
+"""An analytic stand-in for training the VAE of Daxberger et al., on the bundled ``vae`` space with all its rules.
+
+It keeps what makes the real problem hard: the structure of the network matters most, good decoders (two transposed
+convolutions that double the width) are rare among legal ones, and effects multiply rather than add. In nats,
+
+    loss = 80 + 120 exp(-E - D) + latent + rate + decay
+
+    E      what the encoder extracts: channels, filters and strides of its convolutions; a narrow f1 or one that does not fit
+           the flattened convolutions loses some of it
+    D      what the decoder can draw: smooth upsampling (stride 2, filter larger than it) times its channels, and f4
+    latent the best d_z grows with the number of convolutions on both sides
+    rate   the best learning rate falls with depth, and a high one wants decay
+    decay  the best weight decay falls with the number of fully connected layers
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from itertools import product
+from typing import Any
+
+import mipcash as mc
+from benchmarks.peers.problem import Config, Problem
+from mipcash.models.vae import IMAGE, SEED_WIDTH, build, shapes
+
+PENALTY = 500.0
+"""What the paper tells the other methods for an illegal network, in nats."""
+
+
+def objective(config: Config) -> float:
+    made = shapes(config)
+    structure = (
+        config["conv_layers"],
+        config["deconv_layers"],
+        config["encoder_fc_layers"],
+        config["decoder_fc_layers"],
+    )
+    score = encoder(config, dict(made["encoder"])) + decoder(config)
+    return 80.0 + 120.0 * math.exp(-score) + numbers(config, structure)
+
+
+def encoder(config: Config, widths: Config) -> float:
+    """E, between 0.1 and about 1.2."""
+    n, quality, flat = config["conv_layers"], 0.15, float(IMAGE**2)
+    for layer, most in (("c1", 24), ("c2", 48))[:n]:
+        channels, width, _ = widths[layer]
+        flat = float(channels * width**2)
+        sharp = 1.0 if (config[f"{layer}_filter"] == 5) == (config[f"{layer}_stride"] == 2) else 0.7
+        quality += 0.45 * sharp * math.sqrt(channels / most)
+    if n == 2 and config["c2_channels"] < config["c1_channels"]:
+        quality *= 0.75  # a bottleneck in the middle
+    if config["encoder_fc_layers"] == 2:
+        units = config["f1_units"]
+        fits = math.exp(-((math.log(units / 512.0) - 0.25 * math.log(flat / 2000.0)) ** 2))
+        quality *= 0.85 + 0.35 * fits
+    return quality
+
+
+def decoder(config: Config) -> float:
+    """D, between 0.05 and about 1.9."""
+    n, smooth = config["deconv_layers"], 1.0
+    for layer in ("d1", "d2")[:n]:
+        stride, size = config[f"{layer}_stride"], config[f"{layer}_filter"]
+        smooth *= (0.45, 0.6, 0.8, 1.0)[2 * (stride == 2) + (size == 5)]
+    channels = math.sqrt(config["d1_channels"] / 48.0)
+    if n == 2:
+        channels *= math.sqrt(0.4 + 0.6 * config["d2_channels"] / 24.0)
+    quality = 0.1 + (0.0, 0.7, 1.6)[n] * smooth * channels
+    if config["decoder_fc_layers"] == 2:
+        units = config["f4_units"]
+        quality *= 0.8 + 0.4 * units / (units + 128.0) * (1.0 if n else 0.5)
+    return quality
+
+
+def numbers(config: Config, structure: tuple[int, int, int, int]) -> float:
+    """Losses by the latent size and the three reals; 0 at best, whatever the structure."""
+    conv, deconv, f_in, f_out = structure
+    latent = math.log2(config["d_z"] / best_latent(structure))
+    rate = math.log10(config["learning_rate"])
+    depth = conv + deconv + f_in + f_out
+    wish = -2.5 - 0.12 * depth - 0.8 * (config["learning_rate_decay"] - 0.85)
+    decay = math.log10(config["weight_decay"]) + 3.0 + 0.5 * (f_in + f_out)
+    return 6.0 * latent**2 + 14.0 * math.tanh((rate - wish) ** 2) + 5.0 * math.tanh(0.5 * decay**2)
+
+
+def best_latent(structure: tuple[int, int, int, int]) -> int:
+    return 18 + 6 * (structure[0] + structure[1])
+
+
+@cache
+def certify() -> tuple[float, dict[str, Any]]:
+    """Best encoder and best decoder per structure, over all that fit; the numbers cost nothing at their best."""
+    best: tuple[float, dict[str, Any]] = (math.inf, {})
+    inputs = {(c, f): _best_encoder(c, f) for c in (0, 1, 2) for f in (1, 2)}
+    outputs = {(d, f): _best_decoder(d, f) for d in (0, 1, 2) for f in (1, 2)}
+    for (conv, f_in), (deconv, f_out) in product(inputs, outputs):
+        if not outputs[deconv, f_out]:  # one transposed convolution does not lead from 7 to 28
+            continue
+        structure = (conv, deconv, f_in, f_out)
+        config = {**inputs[conv, f_in], **outputs[deconv, f_out], "d_z": best_latent(structure)}
+        config |= {"learning_rate_decay": 0.85, "learning_rate": 10 ** (-2.5 - 0.12 * sum(structure))}
+        config["weight_decay"] = 10 ** (-3.0 - 0.5 * (f_in + f_out))
+        value = objective(config)
+        if value < best[0]:
+            best = (value, config)
+    return best
+
+
+def _best_encoder(conv: int, fc: int) -> dict[str, Any]:
+    found: tuple[float, dict[str, Any]] = (-1.0, {})
+    layers = (("c1", (4, 8, 16, 24)), ("c2", (8, 16, 32, 48)))[:conv]
+    parts = [product(channels, (1, 2), (3, 5), range(4)) for _, channels in layers]
+    for drawn in product(*parts):
+        config: dict[str, Any] = {"conv_layers": conv, "encoder_fc_layers": fc}
+        width, made = IMAGE, {}
+        for (layer, _), (channels, stride, size, padding) in zip(layers, drawn, strict=True):
+            steps, rest = divmod(width - size + padding, stride)
+            if rest or steps < 0:
+                break
+            width = steps + 1
+            made[layer] = (channels, width, width)
+            values = zip(("channels", "stride", "filter", "padding"), (channels, stride, size, padding), strict=True)
+            config |= {f"{layer}_{part}": v for part, v in values}
+        if len(made) < conv:
+            continue
+        for units in range(64, 961, 64) if fc == 2 else [None]:
+            full = config if units is None else config | {"f1_units": units}
+            score = encoder(full, made)
+            if score > found[0]:
+                found = (score, full)
+    return found[1]
+
+
+def _best_decoder(deconv: int, fc: int) -> dict[str, Any]:
+    found: tuple[float, dict[str, Any]] = (-1.0, {})
+    shape = list(product((1, 2), (3, 5), range(4), range(2)))
+    for first in (8, 16, 32, 48):
+        for drawn in product(*[shape] * deconv):
+            config: dict[str, Any] = {"deconv_layers": deconv, "decoder_fc_layers": fc, "d1_channels": first}
+            width = SEED_WIDTH
+            for layer, (stride, size, padding, extra) in zip(("d1", "d2"), drawn, strict=False):
+                width = (width - 1) * stride + size - 2 * padding + extra
+                values = {"stride": stride, "filter": size, "padding": padding, "output_padding": extra}
+                config |= {f"{layer}_{part}": v for part, v in values.items()}
+                if width < 1 or extra >= stride:
+                    width = 0
+                    break
+            if (width != IMAGE) if deconv else (first * SEED_WIDTH**2 != IMAGE**2):
+                continue
+            for second in (4, 8, 16, 24) if deconv == 2 else [None]:
+                for units in range(64, 961, 64) if fc == 2 else [None]:
+                    full = config if second is None else config | {"d2_channels": second}
+                    full = full if units is None else full | {"f4_units": units}
+                    score = decoder(full)
+                    if score > found[0]:
+                        found = (score, full)
+    return found[1]
+
+
+def space() -> mc.Space:
+    return build()[0]
+
+
+PROBLEMS = (
+    Problem(
+        name="vae-proxy",
+        space=space,
+        objective=objective,
+        group="rules",
+        optimum=84.79466677673793,
+        certificate="enumeration",
+        source="space of Daxberger et al., Table 2; loss of our own",
+        certify=certify,
+        penalty=PENALTY,
+    ),
+)
