@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from scipy.optimize import minimize
@@ -31,10 +32,31 @@ from mipcash.features.numbers import INACTIVE, NumberScale
 from mipcash.oracle.numbers import NumberRules
 from mipcash.oracle.oracle import Exclusion, Oracle, Point
 from mipcash.oracle.space import Space
-from mipcash.program.forms import Indices, Vector
-from mipcash.surrogates.linear import Section, WeightSample
+from mipcash.program.forms import Indices, QuadraticForm, Vector
 
 BACKTRACKS = 25
+WALK_STEPS = 6
+"""Hit-and-run steps of :meth:`Alternation.wander`."""
+
+Section = Callable[[Vector], tuple[float, Vector]]
+"""A function of the numbers alone, with its gradient: (D,) -> scalar, (D,)."""
+
+
+class Sectioned(Protocol):
+    """What the continuous step needs of a function."""
+
+    def section(self, z: Vector) -> Section:
+        """f(z, .) at fixed binaries."""
+
+
+class MixedFunction(Sectioned, Protocol):
+    """A function over a mixed space that is quadratic in the binaries: a posterior sample or mean."""
+
+    def value(self, z: Vector, u: Vector) -> float:
+        """f at one point."""
+
+    def form_at(self, u: Vector) -> QuadraticForm:
+        """f(., u) over the base columns."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +111,7 @@ class Alternation:
 
     def minimise(
         self,
-        f: WeightSample,
+        f: MixedFunction,
         starts: Sequence[tuple[Indices, Vector]],
         excluded: Sequence[Exclusion],
         rng: np.random.Generator,
@@ -111,13 +133,13 @@ class Alternation:
             found = [self._with_proof(f, [levels, *known], u, excluded, rng, clock) for levels, u in starts]
             proven = [m for m in found if m is not None]
             return min(proven, key=lambda m: m.value, default=None)
-        descents = [self._by_search(f, [levels, *known], u, excluded, rng, clock) for levels, u in starts]
+        descents = [self.descend(f, [levels, *known], u, excluded, rng, clock) for levels, u in starts]
         levels, u, _ = min(descents, key=lambda d: d[2])
         return self._with_proof(f, [levels, *known], u, excluded, rng, clock)
 
-    def _by_search(
+    def descend(
         self,
-        f: WeightSample,
+        f: MixedFunction,
         known: Sequence[Indices],
         u: Vector,
         excluded: Sequence[Exclusion],
@@ -147,7 +169,7 @@ class Alternation:
 
     def _with_proof(
         self,
-        f: WeightSample,
+        f: MixedFunction,
         known: Sequence[Indices],
         u: Vector,
         excluded: Sequence[Exclusion],
@@ -190,8 +212,14 @@ class Alternation:
 
     # -- the continuous step ------------------------------------------------------------------------------------
 
-    def continuous_step(self, f: WeightSample, point: Point, u: Vector, rng: np.random.Generator) -> Vector:
-        """Minimise f(z, .) over the active numbers under the rules that bind them; never worse than ``u``, always legal."""
+    def continuous_step(
+        self, f: Sectioned, point: Point, u: Vector, rng: np.random.Generator, restarts: int | None = None
+    ) -> Vector:
+        """Minimise f(z, .) over the active numbers under the rules that bind them; never worse than ``u``, always legal.
+
+        Args:
+            restarts: random starts besides ``u``; None: as set.
+        """
         z = self.oracle.program.one_hot(point.levels)
         active = np.flatnonzero(self.scale.active(z[None])[0] > 0)
         current = u.copy()
@@ -208,9 +236,25 @@ class Alternation:
             active = np.array([d for d in active if self.scale.labels[d] not in held], dtype=np.int64)
             if not len(active):
                 return current
-        return self._free_step(section, current, active, rng)
+        return self._free_step(section, current, active, rng, self.settings.continuous_starts if restarts is None else restarts)
 
-    def _free_step(self, section: Section, current: Vector, active: Indices, rng: np.random.Generator) -> Vector:
+    def wander(self, levels: Indices, u: Vector, rng: np.random.Generator) -> Vector:
+        """Other legal numbers beside the same levels: those in rules by hit-and-run, the others by a normal step."""
+        point = self.oracle.unproven(levels, self.scale.natural(u), 0.0)
+        moved = np.clip(u + 0.15 * rng.normal(size=len(u)), 0.0, 1.0)
+        held = {n.label: self.scale.labels.index(n.label) for n in self.oracle.program.numbers}
+        moved[list(held.values())] = u[list(held.values())]
+        rules = self.space.number_rules(point)
+        if rules is not None and rules.labels:
+            natural = self.scale.natural(u)
+            walked = rules.walk(np.array([natural[label] for label in rules.labels]), WALK_STEPS, rng)
+            for label, value in zip(rules.labels, walked.tolist(), strict=True):
+                moved[held[label]] = self.scale.domains[held[label]].to_unit(value)
+        return self.scale.rounded(moved)
+
+    def _free_step(
+        self, section: Section, current: Vector, active: Indices, rng: np.random.Generator, restarts: int
+    ) -> Vector:
         def objective(x: Vector) -> tuple[float, Vector]:
             trial = current.copy()
             trial[active] = x
@@ -218,7 +262,7 @@ class Alternation:
             return value, gradient[active]
 
         best, best_value = current, section(self.scale.rounded(current))[0]
-        starts = [current[active], *rng.random((self.settings.continuous_starts, len(active)))]
+        starts = [current[active], *rng.random((restarts, len(active)))]
         for start in starts:
             found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(active))
             trial = current.copy()

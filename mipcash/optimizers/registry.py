@@ -10,6 +10,7 @@ from mipcash.backends.base import Backend
 from mipcash.backends.registry import make_backend
 from mipcash.errors import MipcashError
 from mipcash.optimizers.base import Optimizer
+from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.mivabo import MiVaBO, MiVaBOSettings
 from mipcash.optimizers.random import RandomSearch, RandomSettings
 from mipcash.oracle.space import Space
@@ -18,6 +19,7 @@ from mipcash.oracle.space import Space
 def _catalogue() -> dict[str, tuple[Callable[..., Optimizer], type, Callable[[], Any]]]:
     """Name -> constructor, type of its settings, default settings."""
     return {
+        "hybrid": (Hybrid, HybridSettings, HybridSettings),
         "mivabo": (MiVaBO, MiVaBOSettings, MiVaBOSettings),
         "mivabo-paper": (MiVaBO, MiVaBOSettings, MiVaBOSettings.paper),
         "random": (RandomSearch, RandomSettings, RandomSettings),

@@ -1,0 +1,115 @@
+"""Acquisition functions in closed form, to be minimised: what is better is lower.
+
+Notation
+    mu, sd (B,)     posterior mean and standard deviation of f, minimised;   best: the incumbent value
+    t = (best - mu) / sd,   EI = sd h(t),   h(t) = phi(t) + t Phi(t)     (Jones, Schonlau and Welch 1998)
+
+log h has three branches. Direct evaluation loses all digits once phi(t) and t Phi(t) cancel (t < -1); there
+
+    log h(t) = -t^2/2 - log(2 pi)/2 + log(1 - |t| sqrt(pi/2) erfcx(|t| / sqrt 2)),
+
+whose bracket in turn cancels like 1/t^2: from t < -1e5 on it is replaced by its limit, log h = -t^2/2 - log(2 pi)/2 -
+2 log |t| (Ament et al. 2023). The derivative is d log h / dt = Phi / h in every branch, computed likewise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.special import erfcx, log_ndtr, ndtr
+
+from mipcash.program.forms import Vector
+
+LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
+DIRECT = -1.0
+"""t above which h is evaluated directly."""
+ASYMPTOTIC = -1e5
+"""t below which the bracket has no digits left."""
+
+
+def log_h(t: Vector) -> Vector:
+    """log(phi(t) + t Phi(t)), stable for every t: shape of ``t``."""
+    t = np.asarray(t, dtype=float)
+    result = np.empty_like(t)
+    direct, far = t > DIRECT, t < ASYMPTOTIC
+    between = ~direct & ~far
+    s = t[direct]
+    result[direct] = np.log(np.exp(-0.5 * s**2 - LOG_ROOT_2PI) + s * ndtr(s))
+    s = -t[between]
+    bracket = 1.0 - s * math.sqrt(math.pi / 2.0) * erfcx(s / math.sqrt(2.0))
+    # 1 - s r(s) ~ 1/s^2 for large s: the series takes over where the difference has lost half its digits
+    series = 1.0 / s**2 - 3.0 / s**4 + 15.0 / s**6
+    result[between] = -0.5 * s**2 - LOG_ROOT_2PI + np.log(np.where(s > 1e2, series, bracket))
+    result[far] = -0.5 * t[far] ** 2 - LOG_ROOT_2PI - 2.0 * np.log(-t[far])
+    return result
+
+
+def log_h_slope(t: Vector) -> Vector:
+    """d log h / dt = Phi(t) / h(t)."""
+    return np.exp(log_ndtr(t) - log_h(t))
+
+
+class Acquisition(Protocol):
+    """A function of mean and deviation, lower is better."""
+
+    def __call__(self, mu: Vector, sd: Vector) -> Vector:
+        """Values: (B,), (B,) -> (B,)."""
+
+    def slope(self, mu: float, sd: float) -> tuple[float, float]:
+        """Derivatives by mu and by sd at one point."""
+
+
+@dataclass(frozen=True)
+class LogEI:
+    """Minus the logarithm of the expected improvement on ``best``."""
+
+    best: float
+
+    def __call__(self, mu: Vector, sd: Vector) -> Vector:
+        return np.asarray(-(np.log(sd) + log_h((self.best - mu) / sd)))
+
+    def slope(self, mu: float, sd: float) -> tuple[float, float]:
+        t = (self.best - mu) / sd
+        h = float(log_h_slope(np.array([t]))[0])
+        return h / sd, -(1.0 - t * h) / sd
+
+
+@dataclass(frozen=True)
+class ConfidenceBound:
+    """Lower confidence bound ``mu - kappa sd`` (UCB of the negated loss; Srinivas et al. 2010)."""
+
+    kappa: float
+
+    def __call__(self, mu: Vector, sd: Vector) -> Vector:
+        return np.asarray(mu - self.kappa * sd)
+
+    def slope(self, mu: float, sd: float) -> tuple[float, float]:
+        return 1.0, -self.kappa
+
+
+@dataclass(frozen=True)
+class MaxValueEntropy:
+    """Minus the max-value entropy search (Wang and Jegelka 2017, Eq. 6) for minimisation.
+
+    Attributes:
+        minima: sampled values of the minimum, shape (K,); with g = (mu - minimum) / sd the gain is the mean over them of
+            ``g phi(g) / (2 Phi(g)) - log Phi(g)``.
+    """
+
+    minima: Vector
+
+    def __call__(self, mu: Vector, sd: Vector) -> Vector:
+        g = (mu[..., None] - self.minima) / sd[..., None]
+        log_cdf = log_ndtr(g)
+        ratio = np.exp(-0.5 * g**2 - LOG_ROOT_2PI - log_cdf)
+        return np.asarray(-np.mean(0.5 * g * ratio - log_cdf, axis=-1))
+
+    def slope(self, mu: float, sd: float) -> tuple[float, float]:
+        g = (mu - self.minima) / sd
+        ratio = np.exp(-0.5 * g**2 - LOG_ROOT_2PI - log_ndtr(g))
+        # d/dg [g r / 2 - log Phi] = r/2 - r - g r (g + r) / 2,  since r' = -r (g + r)
+        by_g = 0.5 * ratio - ratio - 0.5 * g * ratio * (g + ratio)
+        return float(-np.mean(by_g / sd)), float(np.mean(by_g * g / sd))

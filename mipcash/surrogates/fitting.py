@@ -1,0 +1,162 @@
+"""Hyperparameters of the structured kernel: maximum a posteriori, with analytic gradients (SURROGATE, item 3).
+
+Notation
+    K, theta, A_v, P, E     as in :mod:`mipcash.surrogates.structured`;   y (t,) standardised losses
+    T_v = sum_w E_vw A_w    so that sum_E A_v A_w = sum_v A_v T_v / 2
+
+    log posterior = -y'(K + s2 I)^-1 y / 2 - log det(K + s2 I) / 2 + sum_i log N(theta_i; mu_i, sd_i)
+    its gradient:  tr(W dK/dtheta_i) / 2 - (theta_i - mu_i) / sd_i^2,   W = r r' - (K + s2 I)^-1,  r = (K + s2 I)^-1 y
+
+No derivative matrix of K is kept: each is a product of stacks that K itself needs, and only its sum with W is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize
+
+from mipcash.program.forms import Vector
+from mipcash.surrogates.structured import Kernel, Points, Structure
+
+CLIP = 3.5
+"""Standard deviations of the prior within which a hyperparameter is kept."""
+JITTER = 1e-8
+FITTED = 256
+"""Observations that the fit uses at most: the best half of them and an even spread of the rest."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The log posterior of theta given observations; what does not depend on theta is computed once.
+
+    Attributes:
+        structure: the space.
+        x: the observations' points, t of them.
+        y: standardised losses, shape (t,).
+    """
+
+    structure: Structure
+    x: Points
+    y: Vector
+
+    @classmethod
+    def of(cls, structure: Structure, x: Points, y: Vector, limit: int = FITTED) -> Evidence:
+        """From all observations; beyond ``limit`` only a part of them is used."""
+        if len(y) > limit:
+            order = np.argsort(y, kind="stable")
+            best, rest = order[: limit // 2], order[limit // 2 :]
+            spread = rest[np.linspace(0, len(rest) - 1, limit - len(best)).astype(np.int64)]
+            keep = np.sort(np.concatenate([best, spread]))
+            x, y = x[keep], y[keep]
+        return cls(structure, x, y)
+
+    def __call__(self, theta: Vector) -> tuple[float, Vector]:
+        """Negative log posterior and its gradient: scalar, (n_theta,)."""
+        s, kernel = self.structure, Kernel(self.structure, theta)
+        c1, c2, sc, cm, cq = kernel.factors
+        groups, numbers = self._group_terms(kernel), kernel.number_terms(self.x, self.x)
+        terms = np.concatenate([groups, numbers])
+        inner = self._inner(terms, s.pairs, s.complete)
+        inside = self._inner(groups, s.pairs[: s.n_groups, : s.n_groups], s.complete)
+        total = groups.sum(axis=0)
+        joint = kernel.joint_term(self.x, self.x) if len(s.joint) else np.zeros((len(self.y),) * 2)
+        pairs = 0.5 * np.einsum("vst,vst->st", terms, inner)
+        discrete = 0.5 * np.einsum("vst,vst->st", groups, inside)
+        bracket = sc + cm * total + cq * discrete
+        k = 1.0 + c1 * (total + numbers.sum(axis=0)) + c2 * pairs + joint * bracket
+        k[np.diag_indices_from(k)] += kernel.noise + JITTER
+        lower, flag = cho_factor(k, lower=True)
+        alpha = cho_solve((lower, flag), self.y)
+        mean, sd = s.prior
+        value = 0.5 * self.y @ alpha + np.sum(np.log(np.diag(lower))) + 0.5 * np.sum(((theta - mean) / sd) ** 2)
+        w = np.outer(alpha, alpha) - cho_solve((lower, flag), np.eye(len(self.y)))
+
+        weighted = w * joint
+        slope = c1 * w + c2 * (w * inner)  # what each A_v is multiplied by in tr(W dK)
+        slope[: s.n_groups] += cm * weighted + cq * (weighted * inside)
+        trace = np.zeros(len(theta))
+        at = s.slices
+        relevance = np.einsum("vst,vst->v", slope, terms)
+        trace[at["a"]], trace[at["b"]] = relevance[: s.n_groups], relevance[s.n_groups :]
+        squares = self._squares
+        if s.n_numbers:
+            own = np.einsum("jst,jst,jst->j", slope[s.n_groups :], numbers, squares)
+            trace[at["m"]] = own / kernel.m**2
+        trace[at["lo"]] = [
+            np.sum(slope[g] * kernel.a[g] * (z @ kernel.blocks[g][1] @ z.T))
+            for g in s.ordered
+            for z in [self.x.z[:, s.groups[g].start : s.groups[g].stop]]
+        ]
+        whole = weighted * bracket
+        trace[at["l"]] = np.einsum("st,jst->j", whole, squares[s.joint]) / kernel.l**2
+        trace[at["s1"]] = c1 * np.sum(w * (total + numbers.sum(axis=0)))
+        trace[at["s2"]] = c2 * np.sum(w * pairs)
+        trace[at["sc"]] = sc * np.sum(weighted)
+        trace[at["sm"]] = cm * np.sum(weighted * total)
+        trace[at["sq"]] = cq * np.sum(weighted * discrete)
+        trace[at["noise"]] = kernel.noise * np.trace(w)
+        return float(value), -0.5 * trace + (theta - mean) / sd**2
+
+    @cached_property
+    def _grams(self) -> Vector:
+        """k_g between the observations at the median of lo, shape (G, t, t)."""
+        blocks = zip(self.structure.groups, self.structure.fixed_blocks, strict=True)
+        t = len(self.y)
+        return np.array([self._gram(g.start, g.stop, k) for g, (k, _) in blocks]).reshape(-1, t, t)
+
+    def _gram(self, start: int, stop: int, k: Vector) -> Vector:
+        z = self.x.z[:, start:stop]
+        return np.asarray(z @ k @ z.T)
+
+    def _group_terms(self, kernel: Kernel) -> Vector:
+        """A_g between the observations: only groups with a length-scale are computed afresh."""
+        terms: Vector = kernel.a[:, None, None] * self._grams
+        for g in self.structure.ordered:
+            group = self.structure.groups[g]
+            terms[g] = kernel.a[g] * self._gram(group.start, group.stop, kernel.blocks[g][0])
+        return terms
+
+    @cached_property
+    def _squares(self) -> Vector:
+        """(u_j - u'_j)^2, shape (J, t, t)."""
+        return np.asarray((self.x.u.T[:, :, None] - self.x.u.T[:, None, :]) ** 2)
+
+    @staticmethod
+    def _inner(terms: Vector, pairs: Vector, complete: bool) -> Vector:
+        """T_v: shape of ``terms``."""
+        if complete:
+            inner: Vector = terms.sum(axis=0) - terms
+            return inner
+        return np.asarray(np.tensordot(pairs, terms, axes=1))
+
+
+def fit(evidence: Evidence, starts: Sequence[Vector], iterations: int = 25) -> tuple[Vector, float]:
+    """MAP hyperparameters: the best of L-BFGS-B from several starts; none: the prior's median.
+
+    Returns:
+        theta and its negative log posterior.
+    """
+    mean, sd = evidence.structure.prior
+    low, high = mean - CLIP * sd, mean + CLIP * sd
+    best, best_value = mean, math.inf
+    for start in [s for s in starts if len(s) == len(mean)] or [mean]:
+        try:
+            found = minimize(
+                evidence,
+                np.clip(start, low, high),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=list(zip(low, high, strict=True)),
+                options={"maxiter": iterations},
+            )
+        except np.linalg.LinAlgError:
+            continue
+        if found.fun < best_value:
+            best, best_value = found.x, float(found.fun)
+    return best, best_value

@@ -1,0 +1,65 @@
+"""Covariances of level effects, with the length-scale of ordered groups as a parameter (SURROGATE, item 1).
+
+Notation
+    L       levels of a group;   p (L,) their places on [0, 1];   H = I - 11'/L
+    k = E / mean diag(E),   E = H K H;   K = I for categories, K = exp(-(p_l - p_m)^2 / (2 lo^2)) + 1e-3 I for ordered groups
+
+A conditional group also carries the effect of being active at all (+ ACTIVE), and the row of its off column is 0: what is
+inactive contributes nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mipcash.features.discrete import ORDERED
+from mipcash.program.forms import Vector
+from mipcash.program.program import Group
+
+ACTIVE = 0.25
+"""Prior variance of "is active" beside the level effects, whose mean variance is 1."""
+NUGGET = 1e-3
+ORDINAL_LENGTH = 0.4
+"""Median of the prior of lo."""
+
+
+def has_length(group: Group) -> bool:
+    """Whether the length-scale lo means anything for a group: ordered, with at least three levels."""
+    return group.kind in ORDERED and group.size - int(group.conditional) >= 3
+
+
+def level_kernel(group: Group, length: float = ORDINAL_LENGTH) -> tuple[Vector, Vector]:
+    """k of a group and its derivative with respect to log lo, both of shape (size, size), off row and column 0."""
+    n_levels = group.size - int(group.conditional)
+    kernel, slope = np.zeros((group.size, group.size)), np.zeros((group.size, group.size))
+    if n_levels == 1:
+        # one level: only its being active can matter
+        kernel[0, 0] = float(group.conditional)
+        return kernel, slope
+    if has_length(group):
+        place = np.linspace(0.0, 1.0, n_levels)
+        squares = (place[:, None] - place) ** 2 / length**2
+        plain = np.exp(-0.5 * squares)
+        raw, raw_slope = plain + NUGGET * np.eye(n_levels), plain * squares
+    else:
+        raw, raw_slope = np.eye(n_levels), np.zeros((n_levels, n_levels))
+    effect, effect_slope = _centred(raw), _centred(raw_slope)
+    mean, mean_slope = float(np.mean(np.diag(effect))), float(np.mean(np.diag(effect_slope)))
+    offset = ACTIVE if group.conditional else 0.0
+    kernel[:n_levels, :n_levels] = effect / mean + offset
+    slope[:n_levels, :n_levels] = effect_slope / mean - effect * mean_slope / mean**2
+    return kernel, slope
+
+
+def factor_of(kernel: Vector) -> Vector:
+    """C with C C' = kernel, shape (size, rank); rows of zeros stay zero."""
+    values, vectors = np.linalg.eigh(kernel)
+    keep = values > 1e-9
+    factor: Vector = vectors[:, keep] * np.sqrt(values[keep])
+    factor[~np.any(kernel != 0.0, axis=1)] = 0.0
+    return factor
+
+
+def _centred(k: Vector) -> Vector:
+    """H k H."""
+    return k - k.mean(axis=0) - k.mean(axis=1)[:, None] + k.mean()

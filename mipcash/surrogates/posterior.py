@@ -1,0 +1,201 @@
+"""The posterior of the structured model: predictions, and its mean and samples as functions that a MIP can minimise.
+
+Notation
+    x_i (i = 1..t) observations, y (t,) standardised losses, s2 noise variance, K the kernel of :mod:`structured`
+    mean(x) = K(x, X) r,  var(x) = K(x, x) - K(x, X) (K + s2 I)^-1 K(X, x),   r = (K + s2 I)^-1 y
+    a sample (Matheron's rule):  f(x) = f0(x) + K(x, X) (K + s2 I)^-1 (y - f0(X) - e),   f0 ~ prior,  e ~ N(0, s2 I)
+
+The kernel part is exact; f0 has exact discrete factors and random Fourier features of the numbers. Mean and samples are
+:class:`Surface` s: at fixed u an exact quadratic form in z, at fixed z a smooth function of u.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+
+from mipcash.program.forms import QuadraticForm, Vector
+from mipcash.surrogates.fitting import JITTER
+from mipcash.surrogates.forms import FormParts
+from mipcash.surrogates.linear import standardisation
+from mipcash.surrogates.prior_draw import PriorDraw, PriorSizes, Waves
+from mipcash.surrogates.structured import Kernel, KernelSection, Points, Structure
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A function f(z, u) on the standardised scale: the posterior mean, or a sample.
+
+    Attributes:
+        kernel: K.
+        x: the observations' points.
+        weights: K's weights at the observations, shape (t,).
+        draw: f0; None: zero (the mean).
+        shift, scale: loss = shift + scale * f.
+    """
+
+    kernel: Kernel
+    x: Points
+    weights: Vector
+    draw: PriorDraw | None
+    shift: float
+    scale: float
+
+    def loss(self, value: float) -> float:
+        """A value of f on the scale of the losses."""
+        return self.shift + self.scale * value
+
+    def values(self, points: Points) -> Vector:
+        """f at a batch: (B,)."""
+        total = self.kernel(points, self.x) @ self.weights
+        return total if self.draw is None else total + self.draw.values(points)
+
+    def value(self, z: Vector, u: Vector) -> float:
+        """f at one point: (n_z,), (J,) -> scalar."""
+        return float(self.values(Points.of(self.kernel.structure, z[None].astype(float), u[None]))[0])
+
+    def section(self, z: Vector) -> SurfaceSection:
+        """f(z, .) at fixed binaries, with its gradient."""
+        z = z.astype(float)
+        on = self.kernel.structure.activity(z[None])[0]
+        waves = None if self.draw is None else self.draw.waves(z, on)
+        return SurfaceSection(self.kernel.section(z, on, self.x), self.weights, waves)
+
+    def form_at(self, u: Vector) -> QuadraticForm:
+        """f(., u) as a quadratic form over the base columns; exact."""
+        parts = self._kernel_parts(u)
+        if self.draw is not None:
+            parts = parts + self.draw.parts_at(u)
+        return parts.form(self.kernel.structure)
+
+    def _kernel_parts(self, u: Vector) -> FormParts:
+        """sum_i w_i K((z, u), x_i), coefficient by coefficient (see :class:`FormParts`)."""
+        kernel, s, x, w = self.kernel, self.kernel.structure, self.x, self.weights
+        c1, c2, sc, cm, cq = kernel.factors
+        everywhere = Points(x.z[:1], u[None], np.ones((1, s.n_numbers)))
+        numbers = kernel.number_terms(everywhere, x)[:, 0]  # without on_j(z): shape (J, t)
+        joint = kernel.joint_term(everywhere, x)[0] if len(s.joint) else np.zeros(len(w))
+        group_pairs, mixed, number_pairs = _blocks(s)
+        levels = kernel.levels @ x.z.T  # a_g k_g(l, l_i): shape (n_z, t)
+        of = s_group_of(s)
+        square = (levels * (c2 * w)) @ levels.T
+        if len(s.joint):
+            square += (levels * (cq * w * joint)) @ levels.T
+        return FormParts(
+            constant=float(np.sum(w * (1.0 + sc * joint))),
+            linear=levels @ (w * (c1 + cm * joint)),
+            active=c1 * numbers @ w,
+            group_pairs=square * group_pairs[np.ix_(of, of)],
+            mixed=c2 * (levels * w) @ numbers.T * mixed[of],
+            number_pairs=c2 * (numbers * w) @ numbers.T * number_pairs,
+        )
+
+
+def s_group_of(structure: Structure) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """The group of each binary, shape (n_z,)."""
+    return np.repeat(np.arange(structure.n_groups), [g.size for g in structure.groups])
+
+
+def _blocks(structure: Structure) -> tuple[Vector, Vector, Vector]:
+    """E by kind: groups (G, G), groups and numbers (G, J), numbers (J, J)."""
+    g = structure.n_groups
+    return structure.pairs[:g, :g], structure.pairs[:g, g:], structure.pairs[g:, g:]
+
+
+@dataclass(frozen=True)
+class SurfaceSection:
+    """f(z, .): value and gradient by u."""
+
+    kernel: KernelSection
+    weights: Vector
+    waves: Waves | None
+
+    def __call__(self, u: Vector) -> tuple[float, Vector]:
+        """(J,) -> scalar, (J,)."""
+        k, slope = self.kernel(u)
+        value, gradient = float(k @ self.weights), self.weights @ slope
+        if self.waves is None:
+            return value, gradient
+        more, more_gradient = self.waves(u)
+        return value + more, gradient + more_gradient
+
+
+@dataclass(frozen=True)
+class PosteriorSection:
+    """Mean and standard deviation of f(z, .), and their gradients by u."""
+
+    posterior: StructuredPosterior
+    kernel: KernelSection
+    prior_variance: float
+
+    def __call__(self, u: Vector) -> tuple[float, float, Vector, Vector]:
+        """(J,) -> mean, deviation, (J,), (J,)."""
+        k, dk = self.kernel(u)
+        half = cho_solve((self.posterior.lower, True), k, check_finite=False)
+        variance = float(self.prior_variance - k @ half)
+        deviation = float(np.sqrt(max(variance, JITTER)))
+        gradient = -(half @ dk) / deviation if variance > JITTER else np.zeros(dk.shape[1])
+        return float(k @ self.posterior.weights), deviation, self.posterior.weights @ dk, gradient
+
+
+@dataclass(frozen=True)
+class StructuredPosterior:
+    """The model given t observations (see the module's notation).
+
+    Attributes:
+        kernel: K.
+        x: the observations' points.
+        y: standardised losses, shape (t,).
+        shift, scale: of the standardisation.
+        lower: Cholesky factor of K(X, X) + s2 I.
+    """
+
+    kernel: Kernel
+    x: Points
+    y: Vector
+    shift: float
+    scale: float
+    lower: Vector
+
+    @classmethod
+    def fit(cls, kernel: Kernel, x: Points, losses: Vector) -> StructuredPosterior:
+        """Condition on observations."""
+        shift, scale = standardisation(losses)
+        k = kernel(x, x)
+        k[np.diag_indices_from(k)] += kernel.noise + JITTER
+        lower, _ = cho_factor(k, lower=True)
+        return cls(kernel, x, (losses - shift) / scale, shift, scale, np.tril(lower))
+
+    @cached_property
+    def weights(self) -> Vector:
+        """r, shape (t,)."""
+        return np.asarray(cho_solve((self.lower, True), self.y))
+
+    def predict(self, points: Points) -> tuple[Vector, Vector]:
+        """Mean and standard deviation of f (noise excluded): (B,), (B,)."""
+        k = self.kernel(points, self.x)
+        half = solve_triangular(self.lower, k.T, lower=True)
+        variance = self.kernel.diagonal(points) - np.sum(half**2, axis=0)
+        return k @ self.weights, np.sqrt(np.maximum(variance, JITTER))
+
+    def section(self, z: Vector) -> PosteriorSection:
+        """The posterior at fixed binaries z (n_z,), as a function of the numbers."""
+        point = Points.of(self.kernel.structure, z[None], np.zeros((1, self.x.u.shape[1])))
+        return PosteriorSection(
+            self, self.kernel.section(z, point.on[0], self.x), float(self.kernel.diagonal(point)[0])
+        )
+
+    def mean(self) -> Surface:
+        """The posterior mean."""
+        return Surface(self.kernel, self.x, self.weights, None, self.shift, self.scale)
+
+    def sample(self, rng: np.random.Generator, inflation: float = 1.0, sizes: PriorSizes | None = None) -> Surface:
+        """A sample of the posterior; ``inflation`` multiplies the posterior covariance."""
+        draw = PriorDraw.draw(self.kernel, sizes or PriorSizes(), rng)
+        error = rng.normal(size=len(self.y)) * np.sqrt(self.kernel.noise)
+        root = float(np.sqrt(inflation))
+        update = cho_solve((self.lower, True), root * (draw.values(self.x) + error))
+        return Surface(self.kernel, self.x, self.weights - update, draw.scaled(root), self.shift, self.scale)

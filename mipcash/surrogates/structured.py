@@ -1,0 +1,351 @@
+"""The structured kernel over a mixed space (SURROGATE, items 1 and 2).
+
+Notation
+    x = (z, u)      binaries (n_z,) and unit values (J,);   G groups, J numbers, V = G + J variables
+    on_j            activity of number j: the product of its first two conditions
+    A_g = a_g k_g(z, z'),   A_j = b_j on_j on'_j exp(-(u_j - u'_j)^2 / (2 m_j^2))
+    E, E_D          pairs of variables, and of groups, that may interact
+    P               exp(-sum_d (u_d - u'_d)^2 / (2 l_d^2)) over the numbers that are always active
+
+    K = 1 + s1/V sum_v A_v + s2/|E| sum_E A_v A_w + P (sc + sm/G sum_g A_g + sq/|E_D| sum_{E_D} A_g A_h)
+
+At fixed u each K(., x_i) is a quadratic form in z. A pair whose product would be cubic in z (a group and a number with
+two conditions) is therefore not in E.
+
+theta = log of [a (G), b (J), m (J), lo (O), l (D), s1, s2, sc, sm, sq, noise], with O ordered groups and D joint numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mipcash.features.numbers import NumberScale
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.program import BinaryProgram, Group, Indicator
+from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, has_length, level_kernel
+
+RESOLVED = 2
+"""Conditions of a number that a quadratic form can multiply; where only a third one fails the number stays at u = 0.5."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What a space tells the kernel.
+
+    Attributes:
+        n, n_z: base columns of the program, and the binaries among them.
+        groups: the program's groups.
+        conditions: J tuples of at most RESOLVED indicators.
+        pairs: E as a symmetric 0/1 matrix, shape (V, V), zero diagonal; groups first.
+    """
+
+    n: int
+    n_z: int
+    groups: tuple[Group, ...]
+    conditions: tuple[tuple[Indicator, ...], ...]
+    pairs: Vector
+
+    @classmethod
+    def of(cls, program: BinaryProgram, scale: NumberScale, allowed: Vector | None = None) -> Structure:
+        """The structure of a program.
+
+        Args:
+            allowed: pairs that may interact, shape (V, V); None: all.
+        """
+        conditions = tuple(c[:RESOLVED] for c in scale.conditions)
+        degree = np.array([1] * len(program.groups) + [len(c) for c in conditions])
+        pairs = ((degree[:, None] + degree) <= 2).astype(float)
+        pairs *= 1.0 if allowed is None else np.asarray(allowed, dtype=float)
+        np.fill_diagonal(pairs, 0.0)
+        return cls(program.n, program.n_z, program.groups, conditions, pairs)
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.groups)
+
+    @property
+    def n_numbers(self) -> int:
+        return len(self.conditions)
+
+    @cached_property
+    def joint(self) -> Indices:
+        """Numbers that are always active, shape (D,)."""
+        return np.array([j for j, c in enumerate(self.conditions) if not c], dtype=np.int64)
+
+    @cached_property
+    def conditional(self) -> Indices:
+        """Numbers with one condition, shape (J_1,)."""
+        return np.array([j for j, c in enumerate(self.conditions) if len(c) == 1], dtype=np.int64)
+
+    @cached_property
+    def conjunctions(self) -> list[int]:
+        """Numbers with two conditions."""
+        return [j for j, c in enumerate(self.conditions) if len(c) == RESOLVED]
+
+    @cached_property
+    def affine(self) -> tuple[Vector, Vector]:
+        """on_j = c_j + l_j . z of the numbers with one condition: (J_1,), (n_z, J_1)."""
+        constants, linear = np.zeros(len(self.conditional)), np.zeros((self.n_z, len(self.conditional)))
+        for k, j in enumerate(self.conditional):
+            (indicator,) = self.conditions[j]
+            constants[k] = indicator.constant
+            np.add.at(linear[:, k], indicator.columns, indicator.coefficients)
+        return constants, linear
+
+    @cached_property
+    def ordered(self) -> Indices:
+        """Groups with a length-scale, shape (O,)."""
+        return np.array([g for g, group in enumerate(self.groups) if has_length(group)], dtype=np.int64)
+
+    @cached_property
+    def fixed_blocks(self) -> list[tuple[Vector, Vector]]:
+        """k_g of every group at the median of lo, with its derivative by log lo; the others need no second look."""
+        return [level_kernel(group) for group in self.groups]
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether every pair is in E, so that sums over pairs have a closed form."""
+        v = len(self.pairs)
+        return bool(self.pairs.sum() == v * (v - 1))
+
+    @cached_property
+    def slices(self) -> dict[str, slice]:
+        """Where each hyperparameter stands in theta."""
+        names = ("a", "b", "m", "lo", "l", "s1", "s2", "sc", "sm", "sq", "noise")
+        sizes = [self.n_groups, self.n_numbers, self.n_numbers, len(self.ordered), len(self.joint), 1, 1, 1, 1, 1, 1]
+        ends = np.cumsum([0, *sizes])
+        return {n: slice(int(i), int(j)) for n, i, j in zip(names, ends[:-1], ends[1:], strict=True)}
+
+    @cached_property
+    def prior(self) -> tuple[Vector, Vector]:
+        """Means and standard deviations of theta (SURROGATE, item 3)."""
+        medians = {"a": 1.0, "b": 1.0, "m": 0.5, "lo": ORDINAL_LENGTH, "s1": 0.5, "s2": 0.3, "sc": 0.3, "sm": 0.2, "sq": 0.1}
+        medians |= {"l": 0.5 * math.sqrt(max(1, len(self.joint))), "noise": 1e-3}
+        spreads = {"a": 1.0, "b": 1.0, "m": 0.7, "lo": 0.5, "l": 0.7}
+        size = self.slices["noise"].stop
+        mean, sd = np.zeros(size), np.zeros(size)
+        for name, at in self.slices.items():
+            mean[at], sd[at] = math.log(medians[name]), spreads.get(name, 1.5)
+        return mean, sd
+
+    def activity(self, z: Vector) -> Vector:
+        """on_j: (B, n_z) -> (B, J)."""
+        on = np.ones((len(z), self.n_numbers))
+        for j, conditions in enumerate(self.conditions):
+            for condition in conditions:
+                on[:, j] *= condition.holds(z)
+        return on
+
+
+@dataclass(frozen=True)
+class Points:
+    """A batch of points.
+
+    Attributes:
+        z: binaries, shape (B, n_z).
+        u: unit values, shape (B, J).
+        on: activities, shape (B, J).
+    """
+
+    z: Vector
+    u: Vector
+    on: Vector
+
+    @classmethod
+    def of(cls, structure: Structure, z: Vector, u: Vector) -> Points:
+        return cls(z, u, structure.activity(z))
+
+    def __len__(self) -> int:
+        return len(self.z)
+
+    def __getitem__(self, rows: Indices | slice) -> Points:
+        return Points(self.z[rows], self.u[rows], self.on[rows])
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """K at given hyperparameters (see the module's notation).
+
+    Attributes:
+        structure: the space.
+        theta: hyperparameters.
+    """
+
+    structure: Structure
+    theta: Vector
+
+    def _part(self, name: str) -> Vector:
+        return np.exp(self.theta[self.structure.slices[name]])
+
+    @cached_property
+    def a(self) -> Vector:
+        return self._part("a")
+
+    @cached_property
+    def b(self) -> Vector:
+        return self._part("b")
+
+    @cached_property
+    def m(self) -> Vector:
+        return self._part("m")
+
+    @cached_property
+    def l(self) -> Vector:
+        return self._part("l")
+
+    @property
+    def noise(self) -> float:
+        return float(self._part("noise")[0])
+
+    @cached_property
+    def factors(self) -> tuple[float, float, float, float, float]:
+        """s1/V, s2/|E|, sc, sm/G, sq/|E_D|; the last three 0 where there is no joint number."""
+        s = self.structure
+        s1, s2, sc, sm, sq = (float(self._part(name)[0]) for name in ("s1", "s2", "sc", "sm", "sq"))
+        pairs, discrete = s.pairs.sum() / 2, s.pairs[: s.n_groups, : s.n_groups].sum() / 2
+        joint = float(len(s.joint) > 0)
+        return (
+            s1 / max(1, len(s.pairs)),
+            s2 / max(1.0, pairs),
+            sc * joint,
+            sm * joint / max(1, s.n_groups),
+            sq * joint / max(1.0, discrete),
+        )
+
+    @cached_property
+    def blocks(self) -> list[tuple[Vector, Vector]]:
+        """k_g and its derivative by log lo, per group."""
+        blocks = list(self.structure.fixed_blocks)
+        for g, length in zip(self.structure.ordered.tolist(), self._part("lo").tolist(), strict=True):
+            blocks[g] = level_kernel(self.structure.groups[g], length)
+        return blocks
+
+    @cached_property
+    def levels(self) -> Vector:
+        """Block-diagonal a_g k_g, shape (n_z, n_z)."""
+        matrix = np.zeros((self.structure.n_z, self.structure.n_z))
+        for group, (k, _), a in zip(self.structure.groups, self.blocks, self.a, strict=True):
+            matrix[group.start : group.stop, group.start : group.stop] = a * k
+        return matrix
+
+    def number_terms(self, x: Points, y: Points) -> Vector:
+        """A_j: shape (J, B, B')."""
+        s = self.structure
+        if not s.n_numbers:
+            return np.zeros((0, len(x), len(y)))
+        difference = (x.u.T[:, :, None] - y.u.T[:, None, :]) / self.m[:, None, None]
+        on = x.on.T[:, :, None] * y.on.T[:, None, :]
+        terms: Vector = self.b[:, None, None] * on * np.exp(-0.5 * difference**2)
+        return terms
+
+    def group_terms(self, x: Points, y: Points) -> Vector:
+        """A_g: shape (G, B, B')."""
+        at = [slice(g.start, g.stop) for g in self.structure.groups]
+        terms = [x.z[:, i] @ self.levels[i, i] @ y.z[:, i].T for i in at]
+        return np.array(terms).reshape(-1, len(x), len(y))
+
+    def joint_term(self, x: Points, y: Points) -> Vector:
+        """P: shape (B, B')."""
+        d = self.structure.joint
+        difference = (x.u[:, None, d] - y.u[None, :, d]) / self.l
+        terms: Vector = np.exp(-0.5 * np.sum(difference**2, axis=2))
+        return terms
+
+    def __call__(self, x: Points, y: Points) -> Vector:
+        """K between two batches: (B, B')."""
+        s, (c1, c2, sc, cm, cq) = self.structure, self.factors
+        numbers = self.number_terms(x, y)
+        if s.complete:
+            total = x.z @ self.levels @ y.z.T
+            squares = x.z @ self.levels**2 @ y.z.T
+            discrete = 0.5 * (total**2 - squares)
+            extra = numbers.sum(axis=0)
+            pairs = 0.5 * ((total + extra) ** 2 - squares - (numbers**2).sum(axis=0))
+        else:
+            groups = self.group_terms(x, y)
+            terms = np.concatenate([groups, numbers])
+            total, extra = groups.sum(axis=0), numbers.sum(axis=0)
+            inner = np.tensordot(s.pairs, terms, axes=1)
+            pairs = 0.5 * np.einsum("vbt,vbt->bt", terms, inner)
+            inner = np.tensordot(s.pairs[: s.n_groups, : s.n_groups], groups, axes=1)
+            discrete = 0.5 * np.einsum("vbt,vbt->bt", groups, inner)
+        k: Vector = 1.0 + c1 * (total + extra) + c2 * pairs
+        if len(s.joint):
+            k = k + self.joint_term(x, y) * (sc + cm * total + cq * discrete)
+        return k
+
+    def diagonal(self, x: Points) -> Vector:
+        """K(x, x): (B,)."""
+        s, (c1, c2, sc, cm, cq) = self.structure, self.factors
+        groups = np.array([x.z[:, g.start : g.stop] @ np.diag(self.levels)[g.start : g.stop] for g in s.groups])
+        terms = np.concatenate([groups.reshape(-1, len(x)), (self.b * x.on).T])
+        total = terms[: s.n_groups].sum(axis=0)
+        pairs = 0.5 * np.sum(terms * (s.pairs @ terms), axis=0)
+        inside = s.pairs[: s.n_groups, : s.n_groups]
+        discrete = 0.5 * np.sum(terms[: s.n_groups] * (inside @ terms[: s.n_groups]), axis=0)
+        return np.asarray(1.0 + c1 * terms.sum(axis=0) + c2 * pairs + sc + cm * total + cq * discrete)
+
+    def section(self, z: Vector, on: Vector, y: Points) -> KernelSection:
+        """K((z, .), y) at fixed binaries z (n_z,) with activities on (J,)."""
+        return KernelSection.of(self, z, on, y)
+
+
+@dataclass(frozen=True)
+class KernelSection:
+    """K((z, u), y_i) as a function of u; everything that z decides is computed once.
+
+    With A_g of shape (G, B') fixed, number terms N (J, B') and B = E_JG A (J, B'):
+    K = base + c1 sum_j N_j + c2 (sum_j N_j B_j + sum_jk E_jk N_j N_k / 2) + P bracket.
+
+    Attributes:
+        kernel: K.
+        y: the other points, B' of them.
+        scale: b_j on_j on'_j, shape (J, B').
+        base, bracket: shape (B',).
+        beside: B, shape (J, B').
+        among: E between the numbers, shape (J, J).
+    """
+
+    kernel: Kernel
+    y: Points
+    scale: Vector
+    base: Vector
+    bracket: Vector
+    beside: Vector
+    among: Vector
+
+    @classmethod
+    def of(cls, kernel: Kernel, z: Vector, on: Vector, y: Points) -> KernelSection:
+        s, (c1, c2, sc, cm, cq) = kernel.structure, kernel.factors
+        g = s.n_groups
+        groups = kernel.group_terms(Points(z[None], np.zeros((1, s.n_numbers)), on[None]), y)[:, 0]
+        total = groups.sum(axis=0)
+        pairs = 0.5 * np.sum(groups * (s.pairs[:g, :g] @ groups), axis=0)
+        return cls(
+            kernel,
+            y,
+            kernel.b[:, None] * on[:, None] * y.on.T,
+            1.0 + c1 * total + c2 * pairs,
+            sc + cm * total + cq * pairs,
+            s.pairs[g:, :g] @ groups,
+            s.pairs[g:, g:],
+        )
+
+    def __call__(self, u: Vector) -> tuple[Vector, Vector]:
+        """K and its gradient by u: (J,) -> (B',), (B', J)."""
+        kernel, (c1, c2, *_) = self.kernel, self.kernel.factors
+        difference = u[:, None] - self.y.u.T
+        numbers = self.scale * np.exp(-0.5 * (difference / kernel.m[:, None]) ** 2)
+        inner = self.among @ numbers
+        k = self.base + np.sum(numbers * (c1 + c2 * (self.beside + 0.5 * inner)), axis=0)
+        gradient = -numbers * (c1 + c2 * (self.beside + inner)) * difference / kernel.m[:, None] ** 2
+        joint = kernel.structure.joint
+        if len(joint):
+            p = self.bracket * np.exp(-0.5 * np.sum((difference[joint] / kernel.l[:, None]) ** 2, axis=0))
+            k = k + p
+            gradient[joint] -= p * difference[joint] / kernel.l[:, None] ** 2
+        return k, gradient.T

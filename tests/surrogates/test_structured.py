@@ -1,0 +1,152 @@
+"""The structured model: analytic gradients, exact forms, posterior moments in closed form."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.features.numbers import NumberScale
+from mipcash.program.program import BinaryProgram
+from mipcash.surrogates.fitting import FITTED, Evidence, fit
+from mipcash.surrogates.level_kernels import level_kernel
+from mipcash.surrogates.posterior import StructuredPosterior
+from mipcash.surrogates.prior_draw import PriorSizes
+from mipcash.surrogates.structured import Kernel, Points, Structure
+
+
+def nested() -> mc.Space:
+    """A number under two conditions (in no pair), one under one condition, and three that are always active."""
+    space = mc.Space("nested")
+    kind = space.categorical("kind", ["a", "b", "c"])
+    depth = space.integer("depth", 1, 4, when=kind.is_("a", "b"))
+    space.real("rate", 0, 1)
+    space.real("decay", 1e-3, 1, log=True)
+    space.integer("wide", 1, 500)
+    space.real("one", 0, 1, when=kind["a"])
+    space.real("two", 0, 1, when=[kind["a"], depth.is_(2)])
+    return space
+
+
+SPACES = {name: lambda name=name: import_module(f"mipcash.models.{name}").space for name in ("synthetic", "vae", "xgboost")}
+SPACES["nested"] = nested
+
+
+def observed(
+    space: mc.Space, n: int = 30, sparse: bool = False
+) -> tuple[BinaryProgram, Structure, Points]:
+    program = space.program
+    scale = NumberScale.of(space, program)
+    allowed = None
+    if sparse:
+        v = len(program.groups) + len(scale)
+        allowed = np.triu(np.random.default_rng(5).random((v, v)) < 0.5, k=1).astype(float)
+        allowed += allowed.T
+    structure = Structure.of(program, scale, allowed)
+    configs = space.sample(n, 0)
+    z = program.one_hot(np.array([program.encode(c) for c in configs])).astype(float)
+    return program, structure, Points.of(structure, z, scale.units(configs))
+
+
+def some_theta(structure: Structure, seed: int = 1) -> np.ndarray:
+    mean, sd = structure.prior
+    return mean + 0.4 * np.random.default_rng(seed).normal(size=len(mean)) * sd
+
+
+@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_gradient_of_the_evidence_agrees_with_finite_differences(name: str, sparse: bool) -> None:
+    _, structure, x = observed(SPACES[name](), sparse=sparse)
+    evidence = Evidence.of(structure, x, np.random.default_rng(0).normal(size=len(x)))
+    theta = some_theta(structure)
+    gradient = evidence(theta)[1]
+    step = 1e-5
+    differences = [(evidence(theta + step * e)[0] - evidence(theta - step * e)[0]) / (2 * step) for e in np.eye(len(theta))]
+    np.testing.assert_allclose(gradient, differences, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_mean_and_samples_are_exact_forms_and_sections(name: str, sparse: bool) -> None:
+    program, structure, x = observed(SPACES[name](), sparse=sparse)
+    rng = np.random.default_rng(2)
+    posterior = StructuredPosterior.fit(Kernel(structure, some_theta(structure)), x[:20], rng.normal(size=20))
+    for surface in (posterior.mean(), posterior.sample(rng), posterior.sample(rng, 0.25)):
+        for k in range(20, 30):
+            z, u = x.z[k], x.u[k]
+            value = surface.value(z, u)
+            assert surface.form_at(u).value(np.pad(z, (0, program.n - program.n_z))) == pytest.approx(value, abs=1e-9)
+            section = surface.section(z)
+            assert section(u)[0] == pytest.approx(value, abs=1e-9)
+            step = 1e-6 * np.eye(len(u))
+            differences = [(section(u + e)[0] - section(u - e)[0]) / 2e-6 for e in step]
+            np.testing.assert_allclose(section(u)[1], differences, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_predictions_are_the_closed_form_and_samples_have_their_moments(name: str) -> None:
+    _, structure, x = observed(SPACES[name]())
+    rng = np.random.default_rng(3)
+    kernel = Kernel(structure, some_theta(structure))
+    y = rng.normal(size=20)
+    posterior = StructuredPosterior.fit(kernel, x[:20], y)
+    k, cross, prior = kernel(x[:20], x[:20]), kernel(x[20:], x[:20]), kernel(x[20:], x[20:])
+    np.testing.assert_allclose(np.diag(prior), kernel.diagonal(x[20:]), atol=1e-12)
+    inverse = np.linalg.inv(k + (kernel.noise + 1e-8) * np.eye(20))
+    mean, deviation = posterior.predict(x[20:])
+    np.testing.assert_allclose(mean, cross @ inverse @ ((y - y.mean()) / y.std()), atol=1e-7)
+    np.testing.assert_allclose(deviation**2, np.maximum(np.diag(prior - cross @ inverse @ cross.T), 1e-8), atol=1e-7)
+    draws = np.array([posterior.sample(rng, sizes=PriorSizes(joint_pairs=64)).values(x[20:]) for _ in range(600)])
+    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * deviation.max() / np.sqrt(600))
+    np.testing.assert_allclose(draws.std(axis=0), deviation, rtol=0.25, atol=0.02)
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_the_posterior_section_agrees_with_predictions(name: str) -> None:
+    _, structure, x = observed(SPACES[name]())
+    posterior = StructuredPosterior.fit(Kernel(structure, some_theta(structure)), x[:20], np.arange(20.0))
+    for k in range(20, 30):
+        section = posterior.section(x.z[k])
+        mean, deviation, by_mean, by_deviation = section(x.u[k])
+        expected = posterior.predict(x[k : k + 1])
+        assert mean == pytest.approx(expected[0][0], abs=1e-9)
+        assert deviation == pytest.approx(expected[1][0], abs=1e-7)
+        step = 1e-6 * np.eye(structure.n_numbers)
+        np.testing.assert_allclose(
+            by_mean, [(section(x.u[k] + e)[0] - section(x.u[k] - e)[0]) / 2e-6 for e in step], rtol=1e-4, atol=1e-5
+        )
+        np.testing.assert_allclose(
+            by_deviation, [(section(x.u[k] + e)[1] - section(x.u[k] - e)[1]) / 2e-6 for e in step], rtol=1e-3, atol=1e-4
+        )
+
+
+def test_an_inactive_parameter_contributes_nothing() -> None:
+    space = nested()
+    program, structure, x = observed(space)
+    kernel = Kernel(structure, some_theta(structure))
+    scale = NumberScale.of(space, program)
+    off = next(k for k in range(len(x)) if x.on[k, scale.labels.index("one")] == 0)
+    moved = x.u.copy()
+    moved[off, scale.labels.index("one")] = 0.9
+    np.testing.assert_allclose(kernel(Points(x.z, moved, x.on), x), kernel(x, x), atol=1e-12)
+
+
+def test_the_slope_of_a_level_kernel_agrees_with_finite_differences() -> None:
+    space = nested()
+    for group in space.program.groups:
+        low, high = level_kernel(group, np.exp(-1.0 - 1e-6))[0], level_kernel(group, np.exp(-1.0 + 1e-6))[0]
+        np.testing.assert_allclose(level_kernel(group, np.exp(-1.0))[1], (high - low) / 2e-6, atol=1e-6)
+
+
+def test_the_fit_improves_on_the_median_and_uses_no_more_than_its_limit() -> None:
+    _, structure, x = observed(SPACES["synthetic"](), n=FITTED + 40)
+    y = x.u[:, 0] + 3.0 * x.z[:, 0] * x.u[:, 1]
+    evidence = Evidence.of(structure, x, (y - y.mean()) / y.std())
+    assert len(evidence.y) == FITTED
+    assert evidence.y.min() == pytest.approx(((y - y.mean()) / y.std()).min())
+    theta, value = fit(evidence, [], iterations=10)
+    assert value < evidence(structure.prior[0])[0]
+    again, _ = fit(evidence, [theta], iterations=10)
+    assert evidence(again)[0] <= value + 1e-9
