@@ -6,9 +6,10 @@ A backend knows programs and forms; it knows nothing of parameters, surrogates o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 
@@ -78,6 +79,20 @@ class Answer:
     value: float
     bound: float
     seconds: float
+
+    @property
+    def proven(self) -> bool:
+        """Whether there is nothing left to prove."""
+        return self.status in (OPTIMAL, INFEASIBLE)
+
+    def joined(self, later: Answer, seconds: float) -> Answer:
+        """What this unproven answer and a later one for the same task say together."""
+        if later.status == INFEASIBLE or (self.columns is None and later.columns is None):
+            return replace(later, bound=max(self.bound, later.bound), seconds=seconds)
+        best = later if self.columns is None or later.value <= self.value else self
+        bound = min(max(self.bound, later.bound), best.value)
+        status = OPTIMAL if later.status == OPTIMAL else FEASIBLE
+        return Answer(status, best.columns, best.value, bound, seconds)
 
 
 class Backend(Protocol):

@@ -1,6 +1,7 @@
 """HiGHS through highspy: the program is passed once, then only the cost vector changes.
 
-A quadratic objective is linear in the program's product columns; programs are extended by the products that an
+What enumeration proves within some nodes (:mod:`mipcash.backends.prover`), HiGHS is not asked for; to the rest it gets the
+best point found. A quadratic objective is linear in the program's product columns; programs are extended by the products that an
 objective couples, and the instance of each extension is kept (least recently used ones are dropped).
 """
 
@@ -10,6 +11,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import highspy
 import numpy as np
 
 from mipcash.backends.base import Answer, SolverSettings, Task
+from mipcash.backends.prover import Prover
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
 from mipcash.errors import SolverError
 from mipcash.program.forms import Vector
@@ -29,7 +32,8 @@ class HighsBackend:
     """Solves tasks with HiGHS; keeps the instances of recent programs.
 
     Args:
-        options: HiGHS' own options by name, as text; they override the limits of a solve.
+        options: HiGHS' own options by name, as text; they override the limits of a solve. Besides them ``enumeration``:
+            ``off`` leaves every proof to HiGHS.
 
     Raises:
         SolverError: an option that HiGHS does not take.
@@ -39,6 +43,10 @@ class HighsBackend:
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self._given = dict(options or {})
+        enumeration = self._given.pop("enumeration", "on")
+        if enumeration not in ("on", "off"):
+            raise SolverError(f"option enumeration={enumeration!r} of HiGHS' backend is either 'on' or 'off'")
+        self._prover = Prover() if enumeration == "on" else None
         _set_options(highspy.Highs(), self._given)
         self._instances: OrderedDict[
             tuple[int, frozenset[tuple[int, int]]], tuple[BinaryProgram, BinaryProgram, Any]
@@ -46,6 +54,19 @@ class HighsBackend:
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See :meth:`mipcash.backends.base.Backend.solve`."""
+        began = time.perf_counter()
+        early = None if self._prover is None else self._prover.solve(task, settings)
+        if early is None:
+            return self._solve(task, settings)
+        if early.proven or early.seconds >= settings.time_limit:
+            return early
+        start = task.start if early.columns is None else early.columns
+        left = replace(settings, time_limit=settings.time_limit - early.seconds)
+        answer = self._solve(replace(task, start=start), left)
+        return early.joined(answer, time.perf_counter() - began)
+
+    def _solve(self, task: Task, settings: SolverSettings) -> Answer:
+        """By HiGHS."""
         began = time.perf_counter()
         program, highs = self._instance(task)
         cost = program.cost(task.form)

@@ -82,13 +82,15 @@ class Legality:
         self._blocks: list[tuple[Indices, Indices]] | None = None
         self._set_direct(direct)
         self._activities = [self._activity(g) for g, group in enumerate(program.groups) if group.conditions]
+        self._numbers = numbers
+        self._clusters = [(sorted(helpers), rows) for helpers, rows in _merge(clustered)]
         self._tables: list[_Table] = []
-        for helpers, rows in _merge(clustered):
+        for helpers, rows in self._clusters:
             key = frozenset(map(id, rows))
             if key in tables:
                 table = tables[key]
             else:
-                table = self._tabulate(sorted(helpers), rows)
+                table = self._tabulate(helpers, rows)
                 if key <= declared:
                     tables[key] = table
             if table is None:
@@ -141,6 +143,32 @@ class Legality:
                 self._blocks.append((table.groups, tuples))
         return self._blocks
 
+    def constraints(self) -> tuple[list[tuple[Indices, Booleans]], list[BaseRow]]:
+        """What :meth:`check` demands: tables over groups, [(groups (k,), legal by level)], and rows over the binaries."""
+        return [(table.groups, table.legal) for table in self._tables], list(self._direct)
+
+    def completed(self, levels: Indices) -> Vector:
+        """Base columns of one legal level vector, helper columns such that every row holds: (G,) -> (n,)."""
+        program = self.program
+        base = np.array(program.low[: program.n])
+        base[: program.n_z] = program.one_hot(levels)
+        for number in program.numbers if self._numbers is not None else ():
+            assert self._numbers is not None
+            on = all(bool(c.holds(base[: program.n_z])) for c in number.conditions)
+            base[number.latent] = self._numbers[number.label]
+            base[number.column] = self._numbers[number.label] if on else 0.0
+        for helpers, rows in self._clusters:
+            grid = np.meshgrid(*[np.arange(program.low[c], program.high[c] + 1) for c in helpers], indexing="ij")
+            points = np.repeat(base[None], grid[0].size, axis=0)
+            points[:, helpers] = np.stack([axis.ravel() for axis in grid], axis=1)
+            holds = np.ones(len(points), dtype=bool)
+            for row in rows:
+                products = (points[:, row.form.rows] * points[:, row.form.cols]) @ row.form.values
+                body = points @ row.form.linear + products
+                holds &= (body >= row.low - slack(row.low)) & (body <= row.high + slack(row.high))
+            base = points[int(np.argmax(holds))]
+        return base
+
     def _activity(self, g: int) -> tuple[int, int, list[tuple[int, Booleans]], list[Indicator]]:
         """Group, its off level, conditions over one parent each as (parent, truth per level), and the other conditions."""
         program = self.program
@@ -159,7 +187,7 @@ class Legality:
     # -- construction -------------------------------------------------------------------------------------------
 
     def _set_direct(self, rows: Sequence[BaseRow]) -> None:
-        one_hot = [r for r in rows if not self._always_true(r)]
+        one_hot = self._direct = [r for r in rows if not self._always_true(r)]
         self._linear = np.array([r.form.linear[: self.program.n_z] for r in one_hot]).reshape(
             len(one_hot), self.program.n_z
         )

@@ -1,0 +1,261 @@
+"""A program at fixed numbers as a network of finite variables in which only pairs interact.
+
+Notation
+    i       variable: one group, or groups that rules bind so tightly that their legal joint levels are few
+    s       state, one of S; the states of variable i are ``starts[i] .. starts[i + 1] - 1``, each one legal joint levels
+    T       (S, n_z) 0-1: the columns that a state sets to one
+    q       constant + sum_i theta[s_i] + sum_{i < j} M[s_i, s_j],   theta = T l + diag(T Q T')/2,   M = T Q T'
+
+Variables are joined where the legal combinations of their states are no more than the states were, or are few and
+a rule over three variables or more becomes one over two by it. What is left of the rules are pairs of states that exclude
+each other, and linear rows over many variables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mipcash.backends.base import Cut
+from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.legality import Legality
+from mipcash.program.program import BaseRow, BinaryProgram
+from mipcash.space.rules import slack
+
+JOIN_LIMIT = 400
+"""States of a variable that stands for a rule over several."""
+WORK_LIMIT = 200_000
+"""Joint levels that are looked at for one variable."""
+TABLE_LIMIT = 5_000
+"""Joint levels of a row up to which it becomes a table."""
+STATE_LIMIT = 1_500
+"""States in all: the matrix of pairs is dense."""
+
+Booleans = NDArray[np.bool_]
+Table = tuple[tuple[int, ...], Booleans]
+"""Groups (ascending), and which of their joint levels are legal."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """Groups that take their levels together.
+
+    Attributes:
+        groups: k of them.
+        levels: shape (d, k), the legal joint levels: its states.
+    """
+
+    groups: tuple[int, ...]
+    levels: Indices
+
+
+@dataclass(frozen=True)
+class PairwiseNetwork:
+    """See the module's notation.
+
+    Attributes:
+        forbidden: pairs of states that exclude each other, shape (S, S), symmetric.
+        weights, low, high: linear rows ``low <= sum_i weights[r, s_i] <= high`` of shape (m, S), (m,), (m,).
+    """
+
+    program: BinaryProgram
+    variables: tuple[Variable, ...]
+    starts: Indices
+    members: sparse.csr_array
+    forbidden: Booleans
+    weights: Vector
+    low: Vector
+    high: Vector
+
+    @cached_property
+    def variable_of(self) -> Indices:
+        """Variable of each state, shape (S,)."""
+        return np.repeat(np.arange(len(self.variables)), np.diff(self.starts))
+
+    @cached_property
+    def _within(self) -> Booleans:
+        return np.asarray(self.variable_of[:, None] == self.variable_of[None, :])
+
+    def costs(self, form: QuadraticForm) -> tuple[Vector, Vector]:
+        """theta (S,) and M (S, S), zero within a variable, of a folded form over the binaries."""
+        n_z = self.program.n_z
+        matrix = sparse.csr_array((form.values, (form.rows, form.cols)), shape=(n_z, n_z)).toarray()
+        pairs: Vector = self.members @ (self.members @ (matrix + matrix.T)).T
+        theta: Vector = self.members @ form.linear[:n_z] + pairs.diagonal() / 2
+        pairs[self._within] = 0.0
+        return theta, pairs
+
+    def states_of(self, levels: Indices) -> Indices | None:
+        """States of one level vector, (G,) -> (V,); None where some levels are no state."""
+        found = []
+        for variable, start in zip(self.variables, self.starts[:-1].tolist(), strict=True):
+            (at,) = np.nonzero((variable.levels == levels[list(variable.groups)]).all(axis=1))
+            if not len(at):
+                return None
+            found.append(start + int(at[0]))
+        return np.array(found, dtype=np.int64)
+
+    def levels_of(self, states: Indices) -> Indices:
+        """(V,) -> (G,)."""
+        levels = np.zeros(len(self.program.groups), dtype=np.int64)
+        for variable, start, s in zip(self.variables, self.starts[:-1].tolist(), states.tolist(), strict=True):
+            levels[list(variable.groups)] = variable.levels[s - start]
+        return levels
+
+    def admits(self, states: Indices) -> bool:
+        """Whether one state per variable, (V,), breaks no rule."""
+        body = self.weights[:, states].sum(axis=1)
+        return bool(
+            not self.forbidden[np.ix_(states, states)].any() and np.all((body >= self.low) & (body <= self.high))
+        )
+
+    def with_cuts(self, cuts: Sequence[Cut]) -> PairwiseNetwork:
+        """The network with further rows over the binaries."""
+        if not cuts:
+            return self
+        linear = np.zeros((len(cuts), self.program.n_z))
+        for k, cut in enumerate(cuts):
+            np.add.at(linear[k], cut.columns, cut.values)
+        return replace(
+            self,
+            weights=np.concatenate([self.weights, (self.members @ linear.T).T]),
+            low=np.concatenate([self.low, [c.low - slack(c.low) for c in cuts]]),
+            high=np.concatenate([self.high, [c.high + slack(c.high) for c in cuts]]),
+        )
+
+
+def make_network(legality: Legality, allowed: Booleans) -> PairwiseNetwork | None:
+    """The network of a program; None where it would be too large, or a rule is more than pairs and linear rows.
+
+    Args:
+        legality: complete, at the numbers that are fixed.
+        allowed: columns that may be one, shape (n_z,).
+    """
+    program = legality.program
+    found = _tables(legality)
+    if found is None:
+        return None
+    tables, rows = found
+    if any(not groups for groups, _ in tables):  # a row without columns that does not hold
+        allowed = np.zeros(program.n_z, dtype=bool)
+        tables = [t for t in tables if t[0]]
+    variables = _joined(program, tables, allowed)
+    of = {g: v for v, variable in enumerate(variables) for g in variable.groups}
+    if sum(len(v.levels) for v in variables) > STATE_LIMIT or any(len({of[g] for g in t[0]}) > 2 for t in tables):
+        return None
+    starts = np.cumsum([0, *(len(v.levels) for v in variables)])
+    columns = [program.starts[list(v.groups)] + v.levels for v in variables]
+    at = [np.repeat(np.arange(a, b), c.shape[1]) for a, b, c in zip(starts, starts[1:], columns, strict=False)]
+    cols = np.concatenate([np.zeros(0, dtype=np.int64), *(c.ravel() for c in columns)])
+    rows_at = np.concatenate([np.zeros(0, dtype=np.int64), *at])
+    members = sparse.csr_array((np.ones(len(cols)), (rows_at, cols)), shape=(int(starts[-1]), program.n_z))
+    linear = np.array([row.form.linear[: program.n_z] for row in rows]).reshape(len(rows), program.n_z)
+    return PairwiseNetwork(
+        program,
+        tuple(variables),
+        starts,
+        members,
+        _forbidden(variables, starts, tables, of),
+        (members @ linear.T).T,
+        np.array([row.low - slack(row.low) for row in rows]),
+        np.array([row.high + slack(row.high) for row in rows]),
+    )
+
+
+def _tables(legality: Legality) -> tuple[list[Table], list[BaseRow]] | None:
+    """The rules as tables, and the linear rows that would be too large a table; None where one with products would be."""
+    program = legality.program
+    given, rows = legality.constraints()
+    tables: list[Table] = [(tuple(groups.tolist()), legal) for groups, legal in given]
+    wide = []
+    for row in rows:
+        form = row.form
+        used = np.concatenate([np.flatnonzero(form.linear), form.rows, form.cols])
+        groups = np.unique(program.group_of[used])
+        shape = program.sizes[groups].tolist()
+        if math.prod(shape) > TABLE_LIMIT:
+            if len(form.rows):
+                return None
+            wide.append(row)
+            continue
+        columns = program.starts[groups] + np.argwhere(np.ones(shape, dtype=bool))
+        z = np.zeros((len(columns), program.n_z))
+        np.put_along_axis(z, columns, 1.0, axis=1)
+        body = z @ form.linear[: program.n_z] + (z[:, form.rows] * z[:, form.cols]) @ form.values
+        legal = (body >= row.low - slack(row.low)) & (body <= row.high + slack(row.high))
+        tables.append((tuple(groups.tolist()), legal.reshape(shape)))
+    return [t for t in tables if not t[1].all()], wide
+
+
+def _joined(program: BinaryProgram, tables: Sequence[Table], allowed: Booleans) -> list[Variable]:
+    """One variable per group, joined as the module says, the fewest states first."""
+    variables = []
+    for g, group in enumerate(program.groups):
+        single = Variable((g,), np.flatnonzero(allowed[group.start : group.stop])[:, None])
+        variables.append(_join([single], tables) or single)
+    tried: dict[tuple[tuple[int, ...], ...], Variable | None] = {}
+    while True:
+        of = {g: v for v, variable in enumerate(variables) for g in variable.groups}
+        best: tuple[int, list[int], Variable] | None = None
+        for chosen in {frozenset(of[g] for g in groups) for groups, _ in tables}:
+            if len(chosen) < 2:
+                continue
+            members = sorted(chosen)
+            key = tuple(variables[v].groups for v in members)
+            if key not in tried:
+                tried[key] = _join([variables[v] for v in members], tables)
+            joint = tried[key]
+            if joint is None:
+                continue
+            size, before = len(joint.levels), sum(len(variables[v].levels) for v in members)
+            worth = size <= before or (len(members) > 2 and size <= JOIN_LIMIT)
+            if worth and (best is None or (size, members) < best[:2]):
+                best = (size, members, joint)
+        if best is None:
+            return variables
+        variables = [v for k, v in enumerate(variables) if k not in best[1]] + [best[2]]
+
+
+def _join(members: Sequence[Variable], tables: Sequence[Table]) -> Variable | None:
+    """The legal combinations of the states of some variables; None where there are too many to look at."""
+    groups: tuple[int, ...] = ()
+    levels = np.zeros((1, 0), dtype=np.int64)
+    inside = {g for v in members for g in v.groups}
+    waiting = [t for t in tables if inside.issuperset(t[0])]
+    for variable in sorted(members, key=lambda v: len(v.levels)):
+        if len(levels) * len(variable.levels) > WORK_LIMIT:
+            return None
+        left = np.repeat(levels, len(variable.levels), axis=0)
+        levels = np.concatenate([left, np.tile(variable.levels, (len(levels), 1))], axis=1)
+        groups += variable.groups
+        ready = [t for t in waiting if set(t[0]).issubset(groups)]
+        waiting = [t for t in waiting if not set(t[0]).issubset(groups)]
+        for scope, legal in ready:
+            levels = levels[legal[tuple(levels[:, groups.index(g)] for g in scope)]]
+    return Variable(groups, levels)
+
+
+def _forbidden(
+    variables: Sequence[Variable], starts: Indices, tables: Sequence[Table], of: Mapping[int, int]
+) -> Booleans:
+    forbidden = np.zeros((int(starts[-1]), int(starts[-1])), dtype=bool)
+    for scope, legal in tables:
+        ends = sorted({of[g] for g in scope})
+        if len(ends) < 2:
+            continue
+        i, j = ends
+        at = []
+        for g in scope:
+            variable = variables[of[g]]
+            levels = variable.levels[:, variable.groups.index(g)]
+            at.append(levels[:, None] if of[g] == i else levels[None, :])
+        block = ~legal[tuple(at)]
+        forbidden[starts[i] : starts[i + 1], starts[j] : starts[j + 1]] |= block
+        forbidden[starts[j] : starts[j + 1], starts[i] : starts[i + 1]] |= block.T
+    return forbidden

@@ -1,0 +1,145 @@
+"""An exact answer before a solver is asked: proof by soft consistency and enumeration where a program allows it.
+
+A program allows it where its numbers are fixed, its helpers follow from the levels, and its rules leave pairs and linear
+rows over few states (:mod:`mipcash.backends.pairwise_network`). The effort counts nodes, so that what is proven does not
+depend on the clock; what the effort did not suffice for goes to a solver, with the best point found and the bound.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.backends.base import Answer, SolverSettings, Task
+from mipcash.backends.enumeration import Best, Effort, prove
+from mipcash.backends.pairwise_network import PairwiseNetwork, make_network
+from mipcash.backends.soft_consistency import make_potentials
+from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.legality import Legality
+from mipcash.program.program import BinaryProgram
+
+KEPT_NETWORKS = 16
+NODES = 200_000.0
+MOST_NODES = 20_000_000.0
+WORTHWHILE_GAP = 1e-5
+"""Relative gap from which on it is used; below it, proofs are exact and take no longer."""
+PRECISION = 1e-10
+"""Costs are compared up to this share of their spread."""
+
+
+@dataclass(frozen=True)
+class _Space:
+    """A program with some columns fixed; the program is kept so that its id stays its own."""
+
+    program: BinaryProgram
+    legality: Legality
+    network: PairwiseNetwork | None
+
+
+class Prover:
+    """Proves what is within its reach; keeps the networks of recent programs.
+
+    Args:
+        nodes, most: what a proof may cost, see :class:`mipcash.backends.enumeration.Effort`.
+    """
+
+    def __init__(self, nodes: float = NODES, most: float = MOST_NODES) -> None:
+        self.nodes, self.most = nodes, most
+        self._spaces: OrderedDict[tuple[object, ...], _Space] = OrderedDict()
+
+    def solve(self, task: Task, settings: SolverSettings) -> Answer | None:
+        """The answer, proven or not within the effort; None where the program is out of reach."""
+        began = time.perf_counter()
+        if not _expressible(task):
+            return None
+        space = self._space(task)
+        if space.network is None:
+            return None
+        network = space.network.with_cuts(task.cuts)
+        if not np.all(np.diff(network.starts)):
+            return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began)
+        constant = task.form.constant
+        theta, pairs = network.costs(task.form)
+        start = _start(network, task)
+        value = math.inf if start is None else _cost(theta, pairs, start)
+        precision = PRECISION * (float(np.ptp(theta)) + float(np.abs(pairs).max(axis=1).sum()))
+        loose = settings.gap > WORTHWHILE_GAP and math.isfinite(value)
+        tolerance = max(precision, settings.gap * abs(value + constant)) if loose else precision
+        best = Best(value, tolerance, start)
+        effort = Effort(self.nodes, self.most, began + settings.time_limit)
+        potentials = make_potentials(network, theta, pairs)
+        proven = prove(potentials, best, effort)
+        bound = potentials.lower
+        seconds = time.perf_counter() - began
+        if best.states is None:
+            if proven:
+                return Answer(INFEASIBLE, None, math.nan, math.inf, seconds)
+            return Answer(UNKNOWN, None, math.nan, bound + constant, seconds)
+        columns = space.legality.completed(network.levels_of(np.sort(best.states)))
+        value = task.form.value(columns)
+        if proven:
+            return Answer(OPTIMAL, columns, value, value - best.tolerance, time.perf_counter() - began)
+        return Answer(FEASIBLE, columns, value, min(value, bound + constant), time.perf_counter() - began)
+
+    def _space(self, task: Task) -> _Space:
+        program = task.program
+        key = (id(program), tuple(sorted(task.fixed.items())))
+        if key in self._spaces:
+            self._spaces.move_to_end(key)
+            return self._spaces[key]
+        numbers = {n.label: float(task.fixed[n.latent]) for n in program.numbers}
+        legality = Legality(program, numbers)
+        allowed = program.high[: program.n_z] > 0.5
+        required = program.low[: program.n_z] > 0.5
+        for column, fixed in task.fixed.items():
+            if column < program.n_z:
+                allowed[column] &= fixed > 0.5
+                required[column] |= fixed > 0.5
+        # a level that must be taken leaves no other of its group
+        taken = np.bincount(program.group_of[required], minlength=len(program.groups)) > 0
+        allowed &= required | ~taken[program.group_of]
+        network = make_network(legality, allowed) if legality.complete else None
+        self._spaces[key] = _Space(program, legality, network)
+        if len(self._spaces) > KEPT_NETWORKS:
+            self._spaces.popitem(last=False)
+        return self._spaces[key]
+
+
+def _expressible(task: Task) -> bool:
+    """Whether the objective and the cuts are over binaries, of which there are some, and every number is fixed and legal."""
+    program, form = task.program, task.form
+    if not program.n_z:
+        return False
+    if np.any(form.linear[program.n_z :]) or np.any(form.rows >= program.n_z) or np.any(form.cols >= program.n_z):
+        return False
+    if any(np.any(cut.columns >= program.n_z) for cut in task.cuts):
+        return False
+    latents = {n.latent for n in program.numbers}
+    others = [c for c in task.fixed if c >= program.n_z and c not in latents]
+    within = all(
+        program.low[c] - 1e-9 <= task.fixed.get(c, math.inf) <= program.high[c] + 1e-9
+        and (not program.integer[c] or task.fixed[c] == round(task.fixed[c]))
+        for c in latents
+    )
+    return within and not others
+
+
+def _start(network: PairwiseNetwork, task: Task) -> Indices | None:
+    """States of the task's start; None where it is not legal or not known."""
+    n_z = task.program.n_z
+    if task.start is None or not np.all(np.isfinite(task.start[:n_z])):
+        return None
+    z = task.start[:n_z] > 0.5
+    if not np.array_equal(np.add.reduceat(z.astype(np.int64), task.program.starts), np.ones(len(task.program.groups))):
+        return None
+    states = network.states_of(task.program.levels_of(task.start))
+    return states if states is not None and network.admits(states) else None
+
+
+def _cost(theta: Vector, pairs: Vector, states: Indices) -> float:
+    return float(theta[states].sum() + pairs[np.ix_(states, states)].sum() / 2)

@@ -1,0 +1,198 @@
+"""Proof by enumeration: against brute force on random spaces, its bounds along the way, and its limits."""
+
+from __future__ import annotations
+
+import math
+import time
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from mipcash.backends.base import SolverSettings, Task
+from mipcash.backends.enumeration import Best, Effort, prove
+from mipcash.backends.pairwise_network import PairwiseNetwork, make_network
+from mipcash.backends.prover import Prover
+from mipcash.backends.soft_consistency import make_potentials
+from mipcash.program.forms import QuadraticForm
+from mipcash.program.legality import Legality
+from mipcash.program.program import BinaryProgram
+from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
+from tests.strategies.description import Description
+from tests.strategies.points import TooLargeError
+from tests.strategies.spaces import descriptions
+
+EXACT = SolverSettings(gap=0.0)
+
+
+def over_binaries(program: BinaryProgram, form: QuadraticForm) -> QuadraticForm:
+    """The form without its terms in other columns."""
+    keep = (form.rows < program.n_z) & (form.cols < program.n_z)
+    linear = np.where(np.arange(program.n) < program.n_z, form.linear, 0.0)
+    return QuadraticForm(form.constant, linear, form.rows[keep], form.cols[keep], form.values[keep])
+
+
+def network_of(program: BinaryProgram, numbers: dict[str, float] | None = None) -> PairwiseNetwork:
+    legality = Legality(program, numbers or {})
+    assert legality.complete
+    network = make_network(legality, np.ones(program.n_z, dtype=bool))
+    assert network is not None
+    return network
+
+
+@seed(5)
+@settings(max_examples=200, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@given(descriptions(), st.integers(0, 2**32), st.sampled_from((5_000, 5_000, 6, 0)))
+def test_random_spaces(description: Description, number: int, table: int) -> None:
+    """With small tables, rules stay linear rows."""
+    with mock.patch("mipcash.backends.pairwise_network.TABLE_LIMIT", table):
+        check(description.build().program, number)
+
+
+def check(program: BinaryProgram, number: int) -> None:
+    """Fixings, cuts and starts on one space against the enumeration of its points."""
+    if not program.n_z:
+        assert Prover().solve(Task(program, QuadraticForm.zero(program.n)), EXACT) is None
+        return
+    try:
+        legal = all_points(program)
+    except TooLargeError:
+        return
+    rng, prover = np.random.default_rng(number), Prover()
+    fixed = {}
+    if program.numbers:
+        if not len(legal):
+            return
+        point = legal[rng.integers(len(legal))]
+        fixed = {n.latent: float(point[n.latent]) for n in program.numbers}
+    form, cuts, start = over_binaries(program, random_form(program, rng)), [], None
+    for k in range(4):
+        task = Task(program, form, fixed, cuts, start)
+        answer, best = prover.solve(task, EXACT), optimum(task, legal)
+        if answer is None:
+            return
+        if best == math.inf:
+            assert (answer.status, answer.columns) == ("infeasible", None)
+            return
+        assert answer.status == "optimal"
+        assert answer.value == pytest.approx(best, abs=1e-6)
+        assert best - 1e-6 <= answer.bound <= answer.value + 1e-12
+        kept = [c for c in range(program.n) if not any(c == n.column != n.latent for n in program.numbers)]
+        assert np.min(np.abs(legal[:, kept] - answer.columns[kept]).max(axis=1)) < 1e-9, "not a legal point"
+        if k == 1:
+            fixed = {**fixed, int(rng.integers(program.n_z)): float(rng.integers(2))}
+        else:
+            cuts = [*cuts, no_good(program, answer.columns)]
+        start = legal[rng.integers(len(legal))]
+
+
+@pytest.mark.parametrize("space", ["layers", "ordered"])
+def test_states_are_the_legal_levels(space: str) -> None:
+    """What the network admits is what the program admits, and its costs are the form's."""
+    program = SPACES[space]().program
+    network, legal = network_of(program), all_points(program)
+    form = random_form(program, np.random.default_rng(2))
+    form = over_binaries(program, form)
+    theta, pairs = network.costs(form)
+    levels = {tuple(program.levels_of(point)) for point in legal}
+    admitted = set()
+    for combination in np.ndindex(*np.diff(network.starts)):
+        states = network.starts[:-1] + np.array(combination)
+        if network.admits(states):
+            found = network.levels_of(states)
+            admitted.add(tuple(found))
+            assert np.array_equal(network.states_of(found), states)
+            value = form.constant + theta[states].sum() + pairs[np.ix_(states, states)].sum() / 2
+            point = np.concatenate([program.one_hot(found), np.zeros(program.n - program.n_z)])
+            assert value == pytest.approx(form.value(point), abs=1e-9)
+    assert admitted == levels
+
+
+def test_moving_costs_changes_none() -> None:
+    """Sweeps leave the cost of every solution below the bound asked for as it is, and what they drop is above it."""
+    program = SPACES["layers"]().program
+    network = network_of(program)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        theta, pairs = network.costs(over_binaries(program, random_form(program, rng, 1.0)))
+        all_states = [network.starts[:-1] + np.array(c) for c in np.ndindex(*np.diff(network.starts))]
+        legal = [s for s in all_states if network.admits(s)]
+        values = np.array([theta[s].sum() + pairs[np.ix_(s, s)].sum() / 2 for s in legal])
+        upper = float(np.quantile(values, 0.2))
+        for sweeps in (0, 1, 10):
+            moved = make_potentials(network, theta, pairs)
+            moved.tighten(upper, sweeps)
+            assert moved.lower <= values.min() + 1e-9
+            position = {int(s): k for k, s in enumerate(moved.states)}
+            for states, value in zip(legal, values, strict=True):
+                left = all(int(s) in position for s in states)
+                assert left or value >= upper - 1e-9
+                if left and not moved.empty:
+                    at = [position[int(s)] for s in states]
+                    total = moved.lower + moved.theta[at].sum() + moved.pairs[np.ix_(at, at)].sum() / 2
+                    assert total == pytest.approx(value, abs=1e-6)
+            assert moved.theta.min() >= -1e-9
+            assert moved.pairs.min() >= -1e-9
+
+
+def test_splitting_and_sweeping_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However early a search is split, whatever the batches, every solution is looked at."""
+    program = bits(14).program
+    network = network_of(program)
+    points = program.one_hot(np.array(list(np.ndindex(*[2] * 14))))
+    for trial in range(3):
+        form = random_form(program, np.random.default_rng(trial), 1.0)
+        theta, pairs = network.costs(form)
+        best = float((points @ form.linear + (points[:, form.rows] * points[:, form.cols]) @ form.values).min())
+        for limits in ({}, {"SLICE": 3}, {"SLICE": 3, "BATCH": 2}, {"BATCH": 1, "SWEEPS": 0}):
+            with monkeypatch.context() as patch:
+                patch.setattr("mipcash.backends.soft_consistency.FEW", 1.0)
+                for name, value in limits.items():
+                    patch.setattr(f"mipcash.backends.enumeration.{name}", value)
+                for upper in (math.inf, best + 0.5):
+                    found, effort = Best(upper, 1e-9), Effort(math.inf, math.inf, math.inf)
+                    assert prove(make_potentials(network, theta, pairs), found, effort)
+                    assert found.value == pytest.approx(best, abs=1e-9)
+                    assert effort.done == pytest.approx(1.0)
+                found = Best(best, 1e-9)
+                assert prove(make_potentials(network, theta, pairs), found, Effort(math.inf, math.inf, math.inf))
+                assert found.states is None, "nothing is better than the optimum"
+
+
+def test_what_is_not_proven_is_said_so() -> None:
+    program = bits(44).program
+    form = random_form(program, np.random.default_rng(0), 1.0)
+    start = np.zeros(program.n)
+    start[program.starts] = 1.0
+    for begin in (None, start):
+        answer = Prover(1000, 0).solve(Task(program, form, start=begin), EXACT)
+        assert answer is not None
+        assert answer.status in ("feasible", "unknown")
+        assert math.isfinite(answer.bound)
+        if answer.columns is not None:
+            assert answer.bound <= answer.value == pytest.approx(form.value(answer.columns))
+    assert answer.value <= form.value(start)
+
+
+def test_the_time_limit_holds() -> None:
+    program = bits(60).program
+    form = random_form(program, np.random.default_rng(0), 1.0)
+    prover = Prover(math.inf, math.inf)
+    prover.solve(Task(program, form), SolverSettings(time_limit=0.01))
+    began = time.perf_counter()
+    answer = prover.solve(Task(program, form), SolverSettings(time_limit=0.2))
+    assert answer is not None
+    assert answer.status != "optimal"
+    assert time.perf_counter() - began < 1.0
+
+
+def test_out_of_reach() -> None:
+    wide = SPACES["wide"]().program
+    free = over_binaries(wide, random_form(wide, np.random.default_rng(0)))
+    assert Prover().solve(Task(wide, free), EXACT) is None, "its numbers are not fixed"
+    layers = SPACES["layers"]().program
+    helper = QuadraticForm.zero(layers.n)
+    helper = QuadraticForm(0.0, helper.linear + 1.0, helper.rows, helper.cols, helper.values)
+    assert Prover().solve(Task(layers, helper), EXACT) is None, "it minimises a helper"
