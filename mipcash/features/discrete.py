@@ -87,6 +87,12 @@ class DiscreteFeatures:
             blocks += [(g, g, w * (w - 1) // 2) for g, w in enumerate(width) if w > 1]
         return blocks
 
+    def pair_rows(self) -> list[tuple[int, int, slice]]:
+        """(g, h, features that are products of g and h); g = h for products within a group."""
+        blocks = self._blocks()
+        ends = 1 + self.n_linear + np.cumsum([0, *(n for *_, n in blocks)])
+        return [(g, h, slice(int(a), int(a) + n)) for (g, h, n), a in zip(blocks, ends[:-1], strict=True)]
+
     def __call__(self, z: Vector) -> Vector:
         """Features: (B, n_z) -> (B, M_d)."""
         e = z @ self.encoding
@@ -138,6 +144,17 @@ class DiscreteFeatures:
             np.concatenate([empty, *cols]),
             np.concatenate([np.zeros(0), *values]),
         )
+
+    def levels(self, g: int, h: int, weights: Vector) -> Vector:
+        """A pair's weighted products at all levels that differ, then off: (n, q) -> (L_g, L_h, q).
+
+        Off contributes nothing, and neither does a level whose encoding is zero. Where a group is never off its levels'
+        effects are centred, so that 0 is within their range anyway.
+        """
+        left, right = (np.concatenate([block, np.zeros((1, block.shape[1]))]) for _, block in map(self._factor, (g, h)))
+        table = weights.reshape(left.shape[1], right.shape[1], -1)
+        values: Vector = np.einsum("ai,ijq,bj->abq", left, table, right, optimize=True)
+        return values
 
     def _factor(self, g: int) -> tuple[Indices, Vector]:
         """Columns of z that a group's encoding uses, and its block."""

@@ -9,10 +9,13 @@ so that E[phi(u) . phi(u')] = exp(-|| (u - u') / length ||^2 / 2).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from mipcash.features.cosines import cosine_gradient, embed, listed
 from mipcash.program.forms import Indices, Vector
 
 
@@ -40,13 +43,34 @@ class FourierFeatures:
     def size(self) -> int:
         return len(self.phase)
 
+    @property
+    def amplitude(self) -> Vector:
+        """sqrt(2 / M) for every feature, shape (M,)."""
+        return np.full(self.size, np.sqrt(2.0 / self.size))
+
+    @property
+    def ceiling(self) -> Vector:
+        """Bounds of the absolute values of the features, shape (M,)."""
+        return self.amplitude
+
     def __call__(self, u: Vector) -> Vector:
         """Features: (B, D) -> (B, M)."""
         values: Vector = np.sqrt(2.0 / self.size) * np.cos(u[:, self.dims] @ self.omega.T + self.phase)
         return values
 
+    def gradient(self, u: Vector) -> Vector:
+        """Derivatives at one point: (D,) -> (M, D)."""
+        return cosine_gradient(self.embedded(len(u)), self.phase, self.amplitude, u)
+
     def embedded(self, n_numbers: int) -> Vector:
         """Frequencies over all numbers, zero at those they do not see: (M, D)."""
-        omega = np.zeros((self.size, n_numbers))
-        omega[:, self.dims] = self.omega
-        return omega
+        return embed(self.omega, self.dims, n_numbers)
+
+    def as_dict(self) -> dict[str, Any]:
+        """See :class:`mipcash.features.maps.FeatureMap`."""
+        return {"kind": "fourier", **listed(dims=self.dims, omega=self.omega, phase=self.phase)}
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> FourierFeatures:
+        """The map that :meth:`as_dict` described."""
+        return cls(np.array(state["dims"], dtype=np.int64), np.array(state["omega"]), np.array(state["phase"]))

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from mipcash.features.discrete import DiscreteFeatures
-from mipcash.features.fourier import FourierFeatures
+from mipcash.features.maps import CosineMap, FeatureMap
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import Indicator
 
@@ -38,12 +38,12 @@ class Block:
     Attributes:
         discrete: phi_d, or the indicators whose product is D = [on(z)]. A form has degree two, so only the first
             two indicators of a number are resolved; where a third fails its features stay at u = 0.5, a constant.
-        fourier: C; None: C = [1].
+        fourier: C, any feature map; None: C = [1].
         variances: V_b, shape (p_b,).
     """
 
     discrete: DiscreteFeatures | tuple[Indicator, ...]
-    fourier: FourierFeatures | None
+    fourier: FeatureMap | None
     variances: Vector
 
     def left(self, z: Vector) -> Vector:
@@ -129,40 +129,53 @@ class WeightSample:
     def section(self, z: Vector) -> Section:
         """f(z, .) at fixed binaries, with its gradient."""
         constant, omega, phase, amplitude = 0.0, [], [], []
+        others: list[tuple[FeatureMap, Vector]] = []
         for block, w in zip(self.blocks, self.weights, strict=True):
             weights = (block.left(z[None]) @ w)[0]
             if block.fourier is None:
                 constant += float(weights[0])
-            elif np.any(weights):
+            elif not np.any(weights):
+                continue
+            elif isinstance(block.fourier, CosineMap):
                 omega.append(block.fourier.embedded(self.n_numbers))
                 phase.append(block.fourier.phase)
-                amplitude.append(weights * np.sqrt(2.0 / block.fourier.size))
+                amplitude.append(weights * block.fourier.amplitude)
+            else:
+                others.append((block.fourier, weights))
         return Section(
             np.concatenate([np.zeros((0, self.n_numbers)), *omega]),
             np.concatenate([np.zeros(0), *phase]),
             np.concatenate([np.zeros(0), *amplitude]),
             constant,
+            tuple(others),
         )
 
 
 @dataclass(frozen=True)
 class Section:
-    """A function of the numbers alone: ``constant + sum_m amplitude_m cos(omega_m . u + phase_m)``.
+    """A function of the numbers alone: ``constant + sum_m amplitude_m cos(omega_m . u + phase_m)`` and other maps' parts.
 
     Attributes:
         omega: shape (M, D).
         phase, amplitude: shape (M,).
+        others: maps that are no cosines, with their weights (q,).
     """
 
     omega: Vector
     phase: Vector
     amplitude: Vector
     constant: float
+    others: tuple[tuple[FeatureMap, Vector], ...] = ()
 
     def __call__(self, u: Vector) -> tuple[float, Vector]:
         """Value and gradient: (D,) -> scalar, (D,)."""
         angle = self.omega @ u + self.phase
-        return float(self.constant + self.amplitude @ np.cos(angle)), -(self.amplitude * np.sin(angle)) @ self.omega
+        value = float(self.constant + self.amplitude @ np.cos(angle))
+        gradient = -(self.amplitude * np.sin(angle)) @ self.omega
+        for features, weights in self.others:
+            value += float(features(u[None])[0] @ weights)
+            gradient = gradient + weights @ features.gradient(u)
+        return value, gradient
 
 
 @dataclass(frozen=True)
@@ -203,7 +216,7 @@ class LinearPosterior:
         k = noise * np.eye(len(y))
         for block, d, c in zip(blocks, left, right, strict=True):
             k += ((d * block.variances) @ d.T) * (c @ c.T)
-        return cls(tuple(blocks), left, right, y, noise, shift, scale, n, u.shape[1], _factor(k))
+        return cls(tuple(blocks), left, right, y, noise, shift, scale, n, u.shape[1], cholesky(k))
 
     @property
     def n_features(self) -> int:
@@ -253,7 +266,7 @@ def standardisation(losses: Vector) -> tuple[float, float]:
     return float(np.mean(scaled)) * largest, scale if scale > 1e-12 * largest else 1.0
 
 
-def _factor(k: Vector) -> tuple[Vector, bool]:
+def cholesky(k: Vector) -> tuple[Vector, bool]:
     """Cholesky with as little jitter as works."""
     scale = float(np.mean(np.diag(k)))
     for exponent in range(-12, -2):

@@ -1,0 +1,31 @@
+"""Feature maps made of cosines: what random and quadrature Fourier features share.
+
+Notation
+    phi_m(u) = amplitude_m cos(omega_m . u[dims] + phase_m),   dphi_m / du = -amplitude_m sin(..) omega_m
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mipcash.program.forms import Indices, Vector
+
+
+def cosine_gradient(omega: Vector, phase: Vector, amplitude: Vector, u: Vector) -> Vector:
+    """Derivatives at one point: (M, D), (M,), (M,), (D,) -> (M, D)."""
+    slope: Vector = -(amplitude * np.sin(omega @ u + phase))[:, None] * omega
+    return slope
+
+
+def embed(omega: Vector, dims: Indices, n_numbers: int) -> Vector:
+    """Frequencies over all numbers, zero at those that are not seen: (M, D') -> (M, D)."""
+    whole = np.zeros((len(omega), n_numbers))
+    whole[:, dims] = omega
+    return whole
+
+
+def listed(**arrays: Vector | Indices) -> dict[str, Any]:
+    """Arrays in JSON's types."""
+    return {name: array.tolist() for name, array in arrays.items()}
