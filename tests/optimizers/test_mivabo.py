@@ -1,0 +1,162 @@
+"""MiVaBO's settings: priors, feature maps and declared interactions, each through whole proposals."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from mipcash.errors import SpaceError
+from mipcash.features.interactions import resolve
+from mipcash.optimizers.base import Observation
+from mipcash.optimizers.mivabo import MiVaBO, MiVaBOSettings
+from mipcash.optimizers.registry import make_optimizer
+from mipcash.surrogates.linear import LinearPosterior
+from mipcash.surrogates.models import FeatureSizes
+from mipcash.surrogates.scales import SparseSettings
+from mipcash.surrogates.sparse import SparsePosterior, half_ranges
+from tests.spaces import ALL, loss
+
+SIZES = FeatureSizes(fourier=16, per_number=4, product_columns=200, nodes=3, learned=6)
+BRIEF = SparseSettings(burn_in=10, draws=10)
+
+
+def propose(space, settings, n=2, seed=0):
+    """n proposals after eight observations; the state goes through JSON."""
+    optimizer = make_optimizer("mivabo", space, settings=settings)
+    configs = space.sample(8, seed)
+    history = [Observation(c, "done", loss(c)) for c in configs]
+    state, made = {}, []
+    for _ in range(n):
+        proposal = optimizer.ask(history, np.random.default_rng([seed, len(history)]), state)
+        state = json.loads(json.dumps(dict(proposal.state)))
+        history.append(Observation(proposal.config, "done", loss(proposal.config)))
+        made.append(proposal)
+        assert space.validate(proposal.config) == []
+        assert proposal.origin == "thompson"
+    return optimizer, made
+
+
+@pytest.mark.parametrize("preset", ["evidence", "paper"])
+@pytest.mark.parametrize("prior", ["laplace", "horseshoe"])
+def test_sparse_priors_propose(preset, prior):
+    space = ALL["conv_net"]()
+    settings = MiVaBOSettings(
+        preset=preset, prior=prior, n_initial=8, starts=2, sizes=SIZES, sparse=BRIEF, tolerance=0.2, threshold=0.1
+    )
+    _, made = propose(space, settings)
+    assert all(p.state["left_out"] >= 0.0 for p in made)
+    assert [p.config for p in made] == [p.config for p in propose(ALL["conv_net"](), settings)[1]]
+
+
+def test_presets_infer_their_own_sparse_prior():
+    assert MiVaBOSettings(prior="laplace").inference == SparseSettings("laplace")
+    assert MiVaBOSettings.paper(prior="laplace").inference == SparseSettings("laplace", by="feature", noise_sd=0.0)
+    own = MiVaBOSettings(prior="laplace", sparse=SparseSettings(inference="gibbs", draws=7))
+    assert (own.inference.prior, own.inference.draws) == ("laplace", 7)
+
+
+@pytest.mark.parametrize("preset", ["evidence", "paper"])
+@pytest.mark.parametrize("features", ["quadrature", "neural"])
+def test_feature_maps_propose(preset, features):
+    if features == "neural":
+        pytest.importorskip("torch")
+    space = ALL["bound_numbers"]()
+    settings = MiVaBOSettings(preset=preset, features=features, n_initial=8, starts=2, sizes=SIZES)
+    _, made = propose(space, settings)
+    assert [p.config for p in made] == [p.config for p in propose(ALL["bound_numbers"](), settings)[1]]
+
+
+@pytest.mark.parametrize("features", ["fourier", "quadrature"])
+@pytest.mark.parametrize("preset", ["evidence", "paper"])
+def test_only_declared_interactions_are_in_the_model(preset, features):
+    """Mixed second differences of a sample: zero for a pair that is not declared, not for one that is."""
+    space = ALL["bound_numbers"]()
+    declared = (("kind", "level"), ("a", "kind"), ("a", "size"))
+    settings = MiVaBOSettings(
+        preset=preset, features=features, interactions=declared, n_initial=8, starts=2, sizes=SIZES
+    )
+    optimizer, _ = propose(space, settings, n=1)
+    program, scale = optimizer.program, optimizer.scale
+    configs = space.sample(12, 1)
+    z = program.one_hot(np.array([program.encode(c) for c in configs]))
+    u, losses = scale.units(configs), np.array([loss(c) for c in configs])
+    posterior = optimizer._gaussian(z, u, losses, np.random.default_rng(0), {})[1]
+    assert isinstance(posterior, LinearPosterior)
+    f = posterior.sample(np.random.default_rng(1))
+    found = resolve(space, program, scale, declared)
+    # without the groups that are off at a level, so that every combination of levels has a meaning
+    groups = [g for g, group in enumerate(program.groups) if not group.conditional]
+    base = np.zeros(len(program.groups), dtype=np.int64)
+
+    def value(levels, numbers):
+        return f.value(program.one_hot(levels), numbers)
+
+    def moved(array, at, by):
+        copy = array.copy()
+        copy[at] += by
+        return copy
+
+    numbers = [d for d, c in enumerate(scale.conditions) if not c]
+    centre = np.full(len(scale), 0.3)
+    variables = [("g", g) for g in groups] + [("d", d) for d in numbers]
+    for i, (kind, a) in enumerate(variables):
+        for other, b in variables[i + 1 :]:
+
+            def at(first, second, kind=kind, a=a, other=other, b=b):
+                levels, units = base, centre
+                for on, what, index in ((first, kind, a), (second, other, b)):
+                    if on and what == "g":
+                        levels = moved(levels, index, 1)
+                    elif on:
+                        units = moved(units, index, 0.4)
+                return value(levels, units)
+
+            product = at(1, 1) - at(1, 0) - at(0, 1) + at(0, 0)
+            among = {"gg": found.groups, "gd": found.mixed, "dd": found.numbers}[kind + other]
+            if (a, b) in among:
+                assert abs(product) > 1e-6, (kind, a, other, b)
+            else:
+                assert abs(product) < 1e-9, (kind, a, other, b)
+
+
+def test_a_wrong_name_is_refused_before_anything_is_evaluated():
+    with pytest.raises(SpaceError, match="did you mean 'layers'"):
+        make_optimizer("mivabo", ALL["conv_net"](), settings=MiVaBOSettings(interactions=(("lr", "layer"),)))
+
+
+def test_too_large_a_grid_is_refused_with_its_size():
+    settings = MiVaBOSettings(features="quadrature", n_initial=8, sizes=FeatureSizes(nodes=20))
+    with pytest.raises(SpaceError, match=r"20\^3 = 8000 features"):
+        propose(ALL["bound_numbers"](), settings, n=1)
+    # declared interactions make it a sum over pairs
+    small = MiVaBOSettings(features="quadrature", n_initial=8, starts=1, interactions=(), sizes=FeatureSizes(nodes=20))
+    propose(ALL["bound_numbers"](), small, n=1)
+
+
+def test_a_sparse_sample_couples_fewer_pairs():
+    space = ALL["conv_net"]()
+    settings = MiVaBOSettings(prior="horseshoe", n_initial=8, sizes=SIZES, sparse=BRIEF, tolerance=0.5)
+    optimizer = make_optimizer("mivabo", space, settings=settings)
+    assert isinstance(optimizer, MiVaBO)
+    observations = [Observation(c, "done", loss(c)) for c in space.sample(12, 0)]
+    _, posterior = optimizer._posterior(observations, np.random.default_rng(0), {})
+    assert isinstance(posterior, SparsePosterior)
+    f = posterior.sample(np.random.default_rng(1))
+    kept, left_out = optimizer._kept(posterior, f)
+    count = [sum(size > 0 for size in half_ranges(each).values()) for each in (f, kept)]
+    assert 0.0 < left_out <= 0.5
+    assert count[1] < count[0]
+
+
+def test_refusals():
+    for wrong in (
+        {"prior": "ridge"},
+        {"features": "wavelets"},
+        {"threshold": 1.0},
+        {"tolerance": -0.1},
+        {"interactions": ["lr"]},
+    ):
+        with pytest.raises(SpaceError):
+            MiVaBOSettings(**wrong)
