@@ -1,0 +1,245 @@
+"""Dual decomposition: certified <= brute force <= alternation, wherever it stops; exact where nothing is coupled."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import mipcash as mc
+from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Clock
+from mipcash.acquisition.decomposition import DecompositionSettings, decompose
+from mipcash.acquisition.split_function import SplitFunction
+from mipcash.features.discrete import DiscreteFeatures
+from mipcash.features.numbers import NumberScale
+from mipcash.oracle.oracle import Exclusion
+from mipcash.surrogates.evidence import Layout, always_active
+from mipcash.surrogates.linear import WeightSample
+from mipcash.surrogates.models import FeatureSizes, evidence_blocks, paper_blocks
+from tests.spaces import ALL
+
+SIZES = FeatureSizes(fourier=6, per_number=4, product_columns=80)
+
+
+def drawn(space, preset, seed, spread=1.0):
+    """A function from the prior of a preset."""
+    program, rng = space.program, np.random.default_rng(seed)
+    scale = NumberScale.of(space, program)
+    if preset == "paper":
+        blocks = paper_blocks(program, scale, SIZES, 4.0, 0.6, rng)
+    else:
+        layout = Layout(len(program.groups), len(scale), always_active(scale))
+        theta = layout.prior()[0] + 0.5 * rng.normal(size=len(layout.prior()[0]))
+        blocks = evidence_blocks(program, scale, SIZES, theta, layout, rng)
+    weights = tuple(
+        spread
+        * rng.normal(size=(len(b.variances), 1 if b.fourier is None else b.fourier.size))
+        * np.sqrt(b.variances)[:, None]
+        for b in blocks
+    )
+    return WeightSample(tuple(blocks), weights, 0.0, 1.0, program.n, len(scale)), space.oracle(), scale
+
+
+def alternation(f, space, oracle, scale, seed=0):
+    made = Alternation(space, oracle, scale, AlternatingSettings())
+    configs = space.sample(3, seed)
+    starts = [(oracle.program.encode(c), u) for c, u in zip(configs, scale.units(configs), strict=True)]
+    return made.minimise(f, starts, [], np.random.default_rng(seed), Clock())
+
+
+@st.composite
+def spaces(draw):
+    """Two to four discrete parameters, up to two numbers, conditions and rules of every kind that mixes them."""
+    space = mc.Space("drawn", expand_limit=6)
+    kind = space.categorical("kind", ["a", "b", "c"])
+    level = space.integer("level", 0, draw(st.integers(1, 3)))
+    if draw(st.booleans()):
+        space.ordinal("depth", [1, 2, 4], when=kind["a"])
+    numbers = draw(st.integers(0, 2))
+    conditional = numbers == 2 and draw(st.booleans())
+    x = space.real("x", 0.0, 1.0) if numbers else None
+    if numbers == 2:
+        when = level.is_(0) if conditional else None
+        y = (
+            space.integer("y", 0, 9, when=when)
+            if draw(st.booleans())
+            else space.real("y", 1e-2, 1.0, log=True, when=when)
+        )
+    if draw(st.booleans()):
+        space.rule("levels", level + kind["c"] <= 1)
+    rule = draw(st.sampled_from(["none", "none", "choice", "numbers"])) if numbers else "none"
+    if rule == "choice":
+        space.rule("choice", x <= 0.2 + 0.5 * level)
+    if rule == "numbers" and numbers == 2:
+        space.rule("numbers", x + 0.5 * y <= 0.8)
+    return space
+
+
+def brute_force(f, space, scale, extra=()):
+    """Least value over all legal levels and a grid of the numbers, polished where no rule binds them."""
+    program = space.program
+    grids = []
+    for label, domain in zip(scale.labels, scale.domains, strict=True):
+        values = domain.values if domain.kind == "integer" else [domain.from_unit(t) for t in np.linspace(0, 1, 21)]
+        grids.append((label, values))
+    discrete = [p for p in space.parameters if p not in scale.labels]
+    best = math.inf
+    levels_seen = set()
+    for values in itertools.product(*([*space.parameters[p].domain.values, None] for p in discrete)):
+        chosen = {p: v for p, v in zip(discrete, values, strict=True) if v is not None}
+        for numbers in itertools.product(*([*v, None] for _, v in grids)):
+            config = chosen | {l: v for (l, _), v in zip(grids, numbers, strict=True) if v is not None}
+            if not quick_legal(space, config):
+                continue
+            z, u = program.one_hot(program.encode(config)), scale.units([config])[0]
+            best = min(best, f.value(z, u))
+            levels_seen.add(tuple(program.encode(config).tolist()))
+    if not program.numbers and len(scale):
+        for levels in levels_seen:
+            z = program.one_hot(np.array(levels))
+            section, on = f.section(z), scale.active(z[None])[0]
+            for start in (0.2, 0.8):
+                bounds = [(0.0, 1.0) if a else (0.5, 0.5) for a in on]
+                found = minimize(section, np.where(on > 0, start, 0.5), jac=True, bounds=bounds)
+                best = min(best, f.value(z, scale.rounded(found.x)))
+    return best
+
+
+def quick_legal(space, config):
+    """The rules of :func:`spaces` in plain Python."""
+    active = {"depth": config.get("kind") == "a", "y": config.get("level") == 0 or not space.conditions.get("y")}
+    for name in space.parameters:
+        if (name in config) != active.get(name, True):
+            return False
+    rules = {
+        "levels": lambda c: c["level"] + (c["kind"] == "c") <= 1,
+        "choice": lambda c: c["x"] <= 0.2 + 0.5 * c["level"] + 1e-9,
+        "numbers": lambda c: c["x"] + 0.5 * c.get("y", 0.0) <= 0.8 + 1e-9,
+    }
+    return all(rules[name](config) for name in space.rules)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    space=spaces(),
+    preset=st.sampled_from(["evidence", "evidence", "paper"]),
+    seed=st.integers(0, 10_000),
+    iterations=st.sampled_from([0, 3, 10]),
+    nodes=st.sampled_from([0, 0, 1, 6]),
+    splits=st.sampled_from([0, 2, 24]),
+)
+def test_the_bound_holds_wherever_it_stops(space, preset, seed, iterations, nodes, splits):
+    f, oracle, scale = drawn(space, preset, seed)
+    primal = alternation(f, space, oracle, scale, seed)
+    limits = DecompositionSettings(iterations=iterations, nodes=nodes, splits=splits)
+    found = decompose(f, space, oracle, scale, limits, np.random.default_rng(seed), primal)
+    z = oracle.program.one_hot(primal.point.levels)
+    reached = f.value(z, scale.rounded(np.where(scale.active(z[None])[0] > 0, primal.units, 0.5)))
+    truth = min(brute_force(f, space, scale), reached)
+    assert max(found.history) <= truth + 1e-6  # the bound itself, before it is cut at the value
+    assert list(found.history) == sorted(found.history)
+    assert found.lower == pytest.approx(min(found.history[-1], found.value))
+    assert found.value <= reached + 1e-9
+    assert truth <= found.value + (1e-6 if not oracle.program.numbers else 0.3)
+    assert found.gap == pytest.approx(found.value - found.lower)
+    config = space.configuration(found.best.point, scale.natural(found.best.units))
+    assert f.value(oracle.program.one_hot(oracle.program.encode(config)), scale.units([config])[0]) == pytest.approx(
+        found.value, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("preset", ["evidence", "paper"])
+@pytest.mark.parametrize("name", list(ALL))
+def test_the_parts_add_up(name, preset):
+    space = ALL[name]()
+    f, oracle, scale = drawn(space, preset, 3)
+    split = SplitFunction.of(f, oracle.program, scale)
+    rng = np.random.default_rng(0)
+    for config in space.sample(6, 1):
+        z, u = oracle.program.one_hot(oracle.program.encode(config)), rng.random(len(scale))
+        cosines = np.cos(split.omega @ u + split.phase)
+        base = np.concatenate([z, np.zeros(oracle.program.n - oracle.program.n_z)])
+        total = split.discrete.value(base) + split.base @ cosines
+        for factor in split.factors:
+            total += factor.amplitude[factor.state(z)] @ cosines
+        assert total == pytest.approx(f.value(z, u), abs=1e-9)
+
+
+def test_without_numbers_it_is_the_mip():
+    space = ALL["discrete"]()
+    f, oracle, scale = drawn(space, "evidence", 1)
+    found = decompose(f, space, oracle, scale, DecompositionSettings(), np.random.default_rng(0))
+    assert found.gap <= 1e-6
+    assert found.iterations == 1
+
+
+def test_without_mixed_terms_it_is_exact():
+    space = mc.Space("apart")
+    kind = space.categorical("kind", ["a", "b", "c"])
+    space.real("x", 0.0, 1.0)
+    space.real("y", 1e-3, 1.0, log=True)
+    space.real("own", 0.0, 1.0, when=kind["b"])  # gated by its own activity: a slave of its own, and exact
+    f, oracle, scale = drawn(space, "evidence", 2, spread=2.0)
+    weights = tuple(
+        np.concatenate([w[:1], 0.0 * w[1:]])
+        if b.fourier is not None and isinstance(b.discrete, DiscreteFeatures)
+        else w
+        for b, w in zip(f.blocks, f.weights, strict=True)
+    )
+    apart = replace(f, weights=weights)
+    found = decompose(apart, space, oracle, scale, DecompositionSettings(nodes=0, splits=400), np.random.default_rng(0))
+    assert found.gap <= 1e-5
+    assert found.iterations == 1
+
+
+def test_multipliers_and_branching_close_the_gap():
+    space = ALL["bound_numbers"]()
+    f, oracle, scale = drawn(space, "evidence", 0)
+    primal = alternation(f, space, oracle, scale)
+    one, root, tree = (
+        decompose(f, space, oracle, scale, limits, np.random.default_rng(0), primal)
+        for limits in (
+            DecompositionSettings(iterations=0, nodes=0),
+            DecompositionSettings(iterations=10, nodes=0),
+            DecompositionSettings(iterations=10, nodes=14, child_iterations=1),
+        )
+    )
+    assert one.lower < root.lower < tree.lower <= tree.value
+    assert tree.gap < 0.3 * root.gap < 0.3 * one.gap
+    assert tree.leaves > root.leaves == 1
+
+
+def test_the_same_seed_gives_the_same_certificate():
+    space = ALL["conv_net"]()
+    f, oracle, scale = drawn(space, "evidence", 4)
+    limits = DecompositionSettings(iterations=5, nodes=2)
+    a, b = (decompose(f, s, s.oracle(), scale, limits, np.random.default_rng(7)) for s in (space, ALL["conv_net"]()))
+    assert a.history == b.history
+    assert a.value == b.value
+    np.testing.assert_array_equal(a.best.units, b.best.units)
+    assert oracle is space.oracle()
+
+
+def test_excluded_levels_do_not_count():
+    space = ALL["discrete"]()
+    f, oracle, scale = drawn(space, "evidence", 1)
+    excluded, lowers = [], []
+    for _ in range(4):
+        found = decompose(f, space, oracle, scale, DecompositionSettings(), np.random.default_rng(0), None, excluded)
+        assert all(e.admits(found.best.point.levels) for e in excluded)
+        lowers.append(found.lower)
+        excluded.append(Exclusion(found.best.point.levels))
+    assert lowers == sorted(lowers)
+    only = mc.Space("only")
+    only.categorical("one", ["a", "b"])
+    f, oracle, scale = drawn(only, "evidence", 1)
+    none = [Exclusion(np.array([0])), Exclusion(np.array([1]))]
+    found = decompose(f, only, oracle, scale, DecompositionSettings(), np.random.default_rng(0), None, none)
+    assert found.best is None
+    assert found.lower == math.inf
