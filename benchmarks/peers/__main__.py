@@ -1,0 +1,131 @@
+"""``python -m benchmarks.peers run | report | problems | certify``: the peers benchmark in parts.
+
+run --methods optuna-tpe,mivabo:starts=6 --problems ising,spring --seeds 0-9 --jobs 1
+report --methods mivabo,botorch,optuna-tpe --figures FOLDER
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+for _name in THREADS:  # before numpy and torch are loaded
+    os.environ.setdefault(_name, "1")
+
+
+def numbers(text: str) -> list[int]:
+    """``0-9`` or ``0,3,5-7`` as a list."""
+    found: list[int] = []
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        found += range(int(low), int(high or low) + 1)
+    return found
+
+
+def names(text: str) -> list[str]:
+    """Comma-separated names; the settings of a method may hold commas: ``a,b:x=1,y=2,c``."""
+    found: list[str] = []
+    for part in text.split(","):
+        if "=" in part and ":" not in part and found:
+            found[-1] += "," + part
+        else:
+            found.append(part)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    from benchmarks.peers.history import CONVENTIONS, RESULTS
+    from benchmarks.peers.method import PEERS
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="run what is missing")
+    run.add_argument("--methods", type=names, default=list(PEERS))
+    run.add_argument("--problems", type=names)
+    run.add_argument("--seeds", type=numbers, default=numbers("0-9"))
+    run.add_argument("--conventions", type=names, default=list(CONVENTIONS))
+    run.add_argument("--budget", type=int, default=60)
+    run.add_argument("--jobs", type=int, default=1, help="processes at a time; 0: all in this one")
+    run.add_argument("--fresh", action="store_true", help="run again what is there, as after a change of the method")
+    run.add_argument("--results", type=Path, default=RESULTS)
+    report = commands.add_parser("report", help="tables and figures of what is there")
+    report.add_argument("--methods", type=names)
+    report.add_argument("--problems", type=names)
+    report.add_argument("--seeds", type=numbers)
+    report.add_argument("--ours", default="mivabo", help="the method that the others are matched against")
+    report.add_argument("--budget", type=int, default=60)
+    report.add_argument("--results", type=Path, default=RESULTS)
+    report.add_argument("--figures", type=Path, help="folder for the figures")
+    commands.add_parser("problems", help="list the problems")
+    certify = commands.add_parser("certify", help="compute optima again")
+    certify.add_argument("problems", nargs="*")
+    options = parser.parse_args(arguments)
+    return {"run": _run, "report": _report, "problems": _problems, "certify": _certify}[options.command](options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from benchmarks.peers import history, runner
+    from benchmarks.peers.method import MissingPackageError
+
+    began = time.perf_counter()
+
+    def progress(text: str) -> None:
+        print(f"[{time.perf_counter() - began:8.1f} s] {text}", file=sys.stderr, flush=True)
+
+    try:
+        wanted = runner.tasks(options.methods, options.problems, options.seeds, options.conventions)
+    except (MissingPackageError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    if options.fresh:
+        for file in {(t.method, t.convention) for t in wanted}:
+            keys = [(t.problem, t.seed) for t in wanted if (t.method, t.convention) == file]
+            history.drop(*file, keys, options.results)
+    todo = runner.missing(wanted, options.budget, options.results)
+    progress(f"{len(todo)} of {len(wanted)} runs are missing")
+    if options.jobs:
+        return int(runner.coordinate(todo, options.jobs, progress, options.budget, options.results) > 0)
+    return int(runner.work(todo, progress, options.budget, options.results) > 0)
+
+
+def _report(options: argparse.Namespace) -> int:
+    from benchmarks.peers import report
+
+    found = report.collect(options.methods, options.problems, options.seeds, options.budget, options.results)
+    print(report.markdown(report.summarise(found, options.ours, options.budget)))
+    if options.figures is not None:
+        from benchmarks.peers.figures import draw
+
+        draw(found, options.figures, options.budget)
+    return 0
+
+
+def _problems(options: argparse.Namespace) -> int:
+    from benchmarks.peers.problem import problems
+
+    for p in problems().values():
+        held = ", held out" if p.held_out else ""
+        print(f"{p.name:18} {p.group:6} optimum {p.optimum:.8g} ({p.certificate}{held}): {p.source}")
+    return 0
+
+
+def _certify(options: argparse.Namespace) -> int:
+    from benchmarks.peers.problem import chosen
+
+    for p in chosen(options.problems):
+        if p.certify is None:
+            print(f"{p.name:18} {p.optimum!r} is the best of long searches; nothing to compute")
+            continue
+        value, config = p.certify()
+        print(f"{p.name:18} {value!r} at {config} (stored: {p.optimum!r})", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""Histories: one line of JSON per run, appended whole or not at all; a file per method and convention.
+
+``<method>.jsonl`` holds runs in which both conventions are one (rule-free problems, methods that are always legal);
+``<method>-penalty.jsonl`` and ``<method>-repair.jsonl`` the others.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "peers"
+CONVENTIONS = ("repair", "penalty")
+"""repair: an illegal suggestion is replaced by the nearest legal configuration; penalty: it costs an evaluation."""
+DIGITS = 8
+
+
+@dataclass(frozen=True)
+class History:
+    """One run.
+
+    Attributes:
+        method, problem, seed: what was run.
+        convention: ``penalty``, ``repair``, or ``""`` where both are one.
+        losses: of every evaluation, the initial ones included; None for one that an illegal suggestion cost.
+        legal: whether each suggestion was legal as it was made.
+        cpu: CPU seconds of each suggestion with its observation; None for an initial one.
+        stamp: versions.
+    """
+
+    method: str
+    problem: str
+    seed: int
+    convention: str
+    losses: tuple[float | None, ...]
+    legal: tuple[bool, ...]
+    cpu: tuple[float | None, ...]
+    stamp: dict[str, Any]
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.problem, self.seed
+
+    def best(self) -> list[float]:
+        """Least loss after each evaluation; infinite before the first solution."""
+        found, least = [], math.inf
+        for loss in self.losses:
+            least = least if loss is None else min(least, loss)
+            found.append(least)
+        return found
+
+    def to_line(self) -> str:
+        record = {
+            "problem": self.problem,
+            "seed": self.seed,
+            "losses": [None if v is None else float(f"{v:.{DIGITS}g}") for v in self.losses],
+            "legal": "".join("01"[flag] for flag in self.legal),
+            "cpu": [None if v is None else float(f"{v:.3g}") for v in self.cpu],
+            "stamp": self.stamp,
+        }
+        return json.dumps(record, separators=(",", ":"))
+
+    @classmethod
+    def from_line(cls, line: str, method: str, convention: str) -> History:
+        r = json.loads(line)
+        legal = tuple(flag == "1" for flag in r["legal"])
+        return cls(method, r["problem"], r["seed"], convention, tuple(r["losses"]), legal, tuple(r["cpu"]), r["stamp"])
+
+
+def path_of(method: str, convention: str, folder: Path = RESULTS) -> Path:
+    """The file of a method; names with settings become file names by replacing what is not a letter or digit."""
+    stem = re.sub(r"[^A-Za-z0-9.]+", "_", method) if ":" in method else method
+    return folder / (f"{stem}-{convention}.jsonl" if convention else f"{stem}.jsonl")
+
+
+def read(method: str, convention: str, folder: Path = RESULTS) -> list[History]:
+    """The histories of a file; a line that a kill cut short is left out. The last of several for one run counts."""
+    found = {}
+    for line in _lines(path_of(method, convention, folder)):
+        history = History.from_line(line, method, convention)
+        found[history.key] = history
+    return list(found.values())
+
+
+def _lines(path: Path) -> Iterator[str]:
+    if not path.is_file():
+        return
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            json.loads(line)
+        except ValueError:
+            continue
+        yield line
+
+
+def append(history: History, folder: Path = RESULTS) -> None:
+    """Append one line with one write; a fragment that a kill left at the end is closed first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = path_of(history.method, history.convention, folder)
+    text = history.to_line() + "\n"
+    if path.is_file() and path.stat().st_size and not path.read_bytes().endswith(b"\n"):
+        text = "\n" + text
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(file, text.encode())
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def drop(method: str, convention: str, keys: Iterable[tuple[str, int]], folder: Path = RESULTS) -> None:
+    """Remove runs from a file (all of its lines are written to a new one that takes its place)."""
+    path, gone = path_of(method, convention, folder), set(keys)
+    kept = [line for line in _lines(path) if History.from_line(line, method, convention).key not in gone]
+    if path.is_file():
+        new = path.with_suffix(".new")
+        new.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+        new.replace(path)
+
+
+# -- initial designs: drawn once and kept, so that every peer starts from the same whatever becomes of the sampler -----------
+
+
+def initial_design(problem: str, seed: int, folder: Path = RESULTS) -> list[dict[str, Any]] | None:
+    """The kept initial configurations of a problem and seed; None where they were not drawn yet."""
+    for line in _lines(folder / "initial.jsonl"):
+        record = json.loads(line)
+        if record["problem"] == problem and record["seed"] == seed:
+            return [{k: tuple(v) if isinstance(v, list) else v for k, v in c.items()} for c in record["configs"]]
+    return None
+
+
+def keep_initial_design(problem: str, seed: int, configs: list[dict[str, Any]], folder: Path = RESULTS) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    record = {"problem": problem, "seed": seed, "configs": configs}
+    with (folder / "initial.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record, separators=(",", ":"), default=_plain) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else str(value)

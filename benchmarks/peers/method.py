@@ -1,0 +1,104 @@
+"""The protocol of a method: ``start``, then ``suggest`` and ``observe`` in turn; and the catalogue of methods by name."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, ClassVar
+
+from benchmarks.peers.problem import Problem
+from benchmarks.peers.shape import Shape
+
+Initial = Sequence[tuple[dict[str, Any], float]]
+
+
+class MissingPackageError(Exception):
+    """A method's library is not installed."""
+
+
+class Method(ABC):
+    """Proposes configurations for one run.
+
+    Attributes:
+        name: as in results.
+        packages: distributions that it needs.
+        legal: it never suggests an illegal configuration, so that the two conventions are one.
+        own_design: it makes its own initial design; others are given ten legal samples.
+        revision: to be raised when the adapter changes, so that old histories are told from new ones.
+    """
+
+    name: str
+    packages: ClassVar[tuple[str, ...]] = ()
+    legal: ClassVar[bool] = False
+    own_design: ClassVar[bool] = False
+    revision: ClassVar[int] = 1
+
+    @abstractmethod
+    def start(self, problem: Problem, shape: Shape, seed: int, initial: Initial, budget: int) -> None:
+        """Begin a run.
+
+        Args:
+            shape: the space of this run in flat terms; ``shape.space`` is the space itself.
+            initial: evaluated legal configurations (empty where ``own_design``).
+            budget: evaluations in total, the initial ones included.
+        """
+
+    @abstractmethod
+    def suggest(self) -> dict[str, Any]:
+        """The next configuration (active parameters only); it may be illegal unless ``legal``."""
+
+    @abstractmethod
+    def observe(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
+        """What came of the latest suggestion.
+
+        Args:
+            config: what was evaluated: the suggestion, or, in the repair convention, the nearest legal configuration.
+            loss: its loss; the penalty where it is illegal.
+            violations: rule -> amount by which ``config`` breaks it; empty where it is legal.
+        """
+
+    def stamp(self) -> dict[str, Any]:
+        """Versions behind a history."""
+        return {"revision": self.revision, **{p: version(p) for p in ("mipcash", *self.packages)}}
+
+
+def _module(name: str) -> str:
+    return "benchmarks.peers.methods." + name
+
+
+PEERS: dict[str, tuple[str, str]] = {
+    "random": (_module("simple"), "RandomMethod"),
+    "mutation": (_module("simple"), "MutationMethod"),
+    "optuna-tpe": (_module("optuna_samplers"), "TPEMethod"),
+    "optuna-gp": (_module("optuna_samplers"), "GPMethod"),
+    "botorch": (_module("botorch_mixed"), "BotorchMethod"),
+    "smac": (_module("smac_facade"), "SmacMethod"),
+    "hyperopt": (_module("hyperopt_tpe"), "HyperoptMethod"),
+}
+"""Name -> module and class. Anything else is one of our own optimizers, see :mod:`benchmarks.peers.methods.ours`."""
+
+
+def make_method(name: str) -> Method:
+    """A fresh method by name.
+
+    Raises:
+        MissingPackageError: its library is not installed.
+        ValueError: there is no such method.
+    """
+    if name not in PEERS:
+        from benchmarks.peers.methods.ours import OurMethod
+
+        return OurMethod(name)
+    module, kind = PEERS[name]
+    try:
+        made: Callable[[], Method] = getattr(import_module(module), kind)
+        method = made()
+        method.stamp()
+    except (ImportError, PackageNotFoundError) as error:
+        raise MissingPackageError(
+            f"method {name!r} needs a package that is not installed ({error}); pip install 'mipcash[peers]'"
+        ) from error
+    method.name = name
+    return method

@@ -1,0 +1,190 @@
+"""BoTorch: a Gaussian process for mixed inputs, log expected improvement, and its mixed optimizers.
+
+* SingleTaskGP on the unit scale, categories one-hot inside the model (``NumericToCategoricalEncoding``; MixedSingleTaskGP
+  takes three times as long); a parameter that does not exist stands at the middle of its range.
+* Up to ten combinations of discrete values and no linear rule: ``optimize_acqf_mixed`` over all of them; a discrete space
+  of up to 10,000: ``optimize_acqf_discrete``; otherwise ``optimize_acqf_mixed_alternating`` (the library's thresholds).
+* Rules that are linear and unconditional are told as inequality constraints; others cannot be told.
+* A suggestion that was evaluated before gives way to its best neighbour that was not: a repeated evaluation of an exact
+  objective is worth nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from functools import partial
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from botorch.acquisition import LogExpectedImprovement
+from botorch.exceptions.errors import BotorchError
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.models.transforms.input import NumericToCategoricalEncoding
+from botorch.optim import optimize_acqf, optimize_acqf_discrete, optimize_acqf_mixed
+from botorch.optim.optimize_mixed import (
+    ALTERNATING_OPTIMIZER_THRESHOLD,
+    MAX_CHOICES_ENUMERATE,
+    optimize_acqf_mixed_alternating,
+)
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from gpytorch.settings import lazily_evaluate_kernels
+from torch.nn.functional import one_hot
+
+from benchmarks.peers.method import Initial, Method
+from benchmarks.peers.problem import Problem
+from benchmarks.peers.shape import Shape
+
+RESTARTS, RAW = 4, 256
+"""Restarts and raw samples; the library's defaults of 20 and 1,024 take several times as long."""
+ALTERNATIONS = 16
+"""At most so many discrete and continuous steps in turn (of up to 4 and 8 iterations), where the default is 64."""
+FIT_ITERATIONS = 50
+"""Of L-BFGS-B on the hyperparameters, from those of the fit before (which converge long before)."""
+POOL = 64
+FAILURES = (BotorchError, RuntimeError, ValueError)
+"""What the optimizers raise where they find no feasible start."""
+
+torch.set_default_dtype(torch.float64)
+
+
+class BotorchMethod(Method):
+    """See the module's description."""
+
+    packages: ClassVar[tuple[str, ...]] = ("botorch", "gpytorch", "torch")
+
+    def start(self, problem: Problem, shape: Shape, seed: int, initial: Initial, budget: int) -> None:
+        warnings.filterwarnings("ignore")
+        torch.set_num_threads(1)
+        torch.manual_seed(seed)
+        self.shape, self.rng = shape, np.random.default_rng(np.random.SeedSequence([seed, 4]))
+        self.categories = [k for k, d in enumerate(shape.dimensions) if d.kind == "categorical"]
+        self.lists = {k: d.codes.tolist() for k, d in enumerate(shape.dimensions) if d.kind != "real"}
+        high = [float(len(d.values) - 1) if d.kind == "categorical" else 1.0 for d in shape.dimensions]
+        self.bounds = torch.tensor([[0.0] * len(high), high])
+        self.constraints = constraints(shape)
+        self.x = [shape.codes(c) for c, _ in initial]
+        self.y = [-y for _, y in initial]
+        self.known = [c for c, _ in initial]
+        self.state: dict[str, torch.Tensor] = {}
+
+    def suggest(self) -> dict[str, Any]:
+        with lazily_evaluate_kernels(False):  # laziness costs more than it saves on matrices of sixty rows
+            return self._suggest()
+
+    def _suggest(self) -> dict[str, Any]:
+        x, y = torch.tensor(np.array(self.x)), torch.tensor(self.y)[:, None]
+        model = self._fitted(x, y)
+        self.improvement = LogExpectedImprovement(model, best_f=y.max())
+        try:
+            codes = self._maximum()
+        except FAILURES:
+            codes = self._best(self._pool())
+        config = self.shape.decode(codes)
+        if config in self.known:
+            config = self._neighbour(codes)
+        return config
+
+    def observe(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
+        self.x.append(self.shape.codes(config))
+        self.y.append(-loss)
+        self.known.append(config)
+
+    def _fitted(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+        model = SingleTaskGP(x, y, input_transform=self._one_hot())
+        if self.state:
+            own = dict(model.state_dict())  # the outcome transform belongs to the data, the rest is the earlier fit
+            model.load_state_dict({k: own[k] if k.startswith("outcome") else v for k, v in self.state.items()})
+        try:
+            options = {"options": {"maxiter": FIT_ITERATIONS}}
+            fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model), optimizer_kwargs=options)
+        except BotorchError:
+            model.eval()  # the earlier hyperparameters instead of a fit that failed
+        self.state = {k: v.clone() for k, v in model.state_dict().items()}
+        return model
+
+    def _one_hot(self) -> NumericToCategoricalEncoding | None:
+        if not self.categories:
+            return None
+        sizes = {k: len(self.shape.dimensions[k].values) for k in self.categories}
+        encoders = {k: partial(one_hot, num_classes=n) for k, n in sizes.items()}
+        return NumericToCategoricalEncoding(len(self.shape.dimensions), sizes, encoders)
+
+    # -- the acquisition step -----------------------------------------------------------------------------------
+
+    def _maximum(self) -> np.ndarray:
+        combinations = math.prod(map(len, self.lists.values()))
+        limits = self.constraints or None
+        if not self.lists:
+            found, _ = optimize_acqf(self.improvement, self.bounds, 1, RESTARTS, RAW, inequality_constraints=limits)
+        elif len(self.lists) == len(self.shape.dimensions) and combinations <= MAX_CHOICES_ENUMERATE:
+            choices = torch.tensor(list(product(*self.lists.values())))
+            found, _ = optimize_acqf_discrete(self.improvement, 1, self._feasible(choices))
+        elif combinations <= ALTERNATING_OPTIMIZER_THRESHOLD and not limits:
+            fixed = [dict(zip(self.lists, values, strict=True)) for values in product(*self.lists.values())]
+            found, _ = optimize_acqf_mixed(self.improvement, self.bounds, 1, RESTARTS, fixed, RAW)
+        else:
+            found, _ = optimize_acqf_mixed_alternating(
+                self.improvement,
+                self.bounds,
+                discrete_dims={k: v for k, v in self.lists.items() if k not in self.categories},
+                cat_dims={k: v for k, v in self.lists.items() if k in self.categories},
+                # the default start, a continuous relaxation, first walks 10,000 steps where there are linear rules
+                options={"maxiter_alternating": ALTERNATIONS}
+                | ({"initialization_strategy": "random"} if limits else {}),
+                raw_samples=RAW,
+                num_restarts=RESTARTS,
+                inequality_constraints=limits,
+            )
+        return found[0].detach().numpy()
+
+    def _feasible(self, points: torch.Tensor) -> torch.Tensor:
+        good = torch.ones(len(points), dtype=torch.bool)
+        for indices, coefficients, bound in self.constraints:
+            good &= points[:, indices] @ coefficients >= bound - 1e-9
+        return points[good]
+
+    def _pool(self) -> np.ndarray:
+        """Legal samples, for where the library finds no start that keeps the linear rules."""
+        return np.array([self.shape.codes(c) for c in self.shape.space.sample(POOL, self.rng)])
+
+    def _best(self, points: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            values = self.improvement(torch.tensor(points)[:, None])
+        return points[int(values.argmax())]
+
+    def _neighbour(self, codes: np.ndarray) -> dict[str, Any]:
+        """The best point that differs in one parameter and was not evaluated; a legal sample where there is none."""
+        around = []
+        for k in range(len(codes)):
+            others = self.lists[k] if k in self.lists else self.rng.uniform(size=8).tolist()
+            for code in others:
+                moved = codes.copy()
+                moved[k] = code
+                around.append(moved)
+        kept = self._feasible(torch.tensor(np.array(around))).numpy()
+        with torch.no_grad():
+            order = torch.argsort(-self.improvement(torch.tensor(kept)[:, None])).tolist()
+        for k in order:
+            config = self.shape.decode(kept[k])
+            if config not in self.known:
+                return config
+        return self.shape.space.sample(1, self.rng)[0]
+
+
+def constraints(shape: Shape) -> list[tuple[torch.Tensor, torch.Tensor, float]]:
+    """Linear unconditional rules as ``sum_i coefficient_i x[index_i] >= bound`` on the codes."""
+    places = {d.name: k for k, d in enumerate(shape.dimensions)}
+    found = []
+    for rule in shape.linear_rules():
+        indices = torch.tensor([places[n] for n in rule.slopes])
+        slopes = torch.tensor(list(rule.slopes.values()))
+        if math.isfinite(rule.lower):
+            found.append((indices, slopes, rule.lower - rule.constant))
+        if math.isfinite(rule.upper):
+            found.append((indices, -slopes, rule.constant - rule.upper))
+    return found

@@ -1,0 +1,103 @@
+"""Optuna: TPE (multivariate, grouped by condition) and the Gaussian process sampler.
+
+Both are told the rules as constraints: the amounts by which an evaluated configuration breaks them. Every evaluated
+configuration enters the study as a finished trial of its own, so that a mended one is learned from as what it is; the
+trial that asked for it is closed as failed, which the samplers ignore.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState, create_trial
+
+from benchmarks.peers.method import Initial, Method
+from benchmarks.peers.problem import Problem
+from benchmarks.peers.shape import Dimension, Shape
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+warnings.filterwarnings("ignore", category=UserWarning, module="optuna")
+
+
+def distribution(d: Dimension) -> BaseDistribution:
+    """Ordinals are integers by their place; categories are numbered, since Optuna takes no tuples."""
+    if d.kind == "real":
+        return FloatDistribution(d.low, d.high, log=d.log)
+    if d.kind == "integer":
+        return IntDistribution(int(d.low), int(d.high), log=d.log, step=d.step)
+    if d.kind == "ordinal":
+        return IntDistribution(0, len(d.values) - 1)
+    return CategoricalDistribution(list(range(len(d.values))))
+
+
+class _Optuna(Method):
+    packages: ClassVar[tuple[str, ...]] = ("optuna",)
+    flat: ClassVar[bool] = False
+    """Whether every parameter is always there (the middle of its range where the space has none)."""
+
+    def sampler(self, seed: int, initial: int) -> optuna.samplers.BaseSampler:
+        raise NotImplementedError
+
+    def start(self, problem: Problem, shape: Shape, seed: int, initial: Initial, budget: int) -> None:
+        self.shape = shape
+        self.distributions = {d.name: distribution(d) for d in shape.dimensions}
+        self.study = optuna.create_study(direction="minimize", sampler=self.sampler(seed, len(initial)))
+        for config, loss in initial:
+            self._add(config, loss, {})
+
+    def suggest(self) -> dict[str, Any]:
+        trial = self.study.ask(self.distributions if self.flat else None)
+        config: dict[str, Any] = {}
+        for d in self.shape.dimensions:
+            if self.flat or self.shape.exists(d, config):
+                given = trial.params[d.name] if self.flat else self._ask(trial, d)
+                if self.shape.exists(d, config):
+                    config[d.name] = d.values[given] if d.listed else given
+        self.study.tell(trial, state=TrialState.FAIL)
+        return config
+
+    def _ask(self, trial: optuna.Trial, d: Dimension) -> Any:
+        if d.kind == "real":
+            return trial.suggest_float(d.name, d.low, d.high, log=d.log)
+        if d.kind == "integer":
+            return trial.suggest_int(d.name, int(d.low), int(d.high), log=d.log, step=d.step)
+        if d.kind == "ordinal":
+            return trial.suggest_int(d.name, 0, len(d.values) - 1)
+        return trial.suggest_categorical(d.name, list(range(len(d.values))))
+
+    def observe(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
+        self._add(config, loss, violations)
+
+    def _add(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
+        values = self.shape.full(config) if self.flat else config
+        params = {n: self.shape.by_name[n].index(v) if self.shape.by_name[n].listed else v for n, v in values.items()}
+        told = {n: self.distributions[n] for n in params}
+        constraints = {"rules": sum(violations.values()) if violations else -1e-3} if self.shape.rules else None
+        self.study.add_trial(create_trial(params=params, distributions=told, value=loss, constraints=constraints))
+
+
+class TPEMethod(_Optuna):
+    """Conditional parameters are asked for only where they exist; ``group`` models each set of them that occurs together."""
+
+    def sampler(self, seed: int, initial: int) -> optuna.samplers.BaseSampler:
+        return optuna.samplers.TPESampler(n_startup_trials=initial, multivariate=True, group=True, seed=seed)
+
+
+class GPMethod(_Optuna):
+    """One process for the loss and, where rules have been broken, one for the sum of the amounts; the objective is exact.
+
+    The sampler draws conditional parameters at random, unmodelled; so it is given all parameters at all times.
+    """
+
+    packages: ClassVar[tuple[str, ...]] = ("optuna", "torch")
+    flat: ClassVar[bool] = True
+
+    def sampler(self, seed: int, initial: int) -> optuna.samplers.BaseSampler:
+        return optuna.samplers.GPSampler(
+            seed=seed, n_startup_trials=initial, deterministic_objective=True, warn_independent_sampling=False
+        )

@@ -1,0 +1,225 @@
+"""The report: ranks, regret, evaluations to match, wins and losses, CPU seconds; per convention and group of problems.
+
+Only pairs (problem, seed) that all compared methods have are compared; their number n stands beside every table.
+
+rank      of the best loss after ``budget`` evaluations, ties share the mean; averaged over pairs, with the standard error
+regret    (best - optimum) / (median of random search's best over its seeds - optimum), the mean over problems of medians
+match     evaluations that ours needs for what a peer has found after ``budget`` ones; the median over pairs (> budget: never)
+wins      pairs in which ours is better, worse, level, and the two-sided sign test over those that are not level
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import binomtest, rankdata
+
+from benchmarks.peers import history
+from benchmarks.peers.history import CONVENTIONS, RESULTS, History
+from benchmarks.peers.method import PEERS
+from benchmarks.peers.problem import Problem, problems
+
+Key = tuple[str, int]
+TIE = 1e-7
+"""Losses closer than this share of their size are level."""
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Histories by convention, method and (problem, seed); the rule-free ones stand in both conventions."""
+
+    runs: dict[str, dict[str, dict[Key, History]]]
+
+    def pairs(self, convention: str) -> list[Key]:
+        """What all methods have, in a fixed order."""
+        sets = [set(runs) for runs in self.runs[convention].values()]
+        order = {name: k for k, name in enumerate(problems())}
+        return sorted(set.intersection(*sets), key=lambda p: (order.get(p[0], len(order)), p)) if sets else []
+
+
+def collect(
+    methods: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
+    seeds: Sequence[int] | None = None,
+    budget: int = 60,
+    folder: Path = RESULTS,
+) -> Collection:
+    """Read the histories of methods (None: all peers, and ``mivabo`` where it was run)."""
+    chosen = (
+        list(methods) if methods else [m for m in ("mivabo", *PEERS) if any(_read(m, c, folder) for c in CONVENTIONS)]
+    )
+    runs: dict[str, dict[str, dict[Key, History]]] = {}
+    for convention in CONVENTIONS:
+        runs[convention] = {}
+        for method in chosen:
+            runs[convention][method] = {
+                h.key: h
+                for h in _read(method, convention, folder)
+                if len(h.losses) >= budget
+                and (names is None or h.problem in names)
+                and (seeds is None or h.seed in seeds)
+            }
+    return Collection(runs)
+
+
+def _read(method: str, convention: str, folder: Path) -> list[History]:
+    return history.read(method, "", folder) + history.read(method, convention, folder)
+
+
+@dataclass
+class Row:
+    """What is said of one method in one table."""
+
+    method: str
+    rank: float
+    error: float
+    regret: float
+    match: float = math.nan
+    wins: int = 0
+    losses: int = 0
+    ties: int = 0
+    p: float = math.nan
+    cpu: float = math.nan
+    illegal: float = 0.0
+
+
+@dataclass(frozen=True)
+class Table:
+    """One group of problems in one convention."""
+
+    convention: str
+    group: str
+    pairs: int
+    problems: int
+    rows: list[Row] = field(default_factory=list)
+
+
+def summarise(found: Collection, ours: str = "mivabo", budget: int = 60) -> dict[str, Any]:
+    """All tables, and what is missing."""
+    known = problems()
+    tables = []
+    for convention in CONVENTIONS:
+        pairs = found.pairs(convention)
+        for group in ("all", "rules", "free", "held out"):
+            kept = [p for p in pairs if _in_group(known.get(p[0]), group)]
+            if kept:
+                tables.append(_table(found.runs[convention], kept, convention, group, ours, budget))
+    return {"tables": tables, "ours": ours, "budget": budget}
+
+
+def _in_group(problem: Problem | None, group: str) -> bool:
+    if problem is None:
+        return group == "all"
+    return group == "all" or (problem.held_out if group == "held out" else problem.group == group)
+
+
+def _table(
+    runs: dict[str, dict[Key, History]], pairs: list[Key], convention: str, group: str, ours: str, budget: int
+) -> Table:
+    best = {m: np.array([runs[m][p].best()[budget - 1] for p in pairs]) for m in runs}
+    matrix = np.array([_rounded(row) for row in np.array(list(best.values())).T])  # (pairs, methods)
+    ranks = rankdata(matrix, axis=1)
+    regrets = normalised(runs, pairs, budget)
+    rows = []
+    for k, method in enumerate(runs):
+        row = Row(
+            method,
+            float(ranks[:, k].mean()),
+            float(ranks[:, k].std(ddof=1) / math.sqrt(len(pairs))) if len(pairs) > 1 else math.nan,
+            regrets[method],
+        )
+        histories = [runs[method][p] for p in pairs]
+        late = [c for h in histories for c in h.cpu[budget - 10 : budget] if c is not None]
+        row.cpu = float(np.median(late)) if late else math.nan
+        row.illegal = float(np.mean([h.legal.count(False) for h in histories]))
+        if ours in runs and method != ours:
+            difference = matrix[:, list(runs).index(ours)] - matrix[:, k]
+            row.wins, row.losses = int((difference < 0).sum()), int((difference > 0).sum())
+            row.ties = len(pairs) - row.wins - row.losses
+            decided = row.wins + row.losses
+            row.p = float(binomtest(row.wins, decided).pvalue) if decided else math.nan
+            row.match = float(np.median([to_match(runs[ours][p], b) for p, b in zip(pairs, best[method], strict=True)]))
+        rows.append(row)
+    rows.sort(key=lambda r: r.rank)
+    return Table(convention, group, len(pairs), len({p for p, _ in pairs}), rows)
+
+
+def _rounded(losses: np.ndarray) -> np.ndarray:
+    """Losses with those that are level made equal."""
+    order = np.argsort(losses)
+    made = losses.copy()
+    for a, b in pairwise(order):
+        if abs(losses[b] - made[a]) <= TIE * max(1.0, abs(losses[b])):
+            made[b] = made[a]
+    return made
+
+
+def to_match(ours: History, target: float) -> float:
+    """Evaluations that a run needs to be as good as ``target``; infinite where it never is."""
+    slack = TIE * max(1.0, abs(target))
+    return next((k + 1.0 for k, b in enumerate(ours.best()) if b <= target + slack), math.inf)
+
+
+def floors(runs: dict[str, dict[Key, History]], names: Sequence[str]) -> dict[str, float]:
+    """The optimum of each problem, or the least loss found where that is below one that is not proven."""
+    known, found = problems(), dict[str, float]()
+    for name in names:
+        least = min(min(h.best()) for of in runs.values() for k, h in of.items() if k[0] == name)
+        found[name] = min(known[name].optimum, least) if name in known else least
+    return found
+
+
+def normalised(runs: dict[str, dict[Key, History]], pairs: Sequence[Key], budget: int) -> dict[str, float]:
+    """Mean over problems of the median normalised regret; nan without random search."""
+    names = sorted({p for p, _ in pairs})
+    least = floors(runs, names)
+    result = {}
+    for method, of in runs.items():
+        values = []
+        for name in names:
+            seeds = [s for p, s in pairs if p == name]
+            if "random" not in runs:
+                continue
+            scale = float(np.median([runs["random"][name, s].best()[budget - 1] for s in seeds])) - least[name]
+            own = float(np.median([of[name, s].best()[budget - 1] for s in seeds])) - least[name]
+            if scale > 1e-12:
+                values.append(own / scale)
+        result[method] = float(np.mean(values)) if values else math.nan
+    return result
+
+
+# -- text -----------------------------------------------------------------------------------------------------------------------
+
+HEAD = "| method | rank | normalised regret | {ours} matches it in | {ours} wins / loses / ties (p) | CPU s | illegal |"
+
+
+def markdown(summary: dict[str, Any]) -> str:
+    """The tables as Markdown."""
+    lines = []
+    for table in summary["tables"]:
+        lines += [f"**{table.group}, {table.convention}**: {table.problems} problems, n = {table.pairs} runs", ""]
+        head = HEAD.format(ours=summary["ours"])
+        lines += [head, "|---" * (head.count("|") - 1) + "|"]
+        lines += [_line(row, summary["ours"], summary["budget"]) for row in table.rows] + [""]
+    return "\n".join(lines) if lines else "no run that all compared methods have; run more of them\n"
+
+
+def _line(row: Row, ours: str, budget: int) -> str:
+    if row.method == ours:
+        match = duel = "-"
+    elif math.isnan(row.match):
+        match = duel = "?"
+    else:
+        match = f"{row.match:.0f}" if math.isfinite(row.match) else f"> {budget}"
+        sign = "" if math.isnan(row.p) else f" ({row.p:.2g})"
+        duel = f"{row.wins} / {row.losses} / {row.ties}{sign}"
+    error = "" if math.isnan(row.error) else f" ± {row.error:.2f}"
+    regret = "?" if math.isnan(row.regret) else f"{row.regret:.2f}"
+    cpu = "?" if math.isnan(row.cpu) else f"{row.cpu:.3g}"
+    return f"| {row.method} | {row.rank:.2f}{error} | {regret} | {match} | {duel} | {cpu} | {row.illegal:.1f} |"

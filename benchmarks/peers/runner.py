@@ -1,0 +1,183 @@
+"""Runs: seeds in turn, in each seed all methods and conventions, so that partial results are balanced.
+
+Every method, seed and convention runs in a process of its own. What is there already is not run again.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks.peers import history
+from benchmarks.peers.history import RESULTS, History
+from benchmarks.peers.method import Method, make_method
+from benchmarks.peers.problem import Problem, chosen
+from benchmarks.peers.shape import Shape
+
+INITIAL = 10
+BUDGET = 60
+REPAIR_SECONDS = 10.0
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run to do."""
+
+    method: str
+    problem: str
+    seed: int
+    convention: str
+
+
+def tasks(
+    methods: Sequence[str],
+    problems: Sequence[str] | None,
+    seeds: Sequence[int],
+    conventions: Sequence[str] = history.CONVENTIONS,
+) -> list[Task]:
+    """All runs in their order: by seed, then convention (runs that have none first), then method, then problem."""
+    legal = {method: make_method(method).legal for method in methods}
+    picked = chosen(list(problems) if problems else None)
+    found = []
+    for seed in seeds:
+        for convention in ("", *conventions):
+            for method in methods:
+                for problem in picked:
+                    one = legal[method] or problem.group == "free"
+                    if one == (convention == ""):
+                        found.append(Task(method, problem.name, seed, convention))
+    return found
+
+
+def missing(wanted: Sequence[Task], budget: int = BUDGET, folder: Path = RESULTS) -> list[Task]:
+    """The runs that are not in the results, or shorter than the budget."""
+    there: dict[tuple[str, str], set[tuple[str, int]]] = {}
+    for task in wanted:
+        file = (task.method, task.convention)
+        if file not in there:
+            there[file] = {h.key for h in history.read(*file, folder) if len(h.losses) >= budget}
+    return [t for t in wanted if (t.problem, t.seed) not in there[t.method, t.convention]]
+
+
+def initial(problem: Problem, shape: Shape, seed: int, folder: Path = RESULTS) -> list[dict[str, Any]]:
+    """Ten uniform legal samples, the same for all peers."""
+    kept = history.initial_design(problem.name, seed, folder)
+    if kept is None:
+        drawn = shape.space.sample(INITIAL, np.random.default_rng(np.random.SeedSequence([seed, 0])))
+        history.keep_initial_design(problem.name, seed, drawn, folder)
+        kept = history.initial_design(problem.name, seed, folder)
+        assert kept is not None
+    return kept
+
+
+def run_one(task: Task, budget: int = BUDGET, folder: Path = RESULTS) -> History:
+    """One run of one method on one problem."""
+    (problem,) = chosen([task.problem])
+    method = make_method(task.method)
+    shape = Shape(problem.space())
+    with threadpool_limits(1):
+        return _run(method, problem, shape, task, budget, folder)
+
+
+def _run(method: Method, problem: Problem, shape: Shape, task: Task, budget: int, folder: Path) -> History:
+    configs = [] if method.own_design else initial(problem, shape, task.seed, folder)[:budget]
+    losses: list[float | None] = [problem.objective(c) for c in configs]
+    legal, cpu = [True] * len(configs), list[float | None]([None] * len(configs))
+    began = time.process_time()
+    method.start(problem, shape, task.seed, list(zip(configs, losses, strict=True)), budget)  # type: ignore[arg-type]
+    spent = time.process_time() - began  # the start is part of the first suggestion
+    while len(losses) < budget:
+        began = time.process_time()
+        config = method.suggest()
+        spent += time.process_time() - began
+        violations = shape.violations(config)
+        legal.append(not violations)
+        loss: float | None
+        if violations and (method.legal or task.convention == ""):
+            raise RuntimeError(f"{task.method} must be legal on {problem.name}, but {violations} for {config}")
+        if violations and task.convention == "repair":
+            config, violations = shape.space.nearest(config), {}
+        if violations:
+            loss, told = None, penalty(problem, losses)
+        else:
+            loss = told = problem.objective(config)
+        losses.append(loss)
+        began = time.process_time()
+        method.observe(config, told, violations)
+        cpu.append(spent + time.process_time() - began)
+        spent = 0.0
+    return History(
+        task.method, problem.name, task.seed, task.convention, tuple(losses), tuple(legal), tuple(cpu), method.stamp()
+    )
+
+
+def penalty(problem: Problem, losses: Sequence[float | None]) -> float:
+    """What an illegal suggestion is told: what the problem declares, else the worst legal loss so far."""
+    return problem.penalty if problem.penalty is not None else max(v for v in losses if v is not None)
+
+
+def work(todo: Sequence[Task], progress: Callable[[str], None], budget: int = BUDGET, folder: Path = RESULTS) -> int:
+    """Do runs in this process; returns how many failed. A failed run leaves a message and no line."""
+    failed, began, cpu = 0, time.perf_counter(), 0.0
+    for done, task in enumerate(todo):
+        before = time.process_time()
+        label = f"{task.method} {task.convention} {task.problem} seed {task.seed}".replace("  ", " ")
+        try:
+            found = run_one(task, budget, folder)
+        except Exception:
+            failed += 1
+            progress(f"FAILED {label}\n{traceback.format_exc()}")
+            continue
+        history.append(found, folder)
+        cpu = time.process_time() - before
+        left = (time.perf_counter() - began) / (done + 1) * (len(todo) - done - 1)
+        progress(f"{label}: best {found.best()[-1]:.6g}, {cpu:.1f} CPU s; about {left / 60:.1f} min left of this part")
+    return failed
+
+
+def coordinate(
+    todo: Sequence[Task], jobs: int, progress: Callable[[str], None], budget: int = BUDGET, folder: Path = RESULTS
+) -> int:
+    """A process per method, seed and convention, ``jobs`` at a time; returns how many of them failed."""
+    parts: dict[tuple[int, str, str], list[str]] = {}
+    for t in todo:
+        parts.setdefault((t.seed, t.method, t.convention), []).append(t.problem)
+    began, done = time.perf_counter(), 0
+
+    def part(key: tuple[int, str, str]) -> int:
+        nonlocal done
+        seed, method, convention = key
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.peers",
+            "run",
+            "--methods",
+            method,
+            "--seeds",
+            str(seed),
+            "--jobs",
+            "0",
+        ]
+        command += ["--problems", ",".join(parts[key]), "--budget", str(budget), "--results", str(folder)]
+        command += ["--conventions", convention] if convention else []
+        status = subprocess.run(command, env=os.environ | dict.fromkeys(THREADS, "1"), check=False).returncode
+        done += 1
+        left = (time.perf_counter() - began) / done * (len(parts) - done) / 60
+        progress(f"-- {method} {convention} seed {seed} done: {done} of {len(parts)} parts, about {left:.0f} min left")
+        return int(status != 0)
+
+    with ThreadPoolExecutor(max(1, jobs)) as pool:
+        return sum(pool.map(part, parts))

@@ -1,0 +1,254 @@
+"""A space in the terms of other libraries: flat dimensions with their conditions, and what each rule is made of.
+
+``Shape.of(space)`` reads the declaration once. Everything a peer can be told comes from here, so that all of them are told the
+same: the kind and scale of a dimension, which values of which parents switch it on, which rules are linear, which ones relate
+two discrete dimensions and can be listed as forbidden pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations, product
+from typing import Any
+
+import numpy as np
+
+import mipcash as mc
+from mipcash.space.domains import Permutation, same_value
+from mipcash.space.rules import Rule
+from mipcash.space.validation import check
+
+FORBIDDEN_LIMIT = 3000
+"""Largest number of value combinations of a rule that is listed as forbidden ones."""
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A parameter as other libraries see it.
+
+    Attributes:
+        name: as in configurations.
+        kind: ``real``, ``integer``, ``ordinal`` or ``categorical`` (orderings count as categories).
+        values: of a listed kind, in order.
+        low, high, log, step: of a number.
+        parents: it exists only where each of these dimensions exists and takes one of the values.
+    """
+
+    name: str
+    kind: str
+    values: tuple[Any, ...] = ()
+    low: float = 0.0
+    high: float = 1.0
+    log: bool = False
+    step: int = 1
+    parents: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+
+    @property
+    def listed(self) -> bool:
+        return self.kind in ("ordinal", "categorical")
+
+    @cached_property
+    def choices(self) -> tuple[Any, ...]:
+        """All values of a discrete dimension."""
+        return tuple(range(int(self.low), int(self.high) + 1, self.step)) if self.kind == "integer" else self.values
+
+    def index(self, value: Any) -> int:
+        """Place of a value among the choices."""
+        return next(k for k, v in enumerate(self.choices) if same_value(v, value) or v == value)
+
+    def code(self, value: Any) -> float:
+        """A value on the unit scale; levels of an ordinal are equally far apart, categories are numbered 0, 1, ..."""
+        if self.kind == "categorical":
+            return float(self.index(value))
+        if self.kind == "ordinal":
+            return self.index(value) / max(1, len(self.values) - 1)
+        a, b, v = (np.log((self.low, self.high, value)) if self.log else (self.low, self.high, value)).__iter__()
+        return float((v - a) / (b - a)) if b > a else 0.0
+
+    def decode(self, code: float) -> Any:
+        """The value nearest to a code."""
+        if self.kind == "categorical":
+            return self.values[min(len(self.values) - 1, max(0, round(code)))]
+        u = min(1.0, max(0.0, float(code)))
+        if self.kind == "ordinal":
+            return self.values[round(u * (len(self.values) - 1))]
+        if self.kind == "integer":
+            return self.choices[int(np.argmin(np.abs(self.codes - u)))]
+        if self.log:
+            value = float(np.exp(np.log(self.low) + u * (np.log(self.high) - np.log(self.low))))
+        else:
+            value = self.low + u * (self.high - self.low)
+        return min(self.high, max(self.low, value))
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        """Codes of all choices."""
+        return np.array([self.code(v) for v in self.choices])
+
+    def middle(self) -> Any:
+        """What stands in for the value where the dimension does not exist."""
+        return self.values[0] if self.kind == "categorical" else self.decode(0.5)
+
+    def draw(self, rng: np.random.Generator) -> Any:
+        """A uniform value (on the log scale where the dimension is)."""
+        if self.kind == "real" or self.log:
+            return self.decode(float(rng.uniform()))
+        return self.choices[int(rng.integers(len(self.choices)))]
+
+
+@dataclass(frozen=True)
+class LinearRule:
+    """``lower <= sum_d slope[d] code(d) + constant <= upper`` over dimensions that always exist."""
+
+    name: str
+    slopes: Mapping[str, float]
+    constant: float
+    lower: float
+    upper: float
+
+
+class Shape:
+    """The dimensions of a space in the order of their declaration, and its rules in parts."""
+
+    def __init__(self, space: mc.Space) -> None:
+        self.space = space
+        self.rules: tuple[Rule, ...] = tuple(space.active_rules())
+        self._owner = {id(v): (g.parameter, g.values[l]) for g in space.groups for l, v in enumerate(g.variables)}
+        self._number = {id(n.variable): n.label for n in space.numbers}
+        self.dimensions = tuple(self._dimension(name) for name in space.parameters)
+        self.by_name = {d.name: d for d in self.dimensions}
+
+    def _dimension(self, name: str) -> Dimension:
+        domain = self.space.parameters[name].domain
+        parents = tuple(self._parent(w) for w in self.space.conditions.get(name, ()))
+        if isinstance(domain, Permutation):
+            return Dimension(name, "categorical", tuple(permutations(domain.members)), parents=parents)
+        if domain.kind in ("ordinal", "categorical"):
+            return Dimension(name, domain.kind, tuple(domain.values), parents=parents)
+        step = domain.step if domain.kind == "integer" else 1
+        return Dimension(name, domain.kind, (), domain.low, domain.high, domain.log, step, parents)
+
+    def _parent(self, indicator: Any) -> tuple[str, tuple[Any, ...]]:
+        """The dimension that an indicator is about, and the values at which it is 1."""
+        names = {self._owner[i][0] for i in indicator.ids}
+        if len(names) != 1:
+            raise ValueError(
+                f"a condition over {sorted(names)} cannot be told to other libraries; make it two conditions"
+            )
+        (name,) = names
+        values = [
+            value
+            for i, (owner, value) in self._owner.items()
+            if owner == name and indicator.constant + indicator.linear.get(i, 0.0) > 0.5
+        ]
+        return name, tuple(values)
+
+    # -- configurations -----------------------------------------------------------------------------------------
+
+    def exists(self, dimension: Dimension, config: Mapping[str, Any]) -> bool:
+        """Whether a dimension exists beside the values in ``config``."""
+        return all(
+            parent in config and any(same_value(v, config[parent]) for v in values)
+            for parent, values in dimension.parents
+        )
+
+    def active(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Only the values of the dimensions that exist; parents come before children."""
+        config: dict[str, Any] = {}
+        for d in self.dimensions:
+            if d.name in values and self.exists(d, config):
+                config[d.name] = values[d.name]
+        return config
+
+    def full(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """A value for every dimension: the middle where it does not exist."""
+        return {d.name: config.get(d.name, d.middle()) for d in self.dimensions}
+
+    def codes(self, config: Mapping[str, Any]) -> np.ndarray:
+        """Codes of all dimensions, shape (D,)."""
+        full = self.full(config)
+        return np.array([d.code(full[d.name]) for d in self.dimensions])
+
+    def decode(self, codes: np.ndarray) -> dict[str, Any]:
+        """The configuration nearest to codes, shape (D,)."""
+        return self.active({d.name: d.decode(c) for d, c in zip(self.dimensions, codes, strict=True)})
+
+    # -- rules --------------------------------------------------------------------------------------------------
+
+    def violations(self, config: Mapping[str, Any]) -> dict[str, float]:
+        """By how much each rule is broken, in shares of the range of its body (1 where no number can be given)."""
+        found: dict[str, float] = {}
+        broken = self.space.validate(dict(config))
+        if not broken:
+            return found
+        assignment = check(self.space, dict(config), self.rules).assignment
+        rules = {r.name: r for r in self.rules}
+        for violation in broken:
+            amount, rule = 1.0, rules.get(violation.name)
+            if rule is not None and rule.body.ids <= assignment.keys():
+                value = rule.body.value(assignment)
+                low, high = self.space.interval(rule.body)
+                excess = max(rule.lower - value, value - rule.upper, 0.0)
+                amount = excess / max(1e-12, high - low) if np.isfinite(high - low) else excess
+            found[violation.name] = max(1e-6, amount)
+        return found
+
+    def linear_rules(self) -> list[LinearRule]:
+        """Rules that are linear in the codes and hold unconditionally."""
+        found = [self._linear(rule) for rule in self.rules]
+        return [f for f in found if f is not None]
+
+    def _linear(self, rule: Rule) -> LinearRule | None:
+        if rule.when or rule.body.products:
+            return None
+        slopes: dict[str, float] = {}
+        constant, of_values = rule.body.constant, dict[str, dict[int, float]]()
+        for i, c in rule.body.linear.items():
+            if i in self._owner:
+                of_values.setdefault(self._owner[i][0], {})[i] = c
+            elif self._number.get(i) in self.by_name:
+                d = self.by_name[self._number[i]]
+                if d.log or d.parents:
+                    return None
+                slopes[d.name] = c * (d.high - d.low)
+                constant += c * d.low
+            else:
+                return None  # an auxiliary
+        for name, coefficients in of_values.items():
+            d = self.by_name[name]
+            if d.parents or (d.kind == "categorical" and len(d.values) > 2) or d.name in slopes:
+                return None
+            worth = np.array(
+                [next((c for i, c in coefficients.items() if same_value(self._owner[i][1], v)), 0.0) for v in d.choices]
+            )
+            line = np.polyfit(d.codes, worth, 1) if len(worth) > 1 else np.array([0.0, worth[0]])
+            if np.abs(np.polyval(line, d.codes) - worth).max() > 1e-9 * max(1.0, np.abs(worth).max()):
+                return None
+            slopes[name] = float(line[0])
+            constant += float(line[1])
+        return LinearRule(rule.name, slopes, constant, rule.lower, rule.upper)
+
+    def forbidden(self) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+        """Rules over up to four discrete dimensions, each with the combinations of values that break it.
+
+        Yields:
+            name of the rule, list of {dimension: value}.
+        """
+        for rule in self.rules:
+            ids = rule.body.ids.union(*(w.ids for w in rule.when))
+            if not all(i in self._owner for i in ids):
+                continue
+            names = sorted({self._owner[i][0] for i in ids})
+            sizes = [len(self.by_name[n].choices) for n in names]
+            ordering = any(isinstance(self.space.parameters[n].domain, Permutation) for n in names)
+            if len(names) > 4 or np.prod(sizes) > FORBIDDEN_LIMIT or ordering:
+                continue
+            bad = []
+            for values in product(*(self.by_name[n].choices for n in names)):
+                chosen = dict(zip(names, values, strict=True))
+                assignment = {i: float(same_value(chosen[self._owner[i][0]], self._owner[i][1])) for i in ids}
+                if rule.applies(assignment) and rule.broken(rule.body.value(assignment)):
+                    bad.append(chosen)
+            yield rule.name, bad
