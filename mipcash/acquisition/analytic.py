@@ -49,7 +49,7 @@ def log_h(t: Vector) -> Vector:
 
 def log_h_slope(t: Vector) -> Vector:
     """d log h / dt = Phi(t) / h(t)."""
-    return np.exp(log_ndtr(t) - log_h(t))
+    return np.asarray(np.exp(log_ndtr(t) - log_h(t)))
 
 
 class Acquisition(Protocol):

@@ -41,7 +41,9 @@ class Neighbourhood:
     ) -> None:
         self.space, self.oracle, self.scale = space, oracle, scale
         self.program = oracle.program
-        self._excluded = np.array([e.levels for e in excluded], dtype=np.int64).reshape(-1, len(self.program.groups))
+        self._excluded = np.array([e.levels for e in excluded], dtype=np.int64).reshape(
+            len(excluded), len(self.program.groups)
+        )
         self._distances = np.array([e.distance for e in excluded], dtype=np.int64)
         self._memory = memory
         self._searches: dict[tuple[float, ...], LocalSearch | None] = {}

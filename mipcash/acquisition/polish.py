@@ -21,6 +21,7 @@ from mipcash.acquisition.alternating import Alternation
 from mipcash.acquisition.analytic import Acquisition
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.program.forms import Indices, Vector
+from mipcash.program.legality import Booleans
 from mipcash.surrogates.posterior import PosteriorSection, StructuredPosterior
 from mipcash.surrogates.structured import Points
 
@@ -34,6 +35,7 @@ class PolishSettings:
     Attributes:
         walks: random legal points in the pool.
         survivors: points of the pool that are polished.
+        moved: of those, the best after the first sweep, whose numbers are moved.
         finalists: of those, points that go on after the first round.
         rounds: rounds of levels, then numbers.
         sweeps: single moves per round.
@@ -42,6 +44,7 @@ class PolishSettings:
 
     walks: int = 160
     survivors: int = 6
+    moved: int = 3
     finalists: int = 2
     rounds: int = 4
     sweeps: int = 30
@@ -123,8 +126,8 @@ class Polish:
 
     def minimise(
         self, criterion: Criterion, starts: Sequence[LevelsAndUnits], rng: np.random.Generator
-    ) -> tuple[Indices, Vector, float] | None:
-        """The best point found: levels, units and value; None where every start is excluded and has no legal move.
+    ) -> LevelsAndUnits | None:
+        """The best point found; None where every start is excluded and has no legal move.
 
         Args:
             criterion: what to minimise.
@@ -139,11 +142,12 @@ class Polish:
             self._sweep(criterion, pool)
             if k > 0 or not len(self.scale):
                 self._pair(criterion, pool, rng)
+            pool = pool.best(self.settings.moved)
             self._move_numbers(criterion, pool, rng)
             if k > 0 and pool.values.min() > before - 1e-9 * max(1.0, abs(before)):
                 break
         best = int(np.argmin(pool.values))
-        return pool.levels[best], pool.units[best], float(pool.values[best])
+        return pool.levels[best], pool.units[best]
 
     # -- parts --------------------------------------------------------------------------------------------------
 
@@ -151,8 +155,8 @@ class Polish:
         return criterion.values(self.program.one_hot(levels).astype(float), units)
 
     def _pool(self, criterion: Criterion, starts: Sequence[LevelsAndUnits], rng: np.random.Generator) -> _Pool:
-        levels = np.array([s for s, _ in starts]).reshape(len(starts), -1)
-        units = np.array([u for _, u in starts]).reshape(len(starts), -1)
+        levels = np.array([s for s, _ in starts], dtype=np.int64).reshape(len(starts), len(self.program.groups))
+        units = np.array([u for _, u in starts]).reshape(len(starts), len(self.scale))
         walked = self._walks(levels, units, rng)
         levels, units = np.concatenate([levels, walked[0]]), np.concatenate([units, walked[1]])
         values = self._values(criterion, levels, units)
@@ -161,9 +165,10 @@ class Polish:
             values = self._values(criterion, levels, units) + 1e6
         return _Pool(levels, units, values)
 
-    def _moves_numbers(self, levels: Indices) -> Vector:
+    def _moves_numbers(self, levels: Indices) -> Booleans:
         """Whether a point has an active number: then it is excluded by no other point's levels."""
-        return np.asarray(self.scale.active(self.program.one_hot(levels)).any(axis=1))
+        active: Booleans = np.any(self.scale.active(self.program.one_hot(levels)) > 0, axis=1)
+        return active
 
     def _walks(self, levels: Indices, units: Vector, rng: np.random.Generator) -> tuple[Indices, Vector]:
         """Random legal points around the starts."""
@@ -174,7 +179,7 @@ class Polish:
         moved = units[base]
         far, near = rng.random(moved.shape) < 0.3, rng.random(moved.shape) < 0.5
         moved = np.where(far, rng.random(moved.shape), np.where(near, moved + 0.1 * rng.normal(size=moved.shape), moved))
-        moved = np.array([self.scale.rounded(np.clip(u, 0.0, 1.0)) for u in moved]).reshape(count, -1)
+        moved = np.array([self.scale.rounded(np.clip(u, 0.0, 1.0)) for u in moved]).reshape(count, len(self.scale))
         search = self.near.search_at(units[0])
         if search is None or not len(self.program.groups):
             return levels[base], moved

@@ -27,6 +27,7 @@ from mipcash.acquisition.pruning import prune
 from mipcash.backends.base import Answer, Backend, SolverSettings
 from mipcash.backends.solution import FEASIBLE, OPTIMAL, relative_gap
 from mipcash.errors import SpaceError, SpaceExhaustedError
+from mipcash.features.interactions import NameTuple, named, resolve
 from mipcash.features.numbers import NumberScale
 from mipcash.optimizers.base import DONE, FAILED, PENDING, History, Observation, Optimizer, Proposal
 from mipcash.oracle.core import Apart
@@ -34,10 +35,10 @@ from mipcash.oracle.oracle import Exclusion, as_solution
 from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.fitting import Evidence, fit
-from mipcash.surrogates.linear import standardisation
 from mipcash.surrogates.models import imputed
 from mipcash.surrogates.posterior import StructuredPosterior, Surface
 from mipcash.surrogates.structured import Kernel, Points, Structure
+from mipcash.surrogates.warping import STRENGTHS, Warp
 
 ACQUISITIONS = ("log-ei", "ucb", "mes", "thompson")
 
@@ -52,10 +53,13 @@ class HybridSettings:
         samples: posterior samples whose minimisers join the pool.
         inflation: factor on the posterior covariance of a sample.
         kappa: deviations of the confidence bound.
-        refit: iterations of L-BFGS-B on the evidence per proposal.
-        restart_every: proposals after which the fit starts from the prior's medians too.
+        refit: iterations of L-BFGS-B on the evidence per proposal, from where the last one ended.
+        restart_every: proposals after which the fit takes twice as long, starts from the prior's medians too, and looks
+            at the length-scales of ordered groups.
         best: observations in the pool.
+        warp: whether the worse half of the losses may be compressed (chosen by evidence).
         product_columns: product columns of the MIP of the posterior mean; weaker products are bounded, not modelled.
+        interactions: pairs of parameters that may interact in the structured model, by name; None: all may.
         alternation, polish, solver: limits.
     """
 
@@ -64,15 +68,19 @@ class HybridSettings:
     samples: int = 2
     inflation: float = 1.0
     kappa: float = 2.0
-    refit: int = 20
+    refit: int = 12
     restart_every: int = 6
     best: int = 5
+    warp: bool = True
+    interactions: NameTuple | None = None
     product_columns: int = 600
-    alternation: AlternatingSettings = field(default_factory=lambda: AlternatingSettings(rounds=3, restarts=6, continuous_starts=1))
+    alternation: AlternatingSettings = field(default_factory=lambda: AlternatingSettings(rounds=2, restarts=4, continuous_starts=1))
     polish: PolishSettings = field(default_factory=PolishSettings)
     solver: SolverSettings = field(default_factory=lambda: SolverSettings(time_limit=2.0, gap=1e-3, node_limit=200))
 
     def __post_init__(self) -> None:
+        if self.interactions is not None:
+            object.__setattr__(self, "interactions", named(self.interactions))
         if self.acquisition not in ACQUISITIONS:
             raise SpaceError(f"there is no acquisition {self.acquisition!r} (there are {', '.join(ACQUISITIONS)})")
         if self.n_initial < 1 or self.best < 1 or self.samples < 0:
@@ -92,7 +100,9 @@ class Hybrid(Optimizer):
         self.oracle = space.oracle(backend)
         self.program = self.oracle.program
         self.scale = NumberScale.of(space, self.program)
-        self.structure = Structure.of(self.program, self.scale)
+        chosen = self.settings.interactions
+        graph = None if chosen is None else resolve(space, self.program, self.scale, chosen)
+        self.structure = Structure.of(self.program, self.scale, graph)
         self.alternation = Alternation(space, self.oracle, self.scale, self.settings.alternation)
 
     def ask(
@@ -124,14 +134,18 @@ class Hybrid(Optimizer):
         near = Neighbourhood(self.space, self.oracle, self.scale, excluded, self._memory(observed))
         criterion = Criterion(posterior, self._acquisition(posterior, surfaces, minima))
         polish = Polish(self.alternation, near, self.settings.polish)
-        pool = [m for m in minima if m is not None] + best
-        found = polish.minimise(criterion, pool, rng)
+        pool = [m for m in minima if m is not None]
+        if self.settings.acquisition == "thompson":
+            found = pool[-1] if pool else None
+        else:
+            found = polish.minimise(criterion, pool + best, rng)
         clock.add("polish", began)
         if found is None:
             return self._initial(history, rng, new_state, apart)
-        levels, u, _ = found
         began = time.perf_counter()
-        levels, answer = self._certified(surfaces[0], criterion, levels, u, excluded)
+        thompson = self.settings.acquisition == "thompson"
+        levels, u = found
+        levels, answer = self._certified(surfaces[-1 if thompson else 0], None if thompson else criterion, found, excluded)
         clock.add("mip", began)
         config = self._configuration(levels, u)
         before = [o.config for o in history]
@@ -158,14 +172,25 @@ class Hybrid(Optimizer):
         failed = np.array([k for k, o in enumerate(settled) if o.status == FAILED], dtype=np.int64)
         losses = imputed(losses, failed)
         x = Points.of(self.structure, z.astype(float), self.scale.units(configs))
-        shift, width = standardisation(losses)
-        fits = int(state.get("fits", 0))
-        starts = [np.array(state["theta"])] if "theta" in state else []
-        if fits % self.settings.restart_every == 0:
-            starts.append(self.structure.prior[0])
-        theta, _ = fit(Evidence.of(self.structure, x, (losses - shift) / width), starts, self.settings.refit)
-        posterior = StructuredPosterior.fit(Kernel(self.structure, theta), x, losses)
-        return {"theta": theta.tolist(), "fits": fits + 1}, posterior
+        if int(state.get("fits", 0)) % self.settings.restart_every == 0:
+            theta, warp = self._refit(x, losses, state)
+        else:
+            warp, before = Warp.of(losses, float(state["strength"])), np.array(state["theta"])
+            theta, _ = fit(Evidence.of(self.structure, x, warp(losses), held=before), [before], self.settings.refit)
+        posterior = StructuredPosterior.fit(Kernel(self.structure, theta), x, losses, warp)
+        return {"theta": theta.tolist(), "strength": warp.strength, "fits": int(state.get("fits", 0)) + 1}, posterior
+
+    def _refit(self, x: Points, losses: Vector, state: Mapping[str, Any]) -> tuple[Vector, Warp]:
+        """Hyperparameters from several starts, and the warp of the highest evidence."""
+        starts = [self.structure.prior[0], *([np.array(state["theta"])] if "theta" in state else [])]
+        found = []
+        for strength in STRENGTHS if self.settings.warp else STRENGTHS[:1]:
+            warp = Warp.of(losses, strength)
+            theta, value = fit(Evidence.of(self.structure, x, warp(losses)), starts[-1:], 2 * self.settings.refit)
+            found.append((value - warp.log_jacobian(losses), theta, warp))
+        _, theta, warp = min(found, key=lambda f: f[0])
+        again, _ = fit(Evidence.of(self.structure, x, warp(losses)), [theta, starts[0]], self.settings.refit)
+        return again, warp
 
     def _observed(self, settled: Sequence[Observation]) -> list[LevelsAndUnits]:
         """Done observations, best first."""
@@ -188,10 +213,11 @@ class Hybrid(Optimizer):
     def _minimum(
         self, f: Surface, best: Sequence[LevelsAndUnits], excluded: Sequence[Exclusion], rng: np.random.Generator
     ) -> LevelsAndUnits | None:
-        """A legal minimiser of a surface by alternation with local search; None where only a solver can move."""
-        if not self.oracle.separable or self.oracle.search(self.scale.natural(best[0][1])) is None:
-            return None
+        """A legal minimiser of a surface by alternation, with local search where it can tell what is legal; None: none left."""
         known = [s for s, _ in best[:2]]
+        if not self.oracle.separable or self.oracle.search(self.scale.natural(best[0][1])) is None:
+            found = self.alternation.minimise(f, best[:1], excluded, rng, Clock(), known)
+            return None if found is None else (found.point.levels, found.units)
         levels, u, value = self.alternation.descend(f, known, best[0][1], excluded, rng, Clock())
         return (levels, u) if math.isfinite(value) else None
 
@@ -211,9 +237,15 @@ class Hybrid(Optimizer):
         return LogEI(float(mean.min()))
 
     def _certified(
-        self, mean: Surface, criterion: Criterion, levels: Indices, u: Vector, excluded: Sequence[Exclusion]
+        self, mean: Surface, criterion: Criterion | None, found: LevelsAndUnits, excluded: Sequence[Exclusion]
     ) -> tuple[Indices, Answer]:
-        """The better of the proposal and the MIP's minimiser of the mean at its numbers, with the MIP's bound."""
+        """The better of the proposal and the MIP's minimiser of a surface at its numbers, with the MIP's bound.
+
+        Args:
+            mean: the surface, the posterior mean or (Thompson sampling) the sample.
+            criterion: what is better; None: the surface itself.
+        """
+        levels, u = found
         form = self.program.folded(mean.form_at(u))
         pruned = prune(form, self.program, self.settings.product_columns)
         point = self.oracle.minimise(
@@ -222,7 +254,8 @@ class Hybrid(Optimizer):
         bound = -math.inf if point is None else point.answer.bound + pruned.below
         if point is not None:
             both = np.array([levels, point.levels])
-            values = criterion.values(self.program.one_hot(both).astype(float), np.array([u, u]))
+            points = Points.of(self.structure, self.program.one_hot(both).astype(float), np.array([u, u]))
+            values = mean.values(points) if criterion is None else criterion.values(points.z, points.u)
             levels = both[int(np.argmin(values))]
         value = mean.value(self.program.one_hot(levels), u)
         bound = min(bound, value)

@@ -22,6 +22,8 @@ from mipcash.program.forms import Indices, QuadraticForm, Vector
 SEEDS = 48
 """Solver-made starting points of a large sample."""
 BATCH = 2048
+TIE_BREAK = 0.1
+"""Pull of the random target beside the reward of an unseen level: a level that excludes many others is still worth it."""
 LOOSE = 0.5
 """Fraction of legal uniform draws above which the space counts as loose."""
 
@@ -102,17 +104,19 @@ def seed(
     rng: np.random.Generator,
     bonus: Vector | None = None,
     excluded: Sequence[Exclusion] = (),
+    pull: float = 1.0,
 ) -> Point | None:
     """The legal point nearest to a random target, in a random weighting of the groups.
 
     Args:
+        pull: mean weight of the target.
         bonus: extra reward per one-hot column, shape (n_z,).
         excluded: what may not be returned.
     """
     program = oracle.program
     linear = np.zeros(program.n)
     target = uniform_levels(oracle, 1, rng)[0]
-    linear[program.starts + target] -= rng.exponential(size=len(target))
+    linear[program.starts + target] -= pull * rng.exponential(size=len(target))
     if bonus is not None:
         linear[: program.n_z] -= bonus
     for number in program.numbers:
@@ -146,7 +150,7 @@ def cover(
         for condition in group.conditions:
             for g in {int(program.group_of[c]) for c in condition.columns}:
                 weight[program.groups[g].start : program.groups[g].stop] = 2.0
-    return seed(oracle, settings, rng, bonus=weight / (1.0 + count) ** 2, excluded=excluded)
+    return seed(oracle, settings, rng, bonus=weight / (1.0 + count) ** 2, excluded=excluded, pull=TIE_BREAK)
 
 
 def latin_hypercube(n: int, k: int, rng: np.random.Generator) -> Vector:

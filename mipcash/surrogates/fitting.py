@@ -1,11 +1,11 @@
 """Hyperparameters of the structured kernel: maximum a posteriori, with analytic gradients (SURROGATE, item 3).
 
 Notation
-    K, theta, A_v, P, E     as in :mod:`mipcash.surrogates.structured`;   y (t,) standardised losses
+    K, R, theta, A_v, P, E  as in :mod:`mipcash.surrogates.structured`;   y (t,) standardised losses
     T_v = sum_w E_vw A_w    so that sum_E A_v A_w = sum_v A_v T_v / 2
 
-    log posterior = -y'(K + s2 I)^-1 y / 2 - log det(K + s2 I) / 2 + sum_i log N(theta_i; mu_i, sd_i)
-    its gradient:  tr(W dK/dtheta_i) / 2 - (theta_i - mu_i) / sd_i^2,   W = r r' - (K + s2 I)^-1,  r = (K + s2 I)^-1 y
+    log posterior = -y'(K + R + s2 I)^-1 y / 2 - log det(K + R + s2 I) / 2 + sum_i log N(theta_i; mu_i, sd_i)
+    its gradient:  tr(W dK/dtheta_i) / 2 - (theta_i - mu_i) / sd_i^2,   W = r r' - (K + R + s2 I)^-1,  r = (K + R + s2 I)^-1 y
 
 No derivative matrix of K is kept: each is a product of stacks that K itself needs, and only its sum with W is taken.
 """
@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from mipcash.program.forms import Vector
+from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.structured import Kernel, Points, Structure
 
 CLIP = 3.5
@@ -39,14 +39,18 @@ class Evidence:
         structure: the space.
         x: the observations' points, t of them.
         y: standardised losses, shape (t,).
+        held: theta whose length-scales lo are kept, which saves half of the time; None: they are fitted too.
     """
 
     structure: Structure
     x: Points
     y: Vector
+    held: Vector | None = None
 
     @classmethod
-    def of(cls, structure: Structure, x: Points, y: Vector, limit: int = FITTED) -> Evidence:
+    def of(
+        cls, structure: Structure, x: Points, y: Vector, held: Vector | None = None, limit: int = FITTED
+    ) -> Evidence:
         """From all observations; beyond ``limit`` only a part of them is used."""
         if len(y) > limit:
             order = np.argsort(y, kind="stable")
@@ -54,11 +58,15 @@ class Evidence:
             spread = rest[np.linspace(0, len(rest) - 1, limit - len(best)).astype(np.int64)]
             keep = np.sort(np.concatenate([best, spread]))
             x, y = x[keep], y[keep]
-        return cls(structure, x, y)
+        return cls(structure, x, y, held)
 
     def __call__(self, theta: Vector) -> tuple[float, Vector]:
         """Negative log posterior and its gradient: scalar, (n_theta,)."""
-        s, kernel = self.structure, Kernel(self.structure, theta)
+        s = self.structure
+        if self.held is not None:
+            theta = theta.copy()
+            theta[s.slices["lo"]] = self.held[s.slices["lo"]]
+        kernel = Kernel(s, theta)
         c1, c2, sc, cm, cq = kernel.factors
         groups, numbers = self._group_terms(kernel), kernel.number_terms(self.x, self.x)
         terms = np.concatenate([groups, numbers])
@@ -70,6 +78,8 @@ class Evidence:
         discrete = 0.5 * np.einsum("vst,vst->st", groups, inside)
         bracket = sc + cm * total + cq * discrete
         k = 1.0 + c1 * (total + numbers.sum(axis=0)) + c2 * pairs + joint * bracket
+        rest = kernel.residual(self.x, self.x)
+        k += rest
         k[np.diag_indices_from(k)] += kernel.noise + JITTER
         lower, flag = cho_factor(k, lower=True)
         alpha = cho_solve((lower, flag), self.y)
@@ -88,11 +98,8 @@ class Evidence:
         if s.n_numbers:
             own = np.einsum("jst,jst,jst->j", slope[s.n_groups :], numbers, squares)
             trace[at["m"]] = own / kernel.m**2
-        trace[at["lo"]] = [
-            np.sum(slope[g] * kernel.a[g] * (z @ kernel.blocks[g][1] @ z.T))
-            for g in s.ordered
-            for z in [self.x.z[:, s.groups[g].start : s.groups[g].stop]]
-        ]
+        if self.held is None:
+            trace[at["lo"]] = [np.sum(slope[g] * kernel.a[g] * self._gram(g, kernel.blocks[g][1])) for g in s.ordered]
         whole = weighted * bracket
         trace[at["l"]] = np.einsum("st,jst->j", whole, squares[s.joint]) / kernel.l**2
         trace[at["s1"]] = c1 * np.sum(w * (total + numbers.sum(axis=0)))
@@ -100,26 +107,42 @@ class Evidence:
         trace[at["sc"]] = sc * np.sum(weighted)
         trace[at["sm"]] = cm * np.sum(weighted * total)
         trace[at["sq"]] = cq * np.sum(weighted * discrete)
+        rest *= w
+        trace[at["w"]] = -kernel.w * np.einsum("st,gst->g", rest, self._distances)
+        trace[at["r"]] = np.einsum("st,jst->j", rest, squares) / kernel.r**2
+        trace[at["sr"]] = np.sum(rest)
         trace[at["noise"]] = kernel.noise * np.trace(w)
         return float(value), -0.5 * trace + (theta - mean) / sd**2
 
     @cached_property
     def _grams(self) -> Vector:
-        """k_g between the observations at the median of lo, shape (G, t, t)."""
-        blocks = zip(self.structure.groups, self.structure.fixed_blocks, strict=True)
+        """k_g between the observations, at the held length-scales or the medians: shape (G, t, t)."""
+        s = self.structure
+        blocks = s.fixed_blocks if self.held is None else Kernel(s, self.held).blocks
         t = len(self.y)
-        return np.array([self._gram(g.start, g.stop, k) for g, (k, _) in blocks]).reshape(-1, t, t)
+        return np.array([self._gram(g, k) for g, (k, _) in enumerate(blocks)]).reshape(-1, t, t)
 
-    def _gram(self, start: int, stop: int, k: Vector) -> Vector:
-        z = self.x.z[:, start:stop]
-        return np.asarray(z @ k @ z.T)
+    @cached_property
+    def _distances(self) -> Vector:
+        """d_g between the observations, shape (G, t, t)."""
+        t = len(self.y)
+        return np.array([self._gram(g, d) for g, d in enumerate(self.structure.distances)]).reshape(-1, t, t)
+
+    @cached_property
+    def _levels(self) -> list[Indices]:
+        """Level of each group at each observation: G arrays of shape (t,)."""
+        return [np.argmax(self.x.z[:, g.start : g.stop], axis=1) for g in self.structure.groups]
+
+    def _gram(self, g: int, k: Vector) -> Vector:
+        levels = self._levels[g]
+        return np.asarray(k[levels[:, None], levels])
 
     def _group_terms(self, kernel: Kernel) -> Vector:
-        """A_g between the observations: only groups with a length-scale are computed afresh."""
+        """A_g between the observations: only groups with a length-scale under way are computed afresh."""
         terms: Vector = kernel.a[:, None, None] * self._grams
-        for g in self.structure.ordered:
-            group = self.structure.groups[g]
-            terms[g] = kernel.a[g] * self._gram(group.start, group.stop, kernel.blocks[g][0])
+        if self.held is None:
+            for g in self.structure.ordered:
+                terms[g] = kernel.a[g] * self._gram(g, kernel.blocks[g][0])
         return terms
 
     @cached_property
@@ -159,4 +182,7 @@ def fit(evidence: Evidence, starts: Sequence[Vector], iterations: int = 25) -> t
             continue
         if found.fun < best_value:
             best, best_value = found.x, float(found.fun)
+    if evidence.held is not None:
+        best = best.copy()
+        best[evidence.structure.slices["lo"]] = evidence.held[evidence.structure.slices["lo"]]
     return best, best_value

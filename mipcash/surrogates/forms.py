@@ -56,7 +56,7 @@ class FormParts:
         """q over the base columns of the program."""
         constant, linear = self.constant, self.linear.copy()
         square = np.triu(self.group_pairs, k=1)
-        always, conditional = structure.joint, structure.conditional
+        always, conditional = structure.always, structure.conditional
         constant += float(self.active[always].sum() + 0.5 * self.number_pairs[np.ix_(always, always)].sum())
         linear += self.mixed[:, always].sum(axis=1)
         weight = self.active + self.number_pairs[:, always].sum(axis=1)
@@ -64,11 +64,11 @@ class FormParts:
             c, l, s = on_polynomial(structure.conditions[j], structure.n_z)
             constant, linear, square = constant + weight[j] * c, linear + weight[j] * l, square + weight[j] * s
         if len(conditional):
-            c, l = structure.affine  # on_j = c_j + l_j . z
+            offset, slope = structure.affine  # on_j = offset_j + slope_j . z
             mixed, pairs = self.mixed[:, conditional], self.number_pairs[np.ix_(conditional, conditional)]
-            constant += float(weight[conditional] @ c + 0.5 * c @ pairs @ c)
-            linear += l @ (weight[conditional] + pairs @ c) + mixed @ c
-            square = square + l @ mixed.T + 0.5 * (l @ pairs @ l.T)
+            constant += float(weight[conditional] @ offset + 0.5 * offset @ pairs @ offset)
+            linear += slope @ (weight[conditional] + pairs @ offset) + mixed @ offset
+            square = square + slope @ mixed.T + 0.5 * (slope @ pairs @ slope.T)
         rows, cols = np.nonzero(square)
         padded = np.zeros(structure.n)
         padded[: structure.n_z] = linear

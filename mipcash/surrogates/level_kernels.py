@@ -62,4 +62,4 @@ def factor_of(kernel: Vector) -> Vector:
 
 def _centred(k: Vector) -> Vector:
     """H k H."""
-    return k - k.mean(axis=0) - k.mean(axis=1)[:, None] + k.mean()
+    return np.asarray(k - k.mean(axis=0) - k.mean(axis=1)[:, None] + k.mean())

@@ -1,12 +1,13 @@
 """The posterior of the structured model: predictions, and its mean and samples as functions that a MIP can minimise.
 
 Notation
-    x_i (i = 1..t) observations, y (t,) standardised losses, s2 noise variance, K the kernel of :mod:`structured`
-    mean(x) = K(x, X) r,  var(x) = K(x, x) - K(x, X) (K + s2 I)^-1 K(X, x),   r = (K + s2 I)^-1 y
-    a sample (Matheron's rule):  f(x) = f0(x) + K(x, X) (K + s2 I)^-1 (y - f0(X) - e),   f0 ~ prior,  e ~ N(0, s2 I)
+    x_i (i = 1..t) observations, y (t,) standardised losses, s2 noise variance
+    f = q + r,  q ~ K (the structured kernel),  r ~ R (the residual),  S = K + R + s2 I at the observations,  w = S^-1 y
+    mean of f at x: (K + R)(x, X) w,    variance: (K + R)(x, x) - (K + R)(x, X) S^-1 (K + R)(X, x)
+    mean of q: K(x, X) w,    a sample of q: q0(x) + K(x, X) S^-1 (y - q0(X) - r0(X) - e)      (Matheron's rule)
 
-The kernel part is exact; f0 has exact discrete factors and random Fourier features of the numbers. Mean and samples are
-:class:`Surface` s: at fixed u an exact quadratic form in z, at fixed z a smooth function of u.
+The kernel part is exact; q0 has exact discrete factors and random Fourier features of the numbers, r0(X) ~ N(0, R(X, X)).
+Mean and samples of q are :class:`Surface` s: at fixed u an exact quadratic form in z, at fixed z a smooth function of u.
 """
 
 from __future__ import annotations
@@ -20,33 +21,32 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.surrogates.fitting import JITTER
 from mipcash.surrogates.forms import FormParts
-from mipcash.surrogates.linear import standardisation
 from mipcash.surrogates.prior_draw import PriorDraw, PriorSizes, Waves
-from mipcash.surrogates.structured import Kernel, KernelSection, Points, Structure
+from mipcash.surrogates.structured import Kernel, KernelSection, Points, ResidualSection, Structure
+from mipcash.surrogates.warping import Warp
 
 
 @dataclass(frozen=True)
 class Surface:
-    """A function f(z, u) on the standardised scale: the posterior mean, or a sample.
+    """A function f(z, u) on the warped scale: the posterior mean, or a sample.
 
     Attributes:
         kernel: K.
         x: the observations' points.
         weights: K's weights at the observations, shape (t,).
         draw: f0; None: zero (the mean).
-        shift, scale: loss = shift + scale * f.
+        warp: from losses to the scale of f.
     """
 
     kernel: Kernel
     x: Points
     weights: Vector
     draw: PriorDraw | None
-    shift: float
-    scale: float
+    warp: Warp
 
     def loss(self, value: float) -> float:
         """A value of f on the scale of the losses."""
-        return self.shift + self.scale * value
+        return self.warp.inverse(value)
 
     def values(self, points: Points) -> Vector:
         """f at a batch: (B,)."""
@@ -129,11 +129,12 @@ class PosteriorSection:
 
     posterior: StructuredPosterior
     kernel: KernelSection
+    residual: ResidualSection
     prior_variance: float
 
     def __call__(self, u: Vector) -> tuple[float, float, Vector, Vector]:
         """(J,) -> mean, deviation, (J,), (J,)."""
-        k, dk = self.kernel(u)
+        k, dk = (a + b for a, b in zip(self.kernel(u), self.residual(u), strict=True))
         half = cho_solve((self.posterior.lower, True), k, check_finite=False)
         variance = float(self.prior_variance - k @ half)
         deviation = float(np.sqrt(max(variance, JITTER)))
@@ -148,26 +149,25 @@ class StructuredPosterior:
     Attributes:
         kernel: K.
         x: the observations' points.
-        y: standardised losses, shape (t,).
-        shift, scale: of the standardisation.
+        y: warped losses, shape (t,).
+        warp: from losses to y.
         lower: Cholesky factor of K(X, X) + s2 I.
     """
 
     kernel: Kernel
     x: Points
     y: Vector
-    shift: float
-    scale: float
+    warp: Warp
     lower: Vector
 
     @classmethod
-    def fit(cls, kernel: Kernel, x: Points, losses: Vector) -> StructuredPosterior:
-        """Condition on observations."""
-        shift, scale = standardisation(losses)
-        k = kernel(x, x)
+    def fit(cls, kernel: Kernel, x: Points, losses: Vector, warp: Warp | None = None) -> StructuredPosterior:
+        """Condition on observations; without a warp the losses are standardised."""
+        warp = warp or Warp.of(losses)
+        k = kernel(x, x) + kernel.residual(x, x)
         k[np.diag_indices_from(k)] += kernel.noise + JITTER
         lower, _ = cho_factor(k, lower=True)
-        return cls(kernel, x, (losses - shift) / scale, shift, scale, np.tril(lower))
+        return cls(kernel, x, warp(losses), warp, np.tril(lower))
 
     @cached_property
     def weights(self) -> Vector:
@@ -176,26 +176,31 @@ class StructuredPosterior:
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
         """Mean and standard deviation of f (noise excluded): (B,), (B,)."""
-        k = self.kernel(points, self.x)
-        half = solve_triangular(self.lower, k.T, lower=True)
-        variance = self.kernel.diagonal(points) - np.sum(half**2, axis=0)
+        k = self.kernel(points, self.x) + self.kernel.residual(points, self.x)
+        half = solve_triangular(self.lower, k.T, lower=True, check_finite=False)
+        variance = self.kernel.diagonal(points) + self.kernel.residual_variance - np.sum(half**2, axis=0)
         return k @ self.weights, np.sqrt(np.maximum(variance, JITTER))
 
     def section(self, z: Vector) -> PosteriorSection:
         """The posterior at fixed binaries z (n_z,), as a function of the numbers."""
         point = Points.of(self.kernel.structure, z[None], np.zeros((1, self.x.u.shape[1])))
         return PosteriorSection(
-            self, self.kernel.section(z, point.on[0], self.x), float(self.kernel.diagonal(point)[0])
+            self,
+            self.kernel.section(z, point.on[0], self.x),
+            self.kernel.residual_section(z, self.x),
+            float(self.kernel.diagonal(point)[0]) + self.kernel.residual_variance,
         )
 
     def mean(self) -> Surface:
-        """The posterior mean."""
-        return Surface(self.kernel, self.x, self.weights, None, self.shift, self.scale)
+        """The posterior mean of q."""
+        return Surface(self.kernel, self.x, self.weights, None, self.warp)
 
     def sample(self, rng: np.random.Generator, inflation: float = 1.0, sizes: PriorSizes | None = None) -> Surface:
-        """A sample of the posterior; ``inflation`` multiplies the posterior covariance."""
+        """A sample of q; ``inflation`` multiplies the posterior covariance."""
         draw = PriorDraw.draw(self.kernel, sizes or PriorSizes(), rng)
-        error = rng.normal(size=len(self.y)) * np.sqrt(self.kernel.noise)
+        residual = self.kernel.residual(self.x, self.x)
+        residual[np.diag_indices_from(residual)] += self.kernel.noise + JITTER
+        error = np.linalg.cholesky(residual) @ rng.normal(size=len(self.y))
         root = float(np.sqrt(inflation))
         update = cho_solve((self.lower, True), root * (draw.values(self.x) + error))
-        return Surface(self.kernel, self.x, self.weights - update, draw.scaled(root), self.shift, self.scale)
+        return Surface(self.kernel, self.x, self.weights - update, draw.scaled(root), self.warp)

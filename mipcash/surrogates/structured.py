@@ -9,10 +9,12 @@ Notation
 
     K = 1 + s1/V sum_v A_v + s2/|E| sum_E A_v A_w + P (sc + sm/G sum_g A_g + sq/|E_D| sum_{E_D} A_g A_h)
 
+A residual R (see :mod:`mipcash.surrogates.residual`) stands beside K: predictions use K + R, exact forms K alone.
 At fixed u each K(., x_i) is a quadratic form in z. A pair whose product would be cubic in z (a group and a number with
 two conditions) is therefore not in E.
 
-theta = log of [a (G), b (J), m (J), lo (O), l (D), s1, s2, sc, sm, sq, noise], with O ordered groups and D joint numbers.
+theta = log of [a (G), b (J), m (J), lo (O), l (D), s1, s2, sc, sm, sq, w (G), r (J), sr,
+noise], with O ordered groups and D joint numbers.
 """
 
 from __future__ import annotations
@@ -23,10 +25,12 @@ from functools import cached_property
 
 import numpy as np
 
+from mipcash.features.interactions import Interactions
 from mipcash.features.numbers import NumberScale
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram, Group, Indicator
 from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, has_length, level_kernel
+from mipcash.surrogates.residual import level_distance
 
 RESOLVED = 2
 """Conditions of a number that a quadratic form can multiply; where only a third one fails the number stays at u = 0.5."""
@@ -41,6 +45,7 @@ class Structure:
         groups: the program's groups.
         conditions: J tuples of at most RESOLVED indicators.
         pairs: E as a symmetric 0/1 matrix, shape (V, V), zero diagonal; groups first.
+        joined: whether the joint kernel P, which couples everything with all numbers, is in the model.
     """
 
     n: int
@@ -48,20 +53,22 @@ class Structure:
     groups: tuple[Group, ...]
     conditions: tuple[tuple[Indicator, ...], ...]
     pairs: Vector
+    joined: bool = True
 
     @classmethod
-    def of(cls, program: BinaryProgram, scale: NumberScale, allowed: Vector | None = None) -> Structure:
+    def of(cls, program: BinaryProgram, scale: NumberScale, interactions: Interactions | None = None) -> Structure:
         """The structure of a program.
 
         Args:
-            allowed: pairs that may interact, shape (V, V); None: all.
+            interactions: pairs that may interact; None: all of them, and the joint kernel too.
         """
         conditions = tuple(c[:RESOLVED] for c in scale.conditions)
         degree = np.array([1] * len(program.groups) + [len(c) for c in conditions])
         pairs = ((degree[:, None] + degree) <= 2).astype(float)
-        pairs *= 1.0 if allowed is None else np.asarray(allowed, dtype=float)
+        if interactions is not None:
+            pairs *= _matrix(interactions, len(program.groups), len(scale))
         np.fill_diagonal(pairs, 0.0)
-        return cls(program.n, program.n_z, program.groups, conditions, pairs)
+        return cls(program.n, program.n_z, program.groups, conditions, pairs, interactions is None)
 
     @property
     def n_groups(self) -> int:
@@ -73,7 +80,14 @@ class Structure:
 
     @cached_property
     def joint(self) -> Indices:
-        """Numbers that are always active, shape (D,)."""
+        """Numbers of the joint kernel, those that are always active: shape (D,)."""
+        if not self.joined:
+            return np.zeros(0, dtype=np.int64)
+        return self.always
+
+    @cached_property
+    def always(self) -> Indices:
+        """Numbers without conditions."""
         return np.array([j for j, c in enumerate(self.conditions) if not c], dtype=np.int64)
 
     @cached_property
@@ -107,6 +121,11 @@ class Structure:
         return [level_kernel(group) for group in self.groups]
 
     @cached_property
+    def distances(self) -> list[Vector]:
+        """d_g of every group."""
+        return [level_distance(group) for group in self.groups]
+
+    @cached_property
     def complete(self) -> bool:
         """Whether every pair is in E, so that sums over pairs have a closed form."""
         v = len(self.pairs)
@@ -115,8 +134,9 @@ class Structure:
     @cached_property
     def slices(self) -> dict[str, slice]:
         """Where each hyperparameter stands in theta."""
-        names = ("a", "b", "m", "lo", "l", "s1", "s2", "sc", "sm", "sq", "noise")
-        sizes = [self.n_groups, self.n_numbers, self.n_numbers, len(self.ordered), len(self.joint), 1, 1, 1, 1, 1, 1]
+        names = ("a", "b", "m", "lo", "l", "s1", "s2", "sc", "sm", "sq", "w", "r", "sr", "noise")
+        g, j = self.n_groups, self.n_numbers
+        sizes = [g, j, j, len(self.ordered), len(self.joint), 1, 1, 1, 1, 1, g, j, 1, 1]
         ends = np.cumsum([0, *sizes])
         return {n: slice(int(i), int(j)) for n, i, j in zip(names, ends[:-1], ends[1:], strict=True)}
 
@@ -124,8 +144,10 @@ class Structure:
     def prior(self) -> tuple[Vector, Vector]:
         """Means and standard deviations of theta (SURROGATE, item 3)."""
         medians = {"a": 1.0, "b": 1.0, "m": 0.5, "lo": ORDINAL_LENGTH, "s1": 0.5, "s2": 0.3, "sc": 0.3, "sm": 0.2, "sq": 0.1}
+        v = max(1, len(self.pairs))
         medians |= {"l": 0.5 * math.sqrt(max(1, len(self.joint))), "noise": 1e-3}
-        spreads = {"a": 1.0, "b": 1.0, "m": 0.7, "lo": 0.5, "l": 0.7}
+        medians |= {"w": 2.0 / v, "r": 0.4 * math.sqrt(v), "sr": 0.5}
+        spreads = {"a": 0.5, "b": 0.7, "m": 0.7, "lo": 0.5, "l": 0.7, "w": 1.0, "r": 0.7}
         size = self.slices["noise"].stop
         mean, sd = np.zeros(size), np.zeros(size)
         for name, at in self.slices.items():
@@ -139,6 +161,17 @@ class Structure:
             for condition in conditions:
                 on[:, j] *= condition.holds(z)
         return on
+
+
+def _matrix(interactions: Interactions, n_groups: int, n_numbers: int) -> Vector:
+    """Declared pairs as a symmetric 0/1 matrix over groups, then numbers."""
+    allowed = np.zeros((n_groups + n_numbers,) * 2)
+    shifted = [(g, h) for g, h in interactions.groups]
+    shifted += [(g, n_groups + d) for g, d in interactions.mixed]
+    shifted += [(n_groups + d, n_groups + e) for d, e in interactions.numbers]
+    for v, w in shifted:
+        allowed[v, w] = allowed[w, v] = 1.0
+    return allowed
 
 
 @dataclass(frozen=True)
@@ -232,6 +265,33 @@ class Kernel:
             matrix[group.start : group.stop, group.start : group.stop] = a * k
         return matrix
 
+    @cached_property
+    def w(self) -> Vector:
+        return self._part("w")
+
+    @cached_property
+    def r(self) -> Vector:
+        return self._part("r")
+
+    @property
+    def residual_variance(self) -> float:
+        """sr."""
+        return float(self._part("sr")[0])
+
+    @cached_property
+    def apart(self) -> Vector:
+        """Block-diagonal w_g d_g, shape (n_z, n_z)."""
+        matrix = np.zeros((self.structure.n_z, self.structure.n_z))
+        for group, d, w in zip(self.structure.groups, self.structure.distances, self.w, strict=True):
+            matrix[group.start : group.stop, group.start : group.stop] = w * d
+        return matrix
+
+    def residual(self, x: Points, y: Points) -> Vector:
+        """R: (B, B')."""
+        left, right = x.u / self.r, y.u / self.r
+        squares = np.sum(left**2, axis=1)[:, None] + np.sum(right**2, axis=1) - 2.0 * left @ right.T
+        return np.asarray(self.residual_variance * np.exp(-(x.z @ self.apart @ y.z.T) - 0.5 * np.maximum(squares, 0.0)))
+
     def number_terms(self, x: Points, y: Points) -> Vector:
         """A_j: shape (J, B, B')."""
         s = self.structure
@@ -292,6 +352,31 @@ class Kernel:
     def section(self, z: Vector, on: Vector, y: Points) -> KernelSection:
         """K((z, .), y) at fixed binaries z (n_z,) with activities on (J,)."""
         return KernelSection.of(self, z, on, y)
+
+    def residual_section(self, z: Vector, y: Points) -> ResidualSection:
+        """R((z, .), y) at fixed binaries z (n_z,)."""
+        return ResidualSection(y.u, self.r, self.residual_variance * np.exp(-(y.z @ self.apart @ z)))
+
+
+@dataclass(frozen=True)
+class ResidualSection:
+    """R((z, u), y_i) as a function of u.
+
+    Attributes:
+        u: the other points' units, shape (B', J).
+        r: lengths, shape (J,).
+        amplitude: what z leaves of R, shape (B',).
+    """
+
+    u: Vector
+    r: Vector
+    amplitude: Vector
+
+    def __call__(self, u: Vector) -> tuple[Vector, Vector]:
+        """R and its gradient by u: (J,) -> (B',), (B', J)."""
+        difference = u - self.u
+        k = self.amplitude * np.exp(-0.5 * np.sum((difference / self.r) ** 2, axis=1))
+        return k, -k[:, None] * difference / self.r**2
 
 
 @dataclass(frozen=True)

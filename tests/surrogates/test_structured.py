@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.features.interactions import Interactions
 from mipcash.features.numbers import NumberScale
 from mipcash.program.program import BinaryProgram
 from mipcash.surrogates.fitting import FITTED, Evidence, fit
@@ -41,9 +43,13 @@ def observed(
     scale = NumberScale.of(space, program)
     allowed = None
     if sparse:
-        v = len(program.groups) + len(scale)
-        allowed = np.triu(np.random.default_rng(5).random((v, v)) < 0.5, k=1).astype(float)
-        allowed += allowed.T
+        rng = np.random.default_rng(5)
+        g, d = len(program.groups), len(scale)
+        allowed = Interactions(
+            frozenset(p for p in combinations(range(g), 2) if rng.random() < 0.5),
+            frozenset(p for p in product(range(g), range(d)) if rng.random() < 0.5),
+            frozenset(p for p in combinations(range(d), 2) if rng.random() < 0.5),
+        )
     structure = Structure.of(program, scale, allowed)
     configs = space.sample(n, 0)
     z = program.one_hot(np.array([program.encode(c) for c in configs])).astype(float)
@@ -92,14 +98,26 @@ def test_predictions_are_the_closed_form_and_samples_have_their_moments(name: st
     kernel = Kernel(structure, some_theta(structure))
     y = rng.normal(size=20)
     posterior = StructuredPosterior.fit(kernel, x[:20], y)
-    k, cross, prior = kernel(x[:20], x[:20]), kernel(x[20:], x[:20]), kernel(x[20:], x[20:])
-    np.testing.assert_allclose(np.diag(prior), kernel.diagonal(x[20:]), atol=1e-12)
+    k, cross, prior = (kernel(a, b) + kernel.residual(a, b) for a, b in ((x[:20],) * 2, (x[20:], x[:20]), (x[20:],) * 2))
+    np.testing.assert_allclose(np.diag(kernel(x[20:], x[20:])), kernel.diagonal(x[20:]), atol=1e-12)
     inverse = np.linalg.inv(k + (kernel.noise + 1e-8) * np.eye(20))
     mean, deviation = posterior.predict(x[20:])
     np.testing.assert_allclose(mean, cross @ inverse @ ((y - y.mean()) / y.std()), atol=1e-7)
     np.testing.assert_allclose(deviation**2, np.maximum(np.diag(prior - cross @ inverse @ cross.T), 1e-8), atol=1e-7)
-    draws = np.array([posterior.sample(rng, sizes=PriorSizes(joint_pairs=64)).values(x[20:]) for _ in range(600)])
-    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * deviation.max() / np.sqrt(600))
+
+
+@pytest.mark.parametrize("name", ["synthetic", "nested"])
+def test_samples_of_the_structured_part_have_its_posterior_moments(name: str) -> None:
+    _, structure, x = observed(SPACES[name]())
+    rng = np.random.default_rng(3)
+    kernel = Kernel(structure, some_theta(structure))
+    posterior = StructuredPosterior.fit(kernel, x[:20], rng.normal(size=20))
+    total = kernel(x[:20], x[:20]) + kernel.residual(x[:20], x[:20]) + (kernel.noise + 1e-8) * np.eye(20)
+    cross = kernel(x[20:], x[:20])
+    covariance = kernel(x[20:], x[20:]) - cross @ np.linalg.solve(total, cross.T)
+    deviation = np.sqrt(np.diag(covariance))
+    draws = np.array([posterior.sample(rng, sizes=PriorSizes(joint_pairs=64)).values(x[20:]) for _ in range(400)])
+    np.testing.assert_allclose(draws.mean(axis=0), posterior.mean().values(x[20:]), atol=5 * deviation.max() / 20)
     np.testing.assert_allclose(draws.std(axis=0), deviation, rtol=0.25, atol=0.02)
 
 

@@ -1,0 +1,76 @@
+"""Losses on the scale on which the surrogate fits them best.
+
+Notation
+    y (t,) losses;   t_i = (y_i - median) / unit,   unit = median - min (the spread of the better half)
+    g_c(t) = t for t <= 0,   log(1 + c t) / c for t > 0;   c >= 0 the strength, g_0(t) = t
+    v (t,) = (g_c(t) - shift) / scale, with zero mean and unit standard deviation
+
+g_c leaves the better half of the losses alone and compresses the worse half, smoothly at the median: a few terrible
+configurations otherwise decide the fit. It is increasing, so that minimisers, bounds and improvements keep their order.
+
+Strengths are compared by evidence: log p(y) = log p(v) + sum_i log g_c'(t_i) - t log scale + const, g_c'(t) = 1/(1 + c t).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.program.forms import Vector
+
+STRENGTHS = (0.0, 1.0, 4.0)
+TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class Warp:
+    """A change of scale (see the module's notation).
+
+    Attributes:
+        median, unit: of the losses.
+        strength: c.
+        shift, scale: of the standardisation.
+    """
+
+    median: float
+    unit: float
+    strength: float
+    shift: float
+    scale: float
+
+    @classmethod
+    def of(cls, losses: Vector, strength: float = 0.0) -> Warp:
+        """The warp that standardises these losses; where they all agree, a shift alone."""
+        largest = float(np.max(np.abs(losses)))
+        median = float(np.median(losses))
+        unit = median - float(np.min(losses))
+        if unit <= TINY * max(largest, TINY):
+            unit = float(np.max(losses)) - median
+        if unit <= TINY * max(largest, TINY):
+            return cls(median, 1.0, 0.0, 0.0, 1.0)
+        bare = cls(median, unit, strength, 0.0, 1.0)
+        values = bare(losses)
+        scale = float(np.std(values))
+        return cls(median, unit, strength, float(np.mean(values)), scale if scale > TINY else 1.0)
+
+    def __call__(self, losses: Vector) -> Vector:
+        """v: shape of ``losses``."""
+        # differences first: losses near 1e300 must not overflow
+        t = losses / self.unit - self.median / self.unit
+        if self.strength > 0.0:
+            t = np.where(t > 0.0, np.log1p(self.strength * np.maximum(t, 0.0)) / self.strength, t)
+        return np.asarray((t - self.shift) / self.scale)
+
+    def inverse(self, value: float) -> float:
+        """The loss whose v is ``value``."""
+        t = self.shift + self.scale * value
+        if self.strength > 0.0 and t > 0.0:
+            t = math.expm1(min(self.strength * t, 700.0)) / self.strength
+        return self.median + self.unit * t
+
+    def log_jacobian(self, losses: Vector) -> float:
+        """sum_i log dv_i/dy_i, up to a constant that no strength changes."""
+        t = losses / self.unit - self.median / self.unit
+        return -float(np.sum(np.log1p(self.strength * np.maximum(t, 0.0)))) - len(losses) * math.log(self.scale)
