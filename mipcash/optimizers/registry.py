@@ -9,8 +9,10 @@ from typing import Any
 from mipcash.backends.base import Backend
 from mipcash.backends.registry import make_backend
 from mipcash.errors import MipcashError
+from mipcash.optimizers.annealing import AnnealingSettings, GPAnnealing, GPAnnealingSettings, MiVaBOAnnealing
 from mipcash.optimizers.base import Optimizer
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
+from mipcash.optimizers.joint_gp import JointGP, JointGPSettings
 from mipcash.optimizers.mivabo import MiVaBO, MiVaBOSettings
 from mipcash.optimizers.random import RandomSearch, RandomSettings
 from mipcash.oracle.space import Space
@@ -22,6 +24,9 @@ def _catalogue() -> dict[str, tuple[Callable[..., Optimizer], type, Callable[[],
         "hybrid": (Hybrid, HybridSettings, HybridSettings),
         "mivabo": (MiVaBO, MiVaBOSettings, MiVaBOSettings),
         "mivabo-paper": (MiVaBO, MiVaBOSettings, MiVaBOSettings.paper),
+        "mivabo-annealing": (MiVaBOAnnealing, AnnealingSettings, AnnealingSettings),
+        "gp-annealing": (GPAnnealing, GPAnnealingSettings, GPAnnealingSettings),
+        "joint-gp": (JointGP, JointGPSettings, JointGPSettings),
         "random": (RandomSearch, RandomSettings, RandomSettings),
     }
 

@@ -1,0 +1,170 @@
+"""The paper's baselines: a relaxation that comes back, walks that stay legal, rounding told apart from mending."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.acquisition.split_function import SplitFunction
+from mipcash.backends.base import SolverSettings
+from mipcash.errors import SpaceError
+from mipcash.optimizers.annealing import CoolingSettings, GPAnnealing, MiVaBOAnnealing, _split_energy, _Walk
+from mipcash.optimizers.base import Observation
+from mipcash.optimizers.joint_gp import (
+    GaussianProcess,
+    JointGP,
+    JointGPSettings,
+    Relaxation,
+    expected_improvement,
+)
+from mipcash.optimizers.registry import make_optimizer
+from mipcash.oracle.core import Apart
+from tests.acquisition.test_decomposition import drawn
+from tests.spaces import ALL, loss
+
+BASELINES = ("mivabo-annealing", "gp-annealing", "joint-gp")
+
+
+def history(space, n=12, seed=0):
+    return [Observation(c, "done", loss(c)) for c in space.sample(n, seed)]
+
+
+@pytest.mark.parametrize("name", list(ALL))
+def test_the_relaxation_comes_back(name):
+    space = ALL[name]()
+    optimizer = make_optimizer("joint-gp", space)
+    assert isinstance(optimizer, JointGP)
+    configs = space.sample(20, 3)
+    levels, u = optimizer._points(configs)
+    relaxation = Relaxation(space.program)
+    x = relaxation.encode(levels, u)
+    assert np.all((x >= 0) & (x <= 1))
+    for k, config in enumerate(configs):
+        latent, units = relaxation.decode(x[k])
+        effective = optimizer.oracle.free_legality.effective(latent[None])[0]
+        np.testing.assert_array_equal(effective, levels[k])
+        np.testing.assert_array_equal(units, u[k])
+        again = optimizer._configuration(effective, units)
+        assert again.keys() == config.keys()
+        # anything at all rounds to levels, orderings to permutations
+        somewhere, _ = relaxation.decode(np.random.default_rng(k).random(x.shape[1]))
+        for members in relaxation.orders:
+            assert sorted(somewhere[members]) == list(range(len(members)))
+
+
+def test_the_process_is_scikit_learns_without_the_noise():
+    rng = np.random.default_rng(0)
+    x = rng.random((15, 3))
+    gp = GaussianProcess(x, np.sin(4 * x[:, 0]) + x[:, 1] + 0.1 * rng.normal(size=15), ard=True)
+    at = rng.random((6, 3))
+    mean, sd = gp(at)
+    expected, with_noise = gp.model.predict(at, return_std=True)
+    noise = np.exp(gp.model.kernel_.theta[-1])
+    np.testing.assert_allclose(mean, expected)
+    np.testing.assert_allclose(sd**2 + noise, with_noise**2, rtol=1e-6)
+
+
+def test_expected_improvement_is_its_mean():
+    mean, sd = np.array([0.0, 1.0, -0.5]), np.array([1.0, 0.3, 0.01])
+    draws = mean + sd * np.random.default_rng(0).normal(size=(200_000, 3))
+    np.testing.assert_allclose(expected_improvement(mean, sd, 0.2), np.maximum(0.2 - draws, 0).mean(axis=0), atol=4e-3)
+
+
+def test_illegal_points_are_mended_or_sent():
+    def crowded():
+        space = mc.Space("crowded")
+        bits = [space.integer(f"b{i}", 0, 1) for i in range(8)]
+        space.real("x", 0.0, 1.0)
+        space.rule("at most one", sum(bits) <= 1)
+        return space
+
+    space = crowded()
+    seen, illegal = history(space, 12), 0
+    for seed in range(6):
+        sent, mended = (
+            JointGP(space, space.oracle().backend, JointGPSettings(illegal=i)).ask(
+                seen, np.random.default_rng(seed), {}
+            )
+            for i in ("send", "nearest")
+        )
+        assert space.is_legal(mended.config)
+        if not space.is_legal(sent.config):
+            illegal += 1
+            assert mended.config == space.nearest(sent.config)
+    assert illegal > 0
+
+
+@pytest.mark.parametrize("name", list(ALL))
+def test_walks_stay_legal_and_move_everything(name):
+    space = ALL[name]()
+    optimizer = make_optimizer("gp-annealing", space)
+    assert isinstance(optimizer, GPAnnealing)
+    (levels,), (u,) = optimizer._points(space.sample(1, 1))
+    walk = _Walk(optimizer, CoolingSettings(), np.zeros(len(levels), dtype=np.int64))
+    rng, seen = np.random.default_rng(0), []
+    for k in range(400):
+        found = walk.neighbour(levels, u, rng)
+        if found is None:
+            continue
+        levels, u = found
+        seen.append(optimizer._configuration(levels, u))
+        if k % 4 == 0:
+            assert space.validate(seen[-1]) == []
+    assert len(seen) > 20
+    assert not len(u) or all(0.0 <= v <= 1.0 for v in u)
+    sampled = space.sample(40, 5)
+    for label in space.parameters:
+        if len({repr(c.get(label)) for c in sampled}) > 1:  # one order is the only legal one
+            assert len({repr(c.get(label)) for c in seen}) > 1, label
+
+
+@pytest.mark.parametrize("name", ["conv_net", "bound_numbers"])
+def test_the_energy_is_the_sample(name):
+    space = ALL[name]()
+    optimizer = make_optimizer("mivabo-annealing", space)
+    assert isinstance(optimizer, MiVaBOAnnealing)
+    f, oracle, scale = drawn(space, "evidence", 1)
+    energy = _split_energy(SplitFunction.of(f, oracle.program, scale), oracle.program)
+    for levels, u in zip(*optimizer._points(space.sample(8, 2)), strict=True):
+        expected = f.value(oracle.program.one_hot(levels), u)
+        assert energy(levels, u) == pytest.approx(expected, abs=1e-9)
+        assert energy(levels, u) == pytest.approx(expected, abs=1e-9)
+
+
+def test_annealing_finds_the_minimum_of_a_small_space():
+    space = ALL["discrete"]()
+    optimizer = make_optimizer("mivabo-annealing", space)
+    assert isinstance(optimizer, MiVaBOAnnealing)
+    f, oracle, scale = drawn(space, "evidence", 2)
+    energy = _split_energy(SplitFunction.of(f, oracle.program, scale), oracle.program)
+    exact = oracle.minimise(f.form_at(np.zeros(0)), SolverSettings())
+    (levels,), (u,) = optimizer._points(space.sample(1, 1))
+    walk = _Walk(optimizer, CoolingSettings(steps=400), np.zeros(len(levels), dtype=np.int64))
+    found = walk.run(energy, (levels, u), lambda s, v: True, np.random.default_rng(0))
+    assert exact is not None
+    assert found is not None
+    assert found[2] == pytest.approx(exact.answer.value, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_batch_keeps_its_distance(name):
+    space = ALL["conv_net"]()
+    seen = history(space)
+    apart = Apart((seen[0].config,), 4)
+    proposal = make_optimizer(name, space).ask(seen, np.random.default_rng(0), {}, apart)
+    program = space.program
+    assert np.sum(program.encode(proposal.config) != program.encode(seen[0].config)) >= 4
+
+
+def test_settings_are_refused():
+    with pytest.raises(SpaceError, match="'nearest' or 'send'"):
+        JointGPSettings(illegal="ignore")
+    with pytest.raises(SpaceError, match="samples at least starts"):
+        JointGPSettings(samples=1)
+    with pytest.raises(SpaceError, match="cold <= hot"):
+        CoolingSettings(hot=0.1, cold=1.0)
+    with pytest.raises(SpaceError, match="steps and walks"):
+        CoolingSettings(steps=0)
+    cooling = CoolingSettings(steps=10, hot=1.0, cold=0.01)
+    assert [cooling.temperature(k) for k in (0, 5, 10)] == pytest.approx([1.0, 0.1, 0.01])
