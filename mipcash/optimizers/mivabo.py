@@ -35,10 +35,12 @@ from mipcash.surrogates import evidence
 from mipcash.surrogates.linear import LinearPosterior, WeightSample, standardisation
 from mipcash.surrogates.models import ORDINAL_LENGTH, FeatureSizes, MapMaker, evidence_blocks, imputed, paper_blocks
 from mipcash.surrogates.scales import PRIORS, SparseSettings
-from mipcash.surrogates.sparse import SparsePosterior, restricted, thinned
+from mipcash.surrogates.sparse import SparsePosterior, half_ranges, restricted, thinned
 
 KNOWN = 32
 """Latest configurations from which local search starts, besides the starts of the alternation."""
+WIDER = 4
+"""Under a sparse prior so many times the product columns enter the model, which knows better which pairs it can do without."""
 DELTA = 0.1
 """Confidence delta of Proposition 1."""
 
@@ -217,7 +219,10 @@ class MiVaBO(Optimizer):
         grams = evidence.Grams.of(program, scale, z, u, ORDINAL_LENGTH)
         starts = [np.array(state["theta"])] if "theta" in state else []
         theta, _ = evidence.fit(grams, y, starts, settings.refit)
-        blocks = evidence_blocks(program, scale, settings.sizes, theta, grams.layout, rng, maker, self.declared)
+        sizes = settings.sizes
+        if settings.prior != "gaussian":
+            sizes = replace(sizes, product_columns=WIDER * sizes.product_columns)
+        blocks = evidence_blocks(program, scale, sizes, theta, grams.layout, rng, maker, self.declared)
         noise = float(np.exp(theta[grams.layout.slices["noise"]][0]))
         return theta, LinearPosterior.fit(blocks, z, u, losses, noise, program.n)
 
@@ -229,7 +234,21 @@ class MiVaBO(Optimizer):
         if self.settings.threshold > 0.0:
             f, error = restricted(f, posterior.relevant(self.settings.threshold))
         f, more = thinned(f, self.settings.tolerance)
-        return f, error + more
+        if self.settings.preset == "paper":
+            return f, error + more
+        # more pairs were let in than an acquisition step may couple
+        f, most = restricted(f, self._largest(half_ranges(f)))
+        return f, error + more + most
+
+    def _largest(self, sizes: Mapping[tuple[int, int], float]) -> list[tuple[int, int]]:
+        """The largest pairs that fit into the product columns of an acquisition step."""
+        kept, used = [], 0
+        for g, h in sorted((p for p in sizes if sizes[p] > 0.0), key=lambda p: (-sizes[p], p)):
+            columns = int(self.program.sizes[g] * self.program.sizes[h])
+            if used + columns <= self.settings.sizes.product_columns:
+                kept.append((g, h))
+                used += columns
+        return kept
 
     def _starts(self, settled: Sequence[Observation], rng: np.random.Generator) -> list[tuple[Indices, Vector]]:
         """The best observations and fresh legal samples, half and half."""

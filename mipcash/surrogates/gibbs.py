@@ -51,10 +51,10 @@ def _inverse_gamma(shape: Vector, rate: Vector, rng: np.random.Generator) -> Vec
     return drawn
 
 
-def collapsed(mixture: Mixture, settings: SparseSettings, at: Scales, rng: np.random.Generator) -> Scales:
-    """tau and s2 given lambda, the weights integrated out: a slice on the log of each."""
-    nothing = np.zeros(len(at.local))
-    outside, inside = mixture.covariance(nothing, 1.0), mixture.covariance(at.local, 0.0)
+def collapsed(
+    mixture: Mixture, settings: SparseSettings, at: Scales, outside: Vector, inside: Vector, rng: np.random.Generator
+) -> Scales:
+    """tau and s2 given lambda (in B, ``inside``), the weights integrated out: a slice on the log of each."""
 
     def of_tau(x: float) -> float:
         # the density of log tau is tau p(tau), with p the half-Cauchy's
@@ -83,17 +83,19 @@ def run(
     """
     at = mixture.start()
     update = UPDATES[settings.prior]
+    outside = mixture.covariance(np.zeros(len(at.local)), 1.0)
     kept: list[Scales] = []
     total = [np.zeros((d.shape[1], c.shape[1])) for d, c in zip(mixture.base.left, mixture.base.right, strict=True)]
     for sweep in range(settings.burn_in + settings.draws):
-        at = collapsed(mixture, settings, at, rng)
-        given = mixture.given(at)
+        inside = mixture.covariance(at.local, 0.0)
+        at = collapsed(mixture, settings, at, outside, inside, rng)
+        drawn, mean = mixture.weights(at, outside + at.glob * inside, rng)
         if sweep >= settings.burn_in:
             kept.append(at)
-            for sum_, w in zip(total, given.mean().weights, strict=True):
+            for sum_, w in zip(total, mean, strict=True):
                 sum_ += w
         if len(at.local):
-            local, mixing = update(at, mixture.squares(given.sample(rng)), mixture.units.sizes, rng)
+            local, mixing = update(at, mixture.squares(drawn), mixture.units.sizes, rng)
             at = replace(at, local=local, mixing=mixing)
     return tuple(kept), tuple(w / len(kept) for w in total)
 

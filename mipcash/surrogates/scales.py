@@ -12,15 +12,17 @@ sufficient statistics, so that t above is min(t, M).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import cho_solve
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from mipcash.errors import SpaceError
 from mipcash.features.discrete import DiscreteFeatures
 from mipcash.program.forms import Indices, Vector
-from mipcash.surrogates.linear import Block, LinearPosterior, WeightSample, cholesky
+from mipcash.surrogates.linear import Block, LinearPosterior, cholesky
 
 PRIORS = ("laplace", "horseshoe")
 JITTER = 1e-9
@@ -188,10 +190,8 @@ class Mixture:
 
     def log_evidence(self, k: Vector, noise: float) -> float:
         """log p(y | scales) up to a constant, from K without its noise; (t, t) -> scalar."""
-        covered = k.copy()
-        covered.flat[:: len(k) + 1] += noise + JITTER
         # K is symmetric, so its transpose hands LAPACK the column order it wants without a copy
-        lower, failed = dpotrf(covered.T, lower=1, clean=0, overwrite_a=1)
+        lower, failed = dpotrf(_covered(k, noise).T, lower=1, clean=0, overwrite_a=1)
         if failed:
             return -math.inf
         alpha, _ = dtrtrs(lower, self.base.y, lower=1)
@@ -202,14 +202,43 @@ class Mixture:
         """The Gaussian posterior of the weights given the scales."""
         scales = self.units.over_rows(at.glob * at.local, 1.0)
         blocks = [replace(b, variances=b.variances * s) for b, s in zip(self.base.blocks, scales, strict=True)]
-        k = self.covariance(at.glob * at.local, 1.0)
-        k.flat[:: len(k) + 1] += at.noise + JITTER
-        return replace(self.base, blocks=tuple(blocks), noise=at.noise, factor=cholesky(k))
+        factor = cholesky(_covered(self.covariance(at.glob * at.local, 1.0), at.noise))
+        return replace(self.base, blocks=tuple(blocks), noise=at.noise, factor=factor)
 
-    def squares(self, f: WeightSample) -> Vector:
-        """S_u of a sample's weights, shape (U,)."""
-        pairs = zip(f.weights, self.base.blocks, strict=True)
+    def weights(self, at: Scales, k: Vector, rng: np.random.Generator) -> tuple[list[Vector], list[Vector]]:
+        """The weights given the scales, from K without its noise: a draw and their mean, [(p_b, q_b)] each.
+
+        Equals the sample and the mean of :meth:`given`, at half the cost and without its blocks.
+        """
+        y = self.base.y
+        factor = cholesky(_covered(k, at.noise))
+        fitted = np.sqrt(at.noise) * rng.normal(size=len(y))
+        drawn, mean = [], []
+        scales = self.units.over_rows(at.glob * at.local, 1.0)
+        for block, d, c, s in zip(self.base.blocks, self.base.left, self.base.right, scales, strict=True):
+            prior = rng.normal(size=(d.shape[1], c.shape[1])) * np.sqrt(block.variances * s)[:, None]
+            fitted += np.sum((d @ prior) * c, axis=1)
+            drawn.append(prior)
+        alpha = cho_solve(factor, np.stack([y - fitted, y], axis=1))
+        for b, (block, d, c, s) in enumerate(
+            zip(self.base.blocks, self.base.left, self.base.right, scales, strict=True)
+        ):
+            variances = (block.variances * s)[:, None]
+            drawn[b] += variances * (d.T @ (alpha[:, :1] * c))
+            mean.append(variances * (d.T @ (alpha[:, 1:] * c)))
+        return drawn, mean
+
+    def squares(self, weights: Sequence[Vector]) -> Vector:
+        """S_u of weights, shape (U,)."""
+        pairs = zip(weights, self.base.blocks, strict=True)
         return self.units.total([np.sum(w**2, axis=1) / np.maximum(b.variances, TINY) for w, b in pairs])
+
+
+def _covered(k: Vector, noise: float) -> Vector:
+    """K with its noise on the diagonal."""
+    covered = k.copy()
+    covered.flat[:: len(k) + 1] += noise + JITTER
+    return covered
 
 
 def reduced(base: LinearPosterior) -> tuple[LinearPosterior, int, float]:

@@ -46,7 +46,7 @@ def run(mixture: Mixture, settings: SparseSettings) -> tuple[tuple[Scales, ...],
         at = _noise(mixture, settings, at)
         z = spread(mixture, mixture.given(at), at)
         for _ in range(INNER):
-            expected = np.sqrt(mixture.squares(mixture.given(at).mean()) + z)
+            expected = np.sqrt(mixture.squares(mixture.given(at).mean().weights) + z)
             at = replace(at, glob=tau**2, local=np.maximum(expected / tau, FLOOR))
         tau = max(FLOOR, float(np.sum(expected) / np.sum(mixture.units.sizes)))
         at = replace(at, glob=tau**2, local=np.maximum(expected / tau, FLOOR))

@@ -137,17 +137,27 @@ def test_too_large_a_grid_is_refused_with_its_size():
 
 def test_a_sparse_sample_couples_fewer_pairs():
     space = ALL["conv_net"]()
-    settings = MiVaBOSettings(prior="horseshoe", n_initial=8, sizes=SIZES, sparse=BRIEF, tolerance=0.5)
-    optimizer = make_optimizer("mivabo", space, settings=settings)
-    assert isinstance(optimizer, MiVaBO)
     observations = [Observation(c, "done", loss(c)) for c in space.sample(12, 0)]
-    _, posterior = optimizer._posterior(observations, np.random.default_rng(0), {})
-    assert isinstance(posterior, SparsePosterior)
-    f = posterior.sample(np.random.default_rng(1))
-    kept, left_out = optimizer._kept(posterior, f)
-    count = [sum(size > 0 for size in half_ranges(each).values()) for each in (f, kept)]
+
+    def kept(columns):
+        sizes = FeatureSizes(fourier=16, per_number=4, product_columns=columns)
+        settings = MiVaBOSettings(prior="horseshoe", n_initial=8, sizes=sizes, sparse=BRIEF, tolerance=0.5)
+        optimizer = make_optimizer("mivabo", space, settings=settings)
+        assert isinstance(optimizer, MiVaBO)
+        _, posterior = optimizer._posterior(observations, np.random.default_rng(0), {})
+        assert isinstance(posterior, SparsePosterior)
+        f = posterior.sample(np.random.default_rng(1))
+        fewer, left_out = optimizer._kept(posterior, f)
+        pairs = [[pair for pair, size in half_ranges(each).items() if size > 0] for each in (f, fewer)]
+        return *pairs, left_out, sum(int(np.prod(space.program.sizes[list(pair)])) for pair in pairs[1])
+
+    everything, fewer, left_out, _ = kept(5000)
     assert 0.0 < left_out <= 0.5
-    assert count[1] < count[0]
+    assert len(fewer) < len(everything)
+    # four times as many enter the model, and no more leave it than an acquisition step may couple
+    _, _, more_left_out, columns = kept(30)
+    assert columns <= 30
+    assert more_left_out > 0.0
 
 
 def test_refusals():

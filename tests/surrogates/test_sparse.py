@@ -109,8 +109,9 @@ def test_weights_given_the_scales_are_the_dense_gaussian(t):
     covariance = np.linalg.inv(np.diag(1 / v) + phi.T @ phi / at.noise)
     mean = covariance @ phi.T @ base.y / at.noise
     np.testing.assert_allclose(given.mean().weights[0][:, 0], mean, atol=1e-6)
-    n = 3000
-    draws = np.array([given.sample(rng).weights[0][:, 0] for _ in range(n)])
+    k, n = mixture.covariance(at.glob * at.local, 1.0), 3000
+    np.testing.assert_allclose(mixture.weights(at, k, rng)[1][0][:, 0], mean, atol=1e-6)
+    draws = np.array([mixture.weights(at, k, rng)[0][0][:, 0] for _ in range(n)])
     sd = np.sqrt(np.diag(covariance))
     assert np.max(np.abs(draws.mean(axis=0) - mean) / sd) < 5 / np.sqrt(n)
     assert np.max(np.abs((np.cov(draws.T) - covariance) / np.outer(sd, sd))) < 6 * np.sqrt(2 / n)
