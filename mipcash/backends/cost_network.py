@@ -186,6 +186,8 @@ def make_network(program: BinaryProgram, fixed: Mapping[int, float], wanted: set
     Raises:
         SolverError: a column or a row that finite domains do not express.
     """
+    if not program.has_base_rows:
+        raise SolverError("toulbar2 cannot take a program with rows or columns in its matrix alone; use solver='highs'")
     network = Network()
     for group in program.groups:
         i = network.variable(group.label, group.size)

@@ -5,14 +5,20 @@ Notation
     z (R, n_z)  their binaries;   q(z) = constant + l.z + z'Qz/2 with no terms inside a group
     h = l + z Q (R, n_z).  Moving group g from level a to b changes q by h[b] - h[a], since Q vanishes inside g.
 
-A move changes one level (conditional groups that it switches on take their latent level), swaps two positions of an
-ordering, or, once no single move improves, changes two groups at once. Only legal moves are made.
+Where the program is a pairwise network (:mod:`mipcash.backends.pairwise_network`), tabu search walks over its states
+(:mod:`mipcash.backends.tabu`). Elsewhere a move changes one level (conditional groups that it switches on take their latent
+level), swaps two positions of an ordering, or, once no single move improves, changes two groups at once; only legal moves
+are made.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
+from mipcash.backends.pairwise_network import PairwiseNetwork, network_at
+from mipcash.backends.tabu import random_states, tabu_search
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram, orders_of
@@ -23,6 +29,9 @@ KICKS = 8
 WALKS = 16
 PATIENCE = 2
 BLOCK_TRIALS = 4
+STEPS, FEW_STEPS = 100, 50
+"""Steps of tabu search with kicks and without."""
+MIN_WALKERS, MAX_WALKERS = 8, 16
 
 
 class LocalSearch:
@@ -60,8 +69,13 @@ class LocalSearch:
             kicks: rounds of iterated local search from the best local optimum.
 
         Returns:
-            Distinct local optima ordered by value: levels (k, G) and values (k,).
+            Distinct local optima (and neighbours of the best) ordered by value: levels (k, G) and values (k,).
         """
+        network = self._network
+        if network is not None and not np.any(form.linear[self.program.n_z :]):
+            found = self._walked(network, form, starts, restarts, rng, STEPS if kicks else FEW_STEPS)
+            if found is not None:
+                return found
         linear, matrix = form.linear[: self.program.n_z], form.symmetric()[: self.program.n_z, : self.program.n_z]
         latent = starts[np.arange(restarts) % len(starts)].copy()
         if restarts > len(starts):
@@ -78,6 +92,36 @@ class LocalSearch:
         _, first = np.unique(levels, axis=0, return_index=True)
         order = first[np.argsort(values[first], kind="stable")]
         return levels[order], values[order] + form.constant
+
+    @cached_property
+    def _network(self) -> PairwiseNetwork | None:
+        """The pairwise network behind the legality, if there is one that tabu search takes."""
+        if not self.legality.complete or not self.program.n_z:
+            return None
+        network = network_at(self.legality, self.program.high[: self.program.n_z] > 0.5)
+        usable = network is not None and not len(network.low) and np.all(np.diff(network.starts))
+        return network if usable else None
+
+    def _walked(
+        self,
+        network: PairwiseNetwork,
+        form: QuadraticForm,
+        starts: Indices,
+        walkers: int,
+        rng: np.random.Generator,
+        steps: int,
+    ) -> tuple[Indices, Vector] | None:
+        """Tabu search from the starts and from random legal states; None where it found nothing."""
+        theta, pairs = network.costs(form)
+        walkers = max(MIN_WALKERS, min(MAX_WALKERS, walkers))
+        states = random_states(network, walkers, rng)
+        known = [s for s in map(network.states_of, starts[: walkers // 2]) if s is not None]
+        if known:
+            states[: len(known)] = known
+        found, costs = tabu_search(network, theta, pairs, states, steps, rng)
+        if not len(found):
+            return None
+        return network.levels_of(found), costs + form.constant
 
     def walk(self, starts: Indices, steps: int, rng: np.random.Generator) -> Indices:
         """A random walk of legal single moves from each start: (R, G) levels -> (R, G) latent levels."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,11 +23,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mipcash.backends.base import Cut
+from mipcash.backends.recent import Recent
 from mipcash.program.forms import Indices, QuadraticForm, Vector
-from mipcash.program.legality import Legality
+from mipcash.program.legality import Legality, LevelTable
 from mipcash.program.program import BaseRow, BinaryProgram
 from mipcash.space.rules import slack
 
+KEPT_NETWORKS = 16
 JOIN_LIMIT = 400
 """States of a variable that stands for a rule over several."""
 WORK_LIMIT = 200_000
@@ -102,10 +104,10 @@ class PairwiseNetwork:
         return np.array(found, dtype=np.int64)
 
     def levels_of(self, states: Indices) -> Indices:
-        """(V,) -> (G,)."""
-        levels = np.zeros(len(self.program.groups), dtype=np.int64)
-        for variable, start, s in zip(self.variables, self.starts[:-1].tolist(), states.tolist(), strict=True):
-            levels[list(variable.groups)] = variable.levels[s - start]
+        """(..., V) -> (..., G)."""
+        levels = np.zeros((*states.shape[:-1], len(self.program.groups)), dtype=np.int64)
+        for i, variable in enumerate(self.variables):
+            levels[..., list(variable.groups)] = variable.levels[states[..., i] - self.starts[i]]
         return levels
 
     def admits(self, states: Indices) -> bool:
@@ -130,6 +132,13 @@ class PairwiseNetwork:
         )
 
 
+def network_at(legality: Legality, allowed: Booleans) -> PairwiseNetwork | None:
+    """:func:`make_network`, kept with the program for the next one who asks."""
+    numbers = None if legality.numbers is None else tuple(sorted(legality.numbers.items()))
+    kept: Recent[PairwiseNetwork | None] = legality.program.derived.setdefault("networks", Recent(KEPT_NETWORKS))
+    return kept.get((numbers, allowed.tobytes()), lambda: make_network(legality, allowed))
+
+
 def make_network(legality: Legality, allowed: Booleans) -> PairwiseNetwork | None:
     """The network of a program; None where it would be too large, or a rule is more than pairs and linear rows.
 
@@ -138,14 +147,107 @@ def make_network(legality: Legality, allowed: Booleans) -> PairwiseNetwork | Non
         allowed: columns that may be one, shape (n_z,).
     """
     program = legality.program
-    found = _tables(legality)
-    if found is None:
+    if not legality.complete:
         return None
-    tables, rows = found
-    if any(not groups for groups, _ in tables):  # a row without columns that does not hold
-        allowed = np.zeros(program.n_z, dtype=bool)
-        tables = [t for t in tables if t[0]]
-    variables = _joined(program, tables, allowed)
+    tables, rows = legality.constraints()
+    kept: Recent[_Rules | None] = program.derived.setdefault("rules without numbers", Recent(KEPT_NETWORKS))
+    general = kept.get(allowed.tobytes(), lambda: _free_rules(program, tables, rows, allowed))
+    bound = _as_tables(program, [t for t, free in tables if not free], [r for r, free in rows if not free])
+    if general is None or bound is None:
+        return None
+    joined = _Joining(general.tables + bound.tables, set(general.rejected)).run(general.variables, bound.tables)
+    return _assembled(program, _Rules(general.tables + bound.tables, general.wide + bound.wide, joined))
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """Rules as tables, linear rows that would be too large a table, the variables that the tables join, and joins not worth it."""
+
+    tables: list[Table]
+    wide: list[BaseRow]
+    variables: list[Variable] = field(default_factory=list)
+    rejected: set[tuple[tuple[int, ...], ...]] = field(default_factory=set)
+
+
+def _free_rules(
+    program: BinaryProgram,
+    tables: Sequence[tuple[LevelTable, bool]],
+    rows: Sequence[tuple[BaseRow, bool]],
+    allowed: Booleans,
+) -> _Rules | None:
+    """The rules that hold at any numbers, and the variables that they join."""
+    rules = _as_tables(program, [t for t, free in tables if free], [r for r, free in rows if free])
+    if rules is None:
+        return None
+    single = [Variable((g,), np.flatnonzero(allowed[x.start : x.stop])[:, None]) for g, x in enumerate(program.groups)]
+    joining = _Joining(rules.tables, set())
+    return replace(rules, variables=joining.run(single, rules.tables), rejected=joining.rejected)
+
+
+def _as_tables(program: BinaryProgram, tables: Sequence[LevelTable], rows: Sequence[BaseRow]) -> _Rules | None:
+    """Rules as tables and linear rows; None where a row with products would be too large a table."""
+    found = _Rules([(tuple(t.groups.tolist()), t.legal) for t in tables], [])
+    for row in rows:
+        form = row.form
+        groups = np.unique(program.group_of[np.concatenate([np.flatnonzero(form.linear), form.rows, form.cols])])
+        shape = program.sizes[groups].tolist()
+        if math.prod(shape) > TABLE_LIMIT:
+            if len(form.rows):
+                return None
+            found.wide.append(row)
+            continue
+        columns = program.starts[groups] + np.argwhere(np.ones(shape, dtype=bool))
+        z = np.zeros((len(columns), program.n_z))
+        np.put_along_axis(z, columns, 1.0, axis=1)
+        body = z @ form.linear[: program.n_z] + (z[:, form.rows] * z[:, form.cols]) @ form.values
+        legal = (body >= row.low - slack(row.low)) & (body <= row.high + slack(row.high))
+        found.tables.append((tuple(groups.tolist()), legal.reshape(shape)))
+    return replace(found, tables=[t for t in found.tables if not t[1].all()])
+
+
+@dataclass
+class _Joining:
+    """Joins variables as the module says, the fewest states first; ``rejected`` are joins that were not worth it."""
+
+    tables: Sequence[Table]
+    rejected: set[tuple[tuple[int, ...], ...]]
+
+    def run(self, variables: Sequence[Variable], news: Sequence[Table]) -> list[Variable]:
+        """The variables, filtered and joined; ``news`` are the tables by which a rejected join may become worth it."""
+        left = [_join([v], self.tables) or v for v in variables]
+        tried: dict[tuple[tuple[int, ...], ...], Variable | None] = {}
+        while True:
+            of = {g: v for v, variable in enumerate(left) for g in variable.groups}
+            fresh = {frozenset(of[g] for g in groups) for groups, _ in news}
+            best: tuple[int, list[int], Variable] | None = None
+            for chosen in {frozenset(of[g] for g in groups) for groups, _ in self.tables}:
+                members = sorted(chosen)
+                key = tuple(left[v].groups for v in members)
+                if len(members) < 2 or (key in self.rejected and chosen not in fresh):
+                    continue
+                if key not in tried:
+                    tried[key] = self._worth([left[v] for v in members])
+                joint = tried[key]
+                if joint is None:
+                    self.rejected.add(key)
+                elif best is None or (len(joint.levels), members) < best[:2]:
+                    best = (len(joint.levels), members, joint)
+            if best is None:
+                return left
+            left = [v for k, v in enumerate(left) if k not in best[1]] + [best[2]]
+
+    def _worth(self, members: Sequence[Variable]) -> Variable | None:
+        joint = _join(members, self.tables)
+        if joint is None:
+            return None
+        size, before = len(joint.levels), sum(len(v.levels) for v in members)
+        return joint if size <= before or (len(members) > 2 and size <= JOIN_LIMIT) else None
+
+
+def _assembled(program: BinaryProgram, rules: _Rules) -> PairwiseNetwork | None:
+    variables, tables = rules.variables, rules.tables
+    if any(not groups and not legal for groups, legal in tables):  # a row without columns that does not hold
+        variables = [Variable(v.groups, v.levels[:0]) for v in variables]
     of = {g: v for v, variable in enumerate(variables) for g in variable.groups}
     if sum(len(v.levels) for v in variables) > STATE_LIMIT or any(len({of[g] for g in t[0]}) > 2 for t in tables):
         return None
@@ -155,7 +257,7 @@ def make_network(legality: Legality, allowed: Booleans) -> PairwiseNetwork | Non
     cols = np.concatenate([np.zeros(0, dtype=np.int64), *(c.ravel() for c in columns)])
     rows_at = np.concatenate([np.zeros(0, dtype=np.int64), *at])
     members = sparse.csr_array((np.ones(len(cols)), (rows_at, cols)), shape=(int(starts[-1]), program.n_z))
-    linear = np.array([row.form.linear[: program.n_z] for row in rows]).reshape(len(rows), program.n_z)
+    linear = np.array([row.form.linear[: program.n_z] for row in rules.wide]).reshape(len(rules.wide), program.n_z)
     return PairwiseNetwork(
         program,
         tuple(variables),
@@ -163,63 +265,9 @@ def make_network(legality: Legality, allowed: Booleans) -> PairwiseNetwork | Non
         members,
         _forbidden(variables, starts, tables, of),
         (members @ linear.T).T,
-        np.array([row.low - slack(row.low) for row in rows]),
-        np.array([row.high + slack(row.high) for row in rows]),
+        np.array([row.low - slack(row.low) for row in rules.wide]),
+        np.array([row.high + slack(row.high) for row in rules.wide]),
     )
-
-
-def _tables(legality: Legality) -> tuple[list[Table], list[BaseRow]] | None:
-    """The rules as tables, and the linear rows that would be too large a table; None where one with products would be."""
-    program = legality.program
-    given, rows = legality.constraints()
-    tables: list[Table] = [(tuple(groups.tolist()), legal) for groups, legal in given]
-    wide = []
-    for row in rows:
-        form = row.form
-        used = np.concatenate([np.flatnonzero(form.linear), form.rows, form.cols])
-        groups = np.unique(program.group_of[used])
-        shape = program.sizes[groups].tolist()
-        if math.prod(shape) > TABLE_LIMIT:
-            if len(form.rows):
-                return None
-            wide.append(row)
-            continue
-        columns = program.starts[groups] + np.argwhere(np.ones(shape, dtype=bool))
-        z = np.zeros((len(columns), program.n_z))
-        np.put_along_axis(z, columns, 1.0, axis=1)
-        body = z @ form.linear[: program.n_z] + (z[:, form.rows] * z[:, form.cols]) @ form.values
-        legal = (body >= row.low - slack(row.low)) & (body <= row.high + slack(row.high))
-        tables.append((tuple(groups.tolist()), legal.reshape(shape)))
-    return [t for t in tables if not t[1].all()], wide
-
-
-def _joined(program: BinaryProgram, tables: Sequence[Table], allowed: Booleans) -> list[Variable]:
-    """One variable per group, joined as the module says, the fewest states first."""
-    variables = []
-    for g, group in enumerate(program.groups):
-        single = Variable((g,), np.flatnonzero(allowed[group.start : group.stop])[:, None])
-        variables.append(_join([single], tables) or single)
-    tried: dict[tuple[tuple[int, ...], ...], Variable | None] = {}
-    while True:
-        of = {g: v for v, variable in enumerate(variables) for g in variable.groups}
-        best: tuple[int, list[int], Variable] | None = None
-        for chosen in {frozenset(of[g] for g in groups) for groups, _ in tables}:
-            if len(chosen) < 2:
-                continue
-            members = sorted(chosen)
-            key = tuple(variables[v].groups for v in members)
-            if key not in tried:
-                tried[key] = _join([variables[v] for v in members], tables)
-            joint = tried[key]
-            if joint is None:
-                continue
-            size, before = len(joint.levels), sum(len(variables[v].levels) for v in members)
-            worth = size <= before or (len(members) > 2 and size <= JOIN_LIMIT)
-            if worth and (best is None or (size, members) < best[:2]):
-                best = (size, members, joint)
-        if best is None:
-            return variables
-        variables = [v for k, v in enumerate(variables) if k not in best[1]] + [best[2]]
 
 
 def _join(members: Sequence[Variable], tables: Sequence[Table]) -> Variable | None:
@@ -227,7 +275,7 @@ def _join(members: Sequence[Variable], tables: Sequence[Table]) -> Variable | No
     groups: tuple[int, ...] = ()
     levels = np.zeros((1, 0), dtype=np.int64)
     inside = {g for v in members for g in v.groups}
-    waiting = [t for t in tables if inside.issuperset(t[0])]
+    waiting = [t for t in tables if t[0] and inside.issuperset(t[0])]
     for variable in sorted(members, key=lambda v: len(v.levels)):
         if len(levels) * len(variable.levels) > WORK_LIMIT:
             return None

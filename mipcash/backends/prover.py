@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
 
 from mipcash.backends.base import Answer, SolverSettings, Task
 from mipcash.backends.enumeration import Best, Effort, prove
-from mipcash.backends.pairwise_network import PairwiseNetwork, make_network
+from mipcash.backends.pairwise_network import PairwiseNetwork, network_at
+from mipcash.backends.recent import Recent
 from mipcash.backends.soft_consistency import make_potentials
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram
 
-KEPT_NETWORKS = 16
+KEPT_SPACES = 16
 NODES = 200_000.0
 MOST_NODES = 20_000_000.0
 WORTHWHILE_GAP = 1e-5
@@ -50,14 +50,15 @@ class Prover:
 
     def __init__(self, nodes: float = NODES, most: float = MOST_NODES) -> None:
         self.nodes, self.most = nodes, most
-        self._spaces: OrderedDict[tuple[object, ...], _Space] = OrderedDict()
+        self._spaces: Recent[_Space] = Recent(KEPT_SPACES)
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer | None:
         """The answer, proven or not within the effort; None where the program is out of reach."""
         began = time.perf_counter()
         if not _expressible(task):
             return None
-        space = self._space(task)
+        key = (id(task.program), tuple(sorted(task.fixed.items())))
+        space = self._spaces.get(key, lambda: self._make_space(task))
         if space.network is None:
             return None
         network = space.network.with_cuts(task.cuts)
@@ -86,14 +87,11 @@ class Prover:
             return Answer(OPTIMAL, columns, value, value - best.tolerance, time.perf_counter() - began)
         return Answer(FEASIBLE, columns, value, min(value, bound + constant), time.perf_counter() - began)
 
-    def _space(self, task: Task) -> _Space:
+    @staticmethod
+    def _make_space(task: Task) -> _Space:
         program = task.program
-        key = (id(program), tuple(sorted(task.fixed.items())))
-        if key in self._spaces:
-            self._spaces.move_to_end(key)
-            return self._spaces[key]
         numbers = {n.label: float(task.fixed[n.latent]) for n in program.numbers}
-        legality = Legality(program, numbers)
+        legality = Legality(program, numbers, program.derived.setdefault("legal levels", {}))
         allowed = program.high[: program.n_z] > 0.5
         required = program.low[: program.n_z] > 0.5
         for column, fixed in task.fixed.items():
@@ -103,17 +101,13 @@ class Prover:
         # a level that must be taken leaves no other of its group
         taken = np.bincount(program.group_of[required], minlength=len(program.groups)) > 0
         allowed &= required | ~taken[program.group_of]
-        network = make_network(legality, allowed) if legality.complete else None
-        self._spaces[key] = _Space(program, legality, network)
-        if len(self._spaces) > KEPT_NETWORKS:
-            self._spaces.popitem(last=False)
-        return self._spaces[key]
+        return _Space(program, legality, network_at(legality, allowed))
 
 
 def _expressible(task: Task) -> bool:
     """Whether the objective and the cuts are over binaries, of which there are some, and every number is fixed and legal."""
     program, form = task.program, task.form
-    if not program.n_z:
+    if not program.n_z or not program.has_base_rows:
         return False
     if np.any(form.linear[program.n_z :]) or np.any(form.rows >= program.n_z) or np.any(form.cols >= program.n_z):
         return False

@@ -13,7 +13,7 @@ from mipcash.backends.base import Backend, SolverSettings, Task
 from mipcash.oracle.explain import with_columns
 from mipcash.oracle.oracle import Oracle, Point
 from mipcash.program.forms import QuadraticForm, Vector
-from mipcash.program.program import BinaryProgram
+from mipcash.program.program import BaseRow, BinaryProgram
 from mipcash.space.domains import Configuration, Value, same_value
 
 ABSENT_COST = 1.0
@@ -77,12 +77,13 @@ def number_range(
 
 def _activity_cut(program: BinaryProgram, label: str) -> BinaryProgram:
     """The program in which the conditions of a parameter hold."""
-    rows, low = [], []
+    rows, low, base = [], [], []
     for condition in program.conditions.get(label, ()):
         row = np.zeros(program.n_columns)
         np.add.at(row, condition.columns, condition.coefficients)
         rows.append(row)
         low.append(1.0 - condition.constant)
+        base.append(BaseRow("", replace(QuadraticForm.zero(program.n), linear=row[: program.n]), low[-1], np.inf))
     if not rows:
         return program
     return replace(
@@ -91,6 +92,7 @@ def _activity_cut(program: BinaryProgram, label: str) -> BinaryProgram:
         row_low=np.concatenate([program.row_low, low]),
         row_high=np.concatenate([program.row_high, np.full(len(low), np.inf)]),
         row_rule=program.row_rule + ("",) * len(low),
+        base_rows=program.base_rows + tuple(base),
     )
 
 

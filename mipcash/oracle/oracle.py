@@ -154,8 +154,8 @@ class Oracle:
         values = np.array([folded.value(self._padded(s)) for s in candidates])
         candidates = candidates[np.argsort(values, kind="stable")[: restarts // 2]]
         levels, found = search.descend(folded, candidates, restarts, rng, kicks)
-        allowed = [k for k, s in enumerate(levels) if all(e.admits(s) for e in excluded)]
-        return (levels[allowed[0]], float(found[allowed[0]])) if allowed else None
+        first = next((k for k, s in enumerate(levels) if all(e.admits(s) for e in excluded)), None)
+        return None if first is None else (levels[first], float(found[first]))
 
     def _padded(self, levels: Indices) -> Vector:
         return np.concatenate([self.program.one_hot(levels), np.zeros(self.program.n - self.program.n_z)])

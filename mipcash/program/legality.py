@@ -31,7 +31,9 @@ Booleans = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class _Table:
+class LevelTable:
+    """Which joint levels of some groups are legal: one axis of ``legal`` per group."""
+
     groups: Indices
     legal: Booleans
 
@@ -46,13 +48,14 @@ class Legality:
 
     Attributes:
         complete: whether the check decides legality; otherwise it is necessary, not sufficient.
+        numbers: as given.
     """
 
     def __init__(
         self,
         program: BinaryProgram,
         numbers: Mapping[str, float] | None = None,
-        tables: dict[frozenset[int], _Table | None] | None = None,
+        tables: dict[frozenset[int], LevelTable | None] | None = None,
     ) -> None:
         self.program = program
         tables = {} if tables is None else tables
@@ -82,9 +85,11 @@ class Legality:
         self._blocks: list[tuple[Indices, Indices]] | None = None
         self._set_direct(direct)
         self._activities = [self._activity(g) for g, group in enumerate(program.groups) if group.conditions]
-        self._numbers = numbers
+        self.numbers = numbers
+        self._declared = declared
         self._clusters = [(sorted(helpers), rows) for helpers, rows in _merge(clustered)]
-        self._tables: list[_Table] = []
+        self._tables: list[LevelTable] = []
+        self._tabulated: list[Sequence[BaseRow]] = []
         for helpers, rows in self._clusters:
             key = frozenset(map(id, rows))
             if key in tables:
@@ -97,6 +102,7 @@ class Legality:
                 self.complete = False
             else:
                 self._tables.append(table)
+                self._tabulated.append(rows)
 
     def effective(self, latent: Indices) -> Indices:
         """Levels with every group off whose conditions fail: (B, G) latent levels -> (B, G)."""
@@ -143,20 +149,22 @@ class Legality:
                 self._blocks.append((table.groups, tuples))
         return self._blocks
 
-    def constraints(self) -> tuple[list[tuple[Indices, Booleans]], list[BaseRow]]:
-        """What :meth:`check` demands: tables over groups, [(groups (k,), legal by level)], and rows over the binaries."""
-        return [(table.groups, table.legal) for table in self._tables], list(self._direct)
+    def constraints(self) -> tuple[list[tuple[LevelTable, bool]], list[tuple[BaseRow, bool]]]:
+        """What :meth:`check` demands, as tables and rows over the binaries; with each, whether it holds at any numbers."""
+        clusters = zip(self._tables, self._tabulated, strict=True)
+        tables = [(table, all(id(row) in self._declared for row in rows)) for table, rows in clusters]
+        return tables, [(row, id(row) in self._declared) for row in self._direct]
 
     def completed(self, levels: Indices) -> Vector:
         """Base columns of one legal level vector, helper columns such that every row holds: (G,) -> (n,)."""
         program = self.program
         base = np.array(program.low[: program.n])
         base[: program.n_z] = program.one_hot(levels)
-        for number in program.numbers if self._numbers is not None else ():
-            assert self._numbers is not None
+        for number in program.numbers if self.numbers is not None else ():
+            assert self.numbers is not None
             on = all(bool(c.holds(base[: program.n_z])) for c in number.conditions)
-            base[number.latent] = self._numbers[number.label]
-            base[number.column] = self._numbers[number.label] if on else 0.0
+            base[number.latent] = self.numbers[number.label]
+            base[number.column] = self.numbers[number.label] if on else 0.0
         for helpers, rows in self._clusters:
             grid = np.meshgrid(*[np.arange(program.low[c], program.high[c] + 1) for c in helpers], indexing="ij")
             points = np.repeat(base[None], grid[0].size, axis=0)
@@ -247,7 +255,7 @@ class Legality:
         (only,) = conditions
         return only.constant, only.columns, only.coefficients
 
-    def _tabulate(self, helpers: Sequence[int], rows: Sequence[BaseRow]) -> _Table | None:
+    def _tabulate(self, helpers: Sequence[int], rows: Sequence[BaseRow]) -> LevelTable | None:
         program = self.program
         used = sorted(set().union(*(_columns(r.form) for r in rows)))
         groups = sorted({int(program.group_of[c]) for c in used if c < program.n_z})
@@ -286,7 +294,7 @@ class Legality:
             legal &= (body >= row.low - slack(row.low)) & (body <= row.high + slack(row.high))
         if helpers:
             legal = np.asarray(legal.any(axis=tuple(range(len(groups), len(shape)))))
-        return _Table(np.array(groups, dtype=np.int64), legal)
+        return LevelTable(np.array(groups, dtype=np.int64), legal)
 
 
 def _blocks(

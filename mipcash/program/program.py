@@ -12,9 +12,10 @@ The legal configurations are the c with ``row_low <= A c <= row_high``, integer 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,6 +159,21 @@ class BinaryProgram:
     def product_index(self) -> Mapping[tuple[int, int], Product]:
         """(group, group) or (group, -1 - column) -> product."""
         return {p.key: p for p in self.products}
+
+    @cached_property
+    def derived(self) -> dict[Hashable, Any]:
+        """What others work out from the program once and keep with it."""
+        return {}
+
+    @cached_property
+    def has_base_rows(self) -> bool:
+        """Whether the base rows say all that the matrix does; rows and columns may have been added to the matrix alone."""
+        product_rows = sum(
+            self.groups[g].size + self.groups[h].size if h >= 0 else 1 + 2 * self.groups[g].size
+            for g, h in (p.key for p in self.products)
+        )
+        whole = self.matrix.shape[0] == len(self.base_rows) + product_rows
+        return whole and all(row.form.n == self.n for row in self.base_rows)
 
     # -- points -------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from mipcash.backends.enumeration import Best, Effort, prove
 from mipcash.backends.pairwise_network import PairwiseNetwork, make_network
 from mipcash.backends.prover import Prover
 from mipcash.backends.soft_consistency import make_potentials
+from mipcash.oracle.explain import without_rules
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram
@@ -196,3 +197,13 @@ def test_out_of_reach() -> None:
     helper = QuadraticForm.zero(layers.n)
     helper = QuadraticForm(0.0, helper.linear + 1.0, helper.rows, helper.cols, helper.values)
     assert Prover().solve(Task(layers, helper), EXACT) is None, "it minimises a helper"
+
+
+def test_a_program_without_some_rules_is_another_one() -> None:
+    space = SPACES["layers"]()
+    space.rule("never", space["layers"] >= 3)
+    rest = without_rules(space.program, ["never"])
+    for program, status in ((space.program, "infeasible"), (rest, "optimal"), (space.program, "infeasible")):
+        answer = Prover().solve(Task(program, QuadraticForm.zero(program.n)), EXACT)
+        assert answer is not None
+        assert answer.status == status

@@ -1,0 +1,77 @@
+"""Tabu search: legal, consistent, and as good as enumeration on random spaces and larger networks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from mipcash.backends.base import SolverSettings, Task
+from mipcash.backends.local_search import LocalSearch
+from mipcash.backends.pairwise_network import make_network
+from mipcash.backends.prover import Prover
+from mipcash.backends.tabu import random_states, tabu_search
+from mipcash.program.legality import Legality
+from tests.backends.tasks import all_points, bits, random_form
+from tests.backends.test_prover import over_binaries
+from tests.strategies.description import Description
+from tests.strategies.points import TooLargeError
+from tests.strategies.spaces import descriptions
+
+
+@seed(7)
+@settings(max_examples=120, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@given(descriptions(), st.integers(0, 2**32))
+def test_what_it_reports_is_legal_and_exact(description: Description, number: int) -> None:
+    program = description.build().program
+    if not program.n_z or program.numbers:
+        return
+    try:
+        legal = all_points(program)
+    except TooLargeError:
+        return
+    legality, rng = Legality(program), np.random.default_rng(number)
+    network = make_network(legality, np.ones(program.n_z, dtype=bool))
+    if network is None or not np.all(np.diff(network.starts)):
+        return
+    form = over_binaries(program, random_form(program, rng))
+    theta, pairs = network.costs(form)
+    found, costs = tabu_search(network, theta, pairs, random_states(network, 8, rng), 60, rng)
+    known = {tuple(point[: program.n_z].round().astype(int)) for point in legal}
+    levels = network.levels_of(found)
+    assert len(np.unique(levels, axis=0)) == len(levels)
+    for row, cost in zip(levels, costs, strict=True):
+        z = program.one_hot(row)
+        assert tuple(z.astype(int)) in known
+        point = np.concatenate([z, np.zeros(program.n - program.n_z)])
+        assert form.constant + cost == pytest.approx(form.value(point), abs=1e-9)
+    assert bool(len(found)) == bool(len(legal))
+    assert np.all(np.diff(costs) >= 0)
+
+
+def test_it_finds_optima_that_enumeration_proves() -> None:
+    program = bits(24).program
+    search, prover = LocalSearch(program, Legality(program)), Prover()
+    start, found = np.zeros((1, 24), dtype=np.int64), 0
+    for trial in range(10):
+        form = random_form(program, np.random.default_rng(trial), 1.0)
+        proof = prover.solve(Task(program, form), SolverSettings())
+        assert proof is not None
+        assert proof.status == "optimal"
+        _, values = search.descend(form, start, 16, np.random.default_rng(trial))
+        assert values[0] >= proof.value - 1e-9
+        found += values[0] <= proof.value + 1e-9
+    assert found >= 9
+
+
+def test_random_states_respect_what_excludes() -> None:
+    from tests.backends.tasks import SPACES
+
+    program = SPACES["layers"]().program
+    network = make_network(Legality(program), np.ones(program.n_z, dtype=bool))
+    assert network is not None
+    states = random_states(network, 200, np.random.default_rng(0))
+    legal = [network.admits(s) for s in states]
+    assert np.mean(legal) > 0.9
+    assert len(np.unique(states, axis=0)) > 20
