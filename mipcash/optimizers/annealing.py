@@ -135,6 +135,7 @@ class _Walk:
         self._rules: dict[bytes, NumberRules | None] = {}
         self._active: dict[bytes, NDArray[np.bool_]] = {}
         self._checks: dict[bytes, Legality | None] = {}
+        self._known: dict[tuple[bytes, bytes], bool] = {}
 
     def active(self, levels: Indices) -> NDArray[np.bool_]:
         """Which numbers are active, shape (D,)."""
@@ -183,16 +184,18 @@ class _Walk:
             latent[g] = (latent[g] + 1 + rng.integers(n_levels - 1)) % n_levels  # any level but the present one
 
     def _legal(self, levels: Indices, u: Vector) -> bool:
-        key = u[self.bound].tobytes()
-        if key not in self._checks:
+        numbers = u[self.bound].tobytes()
+        key = levels.tobytes(), numbers
+        if key in self._known:
+            return self._known[key]
+        if numbers not in self._checks:
             search = self.oracle.search(self.scale.natural(u)) if self.oracle.separable else None
-            self._checks[key] = None if search is None else search.legality
-        check = self._checks[key]
-        if check is not None:
-            return bool(check.check(levels[None])[0])
+            self._checks[numbers] = None if search is None else search.legality
+        check = self._checks[numbers]
+        legal = bool((self.oracle.free_legality if check is None else check).check(levels[None])[0])
         # what only a solver can tell is asked last
-        likely = bool(self.oracle.free_legality.check(levels[None])[0])
-        return likely and self.space.is_legal(self.base._configuration(levels, u))
+        self._known[key] = legal and (check is not None or self.space.is_legal(self.base._configuration(levels, u)))
+        return self._known[key]
 
     def _stepped(self, u: Vector, d: int, rng: np.random.Generator) -> Vector:
         """A Gaussian step of one number that no rule binds."""

@@ -42,7 +42,7 @@ from mipcash.surrogates.linear import standardisation
 STEP = 1e-5
 """Step of finite differences on [0, 1]; all d + 1 points are predicted at once."""
 
-FIT_ITERATIONS = 20
+FIT_ITERATIONS = 12
 """Of L-BFGS-B on the likelihood; the last digits of a length-scale change no proposal."""
 
 
