@@ -1,0 +1,61 @@
+"""Every method: the protocol, the same proposals for the same seed, and suggestions that the space can read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.peers.method import PEERS, MissingPackageError, make_method
+from benchmarks.peers.methods.ours import changed
+from benchmarks.peers.problem import problems
+from benchmarks.peers.runner import Task, run_one
+from mipcash.optimizers.mivabo import MiVaBOSettings
+
+BUDGET = 12
+METHODS = [*PEERS, "mivabo:starts=2"]
+
+
+def available(name: str) -> None:
+    try:
+        make_method(name)
+    except MissingPackageError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("problem", ["branin-cat", "vae-proxy"])
+def test_conformance(name: str, problem: str, tmp_path: Path) -> None:
+    available(name)
+    one = make_method(name).legal or problems()[problem].group == "free"
+    for convention in [""] if one else ["penalty", "repair"]:
+        task = Task(name, problem, 0, convention)
+        found = run_one(task, BUDGET, tmp_path)
+        assert len(found.losses) == len(found.legal) == len(found.cpu) == BUDGET
+        if convention == "penalty":
+            assert [v is not None for v in found.losses] == list(found.legal)
+        else:
+            assert None not in found.losses
+        if make_method(name).legal:
+            assert all(found.legal)
+        assert min(v for v in found.losses if v is not None) >= problems()[problem].optimum - 1e-4
+        assert found.stamp["revision"] >= 1
+        if problem == "branin-cat" and name != "smac":
+            assert run_one(task, BUDGET, tmp_path).losses == found.losses
+
+
+def test_unknown_methods_and_settings() -> None:
+    with pytest.raises(ValueError, match="there is no method 'nothing'"):
+        make_method("nothing")
+    with pytest.raises(ValueError, match="has no '='"):
+        make_method("mivabo:starts")
+    settings = changed(MiVaBOSettings(), ["starts"], 7)
+    assert settings.starts == 7
+    with pytest.raises(ValueError, match="has no setting 'nothing'"):
+        changed(MiVaBOSettings(), ["nothing"], 1)
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PEERS, "absent", ("benchmarks.peers.methods.absent", "Absent"))
+    with pytest.raises(MissingPackageError, match=r"mipcash\[peers\]"):
+        make_method("absent")
