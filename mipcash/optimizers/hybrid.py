@@ -182,15 +182,16 @@ class Hybrid(Optimizer):
 
     def _refit(self, x: Points, losses: Vector, state: Mapping[str, Any]) -> tuple[Vector, Warp]:
         """Hyperparameters from several starts, and the warp of the highest evidence."""
-        starts = [self.structure.prior[0], *([np.array(state["theta"])] if "theta" in state else [])]
+        median = self.structure.prior[0]
+        start = np.array(state["theta"]) if "theta" in state else median
         found = []
         for strength in STRENGTHS if self.settings.warp else STRENGTHS[:1]:
             warp = Warp.of(losses, strength)
-            theta, value = fit(Evidence.of(self.structure, x, warp(losses)), starts[-1:], 2 * self.settings.refit)
+            theta, value = fit(Evidence.of(self.structure, x, warp(losses), held=start), [start], self.settings.refit)
             found.append((value - warp.log_jacobian(losses), theta, warp))
         _, theta, warp = min(found, key=lambda f: f[0])
-        again, _ = fit(Evidence.of(self.structure, x, warp(losses)), [theta, starts[0]], self.settings.refit)
-        return again, warp
+        theta, _ = fit(Evidence.of(self.structure, x, warp(losses)), [theta, median], self.settings.refit)
+        return theta, warp
 
     def _observed(self, settled: Sequence[Observation]) -> list[LevelsAndUnits]:
         """Done observations, best first."""

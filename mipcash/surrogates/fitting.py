@@ -112,7 +112,10 @@ class Evidence:
         trace[at["r"]] = np.einsum("st,jst->j", rest, squares) / kernel.r**2
         trace[at["sr"]] = np.sum(rest)
         trace[at["noise"]] = kernel.noise * np.trace(w)
-        return float(value), -0.5 * trace + (theta - mean) / sd**2
+        gradient = -0.5 * trace + (theta - mean) / sd**2
+        if self.held is not None:
+            gradient[at["lo"]] = 0.0
+        return float(value), gradient
 
     @cached_property
     def _grams(self) -> Vector:

@@ -36,18 +36,18 @@ def level_kernel(group: Group, length: float = ORDINAL_LENGTH) -> tuple[Vector, 
         # one level: only its being active can matter
         kernel[0, 0] = float(group.conditional)
         return kernel, slope
+    centre = np.eye(n_levels) - 1.0 / n_levels
     if has_length(group):
-        place = np.linspace(0.0, 1.0, n_levels)
+        place = np.arange(n_levels) / (n_levels - 1)
         squares = (place[:, None] - place) ** 2 / length**2
         plain = np.exp(-0.5 * squares)
-        raw, raw_slope = plain + NUGGET * np.eye(n_levels), plain * squares
+        effect = centre @ plain @ centre + NUGGET * centre
+        effect_slope = centre @ (plain * squares) @ centre
+        mean, mean_slope = effect.trace() / n_levels, effect_slope.trace() / n_levels
+        slope[:n_levels, :n_levels] = effect_slope / mean - effect * (mean_slope / mean**2)
     else:
-        raw, raw_slope = np.eye(n_levels), np.zeros((n_levels, n_levels))
-    effect, effect_slope = _centred(raw), _centred(raw_slope)
-    mean, mean_slope = float(np.mean(np.diag(effect))), float(np.mean(np.diag(effect_slope)))
-    offset = ACTIVE if group.conditional else 0.0
-    kernel[:n_levels, :n_levels] = effect / mean + offset
-    slope[:n_levels, :n_levels] = effect_slope / mean - effect * mean_slope / mean**2
+        effect, mean = centre, centre[0, 0]
+    kernel[:n_levels, :n_levels] = effect / mean + (ACTIVE if group.conditional else 0.0)
     return kernel, slope
 
 
@@ -59,7 +59,3 @@ def factor_of(kernel: Vector) -> Vector:
     factor[~np.any(kernel != 0.0, axis=1)] = 0.0
     return factor
 
-
-def _centred(k: Vector) -> Vector:
-    """H k H."""
-    return np.asarray(k - k.mean(axis=0) - k.mean(axis=1)[:, None] + k.mean())
