@@ -1,0 +1,127 @@
+"""Polish: legal all the way, never worse than its pool, and the exact best of small spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.acquisition.alternating import AlternatingSettings, Alternation
+from mipcash.acquisition.analytic import Acquisition, ConfidenceBound, LogEI
+from mipcash.acquisition.neighbourhood import Neighbourhood
+from mipcash.acquisition.polish import Criterion, Polish, PolishSettings
+from mipcash.backends.registry import make_backend
+from mipcash.features.numbers import NumberScale
+from mipcash.oracle.oracle import Exclusion
+from mipcash.surrogates.posterior import StructuredPosterior
+from mipcash.surrogates.structured import Kernel, Points, Structure
+from tests.spaces import ALL
+
+
+class Setting:
+    """A space with a posterior and everything that polishing needs."""
+
+    def __init__(self, space: mc.Space, seed: int, acquisition: Acquisition, excluded: Sequence[Exclusion] = ()) -> None:
+        self.space, rng = space, np.random.default_rng(seed)
+        self.oracle = space.oracle(make_backend("highs"))
+        self.program = self.oracle.program
+        self.scale = NumberScale.of(space, self.program)
+        self.structure = Structure.of(self.program, self.scale)
+        self.configs = space.sample(12, rng)
+        self.points = self.at(self.configs)
+        kernel = Kernel(self.structure, self.structure.prior[0])
+        posterior = StructuredPosterior.fit(kernel, self.points, rng.normal(size=12))
+        self.criterion = Criterion(posterior, acquisition)
+        self.alternation = Alternation(space, self.oracle, self.scale, AlternatingSettings())
+        memory = np.zeros(len(self.program.groups), dtype=np.int64)
+        self.near = Neighbourhood(space, self.oracle, self.scale, excluded, memory)
+
+    def at(self, configs: Sequence[dict[str, object]]) -> Points:
+        levels = np.array([self.program.encode(c) for c in configs]).reshape(len(configs), len(self.program.groups))
+        return Points.of(self.structure, self.program.one_hot(levels).astype(float), self.scale.units(configs))
+
+    def starts(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        return [(self.program.encode(c), u) for c, u in zip(self.configs, self.scale.units(self.configs), strict=True)]
+
+    def value(self, levels: np.ndarray, u: np.ndarray) -> float:
+        return float(self.criterion.values(self.program.one_hot(levels[None]).astype(float), u[None])[0])
+
+
+@pytest.mark.parametrize("name", list(ALL))
+@pytest.mark.parametrize("acquisition", [LogEI(-0.5), ConfidenceBound(2.0)])
+def test_the_end_is_legal_and_no_worse_than_the_pool(name: str, acquisition: Acquisition) -> None:
+    setting = Setting(ALL[name](), 1, acquisition)
+    polish = Polish(setting.alternation, setting.near, PolishSettings())
+    found = polish.minimise(setting.criterion, setting.starts(), np.random.default_rng(0))
+    assert found is not None
+    levels, u = found
+    assert setting.space.is_legal(setting.near.configuration(levels, u))
+    assert setting.value(levels, u) <= setting.criterion.values(setting.points.z, setting.points.u).min() + 1e-9
+
+
+def test_on_a_small_discrete_space_it_finds_the_best_of_all() -> None:
+    """Eighty-odd configurations, eight posteriors: the end is the enumerated optimum."""
+    hits = 0
+    for seed in range(8):
+        setting = Setting(ALL["discrete"](), seed, LogEI(-0.5))
+        legal = [
+            levels
+            for levels in map(np.array, product(*(range(int(s)) for s in setting.program.sizes)))
+            if _consistent(setting, levels)
+        ]
+        every = np.array(legal)
+        values = setting.criterion.values(setting.program.one_hot(every).astype(float), np.zeros((len(every), 0)))
+        polish = Polish(setting.alternation, setting.near, PolishSettings())
+        found = polish.minimise(setting.criterion, setting.starts(), np.random.default_rng(seed))
+        assert found is not None
+        value = setting.value(*found)
+        assert value >= values.min() - 1e-9
+        hits += value <= values.min() + 1e-9
+    assert hits == 8
+
+
+def test_excluded_levels_are_never_returned() -> None:
+    free = Setting(ALL["discrete"](), 3, LogEI(-0.5))
+    excluded: list[Exclusion] = []
+    seen = set()
+    for k in range(6):
+        setting = Setting(ALL["discrete"](), 3, LogEI(-0.5), excluded)
+        found = Polish(setting.alternation, setting.near, PolishSettings()).minimise(
+            setting.criterion, free.starts(), np.random.default_rng(k)
+        )
+        assert found is not None
+        assert found[0].tobytes() not in seen
+        seen.add(found[0].tobytes())
+        excluded.append(Exclusion(found[0]))
+
+
+def test_single_moves_are_all_legal_single_changes() -> None:
+    setting = Setting(ALL["discrete"](), 0, LogEI(0.0))
+    search = setting.near.search_at(np.zeros(0))
+    levels = setting.program.encode(setting.configs[0])
+    _, latent = setting.near.singles(levels[None])
+    moved, legal = setting.near.legal(search, latent, np.zeros(0), np.arange(len(latent)))
+    expected = {
+        other.tobytes()
+        for other in map(np.array, product(*(range(int(s)) for s in setting.program.sizes)))
+        if _consistent(setting, other) and _changed_choices(setting, levels, other) == 1
+    }
+    # a choice that switches another on takes that one's remembered level: such neighbours are represented once
+    assert {m.tobytes() for m in moved[legal]} <= expected
+    assert len({m.tobytes() for m in moved[legal]}) == len(moved[legal])
+
+
+def _consistent(setting: Setting, levels: np.ndarray) -> bool:
+    """Whether levels are legal: every group off exactly where its conditions fail, and the rules kept."""
+    search = setting.near.search_at(np.zeros(0))
+    assert search is not None
+    return bool((search.legality.effective(levels[None]) == levels).all() and search.legality.check(levels[None])[0])
+
+
+def _changed_choices(setting: Setting, levels: np.ndarray, other: np.ndarray) -> int:
+    """Groups whose level differs, groups that are switched on or off by another not counted."""
+    off = np.array([g.size - 1 if g.conditional else -1 for g in setting.program.groups])
+    return int(np.sum((levels != other) & (levels != off) & (other != off)))

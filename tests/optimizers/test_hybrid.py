@@ -1,0 +1,83 @@
+"""The hybrid optimizer: its certificate holds, every acquisition proposes legal new points, settings are checked."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.errors import SpaceError
+from mipcash.optimizers.base import Observation
+from mipcash.optimizers.hybrid import ACQUISITIONS, Hybrid, HybridSettings
+from mipcash.optimizers.registry import make_optimizer
+from tests.spaces import ALL, loss
+
+
+def history_of(space: mc.Space, n: int, seed: int = 0) -> list[Observation]:
+    return [Observation(c, "done", loss(c)) for c in space.sample(n, seed)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_legal_configuration_has_a_lower_predicted_loss_than_the_bound(seed: int) -> None:
+    space = ALL["discrete"]()
+    optimizer = make_optimizer("hybrid", space)
+    assert isinstance(optimizer, Hybrid)
+    history = history_of(space, 12, seed)
+    proposal = optimizer.ask(history, np.random.default_rng(seed), {})
+    _, posterior = optimizer._posterior(history, {})
+    mean, program = posterior.mean(), space.program
+    legality = space.oracle().search(None).legality
+    every = np.array(list(product(*(range(int(s)) for s in program.sizes))))
+    legal = every[(legality.effective(every) == every).all(axis=1) & legality.check(every)]
+    seen = {program.encode(o.config).tobytes() for o in history}
+    new = np.array([s for s in legal if s.tobytes() not in seen])
+    predicted = [mean.loss(mean.value(z, np.zeros(0))) for z in program.one_hot(new)]
+    assert proposal.solution is not None
+    assert proposal.solution.bound <= min(predicted) + 1e-6
+    assert min(predicted) <= proposal.solution.value + 1e-6
+    assert program.encode(proposal.config).tobytes() not in seen
+
+
+@pytest.mark.parametrize("acquisition", ACQUISITIONS)
+@pytest.mark.parametrize("name", ["conv_net", "bound_numbers", "continuous"])
+def test_every_acquisition_proposes_legal_new_points(acquisition: str, name: str) -> None:
+    space = ALL[name]()
+    optimizer = make_optimizer("hybrid", space, settings=HybridSettings(acquisition=acquisition))
+    history, state = history_of(space, 10), {}
+    for k in range(3):
+        proposal = optimizer.ask(history, np.random.default_rng(k), state)
+        state = dict(proposal.state)
+        assert space.is_legal(proposal.config)
+        assert not space.repeats(proposal.config, [o.config for o in history])
+        history.append(Observation(proposal.config, "done", loss(proposal.config)))
+
+
+def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused() -> None:
+    space = ALL["conv_net"]()
+    settings = HybridSettings(interactions=(("layers", "stride"), ("lr", "activation")))
+    optimizer = make_optimizer("hybrid", space, settings=settings)
+    assert isinstance(optimizer, Hybrid)
+    labels = [g.label for g in optimizer.program.groups]
+    pairs = optimizer.structure.pairs
+    assert pairs[labels.index("layers"), labels.index("stride")] == 1.0
+    assert pairs[labels.index("layers"), labels.index("filter")] == 0.0
+    with pytest.raises(SpaceError, match="layer"):
+        make_optimizer("hybrid", space, settings=HybridSettings(interactions=(("layer", "stride"),)))
+
+
+@pytest.mark.parametrize("changes", [{"acquisition": "pi"}, {"n_initial": 0}, {"samples": -1}])
+def test_wrong_settings_are_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(SpaceError):
+        HybridSettings(**changes)
+
+
+def test_failures_and_constant_losses_do_not_stop_it() -> None:
+    space = ALL["conv_net"]()
+    optimizer = make_optimizer("hybrid", space)
+    configs = space.sample(12, 0)
+    history = [Observation(c, "failed") if k % 3 == 0 else Observation(c, "done", 1.0) for k, c in enumerate(configs)]
+    proposal = optimizer.ask(history, np.random.default_rng(0), {})
+    assert space.is_legal(proposal.config)
