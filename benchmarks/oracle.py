@@ -24,6 +24,7 @@ from mipcash.errors import SolverError
 
 CONTENDERS: dict[str, tuple[str, dict[str, str]]] = {
     "highs": ("highs", {}),
+    "highs alone": ("highs", {"enumeration": "off"}),
     "gurobi native": ("gurobi", {"form": "quadratic"}),
     "gurobi linear": ("gurobi", {"form": "linear"}),
     "cplex": ("cplex", {}),
@@ -33,8 +34,9 @@ CONTENDERS: dict[str, tuple[str, dict[str, str]]] = {
 }
 """Column -> solver and options."""
 LIMITS = {"smoke": (0.2,), "quick": (1.0, 10.0), "full": (1.0, 10.0, 60.0)}
-FIRST_LIMIT_ONLY = ("cplex", "scip")
-"""Solvers that are no part of a goal; outside ``full`` they run to the first limit only."""
+FIRST_LIMIT_ONLY = ("highs alone", "cplex", "scip")
+"""Solvers that are no part of a goal; outside ``full`` they run to the first limit only. ``highs alone``: HiGHS without the
+proofs by enumeration that its backend tries first."""
 THREADS = 2
 INCUMBENT_SECONDS = 0.1
 TIE = 1e-6

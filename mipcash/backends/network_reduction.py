@@ -42,7 +42,8 @@ class Reduced:
         pairs: dict[tuple[int, int], Vector] = {}
         singles = [(i, f[self.states[i]]) for i, f in given.items()]
         for (i, j), f in given_pairs.items():
-            left = f[np.ix_(self.states[i], self.states[j])]
+            whole = f.shape == (len(self.states[i]), len(self.states[j]))
+            left = f if whole else f[np.ix_(self.states[i], self.states[j])]
             if left.shape[0] == 1:
                 singles.append((j, left[0]))
             elif left.shape[1] == 1:

@@ -87,7 +87,7 @@ class PairwiseNetwork:
     def costs(self, form: QuadraticForm) -> tuple[Vector, Vector]:
         """theta (S,) and M (S, S), zero within a variable, of a folded form over the binaries."""
         n_z = self.program.n_z
-        matrix = sparse.csr_array((form.values, (form.rows, form.cols)), shape=(n_z, n_z)).toarray()
+        matrix = np.bincount(form.rows * n_z + form.cols, form.values, n_z * n_z).reshape(n_z, n_z)
         pairs: Vector = self.members @ (self.members @ (matrix + matrix.T)).T
         theta: Vector = self.members @ form.linear[:n_z] + pairs.diagonal() / 2
         pairs[self._within] = 0.0

@@ -98,7 +98,7 @@ class Potentials:
         return Potentials(
             self.lower + float(self.theta[s]),
             (self.theta + self.pairs[s])[keep],
-            self.pairs[np.ix_(keep, keep)],
+            self.pairs[keep][:, keep],
             np.concatenate([[0], np.cumsum(np.delete(self.sizes, i))]),
             self.states[keep],
             self.forbidden,
@@ -113,7 +113,7 @@ class Potentials:
         return Potentials(
             self.lower,
             self.theta[at],
-            self.pairs[np.ix_(at, at)],
+            self.pairs[at][:, at],
             np.concatenate([[0], np.cumsum(self.sizes[order])]),
             self.states[at],
             self.forbidden,
@@ -174,7 +174,9 @@ class Potentials:
             self.empty = True
             return
         self.theta, self.states, self.weights = self.theta[keep], self.states[keep], self.weights[:, keep]
-        self.pairs = self.pairs[np.ix_(keep, keep)]
+        # twice as fast as one selection of both axes
+        at = np.flatnonzero(keep)
+        self.pairs = self.pairs[at][:, at]
         self.starts = np.concatenate([[0], np.cumsum(left)])
 
 

@@ -65,7 +65,8 @@ class _Search:
 class Toulbar2Backend:
     """Solves tasks with toulbar2; keeps the networks of recent programs, builds a solver for each task.
 
-    The time limit counts seconds of processor time, toulbar2's own measure. Threads and gap are not used: the search
+    The time limit counts seconds of wall-clock time while the network is built, and of processor time, toulbar2's own
+    measure, while it searches. Threads and gap are not used: the search
     is sequential and ends with the optimum.
 
     Args:
@@ -102,10 +103,10 @@ class Toulbar2Backend:
         costs = _costs(reduced, _functions(network, task))
         start = _start(network, reduced, task, costs)
         with _PROCESS:
-            found = self._search(reduced, costs, settings, start)
+            found = self._search(reduced, costs, settings, start, began)
             if found.states is None and not found.limited and start is not None:
                 # the start was no legal point, and with it the upper bound was none
-                found = self._search(reduced, costs, settings, None)
+                found = self._search(reduced, costs, settings, None, began)
         return _answer(found, network, task, costs, settings, time.perf_counter() - began)
 
     def _network(self, task: Task) -> tuple[Network, Reduced | None]:
@@ -126,8 +127,14 @@ class Toulbar2Backend:
         return self._networks[key][1:]
 
     def _search(
-        self, reduced: Reduced, costs: _Costs, settings: SolverSettings, start: tuple[float, list[int]] | None
+        self,
+        reduced: Reduced,
+        costs: _Costs,
+        settings: SolverSettings,
+        start: tuple[float, list[int]] | None,
+        began: float,
     ) -> _Search:
+        """Search with what is left of the time limit since ``began``: networks of many pairs take their time to build."""
         settled = [int(left[0]) for left in reduced.states]
         if not reduced.live:
             return _Search(settled, 0.0, False)
@@ -142,7 +149,10 @@ class Toulbar2Backend:
                     if state >= 0:
                         problem.setBestValue(k, state)
             problem.sortConstraints()
-            _arm(solver, settings.time_limit)
+            left = settings.time_limit - (time.perf_counter() - began)
+            if left <= 0.0:
+                return _Search(None, -math.inf, True)
+            _arm(solver, left)
             solver.solve()
         except tb2.Contradiction:
             problem.whenContradiction()
@@ -197,13 +207,25 @@ def _arm(solver: Any, seconds: float) -> None:
 
 def _costs(reduced: Reduced, functions: Functions) -> _Costs:
     constant, unary, pairs = reduced.functions(functions)
-    spread = sum(float(np.ptp(f)) for f in (*unary.values(), *pairs.values()))
+    given = [*unary.values(), *pairs.values()]
+    if not given:
+        return _Costs(1.0, constant, 0.0, {}, {})
+    # all functions in one array: pairs of bits are many and small
+    flat, ends = np.concatenate([f.ravel() for f in given]), np.cumsum([f.size for f in given])
+    first = np.concatenate([[0], ends[:-1]])
+    spread = float((np.maximum.reduceat(flat, first) - np.minimum.reduceat(flat, first)).sum())
     scale = COST_RANGE / spread if spread > 0 else 1.0
-    whole_unary = {i: np.round(f * scale) for i, f in unary.items()}
-    whole_pairs = {ij: np.round(f * scale) for ij, f in pairs.items()}
-    error = sum(float(np.max(np.abs(f - whole_unary[i] / scale))) for i, f in unary.items())
-    error += sum(float(np.max(np.abs(f - whole_pairs[ij] / scale))) for ij, f in pairs.items())
-    return _Costs(scale, constant, error, whole_unary, whole_pairs)
+    whole = np.round(flat * scale)
+    error = float(np.maximum.reduceat(np.abs(flat - whole / scale), first).sum())
+    rounded = [w.reshape(f.shape) for w, f in zip(np.split(whole, ends[:-1]), given, strict=True)]
+    n = len(unary)
+    return _Costs(
+        scale,
+        constant,
+        error,
+        dict(zip(unary, rounded[:n], strict=True)),
+        dict(zip(pairs, rounded[n:], strict=True)),
+    )
 
 
 def _functions(network: Network, task: Task) -> Functions:

@@ -11,7 +11,8 @@ from mipcash.backends.registry import solvers, split_options
 from mipcash.errors import SolverError
 from tests.spaces import conv_net, loss
 
-STEPS = 9
+STEPS = 16
+"""Enough for runs that part at a tie to find equally good points."""
 
 
 def run(solver: str) -> tuple[list[float], list[mc.Trial]]:
