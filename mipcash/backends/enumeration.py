@@ -14,6 +14,7 @@ are closed say how much of the tree is done.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
 
@@ -42,6 +43,7 @@ class Effort:
         deadline: of ``time.perf_counter``.
         spent: nodes so far.
         done: share of the tree that is closed.
+        left: least bound of what was not looked at when the effort ended; inf before.
     """
 
     nodes: float
@@ -49,6 +51,7 @@ class Effort:
     deadline: float
     spent: int = 0
     done: float = 0.0
+    left: float = math.inf
 
     @property
     def over(self) -> bool:
@@ -101,17 +104,19 @@ def prove(potentials: Potentials, best: Best, effort: Effort, chosen: tuple[int,
         effort.done += share
         return True
     if effort.over:
+        effort.left = min(effort.left, potentials.lower)
         return False
     order = _order(potentials)
     search = _Search(potentials.ordered(order), best, effort, chosen, share)
-    if search.run(potentials.n_variables >= SPLITTABLE):
-        return True
-    if effort.over:
-        return False
+    finished = search.run(potentials.n_variables >= SPLITTABLE)
+    if finished is not None:
+        return finished
     span = potentials.span(int(order[0]))
     states = np.arange(span.start, span.stop)[np.argsort(potentials.theta[span], kind="stable")]
-    for s in states.tolist():
+    for k, s in enumerate(states.tolist()):
         if not prove(potentials.given(s), best, effort, (*chosen, int(potentials.states[s])), share / len(states)):
+            later = potentials.lower + potentials.theta[states[k + 1 :]].min(initial=math.inf)
+            effort.left = min(effort.left, float(later))
             return False
     return True
 
@@ -154,8 +159,8 @@ class _Search:
         # the least and the most that the variables from k on can add to each row, (V + 1, 2, m)
         self._rest = np.concatenate([np.cumsum(np.array(last)[::-1], axis=0)[::-1], np.zeros((1, 2, m))])
 
-    def run(self, splittable: bool) -> bool:
-        """False where the effort is over, or the network should be split."""
+    def run(self, splittable: bool) -> bool | None:
+        """Whether everything was looked at before the effort ended; None where the network should be split."""
         p, began = self.potentials, self.effort.spent
         root = _Batch(
             0,
@@ -170,6 +175,7 @@ class _Search:
         checked = began
         while self.stack:
             if self.effort.over:
+                self.effort.left = min(self.effort.left, *(float(e.bound.min()) for e in self.stack))
                 return False
             if self.effort.spent - checked > SLICE:
                 checked = self.effort.spent
@@ -177,7 +183,7 @@ class _Search:
                 self.effort.done = done + finished * self.share
                 if splittable and finished * WHOLE * SLICE < checked - began:
                     self.effort.done = done
-                    return False
+                    return None
             self._step(self.stack.pop())
         self.effort.done = done + self.share
         return True

@@ -75,7 +75,7 @@ class Prover:
         effort = Effort(self.nodes, self.most, began + settings.time_limit)
         potentials = make_potentials(network, theta, pairs)
         proven = prove(potentials, best, effort)
-        bound = potentials.lower
+        bound = max(potentials.lower, min(effort.left, best.upper))
         seconds = time.perf_counter() - began
         if best.states is None:
             if proven:

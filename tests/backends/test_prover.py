@@ -177,6 +177,28 @@ def test_what_is_not_proven_is_said_so() -> None:
     assert answer.value <= form.value(start)
 
 
+def test_bounds_of_unfinished_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a proof is interrupted, between the splits too, its bound is one."""
+    program = bits(14).program
+    form = random_form(program, np.random.default_rng(3), 1.0)
+    points = program.one_hot(np.array(list(np.ndindex(*[2] * 14))))
+    values = points @ form.linear + (points[:, form.rows] * points[:, form.cols]) @ form.values + form.constant
+    start = points[np.argsort(values)[5]]
+    monkeypatch.setattr("mipcash.backends.soft_consistency.FEW", 1.0)
+    monkeypatch.setattr("mipcash.backends.enumeration.BATCH", 2)
+    seen = set()
+    for slices in (5, 20_000):
+        monkeypatch.setattr("mipcash.backends.enumeration.SLICE", slices)
+        monkeypatch.setattr("mipcash.backends.enumeration.WHOLE", 1)
+        for nodes in range(0, 120, 3):
+            answer = Prover(nodes, 0).solve(Task(program, form, start=start), EXACT)
+            assert answer is not None
+            assert answer.bound <= values.min() + 1e-9 <= answer.value + 2e-9
+            seen.add((answer.status, round(answer.bound, 6)))
+    assert {"feasible", "optimal"} == {status for status, _ in seen}
+    assert len(seen) >= 4, "the bound rises on the way"
+
+
 def test_the_time_limit_holds() -> None:
     program = bits(60).program
     form = random_form(program, np.random.default_rng(0), 1.0)
