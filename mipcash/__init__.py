@@ -22,6 +22,7 @@ _HOMES = {
     "Failed": "mipcash.study.trial",
     "Result": "mipcash.study.result",
     "minimize": "mipcash.study.minimize",
+    "HybridSettings": "mipcash.optimizers.hybrid",
     "MiVaBOSettings": "mipcash.optimizers.mivabo",
 }
 
@@ -29,6 +30,7 @@ __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
     from mipcash.backends.solution import Solution as Solution
+    from mipcash.optimizers.hybrid import HybridSettings as HybridSettings
     from mipcash.optimizers.mivabo import MiVaBOSettings as MiVaBOSettings
     from mipcash.oracle.space import Space as Space
     from mipcash.space.domains import Categorical as Categorical

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report.add_argument("--methods", type=names)
     report.add_argument("--problems", type=names)
     report.add_argument("--seeds", type=numbers)
-    report.add_argument("--ours", default="mivabo", help="the method that the others are matched against")
+    report.add_argument("--ours", default="hybrid", help="the method that the others are matched against")
     report.add_argument("--budget", type=int, default=60)
     report.add_argument("--results", type=Path, default=RESULTS)
     report.add_argument("--figures", type=Path, help="folder for the figures")

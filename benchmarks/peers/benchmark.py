@@ -13,7 +13,7 @@ from benchmarks.peers.history import RESULTS
 from benchmarks.peers.method import PEERS
 from benchmarks.registry import benchmark
 
-OURS = "mivabo"
+OURS = "hybrid"
 SEEDS = {"quick": range(3), "full": range(10)}
 
 

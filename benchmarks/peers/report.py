@@ -52,7 +52,7 @@ def collect(
 ) -> Collection:
     """Read the histories of methods (None: all peers, and ``mivabo`` where it was run)."""
     chosen = (
-        list(methods) if methods else [m for m in ("mivabo", *PEERS) if any(_read(m, c, folder) for c in CONVENTIONS)]
+        list(methods) if methods else [m for m in ("hybrid", *PEERS) if any(_read(m, c, folder) for c in CONVENTIONS)]
     )
     runs: dict[str, dict[str, dict[Key, History]]] = {}
     for convention in CONVENTIONS:
@@ -100,7 +100,7 @@ class Table:
     rows: list[Row] = field(default_factory=list)
 
 
-def summarise(found: Collection, ours: str = "mivabo", budget: int = 60) -> dict[str, Any]:
+def summarise(found: Collection, ours: str = "hybrid", budget: int = 60) -> dict[str, Any]:
     """All tables, and what is missing."""
     known = problems()
     tables = []

@@ -236,7 +236,9 @@ class Alternation:
             active = np.array([d for d in active if self.scale.labels[d] not in held], dtype=np.int64)
             if not len(active):
                 return current
-        return self._free_step(section, current, active, rng, self.settings.continuous_starts if restarts is None else restarts)
+        return self._free_step(
+            section, current, active, rng, self.settings.continuous_starts if restarts is None else restarts
+        )
 
     def wander(self, levels: Indices, u: Vector, rng: np.random.Generator) -> Vector:
         """Other legal numbers beside the same levels: those in rules by hit-and-run, the others by a normal step."""

@@ -178,13 +178,18 @@ class Polish:
         base = rng.integers(len(levels), size=count)
         moved = units[base]
         far, near = rng.random(moved.shape) < 0.3, rng.random(moved.shape) < 0.5
-        moved = np.where(far, rng.random(moved.shape), np.where(near, moved + 0.1 * rng.normal(size=moved.shape), moved))
+        moved = np.where(
+            far, rng.random(moved.shape), np.where(near, moved + 0.1 * rng.normal(size=moved.shape), moved)
+        )
         moved = np.array([self.scale.rounded(np.clip(u, 0.0, 1.0)) for u in moved]).reshape(count, len(self.scale))
         search = self.near.search_at(units[0])
         if search is None or not len(self.program.groups):
             return levels[base], moved
         walked = np.concatenate(
-            [search.walk(part, steps, rng) for part, steps in zip(np.array_split(levels[base], 4), (2, 4, 8, 24), strict=True)]
+            [
+                search.walk(part, steps, rng)
+                for part, steps in zip(np.array_split(levels[base], 4), (2, 4, 8, 24), strict=True)
+            ]
         )
         return search.legality.effective(walked), moved
 

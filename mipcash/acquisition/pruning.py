@@ -73,7 +73,9 @@ def prune(form: QuadraticForm, program: BinaryProgram, product_columns: int) -> 
     return Pruned(_assembled(form, linear, kept, in_z), below)
 
 
-def _assembled(form: QuadraticForm, linear: Vector, kept: Vector, in_z: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> QuadraticForm:
+def _assembled(
+    form: QuadraticForm, linear: Vector, kept: Vector, in_z: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+) -> QuadraticForm:
     rows, cols = np.nonzero(kept)
     return QuadraticForm(
         form.constant,

@@ -222,7 +222,7 @@ def main() -> None:
 def _plan(
     loaded: modelfile.Model, given: Mapping[str, Any], storage: Path | None, options: Mapping[str, str], quiet: bool
 ) -> Plan:
-    standard = {"budget": 50, "seed": 0, "solver": "highs", "optimizer": "mivabo", "timeout": None, "workers": 1}
+    standard = {"budget": 50, "seed": 0, "solver": "highs", "optimizer": "hybrid", "timeout": None, "workers": 1}
     chosen = {**standard, **loaded.defaults, **{name: value for name, value in given.items() if value is not None}}
     path = storage or archive.default_path(loaded.title, chosen["seed"])
     return Plan(**chosen, storage=path, options=options, quiet=quiet)

@@ -1,4 +1,4 @@
-"""The default optimizer: structured surrogate, acquisition by MIP and by legal moves together.
+"""The default optimizer, ``hybrid``: structured surrogate, acquisition by MIP and by legal moves together.
 
 1. initial design: solver-made configurations that cover the values a legal configuration can take
 2. hyperparameters of the structured kernel by MAP evidence, warm-started
@@ -6,6 +6,9 @@
 4. the acquisition function, polished from that pool by legal moves and L-BFGS-B
 5. the MIP minimises the posterior mean at the proposal's numbers: it joins the pool if its acquisition is better, and its
    bound is the proposal's certificate: no legal configuration at these numbers has a lower predicted loss than the bound
+
+The solution of a proposal holds that certificate: its value is the predicted loss of the proposal, and its status is
+``optimal`` where the proposal is also the best predicted one, ``feasible`` where the acquisition prefers to explore.
 """
 
 from __future__ import annotations
@@ -40,6 +43,8 @@ from mipcash.surrogates.posterior import StructuredPosterior, Surface
 from mipcash.surrogates.structured import Kernel, Points, Structure
 from mipcash.surrogates.warping import STRENGTHS, Warp
 
+EVERY = 80
+"""Observations per fit of the hyperparameters: with twice as many, every second proposal fits."""
 ACQUISITIONS = ("log-ei", "ucb", "mes", "thompson")
 
 
@@ -74,9 +79,11 @@ class HybridSettings:
     warp: bool = True
     interactions: NameTuple | None = None
     product_columns: int = 600
-    alternation: AlternatingSettings = field(default_factory=lambda: AlternatingSettings(rounds=2, restarts=4, continuous_starts=1))
+    alternation: AlternatingSettings = field(
+        default_factory=lambda: AlternatingSettings(rounds=2, restarts=4, continuous_starts=1)
+    )
     polish: PolishSettings = field(default_factory=PolishSettings)
-    solver: SolverSettings = field(default_factory=lambda: SolverSettings(time_limit=2.0, gap=1e-3, node_limit=200))
+    solver: SolverSettings = field(default_factory=lambda: SolverSettings(time_limit=2.0, gap=1e-6, node_limit=200))
 
     def __post_init__(self) -> None:
         if self.interactions is not None:
@@ -127,7 +134,10 @@ class Hybrid(Optimizer):
         began = time.perf_counter()
         observed = self._observed(settled)
         best = observed[: self.settings.best]
-        surfaces = [posterior.mean(), *(posterior.sample(rng, self.settings.inflation) for _ in range(self.settings.samples))]
+        surfaces = [
+            posterior.mean(),
+            *(posterior.sample(rng, self.settings.inflation) for _ in range(self.settings.samples)),
+        ]
         minima = [self._minimum(f, best, excluded, rng) for f in surfaces]
         clock.add("search", began)
         began = time.perf_counter()
@@ -145,7 +155,9 @@ class Hybrid(Optimizer):
         began = time.perf_counter()
         thompson = self.settings.acquisition == "thompson"
         levels, u = found
-        levels, answer = self._certified(surfaces[-1 if thompson else 0], None if thompson else criterion, found, excluded)
+        levels, answer = self._certified(
+            surfaces[-1 if thompson else 0], None if thompson else criterion, found, excluded
+        )
         clock.add("mip", began)
         config = self._configuration(levels, u)
         before = [o.config for o in history]
@@ -172,13 +184,21 @@ class Hybrid(Optimizer):
         failed = np.array([k for k, o in enumerate(settled) if o.status == FAILED], dtype=np.int64)
         losses = imputed(losses, failed)
         x = Points.of(self.structure, z.astype(float), self.scale.units(configs))
-        if int(state.get("fits", 0)) % self.settings.restart_every == 0:
+        asked = int(state.get("fits", 0))
+        if asked % self.settings.restart_every == 0 and self._due(asked // self.settings.restart_every, len(losses)):
             theta, warp = self._refit(x, losses, state)
+        elif not self._due(asked, len(losses)):
+            theta, warp = np.array(state["theta"]), Warp.of(losses, float(state["strength"]))
         else:
             warp, before = Warp.of(losses, float(state["strength"])), np.array(state["theta"])
             theta, _ = fit(Evidence.of(self.structure, x, warp(losses), held=before), [before], self.settings.refit)
         posterior = StructuredPosterior.fit(Kernel(self.structure, theta), x, losses, warp)
-        return {"theta": theta.tolist(), "strength": warp.strength, "fits": int(state.get("fits", 0)) + 1}, posterior
+        return {"theta": theta.tolist(), "strength": warp.strength, "fits": asked + 1}, posterior
+
+    @staticmethod
+    def _due(asked: int, t: int) -> bool:
+        """Whether a fit is due: at every proposal for the first EVERY observations, then less and less often."""
+        return asked % max(1, t // EVERY) == 0
 
     def _refit(self, x: Points, losses: Vector, state: Mapping[str, Any]) -> tuple[Vector, Warp]:
         """Hyperparameters from several starts, and the warp of the highest evidence."""
@@ -195,7 +215,9 @@ class Hybrid(Optimizer):
 
     def _observed(self, settled: Sequence[Observation]) -> list[LevelsAndUnits]:
         """Done observations, best first."""
-        done = sorted((o for o in settled if o.status == DONE), key=lambda o: o.loss if o.loss is not None else math.inf)
+        done = sorted(
+            (o for o in settled if o.status == DONE), key=lambda o: o.loss if o.loss is not None else math.inf
+        )
         configs = [o.config for o in done]
         units = self.scale.units(configs)
         return [(self.program.encode(c), u) for c, u in zip(configs, units, strict=True)]
@@ -253,7 +275,7 @@ class Hybrid(Optimizer):
             pruned.form, self.settings.solver, numbers=self.scale.natural(u), excluded=excluded, starts=[levels]
         )
         bound = -math.inf if point is None else point.answer.bound + pruned.below
-        if point is not None:
+        if point is not None and point.answer.status == OPTIMAL:  # what a limit cut off differs between solvers
             both = np.array([levels, point.levels])
             points = Points.of(self.structure, self.program.one_hot(both).astype(float), np.array([u, u]))
             values = mean.values(points) if criterion is None else criterion.values(points.z, points.u)

@@ -49,7 +49,7 @@ def minimize(
     objective: Objective,
     space: Space,
     budget: int,
-    optimizer: str | Optimizer = "mivabo",
+    optimizer: str | Optimizer = "hybrid",
     solver: str | Backend = "highs",
     seed: int = 0,
     storage: str | os.PathLike[str] | None = None,

@@ -66,7 +66,7 @@ class Study:
     def __init__(
         self,
         space: Space,
-        optimizer: str | Optimizer = "mivabo",
+        optimizer: str | Optimizer = "hybrid",
         solver: str | Backend = "highs",
         seed: int = 0,
         storage: str | os.PathLike[str] | None = None,

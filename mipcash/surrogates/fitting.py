@@ -2,12 +2,11 @@
 
 Notation
     K, R, theta, A_v, P, E  as in :mod:`mipcash.surrogates.structured`;   y (t,) standardised losses
-    T_v = sum_w E_vw A_w    so that sum_E A_v A_w = sum_v A_v T_v / 2
 
     log posterior = -y'(K + R + s2 I)^-1 y / 2 - log det(K + R + s2 I) / 2 + sum_i log N(theta_i; mu_i, sd_i)
     its gradient:  tr(W dK/dtheta_i) / 2 - (theta_i - mu_i) / sd_i^2,   W = r r' - (K + R + s2 I)^-1,  r = (K + R + s2 I)^-1 y
 
-No derivative matrix of K is kept: each is a product of stacks that K itself needs, and only its sum with W is taken.
+No derivative matrix of K is formed: only its sum with W is taken (:mod:`mipcash.surrogates.pair_sums`).
 """
 
 from __future__ import annotations
@@ -22,13 +21,24 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from mipcash.program.forms import Indices, Vector
+from mipcash.surrogates.pair_sums import Complete, Graph, PairSums
 from mipcash.surrogates.structured import Kernel, Points, Structure
 
 CLIP = 3.5
 """Standard deviations of the prior within which a hyperparameter is kept."""
 JITTER = 1e-8
-FITTED = 256
+FITTED = 160
 """Observations that the fit uses at most: the best half of them and an even spread of the rest."""
+
+
+def chosen_part(y: Vector, limit: int) -> Indices:
+    """At most ``limit`` observations: the best half of that number and an even spread of the others. (t,) -> (n,)"""
+    if len(y) <= limit:
+        return np.arange(len(y))
+    order = np.argsort(y, kind="stable")
+    best, rest = order[: limit // 2], order[limit // 2 :]
+    spread = rest[np.linspace(0, len(rest) - 1, limit - len(best)).astype(np.int64)]
+    return np.sort(np.concatenate([best, spread]))
 
 
 @dataclass(frozen=True)
@@ -52,13 +62,8 @@ class Evidence:
         cls, structure: Structure, x: Points, y: Vector, held: Vector | None = None, limit: int = FITTED
     ) -> Evidence:
         """From all observations; beyond ``limit`` only a part of them is used."""
-        if len(y) > limit:
-            order = np.argsort(y, kind="stable")
-            best, rest = order[: limit // 2], order[limit // 2 :]
-            spread = rest[np.linspace(0, len(rest) - 1, limit - len(best)).astype(np.int64)]
-            keep = np.sort(np.concatenate([best, spread]))
-            x, y = x[keep], y[keep]
-        return cls(structure, x, y, held)
+        keep = chosen_part(y, limit)
+        return cls(structure, x[keep], y[keep], held)
 
     def __call__(self, theta: Vector) -> tuple[float, Vector]:
         """Negative log posterior and its gradient: scalar, (n_theta,)."""
@@ -68,54 +73,56 @@ class Evidence:
             theta[s.slices["lo"]] = self.held[s.slices["lo"]]
         kernel = Kernel(s, theta)
         c1, c2, sc, cm, cq = kernel.factors
-        groups, numbers = self._group_terms(kernel), kernel.number_terms(self.x, self.x)
-        terms = np.concatenate([groups, numbers])
-        inner = self._inner(terms, s.pairs, s.complete)
-        inside = self._inner(groups, s.pairs[: s.n_groups, : s.n_groups], s.complete)
-        total = groups.sum(axis=0)
+        numbers = kernel.number_terms(self.x, self.x)
+        terms = np.concatenate([self._group_terms(kernel), numbers])
+        sums: PairSums = Complete(terms, s.n_groups) if s.complete else Graph(terms, s.n_groups, s.pairs)
         joint = kernel.joint_term(self.x, self.x) if len(s.joint) else np.zeros((len(self.y),) * 2)
-        pairs = 0.5 * np.einsum("vst,vst->st", terms, inner)
-        discrete = 0.5 * np.einsum("vst,vst->st", groups, inside)
-        bracket = sc + cm * total + cq * discrete
-        k = 1.0 + c1 * (total + numbers.sum(axis=0)) + c2 * pairs + joint * bracket
+        bracket = sc + cm * sums.total + cq * sums.discrete
         rest = kernel.residual(self.x, self.x)
-        k += rest
+        k = 1.0 + c1 * (sums.total + sums.extra) + c2 * sums.pairs + joint * bracket + rest
         k[np.diag_indices_from(k)] += kernel.noise + JITTER
         lower, flag = cho_factor(k, lower=True)
         alpha = cho_solve((lower, flag), self.y)
         mean, sd = s.prior
         value = 0.5 * self.y @ alpha + np.sum(np.log(np.diag(lower))) + 0.5 * np.sum(((theta - mean) / sd) ** 2)
         w = np.outer(alpha, alpha) - cho_solve((lower, flag), np.eye(len(self.y)))
-
         weighted = w * joint
-        slope = c1 * w + c2 * (w * inner)  # what each A_v is multiplied by in tr(W dK)
-        slope[: s.n_groups] += cm * weighted + cq * (weighted * inside)
-        trace = np.zeros(len(theta))
+        sums.weigh(w, weighted, (c1, c2, cm, cq))
+        trace = self._trace(kernel, sums, numbers)
         at = s.slices
-        relevance = np.einsum("vst,vst->v", slope, terms)
-        trace[at["a"]], trace[at["b"]] = relevance[: s.n_groups], relevance[s.n_groups :]
-        squares = self._squares
-        if s.n_numbers:
-            own = np.einsum("jst,jst,jst->j", slope[s.n_groups :], numbers, squares)
-            trace[at["m"]] = own / kernel.m**2
-        if self.held is None:
-            trace[at["lo"]] = [np.sum(slope[g] * kernel.a[g] * self._gram(g, kernel.blocks[g][1])) for g in s.ordered]
         whole = weighted * bracket
-        trace[at["l"]] = np.einsum("st,jst->j", whole, squares[s.joint]) / kernel.l**2
-        trace[at["s1"]] = c1 * np.sum(w * (total + numbers.sum(axis=0)))
-        trace[at["s2"]] = c2 * np.sum(w * pairs)
+        trace[at["l"]] = _sums(self._squares[s.joint], whole) / kernel.l**2
+        trace[at["s1"]] = c1 * np.sum(w * (sums.total + sums.extra))
+        trace[at["s2"]] = c2 * np.sum(w * sums.pairs)
         trace[at["sc"]] = sc * np.sum(weighted)
-        trace[at["sm"]] = cm * np.sum(weighted * total)
-        trace[at["sq"]] = cq * np.sum(weighted * discrete)
+        trace[at["sm"]] = cm * np.sum(weighted * sums.total)
+        trace[at["sq"]] = cq * np.sum(weighted * sums.discrete)
         rest *= w
-        trace[at["w"]] = -kernel.w * np.einsum("st,gst->g", rest, self._distances)
-        trace[at["r"]] = np.einsum("st,jst->j", rest, squares) / kernel.r**2
+        trace[at["w"]] = -kernel.w * _sums(self._distances, rest)
+        trace[at["r"]] = _sums(self._squares, rest) / kernel.r**2
         trace[at["sr"]] = np.sum(rest)
         trace[at["noise"]] = kernel.noise * np.trace(w)
         gradient = -0.5 * trace + (theta - mean) / sd**2
         if self.held is not None:
             gradient[at["lo"]] = 0.0
         return float(value), gradient
+
+    def _trace(self, kernel: Kernel, sums: PairSums, numbers: Vector) -> Vector:
+        """tr(W dK) for a, b, m and lo; 0 elsewhere."""
+        s, at = self.structure, self.structure.slices
+        trace = np.zeros(at["noise"].stop)
+        relevance = sums.relevance()
+        trace[at["a"]], trace[at["b"]] = relevance[: s.n_groups], relevance[s.n_groups :]
+        own = [
+            np.sum(sums.slope(s.n_groups + j) * a * q)
+            for j, (a, q) in enumerate(zip(numbers, self._squares, strict=True))
+        ]
+        trace[at["m"]] = np.array(own) / kernel.m**2
+        if self.held is None:
+            trace[at["lo"]] = [
+                np.sum(sums.slope(g) * kernel.a[g] * self._gram(g, kernel.blocks[g][1])) for g in s.ordered
+            ]
+        return trace
 
     @cached_property
     def _grams(self) -> Vector:
@@ -153,13 +160,10 @@ class Evidence:
         """(u_j - u'_j)^2, shape (J, t, t)."""
         return np.asarray((self.x.u.T[:, :, None] - self.x.u.T[:, None, :]) ** 2)
 
-    @staticmethod
-    def _inner(terms: Vector, pairs: Vector, complete: bool) -> Vector:
-        """T_v: shape of ``terms``."""
-        if complete:
-            inner: Vector = terms.sum(axis=0) - terms
-            return inner
-        return np.asarray(np.tensordot(pairs, terms, axes=1))
+
+def _sums(stack: Vector, matrix: Vector) -> Vector:
+    """Sum of every layer times a matrix, elementwise: (n, t, t), (t, t) -> (n,)."""
+    return np.asarray(stack.reshape(len(stack), matrix.size) @ matrix.ravel())
 
 
 def fit(evidence: Evidence, starts: Sequence[Vector], iterations: int = 25) -> tuple[Vector, float]:

@@ -58,4 +58,3 @@ def factor_of(kernel: Vector) -> Vector:
     factor: Vector = vectors[:, keep] * np.sqrt(values[keep])
     factor[~np.any(kernel != 0.0, axis=1)] = 0.0
     return factor
-

@@ -18,12 +18,15 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from mipcash.program.forms import QuadraticForm, Vector
-from mipcash.surrogates.fitting import JITTER
+from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.surrogates.fitting import JITTER, chosen_part
 from mipcash.surrogates.forms import FormParts
 from mipcash.surrogates.prior_draw import PriorDraw, PriorSizes, Waves
 from mipcash.surrogates.structured import Kernel, KernelSection, Points, ResidualSection, Structure
 from mipcash.surrogates.warping import Warp
+
+NEAR = 256
+"""Observations that a predicted variance is conditioned on, at most."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ class Surface:
         joint = kernel.joint_term(everywhere, x)[0] if len(s.joint) else np.zeros(len(w))
         group_pairs, mixed, number_pairs = _blocks(s)
         levels = kernel.levels @ x.z.T  # a_g k_g(l, l_i): shape (n_z, t)
-        of = s_group_of(s)
+        of = _group_of(s)
         square = (levels * (c2 * w)) @ levels.T
         if len(s.joint):
             square += (levels * (cq * w * joint)) @ levels.T
@@ -94,7 +97,7 @@ class Surface:
         )
 
 
-def s_group_of(structure: Structure) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+def _group_of(structure: Structure) -> Indices:
     """The group of each binary, shape (n_z,)."""
     return np.repeat(np.arange(structure.n_groups), [g.size for g in structure.groups])
 
@@ -135,10 +138,11 @@ class PosteriorSection:
     def __call__(self, u: Vector) -> tuple[float, float, Vector, Vector]:
         """(J,) -> mean, deviation, (J,), (J,)."""
         k, dk = (a + b for a, b in zip(self.kernel(u), self.residual(u), strict=True))
-        half = cho_solve((self.posterior.lower, True), k, check_finite=False)
-        variance = float(self.prior_variance - k @ half)
+        near = self.posterior.near
+        half = cho_solve((self.posterior.near_lower, True), k[near], check_finite=False)
+        variance = float(self.prior_variance - k[near] @ half)
         deviation = float(np.sqrt(max(variance, JITTER)))
-        gradient = -(half @ dk) / deviation if variance > JITTER else np.zeros(dk.shape[1])
+        gradient = -(half @ dk[near]) / deviation if variance > JITTER else np.zeros(dk.shape[1])
         return float(k @ self.posterior.weights), deviation, self.posterior.weights @ dk, gradient
 
 
@@ -174,10 +178,28 @@ class StructuredPosterior:
         """r, shape (t,)."""
         return np.asarray(cho_solve((self.lower, True), self.y))
 
+    @cached_property
+    def near(self) -> Indices:
+        """Observations that variances are conditioned on: all of them up to NEAR, else the best half and an even spread.
+
+        Conditioning on fewer observations never lowers a variance; means always use all of them.
+        """
+        return chosen_part(self.y, NEAR)
+
+    @cached_property
+    def near_lower(self) -> Vector:
+        """Cholesky factor of the covariance of those observations."""
+        if len(self.near) == len(self.y):
+            return self.lower
+        x = self.x[self.near]
+        k = self.kernel(x, x) + self.kernel.residual(x, x)
+        k[np.diag_indices_from(k)] += self.kernel.noise + JITTER
+        return np.tril(cho_factor(k, lower=True)[0])
+
     def predict(self, points: Points) -> tuple[Vector, Vector]:
         """Mean and standard deviation of f (noise excluded): (B,), (B,)."""
         k = self.kernel(points, self.x) + self.kernel.residual(points, self.x)
-        half = solve_triangular(self.lower, k.T, lower=True, check_finite=False)
+        half = solve_triangular(self.near_lower, k[:, self.near].T, lower=True, check_finite=False)
         variance = self.kernel.diagonal(points) + self.kernel.residual_variance - np.sum(half**2, axis=0)
         return k @ self.weights, np.sqrt(np.maximum(variance, JITTER))
 

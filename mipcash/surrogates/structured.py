@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from mipcash.features.interactions import Interactions
 from mipcash.features.numbers import NumberScale
@@ -143,7 +144,17 @@ class Structure:
     @cached_property
     def prior(self) -> tuple[Vector, Vector]:
         """Means and standard deviations of theta (SURROGATE, item 3)."""
-        medians = {"a": 1.0, "b": 1.0, "m": 0.5, "lo": ORDINAL_LENGTH, "s1": 0.5, "s2": 0.3, "sc": 0.3, "sm": 0.2, "sq": 0.1}
+        medians = {
+            "a": 1.0,
+            "b": 1.0,
+            "m": 0.5,
+            "lo": ORDINAL_LENGTH,
+            "s1": 0.5,
+            "s2": 0.3,
+            "sc": 0.3,
+            "sm": 0.2,
+            "sq": 0.1,
+        }
         v = max(1, len(self.pairs))
         medians |= {"l": 0.5 * math.sqrt(max(1, len(self.joint))), "noise": 1e-3}
         medians |= {"w": 2.0 / v, "r": 0.4 * math.sqrt(v), "sr": 0.5}
@@ -161,6 +172,11 @@ class Structure:
             for condition in conditions:
                 on[:, j] *= condition.holds(z)
         return on
+
+
+def _squared_distances(left: Vector, right: Vector) -> Vector:
+    """Between the rows of two matrices: (B, D), (B', D) -> (B, B'), exactly 0 between equal rows."""
+    return np.asarray(cdist(left, right, "sqeuclidean")) if left.shape[1] else np.zeros((len(left), len(right)))
 
 
 def _matrix(interactions: Interactions, n_groups: int, n_numbers: int) -> Vector:
@@ -288,9 +304,8 @@ class Kernel:
 
     def residual(self, x: Points, y: Points) -> Vector:
         """R: (B, B')."""
-        left, right = x.u / self.r, y.u / self.r
-        squares = np.sum(left**2, axis=1)[:, None] + np.sum(right**2, axis=1) - 2.0 * left @ right.T
-        return np.asarray(self.residual_variance * np.exp(-(x.z @ self.apart @ y.z.T) - 0.5 * np.maximum(squares, 0.0)))
+        exponent = x.z @ self.apart @ y.z.T + 0.5 * _squared_distances(x.u / self.r, y.u / self.r)
+        return np.asarray(self.residual_variance * np.exp(-exponent))
 
     def number_terms(self, x: Points, y: Points) -> Vector:
         """A_j: shape (J, B, B')."""
@@ -308,24 +323,37 @@ class Kernel:
         terms = [x.z[:, i] @ self.levels[i, i] @ y.z[:, i].T for i in at]
         return np.array(terms).reshape(-1, len(x), len(y))
 
+    def _number_sums(self, x: Points, y: Points) -> tuple[Vector, Vector]:
+        """sum_j A_j and sum_j A_j^2, both (B, B'); points that share their numbers share the exponentials."""
+        unique, inverse = np.unique(x.u, axis=0, return_inverse=True)
+        if 2 * len(unique) > len(x):
+            terms = self.number_terms(x, y)
+            return terms.sum(axis=0), (terms**2).sum(axis=0)
+        total, squares = np.zeros((len(x), len(y))), np.zeros((len(x), len(y)))
+        for k, u in enumerate(unique):
+            rows = np.flatnonzero(inverse == k)
+            terms = self.number_terms(Points(x.z[:1], u[None], np.ones((1, len(u)))), y)[:, 0]
+            total[rows], squares[rows] = x.on[rows] @ terms, x.on[rows] @ terms**2
+        return total, squares
+
     def joint_term(self, x: Points, y: Points) -> Vector:
         """P: shape (B, B')."""
         d = self.structure.joint
-        difference = (x.u[:, None, d] - y.u[None, :, d]) / self.l
-        terms: Vector = np.exp(-0.5 * np.sum(difference**2, axis=2))
-        return terms
+        unique, inverse = np.unique(x.u[:, d], axis=0, return_inverse=True)
+        terms: Vector = np.exp(-0.5 * _squared_distances(unique / self.l, y.u[:, d] / self.l))
+        return terms[inverse]
 
     def __call__(self, x: Points, y: Points) -> Vector:
         """K between two batches: (B, B')."""
         s, (c1, c2, sc, cm, cq) = self.structure, self.factors
-        numbers = self.number_terms(x, y)
         if s.complete:
             total = x.z @ self.levels @ y.z.T
             squares = x.z @ self.levels**2 @ y.z.T
             discrete = 0.5 * (total**2 - squares)
-            extra = numbers.sum(axis=0)
-            pairs = 0.5 * ((total + extra) ** 2 - squares - (numbers**2).sum(axis=0))
+            extra, extra_squares = self._number_sums(x, y)
+            pairs = 0.5 * ((total + extra) ** 2 - squares - extra_squares)
         else:
+            numbers = self.number_terms(x, y)
             groups = self.group_terms(x, y)
             terms = np.concatenate([groups, numbers])
             total, extra = groups.sum(axis=0), numbers.sum(axis=0)

@@ -24,7 +24,9 @@ from tests.spaces import ALL
 class Setting:
     """A space with a posterior and everything that polishing needs."""
 
-    def __init__(self, space: mc.Space, seed: int, acquisition: Acquisition, excluded: Sequence[Exclusion] = ()) -> None:
+    def __init__(
+        self, space: mc.Space, seed: int, acquisition: Acquisition, excluded: Sequence[Exclusion] = ()
+    ) -> None:
         self.space, rng = space, np.random.default_rng(seed)
         self.oracle = space.oracle(make_backend("highs"))
         self.program = self.oracle.program

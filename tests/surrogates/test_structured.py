@@ -32,13 +32,13 @@ def nested() -> mc.Space:
     return space
 
 
-SPACES = {name: lambda name=name: import_module(f"mipcash.models.{name}").space for name in ("synthetic", "vae", "xgboost")}
+SPACES = {
+    name: lambda name=name: import_module(f"mipcash.models.{name}").space for name in ("synthetic", "vae", "xgboost")
+}
 SPACES["nested"] = nested
 
 
-def observed(
-    space: mc.Space, n: int = 30, sparse: bool = False
-) -> tuple[BinaryProgram, Structure, Points]:
+def observed(space: mc.Space, n: int = 30, sparse: bool = False) -> tuple[BinaryProgram, Structure, Points]:
     program = space.program
     scale = NumberScale.of(space, program)
     allowed = None
@@ -69,7 +69,9 @@ def test_the_gradient_of_the_evidence_agrees_with_finite_differences(name: str, 
     theta = some_theta(structure)
     gradient = evidence(theta)[1]
     step = 1e-5
-    differences = [(evidence(theta + step * e)[0] - evidence(theta - step * e)[0]) / (2 * step) for e in np.eye(len(theta))]
+    differences = [
+        (evidence(theta + step * e)[0] - evidence(theta - step * e)[0]) / (2 * step) for e in np.eye(len(theta))
+    ]
     np.testing.assert_allclose(gradient, differences, rtol=1e-4, atol=1e-5)
 
 
@@ -98,7 +100,9 @@ def test_predictions_are_the_closed_form_and_samples_have_their_moments(name: st
     kernel = Kernel(structure, some_theta(structure))
     y = rng.normal(size=20)
     posterior = StructuredPosterior.fit(kernel, x[:20], y)
-    k, cross, prior = (kernel(a, b) + kernel.residual(a, b) for a, b in ((x[:20],) * 2, (x[20:], x[:20]), (x[20:],) * 2))
+    k, cross, prior = (
+        kernel(a, b) + kernel.residual(a, b) for a, b in ((x[:20],) * 2, (x[20:], x[:20]), (x[20:],) * 2)
+    )
     np.testing.assert_allclose(np.diag(kernel(x[20:], x[20:])), kernel.diagonal(x[20:]), atol=1e-12)
     inverse = np.linalg.inv(k + (kernel.noise + 1e-8) * np.eye(20))
     mean, deviation = posterior.predict(x[20:])

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from mipcash.surrogates.warping import STRENGTHS, Warp
 
-LOSSES = st.lists(st.floats(-1e6, 1e6, allow_nan=False), min_size=3, max_size=30).filter(lambda v: max(v) - min(v) > 1e-3)
+LOSSES = st.lists(st.floats(-1e6, 1e6, allow_nan=False), min_size=3, max_size=30).filter(
+    lambda v: max(v) - min(v) > 1e-3
+)
 
 
 @given(LOSSES, st.sampled_from(STRENGTHS))
@@ -33,7 +35,9 @@ def test_the_jacobian_agrees_with_finite_differences(strength: float) -> None:
     assert warp.log_jacobian(losses) == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize("losses", [np.full(5, 3.0), np.zeros(4), np.array([1e300, 1e300, -1e300, 2e299]), np.array([7.0])])
+@pytest.mark.parametrize(
+    "losses", [np.full(5, 3.0), np.zeros(4), np.array([1e300, 1e300, -1e300, 2e299]), np.array([7.0])]
+)
 def test_constant_and_huge_losses_stay_finite(losses: np.ndarray) -> None:
     for strength in STRENGTHS:
         warp = Warp.of(losses, strength)
