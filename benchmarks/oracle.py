@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.oracle_instances import Instance, instances
 from benchmarks.registry import Progress, benchmark
-from mipcash.backends.base import Backend, SolverSettings, Task
+from mipcash.backends.base import Answer, Backend, SolverSettings, Task
 from mipcash.backends.registry import make_backend, solver_info
 from mipcash.backends.solution import OPTIMAL, relative_gap
 from mipcash.errors import SolverError
@@ -40,6 +40,8 @@ proofs by enumeration that its backend tries first."""
 THREADS = 2
 INCUMBENT_SECONDS = 0.1
 TIE = 1e-6
+BRIEF, REPEATS = 0.3, 5
+"""Proofs that take less than so many seconds are repeated so many times, whichever the solver."""
 
 
 @benchmark("oracle", "seconds to proof per solver: random weights, bits, CASH, surrogate draws of the bundled spaces")
@@ -101,12 +103,20 @@ def solve(backend: Backend, task: Task, limits: Sequence[float]) -> dict[str, An
             answer = backend.solve(task, SolverSettings(time_limit=limit, threads=THREADS))
             if answer.status == OPTIMAL:
                 gaps.update({f"{later:g}": 0.0 for later in limits if later >= limit})
-                return {"seconds": answer.seconds, "value": answer.value, "gaps": gaps}
+                return {"seconds": _repeated(backend, task, limit, answer), "value": answer.value, "gaps": gaps}
             has = answer.columns is not None
             gaps[f"{limit:g}"] = relative_gap(answer.value, answer.bound) if has else math.inf
     except SolverError as error:
         return {"seconds": None, "refused": str(error), "gaps": {}}
     return {"seconds": None, "value": answer.value, "gaps": gaps}
+
+
+def _repeated(backend: Backend, task: Task, limit: float, first: Answer) -> float:
+    """Seconds to proof; the median of several proofs where they are short, for one of milliseconds is mostly noise."""
+    seconds = [first.seconds]
+    while first.seconds < BRIEF and len(seconds) < REPEATS:
+        seconds.append(backend.solve(task, SolverSettings(time_limit=limit, threads=THREADS)).seconds)
+    return statistics.median(seconds)
 
 
 def goals(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
