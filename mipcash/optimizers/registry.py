@@ -53,6 +53,8 @@ def make_optimizer(name: str, space: Space, solver: str | Backend = "highs", set
         raise MipcashError(f"there is no optimizer {name!r}{hint} (there are {', '.join(catalogue)})")
     make, kind, default = catalogue[name]
     if settings is not None and not isinstance(settings, kind):
-        raise MipcashError(f"optimizer {name!r} takes {kind.__name__}, got {type(settings).__name__}")
+        owners = [other for other, (_, its, _) in catalogue.items() if isinstance(settings, its)]
+        hint = f"; they belong to optimizer={owners[0]!r}" if owners else ""
+        raise MipcashError(f"optimizer {name!r} takes {kind.__name__}, got {type(settings).__name__}{hint}")
     backend = make_backend(solver) if isinstance(solver, str) else solver
     return make(space, backend, default() if settings is None else settings)

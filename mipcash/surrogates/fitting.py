@@ -91,7 +91,7 @@ class Evidence:
         trace = self._trace(kernel, sums, numbers)
         at = s.slices
         whole = weighted * bracket
-        trace[at["l"]] = _sums(self._squares[s.joint], whole) / kernel.l**2
+        trace[at["l"]] = _sums(self._squares[s.joint], whole) / kernel.joint_length**2
         trace[at["s1"]] = c1 * np.sum(w * (sums.total + sums.extra))
         trace[at["s2"]] = c2 * np.sum(w * sums.pairs)
         trace[at["sc"]] = sc * np.sum(weighted)

@@ -22,7 +22,8 @@ from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.surrogates.fitting import JITTER, chosen_part
 from mipcash.surrogates.forms import FormParts
 from mipcash.surrogates.prior_draw import PriorDraw, PriorSizes, Waves
-from mipcash.surrogates.structured import Kernel, KernelSection, Points, ResidualSection, Structure
+from mipcash.surrogates.sections import KernelSection, ResidualSection
+from mipcash.surrogates.structured import Kernel, Points, Structure
 from mipcash.surrogates.warping import Warp
 
 NEAR = 256
@@ -65,7 +66,7 @@ class Surface:
         z = z.astype(float)
         on = self.kernel.structure.activity(z[None])[0]
         waves = None if self.draw is None else self.draw.waves(z, on)
-        return SurfaceSection(self.kernel.section(z, on, self.x), self.weights, waves)
+        return SurfaceSection(KernelSection.of(self.kernel, z, on, self.x), self.weights, waves)
 
     def form_at(self, u: Vector) -> QuadraticForm:
         """f(., u) as a quadratic form over the base columns; exact."""
@@ -208,8 +209,8 @@ class StructuredPosterior:
         point = Points.of(self.kernel.structure, z[None], np.zeros((1, self.x.u.shape[1])))
         return PosteriorSection(
             self,
-            self.kernel.section(z, point.on[0], self.x),
-            self.kernel.residual_section(z, self.x),
+            KernelSection.of(self.kernel, z, point.on[0], self.x),
+            ResidualSection.of(self.kernel, z, self.x),
             float(self.kernel.diagonal(point)[0]) + self.kernel.residual_variance,
         )
 

@@ -120,7 +120,7 @@ class PriorDraw:
             factor,
             maps,
             pair_maps,
-            FourierFeatures.draw(s.joint, kernel.l, n_joint, rng) if n_joint else None,
+            FourierFeatures.draw(s.joint, kernel.joint_length, n_joint, rng) if n_joint else None,
             float(rng.normal()),
             np.sqrt(c1) * rng.normal(size=n_f),
             np.sqrt(c1) * roots[:, None] * rng.normal(size=(s.n_numbers, sizes.per_number)),

@@ -243,7 +243,7 @@ class Kernel:
         return self._part("m")
 
     @cached_property
-    def l(self) -> Vector:
+    def joint_length(self) -> Vector:
         return self._part("l")
 
     @property
@@ -340,7 +340,7 @@ class Kernel:
         """P: shape (B, B')."""
         d = self.structure.joint
         unique, inverse = np.unique(x.u[:, d], axis=0, return_inverse=True)
-        terms: Vector = np.exp(-0.5 * _squared_distances(unique / self.l, y.u[:, d] / self.l))
+        terms: Vector = np.exp(-0.5 * _squared_distances(unique / self.joint_length, y.u[:, d] / self.joint_length))
         return terms[inverse]
 
     def __call__(self, x: Points, y: Points) -> Vector:
@@ -376,89 +376,3 @@ class Kernel:
         inside = s.pairs[: s.n_groups, : s.n_groups]
         discrete = 0.5 * np.sum(terms[: s.n_groups] * (inside @ terms[: s.n_groups]), axis=0)
         return np.asarray(1.0 + c1 * terms.sum(axis=0) + c2 * pairs + sc + cm * total + cq * discrete)
-
-    def section(self, z: Vector, on: Vector, y: Points) -> KernelSection:
-        """K((z, .), y) at fixed binaries z (n_z,) with activities on (J,)."""
-        return KernelSection.of(self, z, on, y)
-
-    def residual_section(self, z: Vector, y: Points) -> ResidualSection:
-        """R((z, .), y) at fixed binaries z (n_z,)."""
-        return ResidualSection(y.u, self.r, self.residual_variance * np.exp(-(y.z @ self.apart @ z)))
-
-
-@dataclass(frozen=True)
-class ResidualSection:
-    """R((z, u), y_i) as a function of u.
-
-    Attributes:
-        u: the other points' units, shape (B', J).
-        r: lengths, shape (J,).
-        amplitude: what z leaves of R, shape (B',).
-    """
-
-    u: Vector
-    r: Vector
-    amplitude: Vector
-
-    def __call__(self, u: Vector) -> tuple[Vector, Vector]:
-        """R and its gradient by u: (J,) -> (B',), (B', J)."""
-        difference = u - self.u
-        k = self.amplitude * np.exp(-0.5 * np.sum((difference / self.r) ** 2, axis=1))
-        return k, -k[:, None] * difference / self.r**2
-
-
-@dataclass(frozen=True)
-class KernelSection:
-    """K((z, u), y_i) as a function of u; everything that z decides is computed once.
-
-    With A_g of shape (G, B') fixed, number terms N (J, B') and B = E_JG A (J, B'):
-    K = base + c1 sum_j N_j + c2 (sum_j N_j B_j + sum_jk E_jk N_j N_k / 2) + P bracket.
-
-    Attributes:
-        kernel: K.
-        y: the other points, B' of them.
-        scale: b_j on_j on'_j, shape (J, B').
-        base, bracket: shape (B',).
-        beside: B, shape (J, B').
-        among: E between the numbers, shape (J, J).
-    """
-
-    kernel: Kernel
-    y: Points
-    scale: Vector
-    base: Vector
-    bracket: Vector
-    beside: Vector
-    among: Vector
-
-    @classmethod
-    def of(cls, kernel: Kernel, z: Vector, on: Vector, y: Points) -> KernelSection:
-        s, (c1, c2, sc, cm, cq) = kernel.structure, kernel.factors
-        g = s.n_groups
-        groups = kernel.group_terms(Points(z[None], np.zeros((1, s.n_numbers)), on[None]), y)[:, 0]
-        total = groups.sum(axis=0)
-        pairs = 0.5 * np.sum(groups * (s.pairs[:g, :g] @ groups), axis=0)
-        return cls(
-            kernel,
-            y,
-            kernel.b[:, None] * on[:, None] * y.on.T,
-            1.0 + c1 * total + c2 * pairs,
-            sc + cm * total + cq * pairs,
-            s.pairs[g:, :g] @ groups,
-            s.pairs[g:, g:],
-        )
-
-    def __call__(self, u: Vector) -> tuple[Vector, Vector]:
-        """K and its gradient by u: (J,) -> (B',), (B', J)."""
-        kernel, (c1, c2, *_) = self.kernel, self.kernel.factors
-        difference = u[:, None] - self.y.u.T
-        numbers = self.scale * np.exp(-0.5 * (difference / kernel.m[:, None]) ** 2)
-        inner = self.among @ numbers
-        k = self.base + np.sum(numbers * (c1 + c2 * (self.beside + 0.5 * inner)), axis=0)
-        gradient = -numbers * (c1 + c2 * (self.beside + inner)) * difference / kernel.m[:, None] ** 2
-        joint = kernel.structure.joint
-        if len(joint):
-            p = self.bracket * np.exp(-0.5 * np.sum((difference[joint] / kernel.l[:, None]) ** 2, axis=0))
-            k = k + p
-            gradient[joint] -= p * difference[joint] / kernel.l[:, None] ** 2
-        return k, gradient.T

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 import pytest
@@ -16,7 +17,7 @@ STEPS = 16
 
 
 def run(solver: str) -> tuple[list[float], list[mc.Trial]]:
-    settings = mc.MiVaBOSettings(n_initial=4, starts=2)
+    settings = mc.HybridSettings(n_initial=4)
     study = mc.Study(conv_net(), solver=solver, seed=2, settings=settings)
     for _ in range(STEPS):
         trial = study.ask()
@@ -31,8 +32,9 @@ def test_a_run_agrees_with_highs(solver):
     assert min(losses) == pytest.approx(min(reference), abs=0.25)
     for trial in trials:
         assert trial.proof is not None
-        assert trial.proof.status == "optimal"
-        assert trial.proof.bound <= trial.proof.value + 1e-6
+        # optimal where the proposal is also the best predicted one, feasible where the acquisition explores
+        assert trial.proof.status in ("optimal", "feasible")
+        assert -math.inf < trial.proof.bound <= trial.proof.value + 1e-6
     if "CI" in os.environ:
         assert {s.name for s in solvers() if s.installed} >= {"highs", "gurobi", "cplex", "scip", "toulbar2"}
 
