@@ -1,7 +1,7 @@
 """``python -m benchmarks.peers run | report | problems | certify``: the peers benchmark in parts.
 
-run --methods optuna-tpe,mivabo:starts=6 --problems ising,spring --seeds 0-9 --jobs 1
-report --methods mivabo,botorch,optuna-tpe --figures FOLDER
+run --methods optuna-tpe,hybrid:samples=4 --problems ising,spring --seeds 0-9 --jobs 1
+report --methods hybrid,botorch,optuna-tpe,random --figures FOLDER
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def collect(
     budget: int = 60,
     folder: Path = RESULTS,
 ) -> Collection:
-    """Read the histories of methods (None: all peers, and ``mivabo`` where it was run)."""
+    """Read the histories of methods (None: all peers, and ``hybrid`` where it was run)."""
     chosen = (
         list(methods) if methods else [m for m in ("hybrid", *PEERS) if any(_read(m, c, folder) for c in CONVENTIONS)]
     )

@@ -70,7 +70,7 @@ class HybridSettings:
 
     acquisition: str = "log-ei"
     n_initial: int = 10
-    samples: int = 2
+    samples: int = 1
     inflation: float = 1.0
     kappa: float = 2.0
     refit: int = 12

@@ -157,8 +157,9 @@ class Structure:
         }
         v = max(1, len(self.pairs))
         medians |= {"l": 0.5 * math.sqrt(max(1, len(self.joint))), "noise": 1e-3}
-        medians |= {"w": 2.0 / v, "r": 0.4 * math.sqrt(v), "sr": 0.5}
-        spreads = {"a": 0.5, "b": 0.7, "m": 0.7, "lo": 0.5, "l": 0.7, "w": 1.0, "r": 0.7}
+        medians |= {"w": 1.5 / v, "r": 0.5 * math.sqrt(v), "sr": 1.0}
+        # lengths are left wide: smooth functions need them long, and a short one is soon refuted
+        spreads = {"a": 0.5, "b": 0.7, "m": 0.7, "lo": 0.5, "l": 1.0, "w": 1.2, "r": 1.0, "sr": 1.0}
         size = self.slices["noise"].stop
         mean, sd = np.zeros(size), np.zeros(size)
         for name, at in self.slices.items():

@@ -1,4 +1,4 @@
-"""Our own optimizers by their registered names, with settings: ``mivabo``, ``mivabo:starts=6,inflation=1.0``."""
+"""Our own optimizers by their registered names, with settings: ``hybrid``, ``hybrid:samples=4,kappa=3.0``."""
 
 from __future__ import annotations
 
