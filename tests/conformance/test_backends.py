@@ -248,7 +248,7 @@ def test_limits_give_incumbent_and_bound_never_an_exception(backend: Backend) ->
         began = time.perf_counter()
         answer = backend.solve(Task(program, form), SolverSettings(time_limit=limit))
         assert time.perf_counter() - began < limit + 5.0
-        assert answer.status in ("unknown", "feasible")
+        assert answer.status in (("unknown", "feasible") if limit < 0.05 else ("unknown", "feasible", "optimal"))
         assert (answer.columns is None) == (answer.status == "unknown")
         if answer.columns is None:
             assert math.isnan(answer.value)

@@ -39,6 +39,8 @@ def die_in_write(method: str, number: int) -> None:
 
 
 def main() -> None:
+    # a shell that starts tests in the background has SIGINT ignored, and children inherit that
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser()
     parser.add_argument("journal")
     parser.add_argument("budget", type=int)
