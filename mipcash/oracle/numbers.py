@@ -70,7 +70,8 @@ class NumberRules:
     def walk(self, start: Vector, steps: int, rng: np.random.Generator) -> Vector:
         """Hit-and-run with shrinkage from a legal start; never leaves the legal set.
 
-        Directions keep the linear equations among the reals. An integer moves along its own axis.
+        Directions keep the linear equations among the reals. An integer moves along its own axis, and where there are no
+        equations a real does so in every second step.
         """
         x = start.copy()
         span = np.maximum(self.high - self.low, 1e-12)
@@ -81,6 +82,10 @@ class NumberRules:
             if np.any(self.integer) and (not np.any(real) or rng.random() < 0.5):
                 direction = np.zeros(len(x))
                 direction[rng.choice(np.flatnonzero(self.integer))] = 1.0
+            elif not len(equations) and rng.random() < 0.5:
+                # solvers start the walk in corners, which nearly every oblique direction leaves on both sides
+                direction = np.zeros(len(x))
+                direction[rng.choice(np.flatnonzero(real))] = 1.0
             else:
                 direction = np.where(real, rng.normal(size=len(x)), 0.0)
                 if len(equations):
