@@ -162,7 +162,7 @@ class Hybrid(Optimizer):
         config = self._configuration(levels, u)
         before = [o.config for o in history]
         if self.space.repeats(config, before):
-            return self._elsewhere(levels, u, history, rng, new_state, apart)
+            return self._elsewhere((levels, u), clock, history, rng, new_state, apart)
         solution = as_solution(config, answer, 1.0, solve_began, self.backend.name)
         return Proposal(config, solution, self.settings.acquisition, clock.seconds, new_state)
 
@@ -292,20 +292,21 @@ class Hybrid(Optimizer):
 
     def _elsewhere(
         self,
-        levels: Indices,
-        u: Vector,
+        found: LevelsAndUnits,
+        clock: Clock,
         history: History,
         rng: np.random.Generator,
         state: Mapping[str, Any],
         apart: Apart | None,
     ) -> Proposal:
         """Other numbers beside the same levels, where the proposal repeats an earlier one; else a point of the design."""
+        levels, u = found
         before = [o.config for o in history]
         for _ in range(10):
             moved = self.alternation.wander(levels, u, rng)
             config = self._configuration(levels, moved)
             if not self.space.repeats(config, before):
-                return Proposal(config, None, "neighbour", {}, dict(state))
+                return Proposal(config, None, "neighbour", clock.seconds, dict(state))
         proposal = self._initial(history, rng, state, apart)
         if self.space.repeats(proposal.config, before):
             raise SpaceExhaustedError(
