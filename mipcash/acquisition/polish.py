@@ -20,8 +20,8 @@ import numpy as np
 from mipcash.acquisition.alternating import Alternation
 from mipcash.acquisition.analytic import Acquisition
 from mipcash.acquisition.neighbourhood import Neighbourhood
+from mipcash.backends.local_search import LocalSearch
 from mipcash.program.forms import Indices, Vector
-from mipcash.program.legality import Booleans
 from mipcash.surrogates.posterior import PosteriorSection, StructuredPosterior
 from mipcash.surrogates.structured import Points
 
@@ -160,15 +160,10 @@ class Polish:
         walked = self._walks(levels, units, rng)
         levels, units = np.concatenate([levels, walked[0]]), np.concatenate([units, walked[1]])
         values = self._values(criterion, levels, units)
-        values[~self.near.admitted(levels) & ~self._moves_numbers(levels)] = np.inf
+        values[~self.near.admitted(levels)] = np.inf
         if not np.isfinite(values).any():  # every point is excluded: start the moves from them all the same
             values = self._values(criterion, levels, units) + 1e6
         return _Pool(levels, units, values)
-
-    def _moves_numbers(self, levels: Indices) -> Booleans:
-        """Whether a point has an active number: then it is excluded by no other point's levels."""
-        active: Booleans = np.any(self.scale.active(self.program.one_hot(levels)) > 0, axis=1)
-        return active
 
     def _walks(self, levels: Indices, units: Vector, rng: np.random.Generator) -> tuple[Indices, Vector]:
         """Random legal points around the starts."""
@@ -233,14 +228,12 @@ class Polish:
             self._sweep(criterion, pool)
 
     def _take(
-        self, criterion: Criterion, pool: _Pool, owner: Indices, latent: Indices, shared: object | None
+        self, criterion: Criterion, pool: _Pool, owner: Indices, latent: Indices, shared: LocalSearch | None
     ) -> Indices:
         """Give every point the best legal move if it improves, in place; returns the points that moved."""
         if shared is not None and len(owner):
-            levels = shared.legality.effective(latent)  # type: ignore[attr-defined]
-            keep = shared.legality.check(levels)  # type: ignore[attr-defined]
-            owner, levels = owner[keep], levels[keep]
-            keep = self.near.admitted(levels) | self._moves_numbers(levels)
+            levels = shared.legality.effective(latent)
+            keep = shared.legality.check(levels) & self.near.admitted(levels)
             owner, levels = owner[keep], levels[keep]
             if not len(owner):
                 return owner

@@ -13,6 +13,7 @@ from mipcash.errors import SpaceError
 from mipcash.optimizers.base import Observation
 from mipcash.optimizers.hybrid import ACQUISITIONS, Hybrid, HybridSettings
 from mipcash.optimizers.registry import make_optimizer
+from mipcash.oracle.core import Apart
 from tests.spaces import ALL, loss
 
 
@@ -81,3 +82,18 @@ def test_failures_and_constant_losses_do_not_stop_it() -> None:
     history = [Observation(c, "failed") if k % 3 == 0 else Observation(c, "done", 1.0) for k, c in enumerate(configs)]
     proposal = optimizer.ask(history, np.random.default_rng(0), {})
     assert space.is_legal(proposal.config)
+
+
+def test_a_batch_keeps_its_distance_beside_active_numbers() -> None:
+    space = ALL["conv_net"]()
+    optimizer = make_optimizer("hybrid", space)
+    history = history_of(space, 12)
+    program = space.program
+    for seed in range(6):
+        batch: list[dict[str, Any]] = []
+        for _ in range(3):
+            pending = [Observation(c, "pending") for c in batch]
+            proposal = optimizer.ask([*history, *pending], np.random.default_rng(seed), {}, Apart(tuple(batch), 3))
+            levels = program.encode(proposal.config)
+            assert all(np.sum(levels != program.encode(c)) >= 3 for c in batch)
+            batch.append(dict(proposal.config))
