@@ -55,7 +55,7 @@ class Neighbourhood:
         self._columns = columns[np.array(movable, dtype=bool)[self.program.group_of[columns]]]
         self._targets = self._columns - self.program.starts[self.program.group_of[self._columns]]
         self._owners = self.program.group_of[self._columns]
-        self._off = np.array([g.size - 1 if g.conditional else -1 for g in self.program.groups], dtype=np.int64)
+        self._off = self.program.off_levels
 
     def search_at(self, u: Vector) -> LocalSearch | None:
         """Legality of levels beside these numbers; None where only a solver can tell."""

@@ -42,9 +42,7 @@ def prune(form: QuadraticForm, program: BinaryProgram, product_columns: int) -> 
         product_columns: budget; 0 drops every pair.
     """
     in_z = (form.rows < program.n_z) & (form.cols < program.n_z)
-    dense = np.zeros((program.n_z, program.n_z))
-    np.add.at(dense, (form.rows[in_z], form.cols[in_z]), form.values[in_z])
-    dense = np.triu(dense + dense.T, k=1)
+    dense = np.triu(form.symmetric()[: program.n_z, : program.n_z], k=1)
     linear, blocks = form.linear.copy(), []
     for g, left in enumerate(program.groups):
         a = slice(left.start, left.stop)

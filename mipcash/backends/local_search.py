@@ -55,7 +55,7 @@ class LocalSearch:
         self._swaps = [(g, h) for m in orders_of(program).values() for i, g in enumerate(m) for h in m[i + 1 :]]
         plain = [g for g in range(len(program.groups)) if g not in referred and g not in in_orders]
         self._plain = np.array(plain, dtype=np.int64)
-        self._off = np.array([g.size - 1 if g.conditional else -1 for g in program.groups], dtype=np.int64)
+        self._off = program.off_levels
 
     def descend(
         self, form: QuadraticForm, starts: Indices, restarts: int, rng: np.random.Generator, kicks: int = KICKS

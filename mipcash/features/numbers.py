@@ -61,11 +61,7 @@ class NumberScale:
 
     def active(self, z: Vector) -> Vector:
         """Activity of the numbers: (B, n_z) -> (B, D)."""
-        on = np.ones((len(z), len(self)))
-        for d, conditions in enumerate(self.conditions):
-            for condition in conditions:
-                on[:, d] *= condition.holds(z)
-        return on
+        return activity(self.conditions, z)
 
     def natural(self, u: Vector) -> dict[str, float]:
         """Natural values (integers rounded) of one point's unit values, shape (D,)."""
@@ -87,6 +83,15 @@ class NumberScale:
         """Unit values of natural ones; 0.5 for a label that is absent. Shape (D,)."""
         pairs = zip(self.labels, self.domains, strict=True)
         return np.array([d.to_unit(values[l]) if l in values else INACTIVE for l, d in pairs])
+
+
+def activity(conditions: Sequence[Sequence[Indicator]], z: Vector) -> Vector:
+    """Whether all conditions of each number hold: (B, n_z) -> (B, D)."""
+    on = np.ones((len(z), len(conditions)))
+    for d, indicators in enumerate(conditions):
+        for indicator in indicators:
+            on[:, d] *= indicator.holds(z)
+    return on
 
 
 Selection = Indices

@@ -128,7 +128,7 @@ class _Walk:
         self.program = baseline.program
         held = {n.label for n in self.program.numbers}
         self.bound = np.array([label in held for label in self.scale.labels], dtype=bool)
-        self.off = np.array([g.size - 1 if g.conditional else -1 for g in self.program.groups], dtype=np.int64)
+        self.off = self.program.off_levels
         self.orders = [np.array(m) for m in orders_of(self.program).values()]
         in_orders = {int(g) for m in self.orders for g in m}
         self.movable = [g for g, x in enumerate(self.program.groups) if g not in in_orders and len(x.values) > 1]

@@ -225,7 +225,7 @@ class Hybrid(Optimizer):
     def _memory(self, observed: Sequence[LevelsAndUnits]) -> Indices:
         """The level of every group in the best observation where it is on; the first level otherwise."""
         memory = np.zeros(len(self.program.groups), dtype=np.int64)
-        off = np.array([g.size - 1 if g.conditional else -1 for g in self.program.groups], dtype=np.int64)
+        off = self.program.off_levels
         known = np.zeros(len(memory), dtype=bool)
         for levels, _ in observed:
             take = ~known & (levels != off)

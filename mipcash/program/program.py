@@ -232,6 +232,11 @@ class BinaryProgram:
 
     # -- objectives ---------------------------------------------------------------------------------------------
 
+    @cached_property
+    def off_levels(self) -> Indices:
+        """The level that means "off" of every group, -1 where there is none: shape (G,)."""
+        return np.array([g.size - 1 if g.conditional else -1 for g in self.groups], dtype=np.int64)
+
     def folded(self, form: QuadraticForm) -> QuadraticForm:
         """The same function on legal points, without products inside a group (z_a z_a = z_a, z_a z_b = 0)."""
         inside = (form.rows < self.n_z) & (form.cols < self.n_z)

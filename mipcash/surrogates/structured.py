@@ -27,7 +27,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from mipcash.features.interactions import Interactions
-from mipcash.features.numbers import NumberScale
+from mipcash.features.numbers import NumberScale, activity
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram, Group, Indicator
 from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, has_length, level_kernel
@@ -168,11 +168,7 @@ class Structure:
 
     def activity(self, z: Vector) -> Vector:
         """on_j: (B, n_z) -> (B, J)."""
-        on = np.ones((len(z), self.n_numbers))
-        for j, conditions in enumerate(self.conditions):
-            for condition in conditions:
-                on[:, j] *= condition.holds(z)
-        return on
+        return activity(self.conditions, z)
 
 
 def _squared_distances(left: Vector, right: Vector) -> Vector:
