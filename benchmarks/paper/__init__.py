@@ -1,0 +1,1 @@
+"""The experiments of Daxberger et al., "Mixed-variable Bayesian optimization", run again."""
