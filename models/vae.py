@@ -18,35 +18,181 @@ Notation
                     (asymmetric where odd) and the padding of each side in the decoder (PyTorch's convention)
     w1, w2          width after C1 and after C2 (28 where there is no such layer)
     v1              width after D1 (7 where there is none)
+
+The objective trains the network (extra ``torch``) and returns the negative log-likelihood of test images in nats: how is
+in mipcash.models._vae_training. Presets:
+
+    laptop  MNIST, 1,500 of the 5,000 images of mnist_5k.npz for 3 epochs in batches of 32, 500 test images
+    paper   Fashion-MNIST (``data=mnist`` for MNIST), all 60,000 images, 32 epochs, batches of 128, 10,000 test images
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from itertools import pairwise
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import mipcash as mc
 from mipcash.errors import ModelError
-from mipcash.models._options import flag
+from mipcash.models._options import choice, flag, whole
+from mipcash.models._vae_network import IMAGE, SEED_WIDTH, network, shapes
+from mipcash.models._vae_pictures import picture, reconstructions
+from mipcash.models._vae_training import Trained, Training, nll, held_out, train
 
-IMAGE = 28
-"""Width of the images that go in and come out."""
-SEED_WIDTH = 7
-"""W_in^d: width of what the decoder's last fc. layer is reshaped to."""
+__all__ = [
+    "IMAGE",
+    "PRESETS",
+    "SEED_WIDTH",
+    "Trained",
+    "Training",
+    "build",
+    "evaluate",
+    "network",
+    "objective",
+    "picture",
+    "reconstructions",
+    "report",
+    "settings",
+    "shapes",
+    "space",
+    "nll",
+    "held_out",
+    "train",
+]
 
-Objective = Callable[[Mapping[str, Any]], float]
-Shape = tuple[int, ...]
+PRESETS = {
+    "laptop": Training(train_size=1500, test_size=500, epochs=3, batch=32),
+    "paper": Training(data="fashion_mnist", train_size=60_000, test_size=10_000, epochs=32, batch=128),
+}
+
+Objective = Callable[[Mapping[str, Any]], dict[str, float]]
 
 
-def build(*, pytorch: bool | str = True) -> tuple[mc.Space, Objective]:
-    """The space of Table 2 under Eqs. (3) to (8).
+def build(
+    *,
+    pytorch: bool | str = True,
+    preset: str = "laptop",
+    data: str | None = None,
+    train_size: int | str | None = None,
+    test_size: int | str | None = None,
+    epochs: int | str | None = None,
+    batch: int | str | None = None,
+    seconds: float | str | None = None,
+    samples: int | str | None = None,
+    seed: int | str = 0,
+    device: str = "auto",
+    threads: int | str | None = None,
+) -> tuple[mc.Space, Objective]:
+    """The space of Table 2 under Eqs. (3) to (8), and the training.
 
     Args:
         pytorch: also demand that output padding is smaller than the stride, as ``torch.nn.ConvTranspose2d`` does.
             Without it the space is the paper's, and four fifths of its two-layer decoders cannot be built.
+        preset, ...: the others are those of :func:`settings`.
+
+    Raises:
+        ModelError: an option that makes no sense.
     """
+    given = settings(preset, data, train_size, test_size, epochs, batch, seconds, samples, seed, device, threads)
+    return _space(flag("pytorch", pytorch)), partial(evaluate, settings=given)
+
+
+def settings(
+    preset: str = "laptop",
+    data: str | None = None,
+    train_size: int | str | None = None,
+    test_size: int | str | None = None,
+    epochs: int | str | None = None,
+    batch: int | str | None = None,
+    seconds: float | str | None = None,
+    samples: int | str | None = None,
+    seed: int | str = 0,
+    device: str = "auto",
+    threads: int | str | None = None,
+) -> Training:
+    """A preset with changes; what is None stays as the preset has it.
+
+    Args:
+        preset: ``laptop`` or ``paper``.
+        data: ``mnist_5k``, ``fashion_mnist``, ``mnist``, or NAME for a file NAME.npz in ``MIPCASH_DATA``.
+        train_size, test_size: images, the first of each part.
+        epochs, batch: passes over the training images, images per step.
+        seconds: limit of training; ``none`` (or infinity) for no limit.
+        samples: importance samples per test image.
+        seed: of everything that is random.
+        device: ``auto`` (CUDA where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
+        threads: of torch.
+
+    Raises:
+        ModelError: an option that makes no sense.
+    """
+    base = PRESETS[choice("preset", preset, PRESETS)]
+    counts = {"train_size": train_size, "test_size": test_size, "epochs": epochs, "batch": batch, "samples": samples}
+    counts["threads"] = threads
+    changes: dict[str, Any] = {
+        name: whole(name, value, low=1) for name, value in counts.items() if str(value).lower() != "none"
+    }
+    if data is not None:
+        changes["data"] = data
+    if seconds is not None:
+        changes["seconds"] = _limit(seconds)
+    return replace(base, seed=whole("seed", seed), device=device, **changes)
+
+
+def _limit(seconds: float | str) -> float | None:
+    try:
+        number = math.inf if str(seconds).lower() == "none" else float(seconds)
+    except ValueError:
+        number = math.nan
+    if not number > 0:
+        raise ModelError(f"option seconds={seconds!r} is no time; write for example seconds=20, or seconds=none")
+    return number if number < math.inf else None
+
+
+def evaluate(config: Mapping[str, Any], settings: Training) -> dict[str, float]:
+    """Train a configuration and test it.
+
+    Returns:
+        ``loss``: negative test log-likelihood by importance sampling, nats; ``elbo``: minus the last epoch's ELBO on
+        training images; ``epochs`` that were trained (a fraction where the time limit cut one short); ``stopped``: 1
+        where it did, and the loss is that of the network as it was then, else 0.
+
+    Raises:
+        ModelError: no torch, no images, layers that do not fit.
+        FloatingPointError: training diverged.
+    """
+    trained = train(config, settings)
+    loss = nll(trained, held_out(settings), settings)
+    return {"loss": loss, "elbo": trained.losses[-1], "epochs": trained.epochs, "stopped": float(trained.stopped)}
+
+
+def report(result: Any, **options: Any) -> str:
+    """The best network layer by layer, and how to look at it."""
+    options.pop("pytorch", None)
+    chain = [" - ".join(f"{n} {'x'.join(map(str, s))}" for n, s in half) for half in shapes(result.config).values()]
+    lines = [
+        f"encoder: {chain[0]} (means and log variances of z)",
+        f"decoder: {chain[1]} (logits)",
+        "",
+        "To train it again, with 5,000 importance samples (minutes on a CPU) and a picture of reconstructions:",
+        "",
+        "from mipcash.models import vae",
+        "",
+        f"config = {result.config!r}",
+        f"settings = vae.settings({', '.join(f'{k}={v!r}' for k, v in options.items())})",
+        "trained, test = vae.train(config, settings), vae.held_out(settings)",
+        "print(vae.nll(trained, test, settings, samples=5000))",
+        "originals, reconstructed = vae.reconstructions(trained, test, count=8, seed=0)",
+        'vae.picture("reconstructions.png", originals, {"best": reconstructed})',
+    ]
+    if result.values.get("stopped"):
+        lines.insert(2, f"The time limit stopped its training after {result.values['epochs']:.2f} epochs.")
+    return "\n".join(lines)
+
+
+def _space(pytorch: bool) -> mc.Space:
     space = mc.Space("variational autoencoder")
 
     conv = space.integer("conv_layers", 0, 2)
@@ -73,7 +219,7 @@ def build(*, pytorch: bool | str = True) -> tuple[mc.Space, Objective]:
         filters[layer] = space.ordinal(f"{layer}_filter", [3, 5], when=exists)
         paddings[layer] = space.integer(f"{layer}_padding", 0, 3, when=exists)
         extra[layer] = space.integer(f"{layer}_output_padding", 0, 3, when=exists)
-        if flag("pytorch", pytorch):
+        if pytorch:
             rule = f"{layer}: output padding is smaller than the stride"
             space.rule(rule, extra[layer] <= strides[layer] - 1, when=exists)
 
@@ -106,98 +252,7 @@ def build(*, pytorch: bool | str = True) -> tuple[mc.Space, Objective]:
     # The table's 0 units would be a network with a hole.
     space.rule("f1 has units", f1_units >= 64, when=encoder_fc.is_(2))
     space.rule("f4 has units", f4_units >= 64, when=decoder_fc.is_(2))
-    return space, objective
+    return space
 
 
-def objective(config: Mapping[str, Any]) -> float:
-    """Not there yet.
-
-    Raises:
-        ModelError: always.
-    """
-    raise ModelError(
-        "the training objective of the vae space is not part of this release; use the space with your own objective, "
-        "for example on the modules that mipcash.models.vae.network(config) returns"
-    )
-
-
-def shapes(config: Mapping[str, Any]) -> dict[str, list[tuple[str, Shape]]]:
-    """Output shape (without the batch) of every layer, in plain Python and without a look at the rules.
-
-    Returns:
-        ``encoder``: from ``("image", (1, 28, 28))`` to ``("f2", (2 d_z,))``; ``decoder``: from ``("z", (d_z,))`` to
-        a layer of shape (1, 28, 28).
-
-    Raises:
-        ModelError: the layers do not fit together.
-    """
-    if not config["encoder_fc_layers"] or not config["decoder_fc_layers"]:
-        raise ModelError(
-            "no fc. layer leads to z or away from it; set encoder_fc_layers and decoder_fc_layers to 1 or 2"
-        )
-    latent, width = config["d_z"], IMAGE
-    encoder: list[tuple[str, Shape]] = [("image", (1, width, width))]
-    for layer in ("c1", "c2")[: config["conv_layers"]]:
-        stride, size, padding = (config[f"{layer}_{part}"] for part in ("stride", "filter", "padding"))
-        steps, rest = divmod(width - size + padding, stride)
-        width = steps + 1
-        if rest:
-            raise ModelError(f"{layer}: its width is not whole (Eq. 3); change its stride or padding")
-        encoder.append((layer, (config[f"{layer}_channels"], width, width)))
-    if config["encoder_fc_layers"] == 2:
-        encoder.append(("f1", (config["f1_units"],)))
-    encoder.append(("f2", (2 * latent,)))
-
-    decoder: list[tuple[str, Shape]] = [("z", (latent,))]
-    if config["decoder_fc_layers"] == 2:
-        decoder.append(("f3", (config["f4_units"],)))
-    layers = ("d1", "d2")[: config["deconv_layers"]]
-    channels, width = config["d1_channels"], SEED_WIDTH
-    if not layers and channels * width**2 == IMAGE**2:
-        channels, width = 1, IMAGE
-    decoder.append((f"f{2 + config['decoder_fc_layers']}", (channels, width, width)))
-    for layer in layers:
-        stride, size, padding, extra = (
-            config[f"{layer}_{p}"] for p in ("stride", "filter", "padding", "output_padding")
-        )
-        width = (width - 1) * stride + size - 2 * padding + extra
-        decoder.append((layer, (1 if layer == layers[-1] else config["d2_channels"], width, width)))
-
-    for layer, shape in encoder + decoder:
-        if min(shape) < 1:
-            raise ModelError(f"{layer} has shape {shape}: nothing is left; give it units or less padding")
-    if decoder[-1][1] != (1, IMAGE, IMAGE):
-        raise ModelError(f"the decoder ends in {decoder[-1][1]} and not in (1, {IMAGE}, {IMAGE}); change its layers")
-    return {"encoder": encoder, "decoder": decoder}
-
-
-def network(config: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Encoder and decoder as ``torch.nn.Sequential`` (needs the ``torch`` extra).
-
-    Returns:
-        ``encoder``: (n, 1, 28, 28) -> (n, 2 d_z), means and then log variances; ``decoder``: (n, d_z) ->
-        (n, 1, 28, 28), logits of the pixels.
-    """
-    from torch import nn
-
-    def layers(name: str, before: Shape, after: Shape) -> list[Any]:
-        if name.startswith("f"):
-            linear = [nn.Flatten(), nn.Linear(math.prod(before), math.prod(after))]
-            return linear if len(after) == 1 else [*linear, nn.Unflatten(1, after)]
-        stride, size, padding = (config[f"{name}_{part}"] for part in ("stride", "filter", "padding"))
-        if name.startswith("c"):
-            sides = (padding // 2, padding - padding // 2)
-            return [nn.ZeroPad2d(sides * 2), nn.Conv2d(before[0], after[0], size, stride)]
-        extra = config[f"{name}_output_padding"]
-        return [nn.ConvTranspose2d(before[0], after[0], size, stride, padding, extra)]
-
-    halves = []
-    for half in shapes(config).values():
-        modules: list[Any] = []
-        for (_, before), (name, after) in pairwise(half):
-            modules += [*layers(name, before, after), nn.ReLU()]
-        halves.append(nn.Sequential(*modules[:-1]))  # means, log variances and logits have any sign: no ReLU at the end
-    return halves[0], halves[1]
-
-
-space, _ = build()
+space, objective = build()

@@ -164,8 +164,3 @@ def test_options() -> None:
     assert len(vae.build(pytorch="false")[0].rules) == len(vae.space.rules) - 2
     with pytest.raises(ModelError, match="pytorch"):
         vae.build(pytorch="maybe")
-
-
-def test_the_objective_says_that_it_is_missing() -> None:
-    with pytest.raises(ModelError, match="your own objective"):
-        vae.objective(PLAIN)
