@@ -1,19 +1,15 @@
-"""``python -m benchmarks list | run NAME --size smoke|quick|full --out FILE.json | report FILE.json ...``."""
+"""``python -m benchmarks list | run NAME --size smoke|quick|full --out FILE.json | report [FILE.json ...]``."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import sys
 import time
-from importlib import metadata
 from pathlib import Path
 
+from benchmarks.records import page, stamped
 from benchmarks.registry import SIZES, Benchmark, Results, benchmarks
-
-PACKAGES = ("mipcash", "numpy", "pyomo", "highspy", "gurobipy", "cplex", "pyscipopt", "pytoulbar2")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,13 +22,17 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("--size", choices=SIZES, default="smoke")
     run.add_argument("--out", type=Path, help="where the results go, as JSON")
     run.add_argument("--markdown", action="store_true", help="print the table too")
-    report = commands.add_parser("report", help="print the tables of results")
-    report.add_argument("files", nargs="+", type=Path)
+    report = commands.add_parser(
+        "report", help="print the tables of results; without files: write benchmarks/results/REPORT.md"
+    )
+    report.add_argument("files", nargs="*", type=Path)
     options = parser.parse_args(arguments)
     known = benchmarks()
     if options.command == "list":
         for each in known.values():
             print(f"{each.name:12} {each.summary}")
+    elif options.command == "report" and not options.files:
+        print(page(known))
     elif options.command == "report":
         for file in options.files:
             record = json.loads(file.read_text(encoding="utf-8"))
@@ -41,9 +41,10 @@ def main(arguments: list[str] | None = None) -> int:
         if options.name not in known:
             parser.error(f"there is no benchmark {options.name!r}; there are {', '.join(known)}")
         record = measured(known[options.name], options.size)
-        if options.out is not None:
-            options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        if options.markdown or options.out is None:
+        out = options.out or (None if options.size == "smoke" else known[options.name].out)
+        if out is not None:
+            out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        if options.markdown or out is None:
             print(known[options.name].markdown(record["results"]))
     return 0
 
@@ -56,21 +57,7 @@ def measured(each: Benchmark, size: str) -> Results:
         print(f"[{time.perf_counter() - began:7.1f} s] {text}", file=sys.stderr, flush=True)
 
     results = each.run(size, progress)
-    return {
-        "benchmark": each.name,
-        "size": size,
-        "seconds": time.perf_counter() - began,
-        "machine": {"cores": os.cpu_count(), "system": platform.platform(), "python": platform.python_version()},
-        "versions": {name: version for name in PACKAGES if (version := _version(name))},
-        "results": results,
-    }
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
+    return stamped(each.name, size, time.perf_counter() - began, results)
 
 
 if __name__ == "__main__":

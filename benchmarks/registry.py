@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import signature
+from pathlib import Path
 from typing import Any
 
 Results = dict[str, Any]
@@ -25,27 +27,37 @@ SIZES = ("smoke", "quick", "full")
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One registered benchmark."""
+    """One registered benchmark.
+
+    Attributes:
+        out: where the record of a quick or full run goes unless something else is asked for.
+    """
 
     name: str
     summary: str
     run: Run
+    out: Path | None = None
 
-    def markdown(self, results: Results) -> str:
-        """The results as a table, by the module's own ``markdown``."""
-        return str(sys.modules[self.run.__module__].markdown(results))
+    def markdown(self, results: Results, figures: str = "") -> str:
+        """The results as a table, by the module's own ``markdown``.
+
+        Args:
+            figures: folder of its figures as seen from the page, for a ``markdown`` that takes one.
+        """
+        made = sys.modules[self.run.__module__].markdown
+        return str(made(results, figures) if "figures" in signature(made).parameters else made(results))
 
 
 _KNOWN: dict[str, Benchmark] = {}
 
 
-def benchmark(name: str, summary: str) -> Callable[[Run], Run]:
+def benchmark(name: str, summary: str, out: Path | None = None) -> Callable[[Run], Run]:
     """Register a run under a name."""
 
     def register(run: Run) -> Run:
         if name in _KNOWN and _KNOWN[name].run.__module__ != run.__module__:
             raise ValueError(f"benchmark {name!r} is registered twice; give one of them another name")
-        _KNOWN[name] = Benchmark(name, summary, run)
+        _KNOWN[name] = Benchmark(name, summary, run, out)
         return run
 
     return register

@@ -1,16 +1,23 @@
-"""``python -m benchmarks.paper table``: tables of real evaluations of XGBoost.
+"""``python -m benchmarks.paper table | collect``: tables of real evaluations of XGBoost; records of what has been run.
 
 table --problem monks --rows 20000 --jobs 1
+collect paper-vae
+
+Parts of an experiment are run by ``python -m benchmarks.peers run --suite paper-vae --methods .. --seeds ..``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Sequence
 
 from benchmarks.paper import table
+from benchmarks.paper.benchmark import out, write
+from benchmarks.paper.experiments import EXPERIMENTS
+from benchmarks.records import stamped
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,14 +28,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     make.add_argument("--problem", choices=list(table.DATA), required=True)
     make.add_argument("--rows", type=int, default=20_000)
     make.add_argument("--jobs", type=int, default=1, help="processes")
+    collect = commands.add_parser("collect", help="write record, table and figures of the histories that are there")
+    collect.add_argument("names", nargs="*", help="default: all experiments")
     options = parser.parse_args(arguments)
+    if options.command == "collect":
+        return _collect(options.names or list(EXPERIMENTS))
     began = time.perf_counter()
 
     def progress(text: str) -> None:
         print(f"[{time.perf_counter() - began:8.1f} s] {text}", file=sys.stderr, flush=True)
 
     made = table.make(options.problem, options.rows, options.jobs, progress)
-    print(f"{len(made)} rows of {made.stamp['trainings']} trainings, errors {made.errors.min():.4f} to {made.errors.max():.4f}")
+    print(
+        f"{len(made)} rows of {made.stamp['trainings']} trainings, errors {made.errors.min():.4f} to {made.errors.max():.4f}"
+    )
+    return 0
+
+
+def _collect(names: Sequence[str]) -> int:
+    for name in names:
+        began = time.perf_counter()
+        results = write(EXPERIMENTS[name])
+        record = stamped(name, "full", time.perf_counter() - began, results)
+        out(name).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        print(f"{out(name)}: {results['runs']} runs")
     return 0
 
 

@@ -150,6 +150,12 @@ def save(table: Table, name: str, folder: Path = FOLDER) -> None:
     new.replace(path_of(name, folder))
 
 
+def hours(folder: Path = FOLDER) -> dict[str, float]:
+    """CPU hours that the tables took."""
+    there = [load(name, folder) for name in DATA if path_of(name, folder).is_file()]
+    return {"tables": sum(t.stamp["cpu_seconds"] for t in there) / 3600}
+
+
 # -- making them ----------------------------------------------------------------------------------------------------------------
 
 

@@ -40,7 +40,7 @@ def names(text: str) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    from benchmarks.peers.history import CONVENTIONS, RESULTS
+    from benchmarks.peers.history import RESULTS
     from benchmarks.peers.method import PEERS
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
@@ -49,11 +49,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("--methods", type=names, default=list(PEERS))
     run.add_argument("--problems", type=names)
     run.add_argument("--seeds", type=numbers, default=numbers("0-9"))
-    run.add_argument("--conventions", type=names, default=list(CONVENTIONS))
-    run.add_argument("--budget", type=int, default=60)
+    run.add_argument(
+        "--suite", default="peers", help="peers, or one of the paper's: paper-synthetic, paper-xgboost, paper-vae"
+    )
+    run.add_argument("--conventions", type=names, help="default: those of the suite")
+    run.add_argument("--budget", type=int, help="default: that of the suite")
     run.add_argument("--jobs", type=int, default=1, help="processes at a time; 0: all in this one")
     run.add_argument("--fresh", action="store_true", help="run again what is there, as after a change of the method")
-    run.add_argument("--results", type=Path, default=RESULTS)
+    run.add_argument("--results", type=Path, help="default: the folder of the suite")
     report = commands.add_parser("report", help="tables and figures of what is there")
     report.add_argument("--methods", type=names)
     report.add_argument("--problems", type=names)
@@ -72,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     from benchmarks.peers import history, runner
     from benchmarks.peers.method import MissingPackageError
+    from benchmarks.peers.suite import suite
 
     began = time.perf_counter()
 
@@ -79,19 +83,22 @@ def _run(options: argparse.Namespace) -> int:
         print(f"[{time.perf_counter() - began:8.1f} s] {text}", file=sys.stderr, flush=True)
 
     try:
-        wanted = runner.tasks(options.methods, options.problems, options.seeds, options.conventions)
+        of = suite(options.suite)
+        conventions = options.conventions or of.conventions
+        wanted = runner.tasks(options.methods, options.problems, options.seeds, conventions, of.name)
     except (MissingPackageError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
+    budget, folder = options.budget or of.budget, options.results or of.folder
     if options.fresh:
         for file in {(t.method, t.convention) for t in wanted}:
             keys = [(t.problem, t.seed) for t in wanted if (t.method, t.convention) == file]
-            history.drop(*file, keys, options.results)
-    todo = runner.missing(wanted, options.budget, options.results)
+            history.drop(*file, keys, folder)
+    todo = runner.missing(wanted, budget, folder)
     progress(f"{len(todo)} of {len(wanted)} runs are missing")
     if options.jobs:
-        return int(runner.coordinate(todo, options.jobs, progress, options.budget, options.results) > 0)
-    return int(runner.work(todo, progress, options.budget, options.results) > 0)
+        return int(runner.coordinate(todo, options.jobs, progress, budget, folder) > 0)
+    return int(runner.work(todo, progress, budget, folder) > 0)
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """Histories: one line of JSON per run, appended whole or not at all; a file per method and convention.
 
 ``<method>.jsonl`` holds runs in which both conventions are one (rule-free problems, methods that are always legal);
-``<method>-penalty.jsonl`` and ``<method>-repair.jsonl`` the others.
+``<method>-<convention>.jsonl`` the others.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.peers.convention import CONVENTIONS
+
+__all__ = ["CONVENTIONS", "RESULTS", "History", "append", "drop", "path_of", "read"]
+
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "peers"
-CONVENTIONS = ("repair", "penalty")
-"""repair: an illegal suggestion is replaced by the nearest legal configuration; penalty: it costs an evaluation."""
 DIGITS = 8
 
 
@@ -27,8 +29,8 @@ class History:
 
     Attributes:
         method, problem, seed: what was run.
-        convention: ``penalty``, ``repair``, or ``""`` where both are one.
-        losses: of every evaluation, the initial ones included; None for one that an illegal suggestion cost.
+        convention: one of :mod:`benchmarks.peers.convention`, or ``""`` where all of them are one.
+        losses: of every suggestion, the initial ones included; None for an illegal one.
         legal: whether each suggestion was legal as it was made.
         cpu: CPU seconds of each suggestion with its observation; None for an initial one.
         stamp: versions.
@@ -54,6 +56,10 @@ class History:
             least = least if loss is None else min(least, loss)
             found.append(least)
         return found
+
+    def solutions(self) -> list[float]:
+        """Losses of the legal evaluations alone, in their order."""
+        return [v for v in self.losses if v is not None]
 
     def to_line(self) -> str:
         record = {

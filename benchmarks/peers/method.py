@@ -25,7 +25,7 @@ class Method(ABC):
         name: as in results.
         packages: distributions that it needs.
         legal: it never suggests an illegal configuration, so that the two conventions are one.
-        own_design: it makes its own initial design; others are given ten legal samples.
+        own_design: it makes its own initial design; others are given legal samples (ten in the peers benchmark).
         revision: to be raised when the adapter changes, so that old histories are told from new ones.
     """
 
@@ -58,6 +58,9 @@ class Method(ABC):
             loss: its loss; the penalty where it is illegal.
             violations: rule -> amount by which ``config`` breaks it; empty where it is legal.
         """
+
+    def skip(self, config: dict[str, Any], violations: Mapping[str, float]) -> None:  # noqa: B027 - most need nothing
+        """The latest suggestion is illegal, and the convention keeps that from the method; it may note what not to repeat."""
 
     def stamp(self) -> dict[str, Any]:
         """Versions behind a history."""

@@ -20,10 +20,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.peers import history
+from benchmarks.peers.convention import PATIENCE, Convention, convention
 from benchmarks.peers.history import RESULTS, History
 from benchmarks.peers.method import Method, make_method
-from benchmarks.peers.problem import Problem, chosen
+from benchmarks.peers.problem import Problem
 from benchmarks.peers.shape import Shape
+from benchmarks.peers.suite import PEERS, suite
 
 INITIAL = 10
 BUDGET = 60
@@ -39,6 +41,7 @@ class Task:
     problem: str
     seed: int
     convention: str
+    suite: str = PEERS
 
 
 def tasks(
@@ -46,18 +49,21 @@ def tasks(
     problems: Sequence[str] | None,
     seeds: Sequence[int],
     conventions: Sequence[str] = history.CONVENTIONS,
+    of: str = PEERS,
 ) -> list[Task]:
-    """All runs in their order: by seed, then convention (runs that have none first), then method, then problem."""
+    """All runs of a suite in their order: by seed, then convention (runs that have none first), then method, then problem."""
     legal = {method: make_method(method).legal for method in methods}
-    picked = chosen(list(problems) if problems else None)
+    picked = suite(of).chosen(list(problems) if problems else None)
+    for name in conventions:
+        convention(name)
     found = []
     for seed in seeds:
-        for convention in ("", *conventions):
+        for each in ("", *conventions):
             for method in methods:
                 for problem in picked:
                     one = legal[method] or problem.group == "free"
-                    if one == (convention == ""):
-                        found.append(Task(method, problem.name, seed, convention))
+                    if one == (each == ""):
+                        found.append(Task(method, problem.name, seed, each, of))
     return found
 
 
@@ -71,11 +77,13 @@ def missing(wanted: Sequence[Task], budget: int = BUDGET, folder: Path = RESULTS
     return [t for t in wanted if (t.problem, t.seed) not in there[t.method, t.convention]]
 
 
-def initial(problem: Problem, shape: Shape, seed: int, folder: Path = RESULTS) -> list[dict[str, Any]]:
-    """Ten uniform legal samples, the same for all peers."""
+def initial(
+    problem: Problem, shape: Shape, seed: int, folder: Path = RESULTS, size: int = INITIAL
+) -> list[dict[str, Any]]:
+    """Uniform legal samples, the same for all peers."""
     kept = history.initial_design(problem.name, seed, folder)
     if kept is None:
-        drawn = shape.space.sample(INITIAL, np.random.default_rng(np.random.SeedSequence([seed, 0])))
+        drawn = shape.space.sample(size, np.random.default_rng(np.random.SeedSequence([seed, 0])))
         history.keep_initial_design(problem.name, seed, drawn, folder)
         kept = history.initial_design(problem.name, seed, folder)
         assert kept is not None
@@ -84,7 +92,7 @@ def initial(problem: Problem, shape: Shape, seed: int, folder: Path = RESULTS) -
 
 def run_one(task: Task, budget: int = BUDGET, folder: Path = RESULTS) -> History:
     """One run of one method on one problem."""
-    (problem,) = chosen([task.problem])
+    (problem,) = suite(task.suite).chosen([task.problem])
     method = make_method(task.method)
     shape = Shape(problem.space())
     with threadpool_limits(1):
@@ -92,35 +100,48 @@ def run_one(task: Task, budget: int = BUDGET, folder: Path = RESULTS) -> History
 
 
 def _run(method: Method, problem: Problem, shape: Shape, task: Task, budget: int, folder: Path) -> History:
-    configs = [] if method.own_design else initial(problem, shape, task.seed, folder)[:budget]
+    rule, size = convention(task.convention), suite(task.suite).initial
+    configs = [] if method.own_design else initial(problem, shape, task.seed, folder, size)[:budget]
     losses: list[float | None] = [problem.objective(c) for c in configs]
     legal, cpu = [True] * len(configs), list[float | None]([None] * len(configs))
     began = time.process_time()
     method.start(problem, shape, task.seed, list(zip(configs, losses, strict=True)), budget)  # type: ignore[arg-type]
     spent = time.process_time() - began  # the start is part of the first suggestion
-    while len(losses) < budget:
+    while not _over(losses, budget, rule):
         began = time.process_time()
         config = method.suggest()
         spent += time.process_time() - began
         violations = shape.violations(config)
         legal.append(not violations)
         loss: float | None
-        if violations and (method.legal or task.convention == ""):
+        told: float | None
+        if violations and (method.legal or not rule.name):
             raise RuntimeError(f"{task.method} must be legal on {problem.name}, but {violations} for {config}")
-        if violations and task.convention == "repair":
+        if violations and rule.repaired:
             config, violations = shape.space.nearest(config), {}
         if violations:
-            loss, told = None, penalty(problem, losses)
+            loss = None
+            told = rule.value if rule.value is not None else penalty(problem, losses)
         else:
             loss = told = problem.objective(config)
         losses.append(loss)
         began = time.process_time()
-        method.observe(config, told, violations)
+        if violations and not rule.told:
+            method.skip(config, violations)
+        else:
+            method.observe(config, told, violations)
         cpu.append(spent + time.process_time() - began)
         spent = 0.0
     return History(
         task.method, problem.name, task.seed, task.convention, tuple(losses), tuple(legal), tuple(cpu), method.stamp()
     )
+
+
+def _over(losses: Sequence[float | None], budget: int, rule: Convention) -> bool:
+    """Whether a run has its evaluations, or has suggested so much that it will not get them."""
+    if rule.counted:
+        return len(losses) >= budget
+    return len(losses) - losses.count(None) >= budget or len(losses) >= PATIENCE * budget
 
 
 def penalty(problem: Problem, losses: Sequence[float | None]) -> float:
@@ -151,14 +172,14 @@ def coordinate(
     todo: Sequence[Task], jobs: int, progress: Callable[[str], None], budget: int = BUDGET, folder: Path = RESULTS
 ) -> int:
     """A process per method, seed and convention, ``jobs`` at a time; returns how many of them failed."""
-    parts: dict[tuple[int, str, str], list[str]] = {}
+    parts: dict[tuple[int, str, str, str], list[str]] = {}
     for t in todo:
-        parts.setdefault((t.seed, t.method, t.convention), []).append(t.problem)
+        parts.setdefault((t.seed, t.method, t.convention, t.suite), []).append(t.problem)
     began, done = time.perf_counter(), 0
 
-    def part(key: tuple[int, str, str]) -> int:
+    def part(key: tuple[int, str, str, str]) -> int:
         nonlocal done
-        seed, method, convention = key
+        seed, method, rule, of = key
         command = [
             sys.executable,
             "-m",
@@ -172,11 +193,12 @@ def coordinate(
             "0",
         ]
         command += ["--problems", ",".join(parts[key]), "--budget", str(budget), "--results", str(folder)]
-        command += ["--conventions", convention] if convention else []
+        command += ["--conventions", rule] if rule else []
+        command += ["--suite", of] if of != PEERS else []
         status = subprocess.run(command, env=os.environ | dict.fromkeys(THREADS, "1"), check=False).returncode
         done += 1
         left = (time.perf_counter() - began) / done * (len(parts) - done) / 60
-        progress(f"-- {method} {convention} seed {seed} done: {done} of {len(parts)} parts, about {left:.0f} min left")
+        progress(f"-- {method} {rule} seed {seed} done: {done} of {len(parts)} parts, about {left:.0f} min left")
         return int(status != 0)
 
     with ThreadPoolExecutor(max(1, jobs)) as pool:

@@ -94,6 +94,9 @@ class BotorchMethod(Method):
         self.y.append(-loss)
         self.known.append(config)
 
+    def skip(self, config: dict[str, Any], violations: Mapping[str, float]) -> None:
+        self.known.append(config)  # the model has not changed: its maximum would be suggested again
+
     def _fitted(self, x: torch.Tensor, y: torch.Tensor) -> Any:
         model = SingleTaskGP(x, y, input_transform=self._one_hot())
         if self.state:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -16,10 +17,17 @@ SOURCE = "Daxberger et al., Mixed-variable Bayesian optimization, appendix A"
 SEED = 11
 
 
-def certify(weights: str, cardinality: int | None, starts: int = 24) -> tuple[float, dict[str, Any]]:
-    """Every setting of the bits, and from ``starts`` points each a polish of the reals by L-BFGS-B."""
-    _, f = build(seed=SEED, cardinality=cardinality, weights=weights)
+def certify(
+    weights: str, cardinality: int | None, starts: int = 24, seed: int = SEED, sign: float = 1.0
+) -> tuple[float, dict[str, Any]]:
+    """Every setting of the bits, and from ``starts`` points each a polish of the reals by L-BFGS-B.
+
+    Args:
+        sign: -1 for the maximum, whose negative is returned.
+    """
+    _, f = build(seed=seed, cardinality=cardinality, weights=weights)
     assert isinstance(f, Function)
+    f = replace(f, weights=sign * f.weights)
     rng, best = np.random.default_rng(0), (np.inf, {})
     for bits in product((0, 1), repeat=BITS):
         if cardinality is not None and sum(bits) > cardinality:

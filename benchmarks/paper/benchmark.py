@@ -1,0 +1,87 @@
+"""The registered benchmarks: ``python -m benchmarks run paper-synthetic | paper-xgboost | paper-vae``.
+
+smoke: two methods, two problems at most, in seconds, in a folder of its own; quick and full go on with what is in
+``benchmarks/results/paper/``, and write the record, the table and the figures there.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.paper import report
+from benchmarks.paper.experiment import Experiment, summary
+from benchmarks.paper.experiments import EXPERIMENTS
+from benchmarks.paper.suites import FOLDER
+from benchmarks.peers import runner
+from benchmarks.registry import benchmark
+
+SMOKE = {"paper-synthetic": ["a1-gaussian-0", "a2-cardinality-0"], "paper-xgboost": ["monks-table"], "paper-vae": []}
+"""Problems of the smoke size: none that trains for more than seconds."""
+BUDGET = 12
+
+
+def _run(experiment: Experiment, size: str, progress: Callable[[str], None]) -> dict[str, Any]:
+    if size == "smoke":
+        return _smoke(experiment, progress)
+    failed = 0
+    for seed in experiment.seeds[size]:  # seeds first, so that partial results are balanced
+        for group in experiment.groups:
+            if group.name in ("paper", "direct") and size != "full":
+                continue
+            wanted = runner.tasks(
+                group.methods, group.problems, [seed], experiment.suite.conventions, experiment.suite.name
+            )
+            budget, folder = experiment.suite.budget, experiment.suite.folder
+            failed += runner.coordinate(runner.missing(wanted, budget, folder), 1, progress, budget, folder)
+    return {"failed": failed, **write(experiment)}
+
+
+def _smoke(experiment: Experiment, progress: Callable[[str], None]) -> dict[str, Any]:
+    names = SMOKE[experiment.name]
+    with tempfile.TemporaryDirectory() as folder:
+        failed = 0
+        if names:
+            wanted = runner.tasks(["random", "hybrid"], names, [0], experiment.suite.conventions, experiment.suite.name)
+            failed = runner.work(wanted, progress, BUDGET, Path(folder))
+        return {"failed": failed, **summary(experiment, Path(folder), BUDGET)}
+
+
+def write(experiment: Experiment, folder: Path = FOLDER) -> dict[str, Any]:
+    """Collect the histories; writes the table and the figures, returns the results."""
+    results = summary(experiment)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{experiment.name}.md").write_text(
+        f"# {experiment.title}\n\n" + report.markdown(experiment, results, "figures"), encoding="utf-8"
+    )
+    report.draw(experiment, results, folder / "figures")
+    return results
+
+
+def out(name: str) -> Path:
+    """Where the record of a benchmark goes."""
+    return FOLDER / f"{name}.json"
+
+
+@benchmark(
+    "paper-synthetic", "Daxberger et al., Appendix A: random functions of bits and reals", out("paper-synthetic")
+)
+def run_synthetic(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
+    return _run(EXPERIMENTS["paper-synthetic"], size, progress)
+
+
+@benchmark("paper-xgboost", "Daxberger et al., Section 4 (a): gradient boosting", out("paper-xgboost"))
+def run_xgboost(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
+    return _run(EXPERIMENTS["paper-xgboost"], size, progress)
+
+
+@benchmark("paper-vae", "Daxberger et al., Section 4 (b): a variational autoencoder under rules", out("paper-vae"))
+def run_vae(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
+    return _run(EXPERIMENTS["paper-vae"], size, progress)
+
+
+def markdown(results: dict[str, Any], figures: str = "") -> str:
+    """The tables of one experiment."""
+    return report.markdown(EXPERIMENTS[results["experiment"]], results, figures)

@@ -1,0 +1,125 @@
+"""Tables in Markdown and figures of the paper's experiments."""
+
+from __future__ import annotations
+
+import math
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.paper.experiment import Experiment, Group
+
+COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#999999")
+"""Okabe and Ito's, which the colour-blind can tell apart."""
+DASHES = ("-", "--", ":", "-.")
+ALWAYS = {"hybrid": 0, "mivabo": 6, "random": 7}
+"""Methods with a colour of their own in all figures."""
+
+
+def markdown(experiment: Experiment, results: dict[str, Any], figures: str = "") -> str:
+    """The tables of an experiment.
+
+    Args:
+        figures: folder of the figures as the page sees it; empty: no pictures.
+    """
+    known = {g.name: g for g in experiment.groups}
+    lines = []
+    for found in results["groups"]:
+        group = known[found["name"]]
+        if not found["rows"]:
+            continue
+        lines += [f"**{group.title}**", "", *_table(experiment, group, found["rows"], results), ""]
+        if figures:
+            lines += [f"![{group.title}]({figures}/{experiment.name}-{group.name}.svg)", ""]
+        if group.paper:
+            lines += [group.paper.strip(), ""]
+    return "\n".join(lines) if lines else "no run yet\n"
+
+
+def _table(experiment: Experiment, group: Group, rows: list[dict[str, Any]], results: dict[str, Any]) -> list[str]:
+    ruled = any(r["convention"] for r in rows)
+    at = results["at"]
+    head = ["method", *(["illegal suggestions"] if ruled else []), "runs"]
+    head += [f"{experiment.unit} after {n}" for n in at]
+    if ruled:
+        head += [f"violations until {n}" for n in at] + [f"after {results['budget']}, violations counted"]
+    head += ["CPU s per proposal"]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    if group.scaled:
+        lines.append("| *" + group.scaled + "* " + "|" * len(head))
+    for r in rows:
+        short = f", {r['short']} short" if r["short"] else ""
+        cells = [r["method"], *([r["convention"] or "none"] if ruled else []), f"{r['runs']}{short}"]
+        cells += [spread(r["mean"][n - 1], r["deviation"][n - 1]) for n in at]
+        if ruled:
+            seen = dict(zip(results["at"], r["violations"], strict=True))
+            cells += [spread(*seen[n], digits=1) for n in at]
+            cells.append(number((r["counted"] or r["mean"])[-1]))
+        cells.append("?" if r["cpu"] is None else f"{r['cpu']:.2g}")
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def number(value: float | None, digits: int | None = None) -> str:
+    """Four significant places, or a fixed number of decimals."""
+    if value is None:
+        return "none"
+    if digits is None:
+        digits = 0 if value == 0 else max(0, min(4, 3 - math.floor(math.log10(abs(value)))))
+    return f"{value:.{digits}f}"
+
+
+def spread(mean: float, deviation: float | None, digits: int | None = None) -> str:
+    """Mean ± standard deviation with as many decimals as the mean shows."""
+    text = number(mean, digits)
+    if deviation is None:
+        return text
+    return f"{text} ± {deviation:.{len(text.partition('.')[2])}f}"
+
+
+def draw(experiment: Experiment, results: dict[str, Any], folder: Path) -> list[Path]:
+    """A figure per group: mean ± one standard deviation of the best value over the legal evaluations."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    folder.mkdir(parents=True, exist_ok=True)
+    known = {g.name: g for g in experiment.groups}
+    return [
+        _figure(experiment, known[g["name"]], g["rows"], results["budget"], folder)
+        for g in results["groups"]
+        if g["rows"]
+    ]
+
+
+def _figure(experiment: Experiment, group: Group, rows: list[dict[str, Any]], budget: int, folder: Path) -> Path:
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(8.4, 4.2), layout="constrained")
+    steps = np.arange(1, budget + 1)
+    for row, (colour, dash) in zip(rows, styles([r["method"] + r["convention"] for r in rows]), strict=True):
+        mean = np.array(row["mean"], float)
+        deviation = np.nan_to_num(np.array(row["deviation"], float))
+        rule = f", {row['convention']}" if row["convention"] else ""
+        label = f"{row['method']}{rule} (n = {row['runs']})"
+        axis.plot(steps, mean, color=colour, ls=dash, lw=2.4 if row["method"] == "hybrid" else 1.4, label=label)
+        axis.fill_between(steps, mean - deviation, mean + deviation, color=colour, alpha=0.10, lw=0)
+    first = max(3, budget // 8)  # the first evaluations are far above what matters
+    shown = np.array([r["mean"] for r in rows], float)[:, first - 1 :]
+    room = 0.08 * (shown.max() - shown.min() or 1.0)
+    axis.set(xlim=(first, budget), ylim=(max(0.0, shown.min() - 3 * room), shown.max() + room))
+    axis.set(xlabel="legal evaluations", ylabel=f"best {experiment.unit}", title=group.title)
+    axis.grid(alpha=0.25)
+    figure.legend(loc="outside right upper", fontsize=8)
+    path = folder / f"{experiment.name}-{group.name}.svg"
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+    return path
+
+
+def styles(names: list[str]) -> list[tuple[str, str]]:
+    """A colour and a dash per line; no two lines have both in common."""
+    free = [k for k in range(len(COLOURS)) if k not in ALWAYS.values()]
+    pool = cycle([(COLOURS[k], d) for d in DASHES for k in free])
+    return [(COLOURS[ALWAYS[n]], "-") if n in ALWAYS else next(pool) for n in names]

@@ -1,0 +1,105 @@
+"""Section 4 (b): the 28 hyperparameters of the variational autoencoder under their rules.
+
+An evaluation takes seconds to minutes, so all of them are kept beside the histories: methods share their initial designs,
+and an interrupted run finds what it had.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import mipcash as mc
+from benchmarks.peers.problem import Config, Objective, Problem
+from mipcash.models import vae
+
+FOLDER = Path(__file__).resolve().parents[1] / "results" / "paper" / "vae"
+PRESETS = ("laptop", "paper")
+WORST = 500.0
+"""Nats of a training that ended without a finite loss: the paper's penalty, about those of uniformly random pixels."""
+
+
+class Remembered:
+    """An objective whose evaluations are kept in a file, a line of JSON each.
+
+    Attributes:
+        make: makes the objective; called only when something is to be evaluated.
+        path: the file.
+    """
+
+    def __init__(self, make: Callable[[], Objective], path: Path) -> None:
+        self.make, self.path = make, path
+        self._objective: Objective | None = None
+
+    def __call__(self, config: Config) -> float:
+        key = _key(config)
+        for record in self.records():
+            if record["config"] == key:
+                return float(record["loss"])
+        if self._objective is None:
+            self._objective = self.make()
+        began = time.process_time()
+        loss = _finite(self._objective, config)
+        line = {"config": key, "loss": loss, "seconds": round(time.process_time() - began, 2)}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        return loss
+
+    def records(self) -> list[dict[str, Any]]:
+        """What is kept: configuration, loss and CPU seconds; a line that a kill cut short is left out."""
+        if not self.path.is_file():
+            return []
+        found = []
+        for line in self.path.read_text(encoding="utf-8").splitlines():
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                continue
+        return found
+
+
+def _key(config: Config) -> dict[str, Any]:
+    return json.loads(json.dumps(dict(sorted(config.items())), default=lambda v: v.item()))
+
+
+def _finite(objective: Objective, config: Config) -> float:
+    loss = float(objective(config))
+    return loss if loss < WORST else WORST
+
+
+def _objective(preset: str) -> Objective:
+    return vae.build(preset=preset)[1]
+
+
+def _space() -> mc.Space:
+    return vae.build()[0]
+
+
+def _problem(preset: str) -> Problem:
+    return Problem(
+        name=f"vae-{preset}",
+        space=_space,
+        objective=Remembered(lambda: _objective(preset), FOLDER / f"evaluations-{preset}.jsonl"),
+        group="rules",
+        optimum=0.0,
+        certificate="lower bound",
+        source="Daxberger et al., Section 4 (b) and Table 2",
+        tolerance=0.0,
+    )
+
+
+@cache
+def problems() -> Mapping[str, Problem]:
+    """By name: ``vae-laptop`` and ``vae-paper``."""
+    return {f"vae-{preset}": _problem(preset) for preset in PRESETS}
+
+
+def hours() -> dict[str, float]:
+    """CPU hours of all trainings that are kept."""
+    kept = [p.objective for p in problems().values() if isinstance(p.objective, Remembered)]
+    return {"trainings": sum(r["seconds"] for objective in kept for r in objective.records()) / 3600}

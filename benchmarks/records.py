@@ -1,0 +1,97 @@
+"""Records of benchmarks: results with what they were measured on; and the page that shows all of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from benchmarks.registry import Benchmark, Results
+
+FOLDER = Path(__file__).resolve().parent / "results"
+PAGE = "REPORT.md"
+PACKAGES = (
+    "mipcash",
+    "numpy",
+    "pyomo",
+    "highspy",
+    "gurobipy",
+    "cplex",
+    "pyscipopt",
+    "pytoulbar2",
+    "torch",
+    "xgboost-cpu",
+)
+
+
+def stamped(name: str, size: str, seconds: float, results: Results) -> Results:
+    """The record of a benchmark: results, size, seconds, machine and versions."""
+    return {
+        "benchmark": name,
+        "size": size,
+        "seconds": seconds,
+        "machine": {"cores": os.cpu_count(), "system": platform.platform(), "python": platform.python_version()},
+        "versions": {each: version for each in PACKAGES if (version := _version(each))},
+        "results": results,
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def page(known: Mapping[str, Benchmark], folder: Path = FOLDER) -> Path:
+    """Write one page of all records below a folder; returns its path."""
+    parts = [
+        "# Benchmarks: what was measured",
+        "",
+        "Made by `python -m benchmarks report` from the records (`*.json`) below this folder. Figures: mean ± one standard "
+        "deviation. A line in italics under the head of a table says where it is smaller than in the paper.",
+        "",
+    ]
+    for path in sorted(folder.rglob("*.json")):
+        record = _record(path)
+        if record is not None and record["benchmark"] in known:
+            parts += _part(known[record["benchmark"]], record, path, folder)
+    out = folder / PAGE
+    out.write_text("\n".join(parts).rstrip() + "\n", encoding="utf-8")
+    return out
+
+
+def _record(path: Path) -> dict[str, Any] | None:
+    """A record; None for other JSON."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and {"benchmark", "results"} <= found.keys() else None
+
+
+def _part(each: Benchmark, record: dict[str, Any], path: Path, folder: Path) -> list[str]:
+    versions = ", ".join(f"{k} {v}" for k, v in record["versions"].items())
+    lines = [f"## {each.name}: {each.summary}", ""]
+    lines += [f"`python -m benchmarks run {each.name} --size {record['size']}`; {_hours(record)}", ""]
+    lines += [
+        f"[{path.name}]({path.relative_to(folder).as_posix()}): {record['machine']['cores']} cores, {versions}.",
+        "",
+    ]
+    figures = path.parent / "figures"
+    return [
+        *lines,
+        each.markdown(record["results"], figures.relative_to(folder).as_posix() if figures.is_dir() else ""),
+    ]
+
+
+def _hours(record: dict[str, Any]) -> str:
+    """What a record took: by its own account, where it went on with earlier runs, else the seconds of the run."""
+    spent = record["results"].get("cpu_hours")
+    if not spent:
+        return f"{record['seconds'] / 3600:.2g} hours."
+    return "CPU hours: " + ", ".join(f"{hours:.2f} {what}" for what, hours in spent.items()) + "."
