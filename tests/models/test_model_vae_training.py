@@ -1,0 +1,277 @@
+"""vae: its training and the likelihood of test images, against closed forms and quadrature."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mipcash.errors import ModelError
+from mipcash.models import vae
+
+torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
+
+from mipcash.models import _images  # noqa: E402
+from mipcash.models import _vae_training as training  # noqa: E402
+
+SMALL = {
+    "conv_layers": 0,
+    "encoder_fc_layers": 1,
+    "d_z": 16,
+    "decoder_fc_layers": 1,
+    "deconv_layers": 0,
+    "d1_channels": 16,
+    "learning_rate": 3e-3,
+    "learning_rate_decay": 0.9,
+    "weight_decay": 1e-6,
+}
+SETTINGS = vae.settings(train_size=160, test_size=40, epochs=2, batch=16, device="cpu", threads=1)
+
+
+@pytest.fixture(autouse=True)
+def bars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """mnist_5k.npz with 200 images of one to three bars, sorted as a file of classes is."""
+    rng = np.random.default_rng(0)
+    images = np.zeros((200, 28, 28), np.uint8)
+    for n, image in enumerate(images):
+        for column in rng.choice(26, 1 + n // 70, replace=False):
+            image[4:24, column : column + 3] = 230
+    np.savez(tmp_path / "mnist_5k.npz", images=images, labels=np.arange(200) // 70)
+    monkeypatch.setenv("MIPCASH_DATA", str(tmp_path))
+    _images.split.cache_clear()
+    yield tmp_path
+    _images.split.cache_clear()
+
+
+def seeded(seed: int) -> Any:
+    return torch.Generator().manual_seed(seed)
+
+
+class Toy:
+    """A decoder from one latent number to 2 x 4 pixels, and an encoder that is only roughly its posterior."""
+
+    def __init__(self) -> None:
+        self.slope = torch.randn(1, 2, 4, generator=seeded(3))
+        self.level = 0.3
+
+    def decoder(self, z: Any) -> Any:
+        return self.level + z.reshape(-1, 1, 1, 1) * self.slope
+
+    def encoder(self, images: Any) -> Any:
+        return torch.stack([(images * self.slope).sum((1, 2, 3)) * 0.3, torch.full((len(images),), -0.5)], 1)
+
+    def images(self, n: int) -> Any:
+        z = torch.randn(n, 1, generator=seeded(4))
+        return torch.bernoulli(self.decoder(z).sigmoid(), generator=seeded(5))
+
+    def exact(self, images: Any) -> Any:
+        """-log of the integral of p(x | z) p(z), by the trapezoidal rule."""
+        z = torch.linspace(-9, 9, 1801, dtype=torch.float64)
+        joint = torch.stack([training.log_pixels(self.decoder(v), images) for v in z])
+        return -(joint - 0.5 * (z**2 + math.log(2 * math.pi))[:, None]).logsumexp(0) - math.log(18 / 1800)
+
+
+def test_likelihood_against_quadrature() -> None:
+    toy = Toy()
+    images = toy.images(12)
+    exact = toy.exact(images)
+    estimate = training.negative_log_likelihood(toy.encoder, toy.decoder, images, 20_000, seeded(1))
+    assert estimate.shape == (12,)
+    assert torch.allclose(estimate, exact, atol=0.03)
+
+
+def test_more_samples_tighten_the_bound() -> None:
+    """E[NLL] falls with K (Burda et al., Theorem 1), from minus the ELBO at K = 1 towards -log p(x)."""
+    toy = Toy()
+    images = toy.images(60)
+    noise = seeded(2)
+    repeats = {1: 120, 4: 60, 32: 20}
+    bound = {
+        k: float(
+            torch.stack(
+                [training.negative_log_likelihood(toy.encoder, toy.decoder, images, k, noise) for _ in range(n)]
+            ).mean()
+        )
+        for k, n in repeats.items()
+    }
+    elbo = torch.stack([training.negative_elbo(toy.encoder, toy.decoder, images, noise) for _ in range(120)]).mean()
+    assert bound[1] == pytest.approx(float(elbo), abs=0.05)
+    assert bound[1] > bound[4] > bound[32] > float(toy.exact(images).mean()) - 0.01
+
+
+def test_chunks_do_not_bias(monkeypatch: pytest.MonkeyPatch) -> None:
+    toy = Toy()
+    images = toy.images(5)
+    whole = training.negative_log_likelihood(toy.encoder, toy.decoder, images, 4000, seeded(1))
+    monkeypatch.setattr(training, "DECODED", 24)  # three images at a time, eight samples each
+    parts = training.negative_log_likelihood(toy.encoder, toy.decoder, images, 4000, seeded(2))
+    assert torch.allclose(whole, parts, atol=0.06)
+
+
+def test_a_uniform_generator_costs_784_bits() -> None:
+    """All logits 0: log p(x | z) = -784 log 2 whatever z; with q = p every weight is the same."""
+    images = torch.bernoulli(torch.full((3, 1, 28, 28), 0.2), generator=seeded(0))
+    nll = training.negative_log_likelihood(
+        lambda x: torch.zeros(len(x), 32), lambda z: torch.zeros(len(z), 1, 28, 28), images, 4, seeded(1)
+    )
+    assert torch.allclose(nll, torch.full_like(nll, 784 * math.log(2)), atol=1e-3)
+    untrained = training.Trained(*training._networks(SMALL, 0, torch.device("cpu")), 0.0, False, 0.0, ())
+    assert vae.nll(untrained, vae.held_out(SETTINGS), SETTINGS) == pytest.approx(543, abs=25)
+
+
+def test_the_divergence_is_that_of_gaussians() -> None:
+    """KL(N(m, s^2) || N(0, 1)) against torch.distributions."""
+    m, v = torch.tensor([[0.3, -1.2]]), torch.tensor([[0.4, -0.9]])
+    images = torch.zeros(1, 1, 28, 28)
+    loss = training.negative_elbo(
+        lambda x: torch.cat([m, v], 1), lambda z: torch.full((1, 1, 28, 28), -40.0), images, seeded(0)
+    )
+    normal = torch.distributions.Normal
+    expected = torch.distributions.kl_divergence(normal(m, (0.5 * v).exp()), normal(0.0, 1.0)).sum()
+    assert float(loss) == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_training_lowers_the_loss() -> None:
+    trained = vae.train(SMALL, SETTINGS)
+    assert len(trained.losses) == 2
+    assert trained.losses[1] < trained.losses[0]
+    result = vae.evaluate(SMALL, SETTINGS)
+    assert result["loss"] < 450, "nats; 543 before training"
+    assert (result["epochs"], result["stopped"]) == (2.0, 0.0)
+
+
+def test_every_tuned_number_has_its_effect() -> None:
+    """The rate, its decay (after the first epoch), the weight decay, and the seed change the result."""
+    settings = replace(SETTINGS, train_size=64)
+    first, second = vae.train(SMALL, settings).losses
+    decayed = vae.train(dict(SMALL, learning_rate_decay=0.5), settings).losses
+    assert decayed[0] == first
+    assert decayed[1] > second
+    for change in ({"learning_rate": 1e-3}, {"weight_decay": 1e-2}):
+        assert vae.train({**SMALL, **change}, settings).losses[0] != first
+    assert vae.train(SMALL, replace(settings, seed=1)).losses[0] != first
+
+
+def test_the_same_seed_elsewhere(bars: Path) -> None:
+    state = torch.get_rng_state()
+    here = vae.evaluate(SMALL, SETTINGS)["loss"]
+    assert torch.equal(state, torch.get_rng_state()), "torch's global generator is left alone"
+    script = (
+        "import torch; torch.manual_seed(7); torch.rand(3)\n"
+        "from mipcash.models import vae\n"
+        "s = vae.settings(train_size=160, test_size=40, epochs=2, batch=16, device='cpu', threads=1)\n"
+        f"print(repr(vae.evaluate({SMALL!r}, s)['loss']))"
+    )
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert float(out.stdout) == here
+
+
+def test_every_architecture_trains() -> None:
+    settings = replace(SETTINGS, train_size=16, test_size=4, epochs=1, samples=2)
+    for config in vae.space.sample(8, seed=5):
+        result = vae.evaluate(config, settings)
+        assert math.isfinite(result["loss"])
+        assert result["epochs"] == 1
+
+
+def test_the_time_limit_stops_training() -> None:
+    result = vae.evaluate(SMALL, replace(SETTINGS, seconds=1e-6))
+    assert (result["epochs"], result["stopped"]) == (pytest.approx(0.1), 1.0)
+    assert result["loss"] > vae.evaluate(SMALL, SETTINGS)["loss"]
+    last = vae.train(SMALL, replace(SETTINGS, train_size=16, epochs=1, seconds=1e-6))
+    assert (last.epochs, last.stopped) == (1.0, False), "a limit that comes with the end cuts nothing"
+
+
+def test_a_diverged_training_is_a_failure() -> None:
+    with pytest.raises(FloatingPointError, match=r"diverged.*learning_rate"):
+        vae.evaluate(dict(SMALL, learning_rate=1e6), SETTINGS)
+
+
+def test_options() -> None:
+    _, objective = vae.build(preset="paper", data="mnist", epochs="3", seconds="20", samples="5", seed="4", threads="2")
+    chosen = objective.keywords["settings"]
+    expected = replace(vae.PRESETS["paper"], data="mnist", epochs=3, seconds=20.0, samples=5, seed=4, threads=2)
+    assert chosen == expected
+    assert (chosen.train_size, chosen.test_size, chosen.batch) == (60_000, 10_000, 128)
+    assert vae.settings(seconds="none").seconds is None
+    assert vae.settings("paper", epochs="none").epochs == 32
+    for options, message in (
+        ({"preset": "desktop"}, "laptop, paper"),
+        ({"epochs": "0"}, "below 1"),
+        ({"seconds": "soon"}, "seconds=none"),
+        ({"seconds": 0}, "no time"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            vae.build(**options)
+    for changes, message in (
+        ({"train_size": 161}, "train_size=161.*160"),
+        ({"data": "gone"}, r"gone\.npz.*fashion_mnist"),
+        ({"device": "tpu9"}, "auto, cpu"),
+        ({"device": "cuda:99"}, "choose auto or cpu"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            vae.evaluate(SMALL, replace(SETTINGS, **changes))
+
+
+def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ModelError, match=r"mipcash\[torch\]"):
+        vae.objective(SMALL)
+
+
+def test_from_the_command_line(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from mipcash.integrations.cli import app
+
+    options = {"train_size": 16, "test_size": 4, "epochs": 1, "samples": 2, "threads": 1}
+    given = [part for name, value in options.items() for part in ("--option", f"{name}={value}")]
+    storage = str(tmp_path / "run.db")
+    run = CliRunner().invoke(
+        app, ["run", "vae", "--budget", "2", "--optimizer", "random", "--storage", storage, "-q", *given]
+    )
+    assert run.exit_code == 0, run.output
+    assert "encoder: image 1x28x28 - " in run.output
+    assert "vae.settings(" in run.output
+
+
+def test_reconstructions(tmp_path: Path) -> None:
+    trained, test = vae.train(SMALL, SETTINGS), vae.held_out(SETTINGS)
+    originals, found = vae.reconstructions(trained, test, count=5, seed=1)
+    assert originals.shape == found.shape == (5, 28, 28)
+    assert originals.max() == pytest.approx(230 / 255)
+    assert 0 <= found.min() < found.max() <= 1
+    assert np.array_equal(originals, vae.reconstructions(trained, test, count=5, seed=1)[0])
+    assert len(vae.reconstructions(trained, test, count=100)[0]) == 40
+    pytest.importorskip("matplotlib")
+    path = vae.picture(tmp_path / "rows.png", originals, {"this": found})
+    assert path.read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ModelError, match="one shape"):
+        vae.picture(path, originals, {"this": found[:2]})
+
+
+def test_the_test_images_are_one_draw() -> None:
+    first, again = vae.held_out(SETTINGS), vae.held_out(replace(SETTINGS, train_size=10))
+    assert torch.equal(first.binary, again.binary)
+    assert set(first.binary.unique().tolist()) == {0.0, 1.0}
+    assert not torch.equal(first.binary, vae.held_out(replace(SETTINGS, seed=1)).binary)
+
+
+def test_the_report_can_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+
+    class Result:
+        config, values = SMALL, {"stopped": 1.0, "epochs": 1.5}
+
+    text = vae.report(Result, pytorch="true", train_size=16, test_size=4, epochs=1, batch=16)
+    assert "after 1.50 epochs" in text
+    monkeypatch.chdir(tmp_path)
+    exec(text[text.index("from mipcash") :].replace("samples=5000", "samples=2"), {})
+    assert (tmp_path / "reconstructions.png").is_file()
