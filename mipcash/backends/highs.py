@@ -1,8 +1,10 @@
 """HiGHS through highspy: the program is passed once, then only the cost vector changes.
 
 What enumeration proves within some nodes (:mod:`mipcash.backends.prover`), HiGHS is not asked for; to the rest it gets the
-best point found. A quadratic objective is linear in the program's product columns; programs are extended by the products that an
-objective couples, and the instance of each extension is kept (least recently used ones are dropped).
+best point found, without the levels that others replace at no cost (:mod:`mipcash.backends.dead_ends`), and with tighter
+rows where rules allow them (:mod:`mipcash.backends.row_products`). A quadratic objective is linear in the program's product
+columns; programs are extended by the products that an objective couples, and the instance of each extension is kept (least
+recently used ones are dropped).
 """
 
 from __future__ import annotations
@@ -19,21 +21,32 @@ import highspy
 import numpy as np
 
 from mipcash.backends.base import Answer, SolverSettings, Task
+from mipcash.backends.dead_ends import DeadEnds, dead_ends
 from mipcash.backends.prover import Prover
+from mipcash.backends.row_products import with_row_products
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
 from mipcash.errors import SolverError
 from mipcash.program.forms import Vector
 from mipcash.program.program import BinaryProgram
 
 KEPT_INSTANCES = 8
+SWITCHES = ("enumeration", "dead_ends", "row_products")
+STARTED: Mapping[str, float | str] = {
+    "mip_heuristic_effort": 0.0,
+    "mip_heuristic_run_feasibility_jump": "off",
+    "mip_heuristic_run_rins": "off",
+    "mip_heuristic_run_rens": "off",
+    "mip_heuristic_run_root_reduced_cost": "off",
+}
+"""Options where a start is given: the search for one is not repeated."""
 
 
 class HighsBackend:
     """Solves tasks with HiGHS; keeps the instances of recent programs.
 
     Args:
-        options: HiGHS' own options by name, as text; they override the limits of a solve. Besides them ``enumeration``:
-            ``off`` leaves every proof to HiGHS.
+        options: HiGHS' own options by name, as text; they override the limits of a solve. Besides them, each ``on`` or
+            ``off``: ``enumeration`` (off leaves every proof to HiGHS), ``dead_ends``, ``row_products``.
 
     Raises:
         SolverError: an option that HiGHS does not take.
@@ -43,10 +56,8 @@ class HighsBackend:
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self._given = dict(options or {})
-        enumeration = self._given.pop("enumeration", "on")
-        if enumeration not in ("on", "off"):
-            raise SolverError(f"option enumeration={enumeration!r} of HiGHS' backend is either 'on' or 'off'")
-        self._prover = Prover() if enumeration == "on" else None
+        enumeration, self._dead_ends, self._row_products = (_switch(self._given, name) for name in SWITCHES)
+        self._prover = Prover() if enumeration else None
         _set_options(highspy.Highs(), self._given)
         self._instances: OrderedDict[
             tuple[int, frozenset[tuple[int, int]]], tuple[BinaryProgram, BinaryProgram, Any]
@@ -73,8 +84,10 @@ class HighsBackend:
         columns = np.arange(program.n_columns, dtype=np.int32)
         highs.changeColsCost(program.n_columns, columns, cost)
         highs.changeObjectiveOffset(task.form.constant)
-        fixed = np.fromiter(task.fixed, dtype=np.int32, count=len(task.fixed))
-        values = np.fromiter(task.fixed.values(), dtype=float, count=len(task.fixed))
+        ends = dead_ends(task) if self._dead_ends else DeadEnds(())
+        bounds = {**task.fixed, **{closed: 0.0 for closed, _ in ends.replaced}}
+        fixed = np.fromiter(bounds, dtype=np.int32, count=len(bounds))
+        values = np.fromiter(bounds.values(), dtype=float, count=len(bounds))
         if len(fixed):
             highs.changeColsBounds(len(fixed), fixed, values, values)
         first_cut = highs.getNumRow()
@@ -82,10 +95,11 @@ class HighsBackend:
             highs.addRow(
                 cut.low, cut.high, len(cut.columns), cut.columns.astype(np.int32), np.asarray(cut.values, dtype=float)
             )
-        self._options(highs, settings)
+        start = ends.start(task.start)
+        self._options(highs, settings, {} if start is None else STARTED)
         try:
-            if task.start is not None:
-                _warm_start(highs, program, task)
+            if start is not None:
+                _warm_start(highs, program, start)
             if highs.run() == highspy.HighsStatus.kError:
                 # HiGHS refuses another number of threads than the process began with, until its scheduler is reset
                 highs.resetGlobalScheduler(True)
@@ -104,6 +118,8 @@ class HighsBackend:
             self._instances.move_to_end(key)
         else:
             extended = task.program.extended(couplings)
+            if self._row_products:
+                extended = with_row_products(extended)
             # the program itself is kept beside its id, so that the id cannot be taken over by another object
             self._instances[key] = (task.program, extended, _load(extended))
             if len(self._instances) > KEPT_INSTANCES:
@@ -111,7 +127,7 @@ class HighsBackend:
         _, program, highs = self._instances[key]
         return program, highs
 
-    def _options(self, highs: Any, settings: SolverSettings) -> None:
+    def _options(self, highs: Any, settings: SolverSettings, defaults: Mapping[str, float | str]) -> None:
         highs.clearSolver()
         limits: dict[str, int | float | str] = {
             "time_limit": float(max(1e-3, settings.time_limit)),
@@ -121,7 +137,7 @@ class HighsBackend:
             "random_seed": int(settings.seed) % 2**31,
             "mip_max_nodes": 2**31 - 1 if settings.node_limit is None else int(settings.node_limit),
         }
-        _set_options(highs, {**limits, **self._given})
+        _set_options(highs, {**limits, **defaults, **self._given})
 
     def _answer(self, highs: Any, task: Task, settings: SolverSettings, seconds: float) -> Answer:
         status, info = highs.getModelStatus(), highs.getInfo()
@@ -156,6 +172,14 @@ class HighsBackend:
         elif not np.any(task.program.integer):  # a linear program has no dual bound of a search
             bound = float(info.objective_function_value) if outcome == OPTIMAL else -math.inf
         return Answer(outcome, columns, value, min(bound, value), seconds)
+
+
+def _switch(options: dict[str, str], name: str) -> bool:
+    """Take an option of the backend's own out of ``options``; on where it is not given."""
+    value = options.pop(name, "on")
+    if value not in ("on", "off"):
+        raise SolverError(f"option {name}={value!r} of HiGHS' backend is either 'on' or 'off'")
+    return value == "on"
 
 
 def _set_options(highs: Any, options: Mapping[str, int | float | str]) -> None:
@@ -199,10 +223,9 @@ def write_program(program: BinaryProgram, path: Path, names: Sequence[str]) -> N
         raise SolverError(f"the program cannot be written to {path}; check that the folder exists and is writable")
 
 
-def _warm_start(highs: Any, program: BinaryProgram, task: Task) -> None:
+def _warm_start(highs: Any, program: BinaryProgram, start: Vector) -> None:
     """Hand over a legal point: all columns where they follow from it, else the known ones for HiGHS to complete."""
-    assert task.start is not None
-    columns = program.lifted(task.start)
+    columns = program.lifted(start)
     if np.all(np.isfinite(columns)):
         solution = highspy.HighsSolution()
         solution.col_value = columns.tolist()

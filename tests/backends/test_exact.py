@@ -13,7 +13,11 @@ from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, ran
 
 EXACT = SolverSettings(time_limit=60.0, gap=0.0)
 NAMES = [s.name for s in solvers() if s.installed]
-FORMS = [(n, {}) for n in NAMES] + [(n, {"form": "quadratic"}) for n in ("gurobi", "cplex", "scip") if n in NAMES]
+FORMS = (
+    [(n, {}) for n in NAMES]
+    + [("highs", {"enumeration": "off"})]
+    + [(n, {"form": "quadratic"}) for n in ("gurobi", "cplex", "scip") if n in NAMES]
+)
 
 
 @pytest.fixture(params=FORMS, ids=lambda p: "-".join([p[0], *p[1].values()]))

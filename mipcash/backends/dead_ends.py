@@ -1,0 +1,189 @@
+"""Dead-end elimination: levels that another level of their group replaces at no cost, whatever the rest is.
+
+Level a of a group gives way to level b where, for every choice of the other columns v still open,
+
+    every row:        what b adds to the row minus what a adds   <= 0  (rows written  body <= high)
+    the objective:    l_a - l_b + sum_h min_{c open in h} (Q_ac - Q_bc) + sum_numbers min (Q_a - Q_b) v   >= 0.
+
+A legal point with a stays legal with b and is not dearer, so closing a leaves the optimum as it is. Closed levels leave
+the minima of the others, so it is repeated until nothing changes (Goldstein's criterion, from protein design).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.backends.base import Cut, Task
+from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.program import BinaryProgram
+
+Booleans = NDArray[np.bool_]
+EXACT = 1e-12
+
+
+@dataclass(frozen=True)
+class DeadEnds:
+    """Closed levels.
+
+    Attributes:
+        replaced: (closed column, column that replaces it), in the order of elimination.
+    """
+
+    replaced: tuple[tuple[int, int], ...]
+
+    def start(self, start: Vector | None) -> Vector | None:
+        """A start without closed levels, no dearer than the given one; helpers and numbers stay."""
+        if start is None:
+            return None
+        start = start.copy()
+        for closed, kept in self.replaced:
+            if start[closed] > 0.5:
+                start[closed], start[kept] = 0.0, 1.0
+        return start
+
+
+def dead_ends(task: Task) -> DeadEnds:
+    """The dead ends of a task; none where the program has rows that its base rows do not tell of."""
+    program = task.program
+    if not program.n_z or not program.has_base_rows:
+        return DeadEnds(())
+    low, high = program.low[: program.n].copy(), program.high[: program.n].copy()
+    for column, value in task.fixed.items():
+        low[column] = high[column] = value
+    if "exchangeable" not in program.derived:
+        program.derived["exchangeable"] = _exchangeable(program)
+    exchangeable: list[Booleans] = _within_cuts(program, program.derived["exchangeable"], task.cuts)
+    return DeadEnds(tuple(_Elimination(program, task.form, exchangeable, low, high).run()))
+
+
+class _Elimination:
+    """The repeated test; ``open[c]`` says whether a level may still be taken."""
+
+    def __init__(
+        self, program: BinaryProgram, form: QuadraticForm, exchangeable: list[Booleans], low: Vector, high: Vector
+    ) -> None:
+        n_z = program.n_z
+        self.program, self.exchangeable, self.linear = program, exchangeable, form.linear
+        pairs = form.symmetric()[:n_z]
+        self.pairs = pairs[:, :n_z]
+        numbers = np.flatnonzero(np.any(pairs[:, n_z:] != 0.0, axis=0))
+        self.numbers, self.low, self.high = pairs[:, n_z + numbers], low[n_z + numbers], high[n_z + numbers]
+        self.required = low[:n_z] > 0.5
+        taken = np.bincount(program.group_of[self.required], minlength=len(program.groups)) > 0
+        self.open = (high[:n_z] > 0.5) & (self.required | ~taken[program.group_of])
+        coupled = np.logical_or.reduceat(self.pairs != 0.0, program.starts, axis=0)
+        self.coupled = np.logical_or.reduceat(coupled, program.starts, axis=1)
+
+    def run(self) -> list[tuple[int, int]]:
+        """Eliminate until nothing changes; only groups coupled to one that lost a level are looked at again."""
+        found: list[tuple[int, int]] = []
+        waiting = np.array([bool(e.any()) for e in self.exchangeable])
+        candidates = waiting.copy()
+        while np.any(waiting):
+            g = int(np.argmax(waiting))
+            waiting[g] = False
+            lost = self._group(g)
+            if lost:
+                found += lost
+                waiting |= self.coupled[g] & candidates
+        return found
+
+    def _group(self, g: int) -> list[tuple[int, int]]:
+        group = self.program.groups[g]
+        span = slice(group.start, group.stop)
+        columns, ends = _columns_of(self.program, self.coupled[g])
+        pairs = np.where(self.open[columns], self.pairs[span][:, columns], 0.0)
+        closed = np.where(self.open[columns], 0.0, np.inf)
+        found = []
+        for a in np.flatnonzero(self.open[span] & ~self.required[span]):
+            others = np.flatnonzero(self.exchangeable[g][a] & self.open[span])
+            if not len(others):
+                continue
+            least = self.linear[group.start + a] - self.linear[group.start + others]
+            if len(columns):
+                least = least + np.minimum.reduceat(pairs[a] - pairs[others] + closed, ends, axis=1).sum(axis=1)
+            if len(self.low):
+                slope = self.numbers[group.start + a] - self.numbers[group.start + others]
+                least = least + np.minimum(slope * self.low, slope * self.high).sum(axis=1)
+            best = int(np.argmax(least))
+            if least[best] >= 0.0:
+                self.open[group.start + a] = False
+                found.append((group.start + int(a), group.start + int(others[best])))
+        return found
+
+
+def _exchangeable(program: BinaryProgram) -> list[Booleans]:
+    """Per group, [a, b]: whether b may stand for a in every row, whatever the rest is."""
+    rows = [row for row in program.base_rows if np.isfinite(row.low) or np.isfinite(row.high)]
+    linear = [row for row in rows if not len(row.form.rows)]
+    bodies = np.array([row.form.linear[: program.n_z] for row in linear]).reshape(-1, program.n_z)
+    low, high = np.array([row.low for row in linear]), np.array([row.high for row in linear])
+    found = _no_larger(program, bodies, low, high)
+    for exchangeable in found:
+        np.fill_diagonal(exchangeable, False)
+    for row in rows:
+        if len(row.form.rows):
+            least, most = _changes(program, row.form)
+            for g, exchangeable in enumerate(found):
+                if np.isfinite(row.high):
+                    exchangeable &= most[g] <= EXACT
+                if np.isfinite(row.low):
+                    exchangeable &= least[g] >= -EXACT
+    return found
+
+
+def _no_larger(program: BinaryProgram, bodies: Vector, low: Vector, high: Vector) -> list[Booleans]:
+    """Per group, [a, b]: in linear rows ``low <= bodies z <= high``, b adds no more than a (no less, where ``low`` binds)."""
+    signed = np.concatenate([bodies[np.isfinite(high)], -bodies[np.isfinite(low)]])
+    found = []
+    for group in program.groups:
+        part = signed[:, group.start : group.stop]
+        part = part[np.ptp(part, axis=1) > EXACT]
+        found.append(np.all(part[:, None, :] <= part[:, :, None] + EXACT, axis=0))
+    return found
+
+
+def _columns_of(program: BinaryProgram, chosen: Booleans) -> tuple[Indices, Indices]:
+    """The columns of the chosen groups, and where each group's begin among them."""
+    sizes = program.sizes[chosen]
+    return np.flatnonzero(chosen[program.group_of]), np.cumsum(sizes) - sizes
+
+
+def _changes(program: BinaryProgram, form: QuadraticForm) -> tuple[list[Vector], list[Vector]]:
+    """Per group, [a, b]: least and greatest change of a quadratic row as b takes the place of a."""
+    pairs, n_z = form.symmetric()[: program.n_z], program.n_z
+    coupled = np.logical_or.reduceat(pairs[:, :n_z] != 0.0, program.starts, axis=1)
+    low, high = program.low[n_z : program.n], program.high[n_z : program.n]
+    least, most = [], []
+    for group in program.groups:
+        span = slice(group.start, group.stop)
+        linear = form.linear[None, span] - form.linear[span, None]
+        lower, upper = linear, linear
+        columns, ends = _columns_of(program, np.any(coupled[span], axis=0))
+        if len(columns):
+            part = pairs[span][:, columns]
+            change = part[None] - part[:, None]
+            lower = lower + np.minimum.reduceat(change, ends, axis=2).sum(axis=2)
+            upper = upper + np.maximum.reduceat(change, ends, axis=2).sum(axis=2)
+        numbers = np.flatnonzero(np.any(pairs[span, n_z:] != 0.0, axis=0))
+        part = pairs[span][:, n_z + numbers]
+        slope = part[None] - part[:, None]
+        values = np.stack([slope * low[numbers], slope * high[numbers]])
+        least.append(lower + values.min(axis=0).sum(axis=2))
+        most.append(upper + values.max(axis=0).sum(axis=2))
+    return least, most
+
+
+def _within_cuts(program: BinaryProgram, exchangeable: list[Booleans], cuts: Sequence[Cut]) -> list[Booleans]:
+    if not cuts:
+        return exchangeable
+    bodies = np.zeros((len(cuts), program.n))
+    for body, cut in zip(bodies, cuts, strict=True):
+        np.add.at(body, cut.columns, cut.values)
+    low, high = np.array([c.low for c in cuts], dtype=float), np.array([c.high for c in cuts], dtype=float)
+    allowed = _no_larger(program, bodies[:, : program.n_z], low, high)
+    return [a & b for a, b in zip(exchangeable, allowed, strict=True)]

@@ -1,0 +1,214 @@
+"""Dead ends and row products: an optimum is kept, starts stay legal, rows stay valid, and HiGHS alone agrees with brute force."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import highspy
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+import mipcash as mc
+from mipcash.backends.base import Cut, SolverSettings, Task
+from mipcash.backends.dead_ends import dead_ends
+from mipcash.backends.highs import HighsBackend, _load
+from mipcash.backends.row_products import with_row_products
+from mipcash.errors import SolverError
+from mipcash.oracle.explain import without_rules
+from mipcash.program.forms import QuadraticForm
+from mipcash.program.program import BinaryProgram
+from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
+from tests.strategies.description import Description
+from tests.strategies.points import TooLargeError
+from tests.strategies.spaces import descriptions
+
+EXACT = SolverSettings(gap=0.0)
+ALONE = {"enumeration": "off"}
+SLOW = settings(max_examples=60, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+FAST = settings(SLOW, max_examples=200)
+
+
+def cardinality(n: int, k: int, at_most: bool = False) -> mc.Space:
+    """n bits of which k, or at most k, are 1."""
+    space = mc.Space("cardinality")
+    chosen = [space.integer(f"b{i}", 0, 1) for i in range(n)]
+    total = sum(chosen[1:], chosen[0])
+    space.rule("cardinality", total <= k if at_most else total == k)
+    return space
+
+
+def ordering(n: int) -> mc.Space:
+    """n modules in any order."""
+    space = mc.Space("ordering")
+    space.ordering("order", [space.module(f"m{k}", {"none": {}, "some": {}}) for k in range(n)])
+    return space
+
+
+RULED = {
+    "cardinality": lambda: cardinality(8, 3),
+    "at most": lambda: cardinality(8, 3, at_most=True),
+    "ordering": lambda: ordering(3),
+    **SPACES,
+}
+
+
+def legal_points(program: BinaryProgram) -> np.ndarray:
+    """Every legal point; none where there are too many, or nothing to choose."""
+    try:
+        return all_points(program) if program.n_z else np.zeros((0, program.n))
+    except TooLargeError:
+        return np.zeros((0, program.n))
+
+
+def random_task(program: BinaryProgram, legal: np.ndarray, rng: np.random.Generator) -> Task:
+    """A weakly coupled form (dead ends are frequent there), sometimes a fixing, cuts, a start that obeys them."""
+    form = random_form(program, rng, float(rng.choice([0.0, 0.3, 1.0])))
+    form = replace(form, values=form.values * rng.choice([0.1, 0.5]))
+    fixed, cuts = {}, []
+    if rng.random() < 0.5:
+        fixed = {int(rng.integers(program.n_z)): float(rng.integers(2))}
+    for _ in range(int(rng.integers(3))):
+        cuts.append(no_good(program, legal[rng.integers(len(legal))]))
+    if rng.random() < 0.3:
+        columns = np.unique(rng.integers(program.n_z, size=3))
+        cuts.append(Cut(columns, rng.integers(-1, 2, size=len(columns)).astype(float), -1.0, 1.0))
+    task = Task(program, form, fixed, cuts)
+    some = rng.permutation(legal)[:30]
+    left = some[[math.isfinite(optimum(task, point[None])) for point in some]]
+    return replace(task, start=left[rng.integers(len(left))]) if len(left) else task
+
+
+def check_dead_ends(program: BinaryProgram, number: int) -> int:
+    """Closing levels keeps an optimum and the starts; returns how many were closed."""
+    legal, rng, closed = legal_points(program), np.random.default_rng(number), 0
+    for _ in range(4 if len(legal) else 0):
+        task = random_task(program, legal, rng)
+        ends = dead_ends(task)
+        gone = [column for column, _ in ends.replaced]
+        left = legal[np.all(legal[:, gone] < 0.5, axis=1)] if gone else legal
+        assert optimum(task, left) == pytest.approx(optimum(task, legal), abs=1e-9)
+        if task.start is not None:
+            start = ends.start(task.start)
+            assert np.min(np.abs(left - start).max(axis=1)) < 1e-9, "not a legal point"
+            assert math.isfinite(optimum(task, start[None]))
+            assert task.form.value(start) <= task.form.value(task.start) + 1e-9
+        closed += len(gone)
+    return closed
+
+
+def test_dead_ends_keep_an_optimum() -> None:
+    closed = []
+
+    @seed(11)
+    @FAST
+    @given(descriptions(), st.integers(0, 2**32))
+    def run(description: Description, number: int) -> None:
+        closed.append(check_dead_ends(description.build().program, number))
+
+    run()
+    assert sum(c > 0 for c in closed) > 20
+
+
+@pytest.mark.parametrize("space", RULED)
+def test_dead_ends_under_rules(space: str) -> None:
+    program = RULED[space]().program
+    closed = sum(check_dead_ends(program, number) for number in range(10))
+    assert (
+        closed > 0 or space == "cardinality"
+    )  # where every level has its own place in an equation, none replaces another
+
+
+def test_without_couplings_one_level_is_left() -> None:
+    program = bits(6).program
+    form = random_form(program, np.random.default_rng(0), 0.0)
+    assert len(dead_ends(Task(program, form)).replaced) == 6
+
+
+def test_a_rule_keeps_what_the_costs_would_close() -> None:
+    program = cardinality(4, 2).program
+    form = random_form(program, np.random.default_rng(0), 0.0)
+    assert dead_ends(Task(program, form)).replaced == ()
+    free = without_rules(program, {"cardinality"})
+    assert len(dead_ends(Task(free, form)).replaced) == 4
+
+
+def test_a_required_level_stays() -> None:
+    program = bits(3).program
+    form = QuadraticForm(0.0, np.arange(6.0), *QuadraticForm.zero(6).rows[None].repeat(2, axis=0), np.zeros(0))
+    closed = {column for column, _ in dead_ends(Task(program, form, {1: 1.0, 2: 0.0})).replaced}
+    assert closed == {5}
+
+
+@pytest.mark.parametrize("space", RULED)
+def test_row_products_hold_at_every_legal_point(space: str) -> None:
+    program = RULED[space]().program
+    full = program.extended(program.couplings(random_form(program, np.random.default_rng(1), 1.0)))
+    tight = with_row_products(full)
+    assert tight.matrix.shape[0] > full.matrix.shape[0] or space == "wide"
+    for point in all_points(program):
+        columns = tight.lifted(point)
+        known = np.isfinite(columns)
+        rows = np.abs(tight.matrix[:, ~known]).sum(axis=1) == 0
+        body = tight.matrix[rows][:, known] @ columns[known]
+        assert np.all(body >= tight.row_low[rows] - 1e-9)
+        assert np.all(body <= tight.row_high[rows] + 1e-9)
+
+
+def relaxation(program: BinaryProgram, form: QuadraticForm) -> float:
+    """Optimum of the linear relaxation."""
+    highs = _load(replace(program, integer=np.zeros(program.n_columns)))
+    highs.changeColsCost(program.n_columns, np.arange(program.n_columns, dtype=np.int32), program.cost(form))
+    highs.run()
+    assert highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+    return float(highs.getInfo().objective_function_value) + form.constant
+
+
+@pytest.mark.parametrize("space", ["cardinality", "at most", "ordering"])
+def test_row_products_tighten_the_relaxation(space: str) -> None:
+    program, better = RULED[space]().program, 0
+    legal, rng = all_points(program), np.random.default_rng(2)
+    for _ in range(5):
+        form = random_form(program, rng, 1.0)
+        full = program.extended(program.couplings(form))
+        loose, tight = relaxation(full, form), relaxation(with_row_products(full), form)
+        assert loose - 1e-7 <= tight <= optimum(Task(program, form), legal) + 1e-7
+        better += tight > loose + 1e-6
+    assert better >= 2
+
+
+@pytest.mark.parametrize("option", ["dead_ends", "row_products", None])
+def test_highs_alone_agrees_with_brute_force(option: str | None) -> None:
+    """With one of the two switched off, and with both on."""
+
+    @seed(13)
+    @SLOW
+    @given(descriptions(), st.integers(0, 2**32))
+    def run(description: Description, number: int) -> None:
+        check_highs(description.build().program, number, {option: "off"} if option else {})
+
+    run()
+    for number, space in enumerate(RULED):
+        check_highs(RULED[space]().program, number, {option: "off"} if option else {})
+
+
+def check_highs(program: BinaryProgram, number: int, options: dict[str, str]) -> None:
+    legal, rng = legal_points(program), np.random.default_rng(number)
+    backend = HighsBackend({**ALONE, **options})
+    for _ in range(3 if len(legal) else 0):
+        task = random_task(program, legal, rng)
+        answer, best = backend.solve(task, EXACT), optimum(task, legal)
+        if best == math.inf:
+            assert answer.status == "infeasible"
+            continue
+        assert answer.status == "optimal"
+        assert answer.value == pytest.approx(best, abs=1e-5)
+        assert best - 1e-4 <= answer.bound <= answer.value + 1e-12
+        assert np.min(np.abs(legal - answer.columns).max(axis=1)) < 1e-5, "the incumbent is not legal"
+
+
+def test_a_switch_is_on_or_off() -> None:
+    with pytest.raises(SolverError, match=r"dead_ends='maybe'.*'on' or 'off'"):
+        HighsBackend({"dead_ends": "maybe"})
