@@ -47,8 +47,9 @@ def _version(package: str) -> str:
         return ""
 
 
-def page(known: Mapping[str, Benchmark], folder: Path = FOLDER) -> Path:
-    """Write one page of all records below a folder; returns its path."""
+def page(known: Mapping[str, Benchmark], folder: Path | None = None) -> Path:
+    """Write one page of all records below a folder (None: this package's results); returns its path."""
+    folder = folder or FOLDER
     parts = [
         "# Benchmarks: what was measured",
         "",

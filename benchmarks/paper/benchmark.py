@@ -21,6 +21,8 @@ from benchmarks.registry import benchmark
 SMOKE = {"paper-synthetic": ["a1-gaussian-0", "a2-cardinality-0"], "paper-xgboost": ["monks-table"], "paper-vae": []}
 """Problems of the smoke size: none that trains for more than seconds."""
 BUDGET = 12
+SLOW = ("direct", "laptop", "paper")
+"""Groups that only the full size has."""
 
 
 def _run(experiment: Experiment, size: str, progress: Callable[[str], None]) -> dict[str, Any]:
@@ -29,7 +31,7 @@ def _run(experiment: Experiment, size: str, progress: Callable[[str], None]) -> 
     failed = 0
     for seed in experiment.seeds[size]:  # seeds first, so that partial results are balanced
         for group in experiment.groups:
-            if group.name in ("paper", "direct") and size != "full":
+            if group.name in SLOW and size != "full":
                 continue
             wanted = runner.tasks(
                 group.methods, group.problems, [seed], experiment.suite.conventions, experiment.suite.name

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import rankdata
 
-from benchmarks.peers.history import CONVENTIONS
+from benchmarks.peers.convention import CONVENTIONS
 from benchmarks.peers.report import Collection, floors
 
 COLUMNS = 4

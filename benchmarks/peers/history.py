@@ -15,10 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.convention import CONVENTIONS
-
-__all__ = ["CONVENTIONS", "RESULTS", "History", "append", "drop", "path_of", "read"]
-
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "peers"
 DIGITS = 8
 
@@ -88,13 +84,14 @@ def path_of(method: str, convention: str, folder: Path = RESULTS) -> Path:
 def read(method: str, convention: str, folder: Path = RESULTS) -> list[History]:
     """The histories of a file; a line that a kill cut short is left out. The last of several for one run counts."""
     found = {}
-    for line in _lines(path_of(method, convention, folder)):
+    for line in lines(path_of(method, convention, folder)):
         history = History.from_line(line, method, convention)
         found[history.key] = history
     return list(found.values())
 
 
-def _lines(path: Path) -> Iterator[str]:
+def lines(path: Path) -> Iterator[str]:
+    """The whole lines of a file."""
     if not path.is_file():
         return
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -106,10 +103,14 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def append(history: History, folder: Path = RESULTS) -> None:
-    """Append one line with one write; a fragment that a kill left at the end is closed first."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = path_of(history.method, history.convention, folder)
-    text = history.to_line() + "\n"
+    """Append one line."""
+    append_line(path_of(history.method, history.convention, folder), history.to_line())
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append a line with one write; a fragment that a kill left at the end is closed first."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = line + "\n"
     if path.is_file() and path.stat().st_size and not path.read_bytes().endswith(b"\n"):
         text = "\n" + text
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -123,7 +124,7 @@ def append(history: History, folder: Path = RESULTS) -> None:
 def drop(method: str, convention: str, keys: Iterable[tuple[str, int]], folder: Path = RESULTS) -> None:
     """Remove runs from a file (all of its lines are written to a new one that takes its place)."""
     path, gone = path_of(method, convention, folder), set(keys)
-    kept = [line for line in _lines(path) if History.from_line(line, method, convention).key not in gone]
+    kept = [line for line in lines(path) if History.from_line(line, method, convention).key not in gone]
     if path.is_file():
         new = path.with_suffix(".new")
         new.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
@@ -135,7 +136,7 @@ def drop(method: str, convention: str, keys: Iterable[tuple[str, int]], folder: 
 
 def initial_design(problem: str, seed: int, folder: Path = RESULTS) -> list[dict[str, Any]] | None:
     """The kept initial configurations of a problem and seed; None where they were not drawn yet."""
-    for line in _lines(folder / "initial.jsonl"):
+    for line in lines(folder / "initial.jsonl"):
         record = json.loads(line)
         if record["problem"] == problem and record["seed"] == seed:
             return [{k: tuple(v) if isinstance(v, list) else v for k, v in c.items()} for c in record["configs"]]

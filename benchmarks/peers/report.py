@@ -21,7 +21,8 @@ import numpy as np
 from scipy.stats import binomtest, rankdata
 
 from benchmarks.peers import history
-from benchmarks.peers.history import CONVENTIONS, RESULTS, History
+from benchmarks.peers.convention import CONVENTIONS
+from benchmarks.peers.history import RESULTS, History
 from benchmarks.peers.method import PEERS
 from benchmarks.peers.problem import Problem, problems
 

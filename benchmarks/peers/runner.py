@@ -20,7 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.peers import history
-from benchmarks.peers.convention import PATIENCE, Convention, convention
+from benchmarks.peers.convention import CONVENTIONS, PATIENCE, Convention, convention
 from benchmarks.peers.history import RESULTS, History
 from benchmarks.peers.method import Method, make_method
 from benchmarks.peers.problem import Problem
@@ -48,7 +48,7 @@ def tasks(
     methods: Sequence[str],
     problems: Sequence[str] | None,
     seeds: Sequence[int],
-    conventions: Sequence[str] = history.CONVENTIONS,
+    conventions: Sequence[str] = CONVENTIONS,
     of: str = PEERS,
 ) -> list[Task]:
     """All runs of a suite in their order: by seed, then convention (runs that have none first), then method, then problem."""

@@ -1,0 +1,129 @@
+"""Smoke runs, and the page made from a tiny folder of results."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from benchmarks import records
+from benchmarks.__main__ import main
+from benchmarks.paper import benchmark, report, synthetic
+from benchmarks.paper.experiment import Experiment, summary
+from benchmarks.paper.experiments import EXPERIMENTS
+from benchmarks.paper.vae import Remembered
+from benchmarks.peers import history
+from benchmarks.peers.history import History
+from benchmarks.registry import benchmarks
+
+VAE = EXPERIMENTS["paper-vae"]
+
+
+def fill(folder: Path) -> None:
+    """Two runs of ours and of a peer that breaks rules twice in one of them and never in the other."""
+    for seed in (0, 1):
+        ours = tuple(200.0 - k for k in range(32))
+        history.append(
+            History("hybrid", "vae-small", seed, "", ours, (True,) * 32, (0.2,) * 32, {"mipcash": "0"}), folder
+        )
+        gaps = (None, None) if seed else ()
+        losses = (*gaps, *(210.0 + seed for _ in range(32)))
+        flags = tuple(v is not None for v in losses)
+        spent = (0.1,) * len(losses)
+        history.append(History("smac", "vae-small", seed, "penalty-500", losses, flags, spent, {"smac": "1"}), folder)
+
+
+def test_what_the_histories_come_to(tmp_path: Path) -> None:
+    fill(tmp_path)
+    results = summary(VAE, tmp_path)
+    assert (results["runs"], results["seeds"]) == (4, [0, 1])
+    assert results["stamps"] == {"mipcash": ["0"], "smac": ["1"]}
+    ours, smac = next(g for g in results["groups"] if g["name"] == "small")["rows"]
+    assert (ours["method"], ours["mean"][15], ours["mean"][31]) == ("hybrid", 185.0, 169.0)
+    assert (
+        smac["violations"] == [(1.0, pytest.approx(math.sqrt(2)))] * 2
+        or smac["violations"] == [[1.0, pytest.approx(math.sqrt(2))]] * 2
+    )
+    text = report.markdown(VAE, results, "figures")
+    assert "| hybrid | none | 2 | 185.0 ± 0.0 | 169.0 ± 0.0 | 0.0 ± 0.0 | 0.0 ± 0.0 | 169.0 | 0.2 |" in text
+    assert "| smac | penalty-500 | 2 | 210.5 ± 0.7 |" in text
+    assert "1.0 ± 1.4" in text
+    assert "1,000 images" in text.split("| hybrid")[0]  # what is scaled down stands in the table
+    assert "MiVaBO 91.29 ± 0.69" in text
+    assert "figures/paper-vae-small.svg" in text
+    (path,) = report.draw(VAE, results, tmp_path / "figures")
+    assert path.stat().st_size > 1000
+
+
+def test_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path / "histories")
+    results = summary(VAE, tmp_path / "histories") | {"cpu_hours": {"proposals": 1.5}}
+    record = records.stamped("paper-vae", "full", 3.0, results)
+    (tmp_path / "paper" / "figures").mkdir(parents=True)
+    (tmp_path / "paper" / "paper-vae.json").write_text(json.dumps(record), encoding="utf-8")
+    (tmp_path / "paper" / "other.json").write_text("[1, 2]", encoding="utf-8")
+    (tmp_path / "paper" / "broken.json").write_text("{", encoding="utf-8")
+    text = records.page(benchmarks(), tmp_path).read_text(encoding="utf-8")
+    assert "## paper-vae" in text
+    assert "1.50 proposals" in text
+    assert "| hybrid | none | 2 |" in text
+    assert "](paper/figures/paper-vae-small.svg)" in text
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
+    monkeypatch.setattr(records.page, "__defaults__", (tmp_path,))
+    assert main(["report"]) == 0
+    assert "REPORT.md" in capsys.readouterr().out
+
+
+def test_smoke(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    assert main(["run", "paper-synthetic", "--size", "smoke", "--out", str(out)]) == 0
+    record = json.loads(out.read_text(encoding="utf-8"))
+    results = record["results"]
+    assert (results["failed"], results["runs"]) == (0, 4)
+    assert record["versions"]["mipcash"]
+    for group in results["groups"]:
+        for row in group["rows"]:
+            assert 0 <= row["mean"][-1] <= row["mean"][0] <= 1
+    assert main(["run", "paper-vae", "--size", "smoke"]) == 0
+
+
+def test_smoke_from_the_table(tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    assert main(["run", "paper-xgboost", "--size", "smoke", "--out", str(out)]) == 0
+    (monks, *_) = json.loads(out.read_text(encoding="utf-8"))["results"]["groups"]
+    assert {r["method"] for r in monks["rows"]} == {"hybrid", "random"}
+
+
+def test_normalised_errors_and_optima() -> None:
+    experiment: Experiment = EXPERIMENTS["paper-synthetic"]
+    for name, (least, most) in synthetic.RANGES.items():
+        assert experiment.value(name, least) == 0
+        assert experiment.value(name, most) == 1
+    least, most = synthetic.ranges("a2-cardinality-0", starts=4)
+    assert (least, most) == pytest.approx(synthetic.RANGES["a2-cardinality-0"], abs=1e-5)
+
+
+def test_evaluations_are_remembered(tmp_path: Path) -> None:
+    calls = []
+
+    def objective(config: object) -> float:
+        calls.append(config)
+        return 7.5
+
+    path = tmp_path / "evaluations.jsonl"
+    assert Remembered(lambda: objective, path)({"a": 1, "b": 0.1}) == 7.5
+    with path.open("a") as file:
+        file.write('{"config": {"a"')  # a kill in the middle of a line
+    again = Remembered(lambda: objective, path)
+    assert again({"b": 0.1, "a": 1}) == 7.5
+    assert len(calls) == 1
+    assert again({"b": 0.2, "a": 1}) == 7.5
+    assert len(again.records()) == len(calls) == 2
+
+
+def test_every_line_of_a_figure_is_distinct() -> None:
+    names = [*benchmark.EXPERIMENTS["paper-vae"].groups[0].methods, *(f"smac{k}" for k in range(8))]
+    found = report.styles(names)
+    assert len(set(found)) == len(names)
