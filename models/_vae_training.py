@@ -156,13 +156,14 @@ def train(config: Mapping[str, Any], settings: Training) -> Trained:
     device = device_of(settings.device)
     pixels = _first(_images.split(settings.data).train, "train_size", settings.train_size, settings.data)
     grey = torch.from_numpy(pixels)[:, None].to(device)
+    start = monotonic()  # after the images, which may have to be fetched
     with _quiet(settings, device):
         encoder, decoder = _networks(config, settings.seed, device)
         parameters = [*encoder.parameters(), *decoder.parameters()]
         adam = torch.optim.Adam(parameters, lr=config["learning_rate"], weight_decay=config["weight_decay"], fused=True)
         decay = torch.optim.lr_scheduler.ExponentialLR(adam, config["learning_rate_decay"])
         noise = generator(device, settings.seed, BATCHES)
-        start, losses, seen = monotonic(), list[float](), 0
+        losses, seen = list[float](), 0
         for _ in range(settings.epochs):
             total, count, stopped = _epoch(encoder, decoder, adam, grey, settings, noise, start)
             losses.append(total / count)
