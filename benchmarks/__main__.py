@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.records import page, stamped
+from benchmarks.records import FOLDER, page, stamped
 from benchmarks.registry import SIZES, Benchmark, Results, benchmarks
 
 
@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     run = commands.add_parser("run", help="run one benchmark")
     run.add_argument("name")
     run.add_argument("--size", choices=SIZES, default="smoke")
-    run.add_argument("--out", type=Path, help="where the results go, as JSON")
+    run.add_argument("--out", type=Path, help="where the results go, as JSON; default: benchmarks/results, for quick and full")
     run.add_argument("--markdown", action="store_true", help="print the table too")
     report = commands.add_parser(
         "report", help="print the tables of results; without files: write benchmarks/results/REPORT.md"
@@ -41,10 +41,12 @@ def main(arguments: list[str] | None = None) -> int:
         if options.name not in known:
             parser.error(f"there is no benchmark {options.name!r}; there are {', '.join(known)}")
         record = measured(known[options.name], options.size)
-        out = options.out or (None if options.size == "smoke" else known[options.name].out)
+        kept = known[options.name].out or FOLDER / f"{options.name}.json"
+        out = options.out or (None if options.size == "smoke" else kept)
         if out is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
             out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        if options.markdown or out is None:
+        if options.markdown or options.out is None:
             print(known[options.name].markdown(record["results"]))
     return 0
 

@@ -30,7 +30,7 @@ class Benchmark:
     """One registered benchmark.
 
     Attributes:
-        out: where the record of a quick or full run goes unless something else is asked for.
+        out: where the record of a quick or full run goes; None: ``benchmarks/results/NAME.json``.
     """
 
     name: str

@@ -122,7 +122,9 @@ Paper, Tables 3 and 4, after 16 evaluations, by penalty in nats:
 Fig. 2: MiVaBO is below all others throughout, on MNIST and on FashionMNIST; random search comes second; the annealed
 variants struggle. In ours, `joint-gp` is the relax-and-round of GPyOpt over legal configurations, and `random` draws among
 them: neither violates a rule, where the paper's do. `smac` is told conditions and, where they can be listed, forbidden
-combinations; `optuna-tpe` the amounts by which rules are broken; `hyperopt` conditions alone.
+combinations; `optuna-tpe` the amounts by which rules are broken; `hyperopt` conditions alone. Uniform draws without a look
+at the rules break them 555 ± 123 times until 16 legal ones, 1106 ± 171 until 32 (8 seeds, `vae.uniform_violations`), against
+the paper's 71 ± 25.5: its rules are read more strictly here (output padding below the stride, as PyTorch wants it).
 """
 
 VAE_EXPERIMENT = Experiment(

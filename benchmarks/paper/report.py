@@ -16,6 +16,8 @@ COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D
 DASHES = ("-", "--", ":", "-.")
 ALWAYS = {"hybrid": 0, "mivabo": 6, "random": 7}
 """Methods with a colour of their own in all figures."""
+BANDS = ("hybrid", "random")
+"""Bands of all methods would cover each other."""
 
 
 def markdown(experiment: Experiment, results: dict[str, Any], figures: str = "") -> str:
@@ -97,18 +99,14 @@ def _figure(experiment: Experiment, group: Group, rows: list[dict[str, Any]], bu
     import matplotlib.pyplot as plt
 
     figure, axis = plt.subplots(figsize=(8.4, 4.2), layout="constrained")
-    steps = np.arange(1, budget + 1)
-    for row, (colour, dash) in zip(rows, styles([r["method"] + r["convention"] for r in rows]), strict=True):
-        mean = np.array(row["mean"], float)
-        deviation = np.nan_to_num(np.array(row["deviation"], float))
-        rule = f", {row['convention']}" if row["convention"] else ""
-        label = f"{row['method']}{rule} (n = {row['runs']})"
-        axis.plot(steps, mean, color=colour, ls=dash, lw=2.4 if row["method"] == "hybrid" else 1.4, label=label)
-        axis.fill_between(steps, mean - deviation, mean + deviation, color=colour, alpha=0.10, lw=0)
+    marks = [n for n in experiment.at if n <= budget] or [budget]
+    looks = styles([r["method"] + r["convention"] for r in rows])
+    for k, (row, (colour, dash)) in enumerate(zip(rows, looks, strict=True)):
+        _line(axis, row, colour, dash, marks, 0.35 * (k - len(rows) / 2))
     first = max(3, budget // 8)  # the first evaluations are far above what matters
     shown = np.array([r["mean"] for r in rows], float)[:, first - 1 :]
     room = 0.08 * (shown.max() - shown.min() or 1.0)
-    axis.set(xlim=(first, budget), ylim=(max(0.0, shown.min() - 3 * room), shown.max() + room))
+    axis.set(xlim=(first, budget + 2), ylim=(max(0.0, shown.min() - 3 * room), shown.max() + room))
     axis.set(xlabel="legal evaluations", ylabel=f"best {experiment.unit}", title=group.title)
     axis.grid(alpha=0.25)
     figure.legend(loc="outside right upper", fontsize=8)
@@ -116,6 +114,20 @@ def _figure(experiment: Experiment, group: Group, rows: list[dict[str, Any]], bu
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
     return path
+
+
+def _line(axis: Any, row: dict[str, Any], colour: str, dash: str, marks: list[int], shift: float) -> None:
+    """Mean, and one standard deviation: a band for the methods that stand out, bars at some evaluations for the others."""
+    mean, deviation = np.array(row["mean"], float), np.nan_to_num(np.array(row["deviation"], float))
+    steps = np.arange(1, len(mean) + 1)
+    rule = f", {row['convention']}" if row["convention"] else ""
+    width = 2.4 if row["method"] == "hybrid" else 1.4
+    axis.plot(steps, mean, color=colour, ls=dash, lw=width, label=f"{row['method']}{rule} (n = {row['runs']})")
+    if row["method"] in BANDS:
+        axis.fill_between(steps, mean - deviation, mean + deviation, color=colour, alpha=0.13, lw=0)
+    else:
+        at = np.array(marks) - 1
+        axis.errorbar(steps[at] + shift, mean[at], deviation[at], color=colour, ls="", capsize=2, lw=1)
 
 
 def styles(names: list[str]) -> list[tuple[str, str]]:

@@ -13,9 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import mipcash as mc
 from benchmarks.peers import history
 from benchmarks.peers.problem import Config, Objective, Problem
+from benchmarks.peers.shape import Shape
 from mipcash.models import vae
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "paper" / "vae"
@@ -103,3 +106,23 @@ def hours() -> dict[str, float]:
     """CPU hours of all trainings that are kept."""
     kept = [p.objective for p in problems().values() if isinstance(p.objective, Remembered)]
     return {"trainings": sum(r["seconds"] for objective in kept for r in objective.records()) / 3600}
+
+
+def uniform_violations(at: tuple[int, ...] = (16, 32), seeds: range = range(8)) -> list[tuple[float, float]]:
+    """Illegal draws until so many legal ones, where every parameter is drawn uniformly and without a look at the rules.
+
+    Returns:
+        mean and standard deviation over the seeds, for each number of ``at``: the paper's random search in Table 4.
+    """
+    shape, counts = Shape(_space()), []
+    for seed in seeds:
+        rng, legal, drawn, found = np.random.default_rng(seed), 0, 0, []
+        while legal < max(at):
+            config = shape.active({d.name: d.draw(rng) for d in shape.dimensions})
+            drawn += 1
+            if not shape.violations(config):
+                legal += 1
+                if legal in at:
+                    found.append(drawn - legal)
+        counts.append(found)
+    return [(float(np.mean(c)), float(np.std(c, ddof=1))) for c in zip(*counts, strict=True)]
