@@ -31,6 +31,7 @@ HEURISTICS = {
     "mip_heuristic_run_rens": "true",
     "mip_heuristic_run_root_reduced_cost": "true",
 }
+RESTARTS = {"mip_allow_restart": "true"}
 """HiGHS' own defaults."""
 
 
@@ -63,9 +64,9 @@ CANDIDATES = {
     "presolve": Candidate(True, {"presolve": "off"}),
     "parallel tree search, 2 threads": Candidate(False, {"parallel": "on"}, threads=2),
     "reliability branching with 1 look": Candidate(False, {"mip_pscost_minreliable": "1"}),
-    "no restarts": Candidate(False, {"mip_allow_restart": "false"}),
+    "no restarts beside the start": Candidate(True, RESTARTS),
     "all of the kept ones but presolve": Candidate(
-        True, {"dead_ends": "off", "row_products": "off", **HEURISTICS}, start=False
+        True, {"dead_ends": "off", "row_products": "off", **HEURISTICS, **RESTARTS}, start=False
     ),
 }
 LIMITS = {"smoke": 0.3, "quick": 5.0, "full": 60.0}

@@ -37,8 +37,10 @@ STARTED: Mapping[str, float | str] = {
     "mip_heuristic_run_rins": "off",
     "mip_heuristic_run_rens": "off",
     "mip_heuristic_run_root_reduced_cost": "off",
+    "mip_allow_restart": "off",
 }
-"""Options where a start is given: the search for one is not repeated."""
+"""Options where a start is given, which is local search's: the search for one is not repeated; with a good incumbent at the
+root, a restart costs more than the columns that it drops are worth."""
 
 
 class HighsBackend:
