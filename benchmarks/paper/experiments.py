@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.paper import synthetic, table, vae
 from benchmarks.paper.experiment import Experiment, Group
 from benchmarks.paper.suites import SYNTHETIC, VAE, XGBOOST
+from mipcash.models.vae import PRESETS
 
 LIBRARIES = ("smac", "optuna-tpe", "hyperopt")
 OTHERS = ("optuna-gp", "botorch")
@@ -141,7 +142,7 @@ VAE_EXPERIMENT = Experiment(
             "VAE on MNIST, 1,000 images",
             ("vae-small",),
             (*OURS, *ANNEALED, *COMMON),
-            "Training: 1,000 images, 3 epochs in batches of 32, 250 test images; the paper: 60,000, 32 epochs, batches of "
+            "Training: 1,000 images, 6 epochs in batches of 16, 100 test images; the paper: 60,000, 32 epochs, batches of "
             "128, 10,000 test images. Runs: see the column; the paper: 8",
             PAPER_VAE,
         ),
@@ -150,8 +151,10 @@ VAE_EXPERIMENT = Experiment(
             "VAE on MNIST, preset laptop",
             ("vae-laptop",),
             (*OURS, *ANNEALED, *COMMON),
-            "Training: 1,500 images, 3 epochs in batches of 32, 500 test images; the paper: 60,000, 32 epochs, batches of "
-            "128, 10,000 test images. Runs: see the column; the paper: 8",
+            "Training: {train_size} images, {epochs} epochs in batches of {batch}, {test_size} test images; the paper: 60,000, "
+            "32 epochs, batches of 128, 10,000 test images. Runs: see the column; the paper: 8".format(
+                **vars(PRESETS["laptop"])
+            ),
         ),
         Group(
             "paper",

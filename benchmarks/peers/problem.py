@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -37,6 +37,7 @@ class Problem:
         source: where the problem comes from.
         held_out: not to be looked at while an optimizer is tuned.
         tolerance: how far below ``optimum`` a loss may lie by rounding or by the polish of the numbers.
+        stamp: settings behind the losses; histories keep them.
         penalty: what an illegal suggestion is told in the penalty convention; None: the worst legal loss so far.
     """
 
@@ -52,6 +53,7 @@ class Problem:
     held_out: bool = False
     tolerance: float = 1e-6
     penalty: float | None = None
+    stamp: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.group not in GROUPS:

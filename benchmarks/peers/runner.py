@@ -132,8 +132,9 @@ def _run(method: Method, problem: Problem, shape: Shape, task: Task, budget: int
             method.observe(config, told, violations)
         cpu.append(spent + time.process_time() - began)
         spent = 0.0
+    stamp = method.stamp() | dict(problem.stamp)
     return History(
-        task.method, problem.name, task.seed, task.convention, tuple(losses), tuple(legal), tuple(cpu), method.stamp()
+        task.method, problem.name, task.seed, task.convention, tuple(losses), tuple(legal), tuple(cpu), stamp
     )
 
 
