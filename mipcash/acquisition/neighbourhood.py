@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mipcash.backends.local_search import LocalSearch
-from mipcash.features.numbers import NumberScale
+from mipcash.features.numbers import NumberScale, decoded
 from mipcash.oracle.oracle import Exclusion, Oracle
 from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
@@ -122,17 +122,7 @@ class Neighbourhood:
         legal = np.zeros(len(levels), dtype=bool)
         likely = self.oracle.free_legality.check(levels) & self.admitted(levels)
         for k in [int(k) for k in order if likely[k]][:ASKED]:
-            config = self.configuration(levels[k], u)
-            if self.space.is_legal(config):
+            if self.space.is_legal(decoded(self.program, self.scale, levels[k], u)):
                 legal[k] = True
                 break
         return levels, legal
-
-    def configuration(self, levels: Indices, u: Vector) -> dict[str, object]:
-        """Levels and unit values as a configuration (inactive numbers left out)."""
-        z = self.program.one_hot(levels[None])
-        on = self.scale.active(z)[0] > 0
-        natural = self.scale.natural(u)
-        return dict(
-            self.program.decode(levels, {l: natural[l] for l, a in zip(self.scale.labels, on, strict=True) if a})
-        )

@@ -26,6 +26,7 @@ from mipcash.surrogates.posterior import PosteriorSection, StructuredPosterior
 from mipcash.surrogates.structured import Points
 
 LevelsAndUnits = tuple[Indices, Vector]
+"""A point: levels (G,) and unit values (D,)."""
 
 
 @dataclass(frozen=True)

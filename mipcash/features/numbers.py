@@ -85,6 +85,13 @@ class NumberScale:
         return np.array([d.to_unit(values[l]) if l in values else INACTIVE for l, d in pairs])
 
 
+def decoded(program: BinaryProgram, scale: NumberScale, levels: Indices, u: Vector) -> Configuration:
+    """Effective levels (G,) and unit values (D,) as a configuration without its inactive numbers; it may be illegal."""
+    on = scale.active(program.one_hot(levels)[None])[0] > 0
+    natural = scale.natural(u)
+    return program.decode(levels, {l: natural[l] for l, a in zip(scale.labels, on, strict=True) if a})
+
+
 def activity(conditions: Sequence[Sequence[Indicator]], z: Vector) -> Vector:
     """Whether all conditions of each number hold: (B, n_z) -> (B, D)."""
     on = np.ones((len(z), len(conditions)))

@@ -22,28 +22,27 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mipcash.acquisition.alternating import Clock
 from mipcash.acquisition.split_function import SplitFunction
 from mipcash.backends.base import Backend
 from mipcash.errors import SpaceError
-from mipcash.features.numbers import INACTIVE
-from mipcash.optimizers.base import DONE, History, Observation
-from mipcash.optimizers.baseline import Baseline
+from mipcash.features.numbers import INACTIVE, decoded
+from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.joint_gp import GaussianProcess, Relaxation
-from mipcash.oracle.core import Apart
+from mipcash.optimizers.model_based import Data, ModelBased, Step
 from mipcash.oracle.numbers import NumberRules
 from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram, orders_of
-from mipcash.space.domains import Configuration, Integer
+from mipcash.space.domains import Integer
 from mipcash.surrogates import evidence
 from mipcash.surrogates.linear import LinearPosterior, standardisation
 from mipcash.surrogates.models import ORDINAL_LENGTH, FeatureSizes, evidence_blocks
@@ -122,10 +121,10 @@ class GPAnnealingSettings:
 class _Walk:
     """Legal moves over one space, for the walks of one proposal; what depends on levels or numbers alone is kept."""
 
-    def __init__(self, baseline: Baseline, settings: CoolingSettings, memory: Indices) -> None:
-        self.base, self.settings, self.memory = baseline, settings, memory
-        self.space, self.oracle, self.scale = baseline.space, baseline.oracle, baseline.scale
-        self.program = baseline.program
+    def __init__(self, owner: ModelBased, settings: CoolingSettings, memory: Indices) -> None:
+        self.settings, self.memory = settings, memory
+        self.space, self.oracle, self.scale = owner.space, owner.oracle, owner.scale
+        self.program = owner.program
         held = {n.label for n in self.program.numbers}
         self.bound = np.array([label in held for label in self.scale.labels], dtype=bool)
         self.off = self.program.off_levels
@@ -194,7 +193,8 @@ class _Walk:
         check = self._checks[numbers]
         legal = bool((self.oracle.free_legality if check is None else check).check(levels[None])[0])
         # what only a solver can tell is asked last
-        self._known[key] = legal and (check is not None or self.space.is_legal(self.base._configuration(levels, u)))
+        config = decoded(self.program, self.scale, levels, u)
+        self._known[key] = legal and (check is not None or self.space.is_legal(config))
         return self._known[key]
 
     def _stepped(self, u: Vector, d: int, rng: np.random.Generator) -> Vector:
@@ -260,45 +260,35 @@ class _Walk:
         return best
 
 
-class _Annealing(Baseline):
+class _Annealing(ModelBased):
     """Annealing over an energy that subclasses make."""
 
     cooling: CoolingSettings
 
-    def _energy(self, settled: Sequence[Observation], rng: np.random.Generator) -> Energy:
-        raise NotImplementedError
+    @abstractmethod
+    def _energy(self, data: Data, rng: np.random.Generator) -> Energy:
+        """E, from the data."""
 
-    def _search(
-        self,
-        settled: Sequence[Observation],
-        history: History,
-        rng: np.random.Generator,
-        apart: Apart | None,
-        clock: Clock,
-    ) -> Configuration | None:
+    def _propose(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
-        energy = self._energy(settled, rng)
-        clock.add("surrogate", began)
+        energy = self._energy(step.data, step.rng)
+        step.clock.add("surrogate", began)
         began = time.perf_counter()
-        before = [o.config for o in history]
-        distances = self.space.exclusions([], apart)
+        before, distances = step.before, self.space.exclusions([], step.apart)
 
         def admitted(levels: Indices, u: Vector) -> bool:
-            return all(e.admits(levels) for e in distances) and not self.space.repeats(
-                self._configuration(levels, u), before
-            )
+            config = decoded(self.program, self.scale, levels, u)
+            return all(e.admits(levels) for e in distances) and not self.space.repeats(config, before)
 
-        done = [o for o in settled if o.status == DONE]
-        first = min(done, key=lambda o: math.inf if o.loss is None else o.loss).config
-        starts = [first, *self.space.sample(self.cooling.walks - 1, rng)]
-        levels, units = self._points(starts)
-        walk = _Walk(self, self.cooling, np.minimum(levels[0], [len(g.values) - 1 for g in self.program.groups]))
-        ends = [walk.run(energy, (s, u), admitted, rng) for s, u in zip(levels, units, strict=True)]
+        (first,) = step.data.best(1)
+        levels, units = self._points(self.space.sample(self.cooling.walks - 1, step.rng))
+        starts = [first, *zip(levels, units, strict=True)]
+        walk = _Walk(self, self.cooling, np.minimum(first[0], [len(g.values) - 1 for g in self.program.groups]))
+        ends = [walk.run(energy, start, admitted, step.rng) for start in starts]
         found = min((e for e in ends if e is not None), key=lambda e: e[2], default=None)
+        step.clock.add("annealing", began)
         # the space itself has the last word, as for every proposal
-        config = None if found is None else self.space.checked(self._configuration(found[0], found[1]))
-        clock.add("annealing", began)
-        return config
+        return None if found is None else Proposal(self._configuration(*found[:2]), None, self.name, step.clock.seconds)
 
 
 class MiVaBOAnnealing(_Annealing):
@@ -311,9 +301,8 @@ class MiVaBOAnnealing(_Annealing):
         self.settings: AnnealingSettings = settings or AnnealingSettings()
         self.cooling = self.settings.cooling
 
-    def _energy(self, settled: Sequence[Observation], rng: np.random.Generator) -> Energy:
-        levels, u = self._points([o.config for o in settled])
-        z, losses = self.program.one_hot(levels), self._losses(settled)
+    def _energy(self, data: Data, rng: np.random.Generator) -> Energy:
+        z, u, losses = data.z, data.u, data.losses
         grams = evidence.Grams.of(self.program, self.scale, z, u, ORDINAL_LENGTH)
         shift, width = standardisation(losses)
         theta, _ = evidence.fit(grams, (losses - shift) / width, [], self.settings.refit)
@@ -356,9 +345,8 @@ class GPAnnealing(_Annealing):
         self.cooling = self.settings.cooling
         self.relaxation = Relaxation(self.program)
 
-    def _energy(self, settled: Sequence[Observation], rng: np.random.Generator) -> Energy:
-        x = self.relaxation.encode(*self._points([o.config for o in settled]))
-        gp = GaussianProcess(x, self._losses(settled), self.settings.ard)
+    def _energy(self, data: Data, rng: np.random.Generator) -> Energy:
+        gp = GaussianProcess(self.relaxation.encode(data.levels, data.u), data.losses, self.settings.ard)
 
         def bound(s: Indices, v: Vector) -> float:
             mean, sd = gp(self.relaxation.encode(s[None], v[None]))

@@ -16,11 +16,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Clock
 from mipcash.acquisition.analytic import Acquisition, ConfidenceBound, LogEI, MaxValueEntropy
@@ -29,16 +28,14 @@ from mipcash.acquisition.polish import Criterion, LevelsAndUnits, Polish, Polish
 from mipcash.acquisition.pruning import prune
 from mipcash.backends.base import Answer, Backend, SolverSettings
 from mipcash.backends.solution import FEASIBLE, OPTIMAL, relative_gap
-from mipcash.errors import SpaceError, SpaceExhaustedError
+from mipcash.errors import SpaceError
 from mipcash.features.interactions import NameTuple, named, resolve
-from mipcash.features.numbers import NumberScale
-from mipcash.optimizers.base import DONE, FAILED, PENDING, History, Observation, Optimizer, Proposal
-from mipcash.oracle.core import Apart
+from mipcash.optimizers.base import Proposal
+from mipcash.optimizers.model_based import Data, ModelBased, Step
 from mipcash.oracle.oracle import Exclusion, as_solution
 from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.fitting import Evidence, fit
-from mipcash.surrogates.models import imputed
 from mipcash.surrogates.posterior import StructuredPosterior, Surface
 from mipcash.surrogates.structured import Kernel, Points, Structure
 from mipcash.surrogates.warping import STRENGTHS, Warp
@@ -96,94 +93,63 @@ class HybridSettings:
             )
 
 
-class Hybrid(Optimizer):
+@dataclass(frozen=True)
+class Target:
+    """What a proposal minimises.
+
+    Attributes:
+        surface: what the certificate is about: the posterior mean, or the sample of Thompson sampling.
+        criterion: the acquisition; None: the surface itself.
+        found: levels and unit values of the best point found.
+    """
+
+    surface: Surface
+    criterion: Criterion | None
+    found: LevelsAndUnits
+
+
+class Hybrid(ModelBased):
     """See the module's description."""
 
     name: ClassVar[str] = "hybrid"
 
     def __init__(self, space: Space, backend: Backend, settings: HybridSettings | None = None) -> None:
-        self.space, self.backend = space, backend
-        self.settings = settings or HybridSettings()
-        self.oracle = space.oracle(backend)
-        self.program = self.oracle.program
-        self.scale = NumberScale.of(space, self.program)
+        super().__init__(space, backend)
+        self.settings: HybridSettings = settings or HybridSettings()
         chosen = self.settings.interactions
         graph = None if chosen is None else resolve(space, self.program, self.scale, chosen)
         self.structure = Structure.of(self.program, self.scale, graph)
         self.alternation = Alternation(space, self.oracle, self.scale, self.settings.alternation)
 
-    def ask(
-        self, history: History, rng: np.random.Generator, state: Mapping[str, Any], apart: Apart | None = None
-    ) -> Proposal:
-        """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
-        # matrices of a few hundred rows gain nothing from more threads, and one thread gives the same sums everywhere
-        with threadpool_limits(1):
-            return self._ask(history, rng, state, apart)
-
-    def _ask(
-        self, history: History, rng: np.random.Generator, state: Mapping[str, Any], apart: Apart | None
-    ) -> Proposal:
-        settled = [o for o in history if o.status != PENDING]
-        if len(history) < self.settings.n_initial or not any(o.status == DONE for o in settled):
-            return self._initial(history, rng, state, apart)
-        clock, solve_began = Clock(), time.perf_counter()
+    def _propose(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
-        new_state, posterior = self._posterior(settled, state)
-        clock.add("surrogate", began)
-        excluded = self.space.exclusions((o.config for o in history), apart)
-        began = time.perf_counter()
-        observed = self._observed(settled)
-        best = observed[: self.settings.best]
-        surfaces = [
-            posterior.mean(),
-            *(posterior.sample(rng, self.settings.inflation) for _ in range(self.settings.samples)),
-        ]
-        minima = [self._minimum(f, best, excluded, rng) for f in surfaces]
-        clock.add("search", began)
-        began = time.perf_counter()
-        near = Neighbourhood(self.space, self.oracle, self.scale, excluded, self._memory(observed))
-        criterion = Criterion(posterior, self._acquisition(posterior, surfaces, minima))
-        polish = Polish(self.alternation, near, self.settings.polish)
-        pool = [m for m in minima if m is not None]
-        if self.settings.acquisition == "thompson":
-            found = pool[-1] if pool else None
-        else:
-            found = polish.minimise(criterion, pool + best, rng)
-        clock.add("polish", began)
-        if found is None:
-            return self._initial(history, rng, new_state, apart)
-        began = time.perf_counter()
-        thompson = self.settings.acquisition == "thompson"
-        levels, u = found
-        levels, answer = self._certified(
-            surfaces[-1 if thompson else 0], None if thompson else criterion, found, excluded
-        )
-        clock.add("mip", began)
+        state, posterior = self._posterior(step.data, step.state)
+        step.clock.add("surrogate", began)
+        excluded = self._excluded(step)
+        target = self._target(posterior, excluded, step)
+        if target is None:
+            return None
+        solve_began, origin = time.perf_counter(), self.settings.acquisition
+        levels, u = target.found
+        proven, bound = self._solved(target.surface, levels, u, excluded)
+        if proven is not None:
+            levels = self._better(target, np.array([levels, proven]), u)
+        if self.space.repeats(self._configuration(levels, u), step.before):
+            moved = self._moved(self.alternation, (levels, u), step)
+            if moved is None:
+                return None
+            u, origin = moved, "neighbour"
+            _, bound = self._solved(target.surface, levels, u, excluded)
+        step.clock.add("mip", solve_began)
         config = self._configuration(levels, u)
-        before = [o.config for o in history]
-        if self.space.repeats(config, before):
-            return self._elsewhere((levels, u), clock, history, rng, new_state, apart)
+        answer = self._answer(target.surface, levels, u, bound)
         solution = as_solution(config, answer, 1.0, solve_began, self.backend.name)
-        return Proposal(config, solution, self.settings.acquisition, clock.seconds, new_state)
+        return Proposal(config, solution, origin, step.clock.seconds, state)
 
-    # -- parts --------------------------------------------------------------------------------------------------
+    # -- the model ----------------------------------------------------------------------------------------------
 
-    def _initial(
-        self, history: History, rng: np.random.Generator, state: Mapping[str, Any], apart: Apart | None
-    ) -> Proposal:
-        began = time.perf_counter()
-        ((config, solution),) = self.space.design(1, rng, self.backend, [o.config for o in history], apart)
-        return Proposal(config, solution, "initial design", {"mip": time.perf_counter() - began}, dict(state))
-
-    def _posterior(
-        self, settled: Sequence[Observation], state: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], StructuredPosterior]:
-        configs = [o.config for o in settled]
-        z = self.program.one_hot(np.array([self.program.encode(c) for c in configs]).reshape(len(configs), -1))
-        losses = np.array([np.nan if o.loss is None else o.loss for o in settled])
-        failed = np.array([k for k, o in enumerate(settled) if o.status == FAILED], dtype=np.int64)
-        losses = imputed(losses, failed)
-        x = Points.of(self.structure, z.astype(float), self.scale.units(configs))
+    def _posterior(self, data: Data, state: Mapping[str, Any]) -> tuple[dict[str, Any], StructuredPosterior]:
+        losses, x = data.losses, Points.of(self.structure, data.z, data.u)
         asked = int(state.get("fits", 0))
         if asked % self.settings.restart_every == 0 and self._due(asked // self.settings.restart_every, len(losses)):
             theta, warp = self._refit(x, losses, state)
@@ -213,14 +179,24 @@ class Hybrid(Optimizer):
         theta, _ = fit(Evidence.of(self.structure, x, warp(losses)), [theta, median], self.settings.refit)
         return theta, warp
 
-    def _observed(self, settled: Sequence[Observation]) -> list[LevelsAndUnits]:
-        """Done observations, best first."""
-        done = sorted(
-            (o for o in settled if o.status == DONE), key=lambda o: o.loss if o.loss is not None else math.inf
-        )
-        configs = [o.config for o in done]
-        units = self.scale.units(configs)
-        return [(self.program.encode(c), u) for c, u in zip(configs, units, strict=True)]
+    # -- the acquisition step -----------------------------------------------------------------------------------
+
+    def _target(self, posterior: StructuredPosterior, excluded: Sequence[Exclusion], step: Step) -> Target | None:
+        """What is minimised and the point found; None where nothing is left to propose."""
+        settings, rng, began = self.settings, step.rng, time.perf_counter()
+        best = step.data.best(settings.best)
+        surfaces = [posterior.mean(), *(posterior.sample(rng, settings.inflation) for _ in range(settings.samples))]
+        minima = [self._minimum(f, best, excluded, rng) for f in surfaces]
+        step.clock.add("search", began)
+        pool = [m for m in minima if m is not None]
+        if settings.acquisition == "thompson":
+            return Target(surfaces[-1], None, pool[-1]) if pool else None
+        began = time.perf_counter()
+        near = Neighbourhood(self.space, self.oracle, self.scale, excluded, self._memory(step.data.best()))
+        criterion = Criterion(posterior, self._acquisition(posterior, surfaces, minima))
+        found = Polish(self.alternation, near, settings.polish).minimise(criterion, pool + best, rng)
+        step.clock.add("polish", began)
+        return None if found is None else Target(surfaces[0], criterion, found)
 
     def _memory(self, observed: Sequence[LevelsAndUnits]) -> Indices:
         """The level of every group in the best observation where it is on; the first level otherwise."""
@@ -259,57 +235,38 @@ class Hybrid(Optimizer):
             return MaxValueEntropy(np.array(least or [mean.min()]))
         return LogEI(float(mean.min()))
 
-    def _certified(
-        self, mean: Surface, criterion: Criterion | None, found: LevelsAndUnits, excluded: Sequence[Exclusion]
-    ) -> tuple[Indices, Answer]:
-        """The better of the proposal and the MIP's minimiser of a surface at its numbers, with the MIP's bound.
+    # -- the certificate ----------------------------------------------------------------------------------------
 
-        Args:
-            mean: the surface, the posterior mean or (Thompson sampling) the sample.
-            criterion: what is better; None: the surface itself.
+    def _solved(
+        self, surface: Surface, levels: Indices, u: Vector, excluded: Sequence[Exclusion]
+    ) -> tuple[Indices | None, float]:
+        """The MIP's minimiser of a surface at the numbers u, and a bound below every legal configuration there.
+
+        Returns:
+            levels: None unless they are proven optimal, as what a limit cut off differs between solvers.
+            bound: on the scale of the surface.
         """
-        levels, u = found
-        form = self.program.folded(mean.form_at(u))
-        pruned = prune(form, self.program, self.settings.product_columns)
+        pruned = prune(self.program.folded(surface.form_at(u)), self.program, self.settings.product_columns)
         point = self.oracle.minimise(
             pruned.form, self.settings.solver, numbers=self.scale.natural(u), excluded=excluded, starts=[levels]
         )
-        bound = -math.inf if point is None else point.answer.bound + pruned.below
-        if point is not None and point.answer.status == OPTIMAL:  # what a limit cut off differs between solvers
-            both = np.array([levels, point.levels])
-            points = Points.of(self.structure, self.program.one_hot(both).astype(float), np.array([u, u]))
-            values = mean.values(points) if criterion is None else criterion.values(points.z, points.u)
-            levels = both[int(np.argmin(values))]
-        value = mean.value(self.program.one_hot(levels), u)
+        if point is None:
+            return None, -math.inf
+        return point.levels if point.answer.status == OPTIMAL else None, point.answer.bound + pruned.below
+
+    def _better(self, target: Target, both: Indices, u: Vector) -> Indices:
+        """The levels of the least acquisition at the same numbers, the first of equals: (B, G) -> (G,)."""
+        points = Points.of(
+            self.structure, self.program.one_hot(both).astype(float), np.repeat(u[None], len(both), axis=0)
+        )
+        criterion = target.criterion
+        values = target.surface.values(points) if criterion is None else criterion.values(points.z, points.u)
+        best: Indices = both[int(np.argmin(values))]
+        return best
+
+    def _answer(self, surface: Surface, levels: Indices, u: Vector, bound: float) -> Answer:
+        """The certificate, on the scale of the losses."""
+        value = surface.value(self.program.one_hot(levels), u)
         bound = min(bound, value)
         status = OPTIMAL if relative_gap(value, bound) <= self.settings.solver.gap else FEASIBLE
-        base = np.zeros(self.program.n)
-        return levels, Answer(status, base, mean.loss(value), mean.loss(bound), 0.0)
-
-    def _configuration(self, levels: Indices, u: Vector) -> dict[str, Any]:
-        natural = self.scale.natural(u)
-        return self.space.configuration(self.oracle.unproven(levels, natural, math.nan), natural)
-
-    def _elsewhere(
-        self,
-        found: LevelsAndUnits,
-        clock: Clock,
-        history: History,
-        rng: np.random.Generator,
-        state: Mapping[str, Any],
-        apart: Apart | None,
-    ) -> Proposal:
-        """Other numbers beside the same levels, where the proposal repeats an earlier one; else a point of the design."""
-        levels, u = found
-        before = [o.config for o in history]
-        for _ in range(10):
-            moved = self.alternation.wander(levels, u, rng)
-            config = self._configuration(levels, moved)
-            if not self.space.repeats(config, before):
-                return Proposal(config, None, "neighbour", clock.seconds, dict(state))
-        proposal = self._initial(history, rng, state, apart)
-        if self.space.repeats(proposal.config, before):
-            raise SpaceExhaustedError(
-                f"no configuration of space {self.space.name!r} is left that was not proposed before"
-            )
-        return replace(proposal, state=dict(state))
+        return Answer(status, np.zeros(self.program.n), surface.loss(value), surface.loss(bound), 0.0)

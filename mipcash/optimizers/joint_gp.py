@@ -24,15 +24,14 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
-from scipy.special import ndtr
 
-from mipcash.acquisition.alternating import Clock
+from mipcash.acquisition.analytic import LogEI
 from mipcash.backends.base import Backend
 from mipcash.errors import SpaceError
 from mipcash.features.discrete import ORDERED
-from mipcash.optimizers.base import History, Observation
-from mipcash.optimizers.baseline import Baseline
-from mipcash.oracle.core import Apart
+from mipcash.features.numbers import decoded
+from mipcash.optimizers.base import Proposal
+from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram, Group, orders_of
@@ -151,14 +150,7 @@ def _maximum(objective: Callable[..., Any], start: Vector, bounds: Vector) -> tu
     return found.x, float(found.fun)
 
 
-def expected_improvement(mean: Vector, sd: Vector, best: float) -> Vector:
-    """E max(best - f, 0)."""
-    t = (best - mean) / sd
-    value: Vector = sd * (t * ndtr(t) + np.exp(-0.5 * t**2) / np.sqrt(2.0 * np.pi))
-    return value
-
-
-class JointGP(Baseline):
+class JointGP(ModelBased):
     """See the module's description."""
 
     name: ClassVar[str] = "joint-gp"
@@ -168,30 +160,25 @@ class JointGP(Baseline):
         self.settings: JointGPSettings = settings or JointGPSettings()
         self.relaxation = Relaxation(self.program)
 
-    def _search(
-        self,
-        settled: Sequence[Observation],
-        history: History,
-        rng: np.random.Generator,
-        apart: Apart | None,
-        clock: Clock,
-    ) -> Configuration | None:
+    def _propose(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
-        x = self.relaxation.encode(*self._points([o.config for o in settled]))
-        gp = GaussianProcess(x, self._losses(settled), self.settings.ard)
-        best = float(np.min(gp(x)[0])) - self.settings.jitter
+        x = self.relaxation.encode(step.data.levels, step.data.u)
+        gp = GaussianProcess(x, step.data.losses, self.settings.ard)
+        log_ei = LogEI(float(np.min(gp(x)[0])) - self.settings.jitter)
 
         def loss(points: Vector) -> Vector:
-            return -expected_improvement(*gp(points), best)
+            return -np.exp(
+                -log_ei(*gp(points))
+            )  # GPyOpt climbs the improvement itself, flat as it is where there is none
 
-        clock.add("surrogate", began)
+        step.clock.add("surrogate", began)
         began = time.perf_counter()
-        candidates = self._candidates(loss, x, rng)
-        clock.add("acquisition", began)
+        candidates = self._candidates(loss, x, step.rng)
+        step.clock.add("acquisition", began)
         began = time.perf_counter()
-        found = self._first_new(candidates, history, apart)
-        clock.add("rounding", began)
-        return found
+        found = self._first_new(candidates, step)
+        step.clock.add("rounding", began)
+        return None if found is None else Proposal(found, None, self.name, step.clock.seconds)
 
     def _candidates(self, loss: Callable[[Vector], Vector], x: Vector, rng: np.random.Generator) -> list[Vector]:
         """Local optima of the acquisition over [0, 1]^d, best first, and the best random points behind them."""
@@ -218,14 +205,13 @@ class JointGP(Baseline):
         optima = [np.clip(e.x, 0.0, 1.0) for e in sorted(ends, key=lambda e: float(e.fun))]
         return [*optima, *pool[: self.settings.attempts]]
 
-    def _first_new(self, candidates: Sequence[Vector], history: History, apart: Apart | None) -> Configuration | None:
+    def _first_new(self, candidates: Sequence[Vector], step: Step) -> Configuration | None:
         """The first candidate that is new once rounded; GPyOpt would evaluate the old one again."""
-        before = [o.config for o in history]
-        distances, tried = self.space.exclusions([], apart), set()
+        before, distances, tried = step.before, self.space.exclusions([], step.apart), set()
         for x in candidates:
             latent, u = self.relaxation.decode(x)
             levels = self.oracle.free_legality.effective(latent[None])[0]
-            config = self._configuration(levels, u)
+            config = decoded(self.program, self.scale, levels, u)
             if repr(config) in tried:
                 continue
             tried.add(repr(config))

@@ -16,24 +16,24 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Clock, Minimiser
-from mipcash.backends.base import Backend
-from mipcash.errors import SpaceError, SpaceExhaustedError
+from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimiser
+from mipcash.acquisition.decomposition import DecompositionSettings, decompose
+from mipcash.acquisition.polish import LevelsAndUnits
+from mipcash.backends.base import Answer, Backend
+from mipcash.backends.solution import FEASIBLE, OPTIMAL
+from mipcash.errors import SpaceError
 from mipcash.features.discrete import DiscreteFeatures
 from mipcash.features.interactions import named, resolve
 from mipcash.features.maps import known_map
-from mipcash.features.numbers import NumberScale
-from mipcash.optimizers.base import DONE, FAILED, PENDING, History, Observation, Optimizer, Proposal
-from mipcash.oracle.core import Apart
-from mipcash.oracle.oracle import as_solution
+from mipcash.optimizers.base import Proposal
+from mipcash.optimizers.model_based import Data, ModelBased, Step
+from mipcash.oracle.oracle import Exclusion, as_solution
 from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
-from mipcash.space.domains import Configuration
 from mipcash.surrogates import evidence
 from mipcash.surrogates.linear import LinearPosterior, WeightSample, standardisation
-from mipcash.surrogates.models import ORDINAL_LENGTH, FeatureSizes, MapMaker, evidence_blocks, imputed, paper_blocks
+from mipcash.surrogates.models import ORDINAL_LENGTH, FeatureSizes, MapMaker, evidence_blocks, paper_blocks
 from mipcash.surrogates.scales import PRIORS, SparseSettings
 from mipcash.surrogates.sparse import SparsePosterior, half_ranges, restricted, thinned
 
@@ -70,6 +70,8 @@ class MiVaBOSettings:
         features: phi_c: ``fourier``, ``quadrature`` or ``neural`` (extra ``torch``).
         interactions: pairs of parameter names that may interact; None: all, as far as ``sizes`` and the prior let them.
         alternation: limits of the acquisition step.
+        certificate: limits of a dual decomposition (App. D and E) of every acquisition step; None: none is made. With it the
+            bound of a proposal's solution holds over all legal configurations, not only over those at its numbers.
     """
 
     preset: str = "evidence"
@@ -88,6 +90,7 @@ class MiVaBOSettings:
     features: str = "fourier"
     interactions: tuple[tuple[str, str], ...] | None = None
     alternation: AlternatingSettings = field(default_factory=AlternatingSettings)
+    certificate: DecompositionSettings | None = None
 
     def __post_init__(self) -> None:
         if self.preset not in ("evidence", "paper"):
@@ -119,94 +122,96 @@ class MiVaBOSettings:
         return cls(preset="paper", **changes)
 
 
-class MiVaBO(Optimizer):
+class MiVaBO(ModelBased):
     """Mixed-variable Bayesian optimization (see the module's description)."""
 
     name: ClassVar[str] = "mivabo"
 
     def __init__(self, space: Space, backend: Backend, settings: MiVaBOSettings | None = None) -> None:
-        self.space, self.backend = space, backend
-        self.settings = settings or MiVaBOSettings()
-        self.oracle = space.oracle(backend)
-        self.program = self.oracle.program
-        self.scale = NumberScale.of(space, self.program)
+        super().__init__(space, backend)
+        self.settings: MiVaBOSettings = settings or MiVaBOSettings()
         self.alternation = Alternation(space, self.oracle, self.scale, self.settings.alternation)
         # resolved in any case, so that a wrong name is refused before anything is evaluated
         resolved = resolve(space, self.program, self.scale, self.settings.interactions)
         self.declared = None if self.settings.interactions is None else resolved
 
-    def ask(
-        self, history: History, rng: np.random.Generator, state: Mapping[str, Any], apart: Apart | None = None
-    ) -> Proposal:
-        """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
-        # matrices of a few hundred rows gain nothing from more threads, and one thread gives the same sums everywhere
-        with threadpool_limits(1):
-            return self._ask(history, rng, state, apart)
-
-    def _ask(
-        self, history: History, rng: np.random.Generator, state: Mapping[str, Any], apart: Apart | None
-    ) -> Proposal:
-        settled = [o for o in history if o.status != PENDING]
-        if len(history) < self.settings.n_initial or not any(o.status == DONE for o in settled):
-            return self._initial(history, rng, state, apart)
-        clock = Clock()
+    def _propose(self, step: Step) -> Proposal | None:
+        data, rng, clock = step.data, step.rng, step.clock
         began = time.perf_counter()
-        theta, posterior = self._posterior(settled, rng, state)
-        inflation = self.settings.inflation
-        if self.settings.preset == "paper":
-            inflation = max(1.0, 24.0 * posterior.n_features * math.log(len(settled) + 1) * math.log(1.0 / DELTA))
-        f, left_out = self._kept(posterior, posterior.sample(rng, inflation))
+        state, posterior = self._posterior(data, rng, step.state)
+        f, left_out = self._kept(posterior, posterior.sample(rng, self._inflation(posterior, len(data.losses))))
+        if isinstance(posterior, SparsePosterior):
+            state["left_out"] = abs(f.scale) * left_out
         clock.add("surrogate", began)
         began = time.perf_counter()
-        excluded = self.space.exclusions((o.config for o in history), apart)
-        starts = self._starts(settled, rng)
+        starts = self._starts(data, rng)
         clock.add("starts", began)
         solve_began = time.perf_counter()
-        known = [self.program.encode(o.config) for o in history[-KNOWN:]]
+        known = [self.program.encode(o.config) for o in step.history[-KNOWN:]]
+        excluded = self._excluded(step)
         found = self.alternation.minimise(f, starts, excluded, rng, clock, known)
-        new_state = {"theta": theta.tolist()} if theta is not None else dict(state)
-        if isinstance(posterior, SparsePosterior):
-            new_state["left_out"] = abs(f.scale) * left_out
         if found is None:
-            return self._initial(history, rng, new_state, apart)
-        config = self.space.configuration(found.point, self.scale.natural(found.units))
-        before = [o.config for o in history]
-        if self.space.repeats(config, before):
-            config, found = self._elsewhere(f, found, before, rng)
-        answer = found.point.answer
+            return None
+        answer, origin = found.point.answer, "thompson"
+        if self.settings.certificate is not None:
+            found, answer = self._certified(f, found, excluded, step)
+        levels, u = found.point.levels, found.units
+        if self.space.repeats(self._configuration(levels, u), step.before):
+            moved = self._moved(self.alternation, (levels, u), step)
+            if moved is None:
+                return None
+            u, origin = moved, "neighbour"
+            answer = self._bounded(f, levels, u, excluded)
+        config = self._configuration(levels, u)
         answer = replace(answer, value=f.loss(answer.value), bound=f.loss(answer.bound))
         solution = as_solution(config, answer, 1.0, solve_began, self.backend.name)
-        return Proposal(config, solution, "thompson", clock.seconds, new_state)
+        return Proposal(config, solution, origin, clock.seconds, state)
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def _initial(
-        self, history: History, rng: np.random.Generator, state: Mapping[str, Any], apart: Apart | None
-    ) -> Proposal:
-        began = time.perf_counter()
-        ((config, solution),) = self.space.design(1, rng, self.backend, [o.config for o in history], apart)
-        return Proposal(config, solution, "initial design", {"mip": time.perf_counter() - began}, dict(state))
+    def _bounded(self, f: WeightSample, levels: Indices, u: Vector, excluded: Sequence[Exclusion]) -> Answer:
+        """What the MIP says of given levels at other numbers than those it was solved at."""
+        numbers, limits = self.scale.natural(u), self.settings.alternation.solver
+        value = f.value(self.program.one_hot(levels), u)
+        point = self.oracle.minimise(f.form_at(u), limits, numbers=numbers, excluded=excluded, starts=[levels])
+        answer = self.oracle.unproven(levels, numbers, value).answer
+        return answer if point is None else replace(answer, status=FEASIBLE, bound=min(value, point.answer.bound))
 
-    def _data(self, settled: Sequence[Observation]) -> tuple[Vector, Vector, Vector]:
-        configs = [o.config for o in settled]
-        z = self.program.one_hot(np.array([self.program.encode(c) for c in configs]).reshape(len(configs), -1))
-        losses = np.array([np.nan if o.loss is None else o.loss for o in settled])
-        failed = np.array([k for k, o in enumerate(settled) if o.status == FAILED], dtype=np.int64)
-        return z, self.scale.units(configs), imputed(losses, failed)
+    def _certified(
+        self, f: WeightSample, found: Minimiser, excluded: Sequence[Exclusion], step: Step
+    ) -> tuple[Minimiser, Answer]:
+        """The better of alternation's point and those of the dual decomposition, with its bound over all numbers."""
+        assert self.settings.certificate is not None
+        began = time.perf_counter()
+        settings = self.settings.certificate
+        proof = decompose(f, self.space, self.oracle, self.scale, settings, step.rng, found, excluded)
+        step.clock.add("certificate", began)
+        best = proof.best or found
+        closed = proof.gap <= settings.tolerance * max(1.0, abs(proof.value))
+        return best, replace(
+            best.point.answer, status=OPTIMAL if closed else FEASIBLE, value=proof.value, bound=proof.lower
+        )
+
+    def _inflation(self, posterior: LinearPosterior | SparsePosterior, t: int) -> float:
+        """Factor on the posterior covariance of a sample."""
+        if self.settings.preset == "paper":
+            return max(1.0, 24.0 * posterior.n_features * math.log(t + 1) * math.log(1.0 / DELTA))
+        return self.settings.inflation
 
     def _posterior(
-        self, settled: Sequence[Observation], rng: np.random.Generator, state: Mapping[str, Any]
-    ) -> tuple[Vector | None, LinearPosterior | SparsePosterior]:
-        settings, (z, u, losses) = self.settings, self._data(settled)
-        theta, posterior = self._gaussian(z, u, losses, rng, state)
-        if settings.prior == "gaussian":
-            return theta, posterior
-        return theta, SparsePosterior.fit(posterior, settings.inference, rng)
+        self, data: Data, rng: np.random.Generator, state: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], LinearPosterior | SparsePosterior]:
+        theta, posterior = self._gaussian(data, rng, state)
+        new_state = dict(state) if theta is None else {"theta": theta.tolist()}
+        if self.settings.prior == "gaussian":
+            return new_state, posterior
+        return new_state, SparsePosterior.fit(posterior, self.settings.inference, rng)
 
     def _gaussian(
-        self, z: Vector, u: Vector, losses: Vector, rng: np.random.Generator, state: Mapping[str, Any]
+        self, data: Data, rng: np.random.Generator, state: Mapping[str, Any]
     ) -> tuple[Vector | None, LinearPosterior]:
         settings, program, scale = self.settings, self.program, self.scale
+        z, u, losses = data.z, data.u, data.losses
         shift, width = standardisation(losses)
         y = (losses - shift) / width
         context = DiscreteFeatures.one_hot(program, (), ORDINAL_LENGTH)(z)
@@ -250,35 +255,8 @@ class MiVaBO(Optimizer):
                 used += columns
         return kept
 
-    def _starts(self, settled: Sequence[Observation], rng: np.random.Generator) -> list[tuple[Indices, Vector]]:
+    def _starts(self, data: Data, rng: np.random.Generator) -> list[LevelsAndUnits]:
         """The best observations and fresh legal samples, half and half."""
-        best = sorted(
-            (o for o in settled if o.status == DONE), key=lambda o: o.loss if o.loss is not None else math.inf
-        )
-        n_best = max(1, self.settings.starts // 2)
-        configs = [o.config for o in best[:n_best]]
-        configs += self.space.sample(self.settings.starts - len(configs), rng)
-        units = self.scale.units(configs)
-        return [(self.program.encode(c), u) for c, u in zip(configs, units, strict=True)]
-
-    def _elsewhere(
-        self, f: WeightSample, found: Minimiser, before: Sequence[Configuration], rng: np.random.Generator
-    ) -> tuple[dict[str, Any], Minimiser]:
-        """Move a proposal that repeats an earlier one: fresh numbers inside the rules, at the same levels."""
-        for _ in range(20):
-            units = self.scale.rounded(np.clip(found.units + rng.normal(scale=0.05, size=len(found.units)), 0.0, 1.0))
-            rules = self.space.number_rules(found.point) if self.program.numbers else None
-            natural = self.scale.natural(units)
-            if rules is not None and rules.labels:
-                start = np.array([self.scale.natural(found.units)[label] for label in rules.labels])
-                natural.update(zip(rules.labels, rules.walk(start, 10, rng).tolist(), strict=True))
-            config = self.space.configuration(found.point, natural)
-            if not self.space.repeats(config, before):
-                value = f.value(self.program.one_hot(found.point.levels), units)
-                return config, Minimiser(found.point, units, value)
-        ((config, _),) = self.space.design(1, rng, self.backend, before)
-        if self.space.repeats(config, before):
-            raise SpaceExhaustedError(
-                f"no configuration of space {self.space.name!r} is left that was not proposed before"
-            )
-        return config, found
+        best = data.best(max(1, self.settings.starts // 2))
+        levels, units = self._points(self.space.sample(self.settings.starts - len(best), rng))
+        return [*best, *zip(levels, units, strict=True)]

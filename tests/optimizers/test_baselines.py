@@ -16,7 +16,6 @@ from mipcash.optimizers.joint_gp import (
     JointGP,
     JointGPSettings,
     Relaxation,
-    expected_improvement,
 )
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.oracle.core import Apart
@@ -63,12 +62,6 @@ def test_the_process_is_scikit_learns_without_the_noise():
     noise = np.exp(gp.model.kernel_.theta[-1])
     np.testing.assert_allclose(mean, expected)
     np.testing.assert_allclose(sd**2 + noise, with_noise**2, rtol=1e-6)
-
-
-def test_expected_improvement_is_its_mean():
-    mean, sd = np.array([0.0, 1.0, -0.5]), np.array([1.0, 0.3, 0.01])
-    draws = mean + sd * np.random.default_rng(0).normal(size=(200_000, 3))
-    np.testing.assert_allclose(expected_improvement(mean, sd, 0.2), np.maximum(0.2 - draws, 0).mean(axis=0), atol=4e-3)
 
 
 def test_illegal_points_are_mended_or_sent():

@@ -28,7 +28,7 @@ def test_no_legal_configuration_has_a_lower_predicted_loss_than_the_bound(seed: 
     assert isinstance(optimizer, Hybrid)
     history = history_of(space, 12, seed)
     proposal = optimizer.ask(history, np.random.default_rng(seed), {})
-    _, posterior = optimizer._posterior(history, {})
+    _, posterior = optimizer._posterior(optimizer.data(history), {})
     mean, program = posterior.mean(), space.program
     legality = space.oracle().search(None).legality
     every = np.array(list(product(*(range(int(s)) for s in program.sizes))))

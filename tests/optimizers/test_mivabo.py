@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from mipcash.acquisition.decomposition import DecompositionSettings
 from mipcash.errors import SpaceError
 from mipcash.features.interactions import resolve
 from mipcash.optimizers.base import Observation
@@ -50,6 +52,30 @@ def test_sparse_priors_propose(preset, prior):
     assert [p.config for p in made] == [p.config for p in propose(ALL["conv_net"](), settings)[1]]
 
 
+@pytest.mark.parametrize("name", ["conv_net", "bound_numbers"])
+def test_a_certificate_bounds_the_sample_at_all_numbers(name):
+    limits = DecompositionSettings(iterations=3, nodes=2)
+    settings = MiVaBOSettings(n_initial=8, starts=2, sizes=SIZES, certificate=limits)
+    optimizer, made = propose(ALL[name](), settings)
+    _, plain = propose(ALL[name](), replace(settings, certificate=None), n=1)
+    for proposal in made:
+        assert proposal.seconds["certificate"] > 0.0
+        assert proposal.solution.bound <= proposal.solution.value
+    # the first proposals are of the same sample: over all numbers less can be promised than at those of the proposal
+    assert made[0].solution.bound <= plain[0].solution.bound + 1e-6
+    # and no legal configuration is below it
+    space, data = (
+        optimizer.space,
+        optimizer.data([Observation(c, "done", loss(c)) for c in optimizer.space.sample(8, 0)]),
+    )
+    rng = np.random.default_rng([0, 8])
+    _, posterior = optimizer._posterior(data, rng, {})
+    f, _ = optimizer._kept(posterior, posterior.sample(rng, optimizer._inflation(posterior, 8)))
+    for config in space.sample(200, 3):
+        z, (u,) = space.program.one_hot(space.program.encode(config)), optimizer.scale.units([config])
+        assert f.loss(f.value(z, u)) >= made[0].solution.bound - 1e-6
+
+
 def test_presets_infer_their_own_sparse_prior():
     assert MiVaBOSettings(prior="laplace").inference == SparseSettings("laplace")
     assert MiVaBOSettings.paper(prior="laplace").inference == SparseSettings("laplace", by="feature", noise_sd=0.0)
@@ -80,9 +106,8 @@ def test_only_declared_interactions_are_in_the_model(preset, features):
     optimizer, _ = propose(space, settings, n=1)
     program, scale = optimizer.program, optimizer.scale
     configs = space.sample(12, 1)
-    z = program.one_hot(np.array([program.encode(c) for c in configs]))
-    u, losses = scale.units(configs), np.array([loss(c) for c in configs])
-    posterior = optimizer._gaussian(z, u, losses, np.random.default_rng(0), {})[1]
+    data = optimizer.data([Observation(c, "done", loss(c)) for c in configs])
+    posterior = optimizer._gaussian(data, np.random.default_rng(0), {})[1]
     assert isinstance(posterior, LinearPosterior)
     f = posterior.sample(np.random.default_rng(1))
     found = resolve(space, program, scale, declared)
@@ -144,7 +169,7 @@ def test_a_sparse_sample_couples_fewer_pairs():
         settings = MiVaBOSettings(prior="horseshoe", n_initial=8, sizes=sizes, sparse=BRIEF, tolerance=0.5)
         optimizer = make_optimizer("mivabo", space, settings=settings)
         assert isinstance(optimizer, MiVaBO)
-        _, posterior = optimizer._posterior(observations, np.random.default_rng(0), {})
+        _, posterior = optimizer._posterior(optimizer.data(observations), np.random.default_rng(0), {})
         assert isinstance(posterior, SparsePosterior)
         f = posterior.sample(np.random.default_rng(1))
         fewer, left_out = optimizer._kept(posterior, f)

@@ -1,0 +1,166 @@
+"""What optimizers with a model share: the data, the loop around a search of their own, and the solver for the rest.
+
+1. initial design: solver-made configurations that cover the values a legal configuration can take
+2. the subclass's proposal, made from the data
+3. where it finds none, the solver says what is left, or proves that nothing is
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from mipcash.acquisition.alternating import Alternation, Clock
+from mipcash.acquisition.polish import LevelsAndUnits
+from mipcash.backends.base import Backend
+from mipcash.errors import SpaceExhaustedError
+from mipcash.features.numbers import NumberScale
+from mipcash.optimizers.base import DONE, FAILED, PENDING, History, Optimizer, Proposal
+from mipcash.oracle.core import Apart
+from mipcash.oracle.oracle import Exclusion
+from mipcash.oracle.space import Space
+from mipcash.program.forms import Indices, Vector
+from mipcash.space.domains import Configuration
+from mipcash.surrogates.models import imputed
+
+MOVES = 10
+"""Other numbers that are tried where a proposal repeats an earlier one."""
+
+
+class Settings(Protocol):
+    """What the settings of every optimizer with a model have."""
+
+    @property
+    def n_initial(self) -> int:
+        """Size of the initial design."""
+        ...
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a model learns from: t settled observations, encoded once per proposal.
+
+    Attributes:
+        levels: shape (t, G).
+        z: their binaries, shape (t, n_z).
+        u: unit values, shape (t, D).
+        losses: failures at the worst loss, shape (t,).
+        order: rows of the done observations, best first.
+    """
+
+    levels: Indices
+    z: Vector
+    u: Vector
+    losses: Vector
+    order: Indices
+
+    def best(self, count: int | None = None) -> list[LevelsAndUnits]:
+        """The best observations; None: all that are done."""
+        return [(self.levels[k], self.u[k]) for k in self.order[:count]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One ask: what it was given, the data, and the clock of its parts.
+
+    Attributes:
+        history, rng, state, apart: as in :meth:`mipcash.optimizers.base.Optimizer.ask`.
+        data: the settled observations.
+        clock: seconds by part.
+    """
+
+    history: History
+    rng: np.random.Generator
+    state: Mapping[str, Any]
+    apart: Apart | None
+    data: Data
+    clock: Clock
+
+    @property
+    def before(self) -> list[Configuration]:
+        """Every configuration proposed so far."""
+        return [o.config for o in self.history]
+
+
+class ModelBased(Optimizer):
+    """A search with a model inside the usual loop; subclasses give ``_propose``."""
+
+    settings: Settings
+
+    def __init__(self, space: Space, backend: Backend) -> None:
+        self.space, self.backend = space, backend
+        self.oracle = space.oracle(backend)
+        self.program = self.oracle.program
+        self.scale = NumberScale.of(space, self.program)
+
+    @abstractmethod
+    def _propose(self, step: Step) -> Proposal | None:
+        """A proposal that is new; None where the search found none."""
+
+    def ask(
+        self, history: History, rng: np.random.Generator, state: Mapping[str, Any], apart: Apart | None = None
+    ) -> Proposal:
+        """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
+        done = any(o.status == DONE for o in history)
+        if len(history) < self.settings.n_initial or not done:
+            return self._designed("initial design", history, rng, state, apart)
+        # matrices of a few hundred rows gain nothing from more threads, and one thread gives the same sums everywhere
+        with threadpool_limits(1):
+            proposal = self._propose(Step(history, rng, state, apart, self.data(history), Clock()))
+        return proposal or self._designed("what is left", history, rng, state, apart)
+
+    def _designed(
+        self, origin: str, history: History, rng: np.random.Generator, state: Mapping[str, Any], apart: Apart | None
+    ) -> Proposal:
+        """The solver's own configuration, far from what was proposed before."""
+        began = time.perf_counter()
+        before = [o.config for o in history]
+        ((config, solution),) = self.space.design(1, rng, self.backend, before, apart)
+        if self.space.repeats(config, before):
+            raise SpaceExhaustedError(
+                f"no configuration of space {self.space.name!r} is left that was not proposed before"
+            )
+        return Proposal(config, solution, origin, {"mip": time.perf_counter() - began}, dict(state))
+
+    # -- for searches -------------------------------------------------------------------------------------------
+
+    def data(self, history: History) -> Data:
+        """The settled observations of a history."""
+        settled = [o for o in history if o.status != PENDING]
+        levels, u = self._points([o.config for o in settled])
+        losses = np.array([np.nan if o.loss is None else o.loss for o in settled])
+        failed = np.array([k for k, o in enumerate(settled) if o.status == FAILED], dtype=np.int64)
+        done = np.flatnonzero(np.isfinite(losses))
+        order = done[np.argsort(losses[done], kind="stable")]
+        return Data(levels, self.program.one_hot(levels).astype(float), u, imputed(losses, failed), order)
+
+    def _points(self, configs: Sequence[Configuration]) -> tuple[Indices, Vector]:
+        """Levels (B, G) and unit values (B, D) of configurations."""
+        levels = np.array([self.program.encode(c) for c in configs], dtype=np.int64)
+        return levels.reshape(len(configs), len(self.program.groups)), self.scale.units(configs)
+
+    def _excluded(self, step: Step) -> list[Exclusion]:
+        """Levels that may not be proposed."""
+        return self.space.exclusions(step.before, step.apart)
+
+    def _configuration(self, levels: Indices, u: Vector) -> Configuration:
+        """Effective levels and unit values as a configuration, made whole and checked by the space."""
+        natural = self.scale.natural(u)
+        return self.space.configuration(self.oracle.unproven(levels, natural, math.nan), natural)
+
+    def _moved(self, alternation: Alternation, found: LevelsAndUnits, step: Step) -> Vector | None:
+        """Other numbers beside the same levels, where a proposal repeats an earlier one; None: none is new."""
+        levels, u = found
+        before = step.before
+        for _ in range(MOVES):
+            moved = alternation.wander(levels, u, step.rng)
+            if not self.space.repeats(self._configuration(levels, moved), before):
+                return moved
+        return None
