@@ -27,7 +27,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "laptop": {"preset": "laptop", "device": "cpu", "threads": 1},
     "paper": {"preset": "paper"},
 }
-"""Name of a size -> options of the model. ``small`` takes some 5 s; with fewer steps the losses stay near 206 nats, those of
+"""Name of a size -> options of the model. ``small`` takes some 5 s; with fewer steps the losses stay near 202 nats, those of
 the mean image; on CPUs and with one thread its losses do not depend on the machine's load."""
 WORST = 500.0
 """Nats of a training that ended without a finite loss: the paper's penalty, about those of uniformly random pixels."""
