@@ -26,8 +26,8 @@ def _normalised(problem: str, loss: float) -> float:
 
 
 FUNCTIONS = (
-    "Functions: four draws with four initialisations each, 50 evaluations; the paper: 16 initialisations, the number of "
-    "functions and of evaluations cannot be read from its text"
+    "Runs: see the column, over four draws of the function; the paper: 16. 50 evaluations; the paper's number, and how many "
+    "functions it has, cannot be read from its text"
 )
 
 SYNTHETIC_EXPERIMENT = Experiment(
@@ -66,10 +66,7 @@ SYNTHETIC_EXPERIMENT = Experiment(
     ),
 )
 
-TABLES = (
-    "Table of 20,000 evaluations made here, the nearest is looked up, 16 initialisations as in the paper; the paper: more "
-    "than 45,000 of OpenML"
-)
+TABLES = "Runs: see the column; the paper: 16. The nearest of 20,000 evaluations made here; the paper: of more than 45,000 of OpenML"
 
 XGBOOST_EXPERIMENT = Experiment(
     name="paper-xgboost",
@@ -101,7 +98,7 @@ XGBOOST_EXPERIMENT = Experiment(
             "XGBoost on monks-problem-1, trained at every evaluation",
             ("monks-direct",),
             ("hybrid", "mivabo", "optuna-tpe", "random"),
-            "Real training instead of a table; not in the paper",
+            "Runs: see the column. Real training instead of a table; not in the paper",
         ),
     ),
 )
