@@ -66,7 +66,9 @@ SYNTHETIC_EXPERIMENT = Experiment(
     ),
 )
 
-TABLES = "Runs: see the column; the paper: 16. The nearest of 20,000 evaluations made here; the paper: of more than 45,000 of OpenML"
+TABLES = (
+    "Runs: see the column; the paper: 16. Nearest of 20,000 evaluations made here; the paper: of over 45,000 of OpenML"
+)
 
 XGBOOST_EXPERIMENT = Experiment(
     name="paper-xgboost",
