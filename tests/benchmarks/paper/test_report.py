@@ -117,6 +117,8 @@ def test_evaluations_are_remembered(tmp_path: Path) -> None:
     assert len(calls) == 1
     assert again({"b": 0.2, "a": 1}) == 7.5
     assert len(again.records()) == len(calls) == 2
+    Remembered(lambda: objective, path, {"epochs": 5})({"a": 1, "b": 0.1})  # other settings: trained again
+    assert len(calls) == 3
 
 
 def test_every_line_of_a_figure_is_distinct() -> None:
