@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from mipcash.errors import SpaceError
 from mipcash.features.discrete import DiscreteFeatures
 from mipcash.features.maps import CosineMap
-from mipcash.features.numbers import NumberScale
+from mipcash.features.numbers import RESOLVED, NumberScale
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram, Indicator
-from mipcash.surrogates.linear import RESOLVED, Block, WeightSample
+from mipcash.surrogates.linear import Block, WeightSample
 
 Key = tuple[int, int] | tuple[bytes, ...]
 """(g, g) for a group, (g, h) for a pair, or the indicators of an activity, written as bytes."""

@@ -1,4 +1,4 @@
-"""Feature maps made of cosines: what random and quadrature Fourier features share.
+"""Sums of cosines: what random and quadrature Fourier features, and the samples made of them, share.
 
 Notation
     phi_m(u) = amplitude_m cos(omega_m . u[dims] + phase_m),   dphi_m / du = -amplitude_m sin(..) omega_m
@@ -6,6 +6,7 @@ Notation
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,26 @@ def cosine_gradient(omega: Vector, phase: Vector, amplitude: Vector, u: Vector) 
     """Derivatives at one point: (M, D), (M,), (M,), (D,) -> (M, D)."""
     slope: Vector = -(amplitude * np.sin(omega @ u + phase))[:, None] * omega
     return slope
+
+
+@dataclass(frozen=True)
+class Waves:
+    """``constant + sum_m amplitude_m cos(omega_m . u + phase_m)``.
+
+    Attributes:
+        omega: shape (M, D).
+        phase, amplitude: shape (M,).
+    """
+
+    omega: Vector
+    phase: Vector
+    amplitude: Vector
+    constant: float
+
+    def __call__(self, u: Vector) -> tuple[float, Vector]:
+        """Value and gradient: (D,) -> scalar, (D,)."""
+        angle = self.omega @ u + self.phase
+        return float(self.constant + self.amplitude @ np.cos(angle)), -(self.amplitude * np.sin(angle)) @ self.omega
 
 
 def embed(omega: Vector, dims: Indices, n_numbers: int) -> Vector:

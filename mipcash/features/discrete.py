@@ -23,10 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mipcash.features.level_kernels import factor_of, level_kernel
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram, Group
-
-ORDERED = ("integer", "ordinal", "ordering")
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,8 @@ class DiscreteFeatures:
     within: bool = False
 
     @classmethod
-    def one_hot(
-        cls, program: BinaryProgram, pairs: Sequence[tuple[int, int]], ordinal_length: float = 0.4
-    ) -> DiscreteFeatures:
-        return cls._of(program, [level_factor(g, ordinal_length) for g in program.groups], pairs)
+    def one_hot(cls, program: BinaryProgram, pairs: Sequence[tuple[int, int]]) -> DiscreteFeatures:
+        return cls._of(program, [factor_of(level_kernel(g)[0]) for g in program.groups], pairs)
 
     @classmethod
     def bits(cls, program: BinaryProgram, pairs: Sequence[tuple[int, int]]) -> DiscreteFeatures:
@@ -161,36 +158,6 @@ class DiscreteFeatures:
         block = self.encoding[:, self.spans[g]]
         used = np.flatnonzero(np.any(block != 0, axis=1))
         return used.astype(np.int64), block[used]
-
-
-def level_covariance(group: Group, ordinal_length: float) -> Vector:
-    """Prior covariance of the level effects, shape (L, L), off excluded."""
-    n_levels = group.size - int(group.conditional)
-    if group.kind in ORDERED:
-        place = np.linspace(0.0, 1.0, n_levels) if n_levels > 1 else np.zeros(1)
-        k = np.exp(-((place[:, None] - place) ** 2) / (2.0 * ordinal_length**2)) + 1e-3 * np.eye(n_levels)
-    else:
-        k = np.eye(n_levels)
-    if n_levels == 1:
-        # one level: only its being active can matter
-        return np.ones((1, 1)) * float(group.conditional)
-    centre = np.eye(n_levels) - 1.0 / n_levels
-    k = centre @ k @ centre
-    scaled: Vector = k / np.mean(np.diag(k))
-    if group.conditional:
-        # a conditional group also carries the effect of being active at all
-        scaled = scaled + 0.25
-    return scaled
-
-
-def level_factor(group: Group, ordinal_length: float) -> Vector:
-    """C of shape (size, rank) with C C' the covariance of the levels; the off row is 0."""
-    k = level_covariance(group, ordinal_length)
-    values, vectors = np.linalg.eigh(k)
-    keep = values > 1e-9
-    factor = np.zeros((group.size, int(keep.sum())))
-    factor[: len(k)] = vectors[:, keep] * np.sqrt(values[keep])
-    return factor
 
 
 def bit_block(group: Group) -> Vector:

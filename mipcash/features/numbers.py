@@ -22,6 +22,8 @@ from mipcash.space.declaration import Declaration
 from mipcash.space.domains import Configuration, Integer, Real
 
 INACTIVE = 0.5
+RESOLVED = 2
+"""Conditions of a number that a quadratic form can multiply; where only a third one fails the number stays at INACTIVE."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,23 @@ class NumberScale:
         """Unit values of natural ones; 0.5 for a label that is absent. Shape (D,)."""
         pairs = zip(self.labels, self.domains, strict=True)
         return np.array([d.to_unit(values[l]) if l in values else INACTIVE for l, d in pairs])
+
+
+def activity_product(conditions: Sequence[Indicator], n: int) -> tuple[float, Vector, tuple[Indices, Indices, Vector]]:
+    """on(z) of at most RESOLVED conditions: constant, linear part (n,), and products as rows, columns and values."""
+    empty = np.zeros(0, dtype=np.int64)
+    linear = np.zeros(n)
+    if not conditions:
+        return 1.0, linear, (empty, empty, np.zeros(0))
+    a = conditions[0]
+    if len(conditions) == 1:
+        np.add.at(linear, a.columns, a.coefficients)
+        return a.constant, linear, (empty, empty, np.zeros(0))
+    b = conditions[1]
+    np.add.at(linear, a.columns, a.coefficients * b.constant)
+    np.add.at(linear, b.columns, b.coefficients * a.constant)
+    rows, cols = np.repeat(a.columns, len(b.columns)), np.tile(b.columns, len(a.columns))
+    return a.constant * b.constant, linear, (rows, cols, np.outer(a.coefficients, b.coefficients).ravel())
 
 
 def decoded(program: BinaryProgram, scale: NumberScale, levels: Indices, u: Vector) -> Configuration:

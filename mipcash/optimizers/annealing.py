@@ -45,7 +45,7 @@ from mipcash.program.program import BinaryProgram, orders_of
 from mipcash.space.domains import Integer
 from mipcash.surrogates import evidence
 from mipcash.surrogates.linear import LinearPosterior, standardisation
-from mipcash.surrogates.models import ORDINAL_LENGTH, FeatureSizes, evidence_blocks
+from mipcash.surrogates.models import FeatureSizes, evidence_blocks
 
 Energy = Callable[[Indices, Vector], float]
 """Levels (G,) and unit values (D,) of a legal configuration -> E."""
@@ -303,7 +303,7 @@ class MiVaBOAnnealing(_Annealing):
 
     def _energy(self, data: Data, rng: np.random.Generator) -> Energy:
         z, u, losses = data.z, data.u, data.losses
-        grams = evidence.Grams.of(self.program, self.scale, z, u, ORDINAL_LENGTH)
+        grams = evidence.Grams.of(self.program, self.scale, z, u)
         shift, width = standardisation(losses)
         theta, _ = evidence.fit(grams, (losses - shift) / width, [], self.settings.refit)
         blocks = evidence_blocks(self.program, self.scale, self.settings.sizes, theta, grams.layout, rng)

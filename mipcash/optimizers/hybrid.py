@@ -1,7 +1,8 @@
 """The default optimizer, ``hybrid``: structured surrogate, acquisition by MIP and by legal moves together.
 
 1. initial design: solver-made configurations that cover the values a legal configuration can take
-2. hyperparameters of the structured kernel by MAP evidence, warm-started
+2. hyperparameters of the structured kernel by MAP evidence, warm-started; predicted deviations grow while the incumbent
+   does not improve, because a posterior that takes its hyperparameters for granted is too sure of itself
 3. a pool: minimisers of the posterior mean and of a few samples over the legal configurations, by alternation
 4. the acquisition function, polished from that pool by legal moves and L-BFGS-B
 5. the MIP minimises the posterior mean at the proposal's numbers: it joins the pool if its acquisition is better, and its
@@ -16,7 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,6 +41,8 @@ from mipcash.surrogates.posterior import StructuredPosterior, Surface
 from mipcash.surrogates.structured import Kernel, Points, Structure
 from mipcash.surrogates.warping import STRENGTHS, Warp
 
+PATIENCE, STALL_RATE = 5, 0.1
+"""Observations without a better one after which predicted deviations grow, and by how much with each."""
 EVERY = 80
 """Observations per fit of the hyperparameters: with twice as many, every second proposal fits."""
 ACQUISITIONS = ("log-ei", "ucb", "mes", "thompson")
@@ -61,6 +64,7 @@ class HybridSettings:
         best: observations in the pool.
         warp: whether the worse half of the losses may be compressed (chosen by evidence).
         product_columns: product columns of the MIP of the posterior mean; weaker products are bounded, not modelled.
+        boldest: factor that predicted deviations reach while the incumbent does not improve; 1: never more than predicted.
         interactions: pairs of parameters that may interact in the structured model, by name; None: all may.
         alternation, polish, solver: limits.
     """
@@ -74,6 +78,7 @@ class HybridSettings:
     restart_every: int = 6
     best: int = 5
     warp: bool = True
+    boldest: float = 2.0
     interactions: NameTuple | None = None
     product_columns: int = 600
     alternation: AlternatingSettings = field(
@@ -87,6 +92,8 @@ class HybridSettings:
             object.__setattr__(self, "interactions", named(self.interactions))
         if self.acquisition not in ACQUISITIONS:
             raise SpaceError(f"there is no acquisition {self.acquisition!r} (there are {', '.join(ACQUISITIONS)})")
+        if not self.boldest >= 1.0:
+            raise SpaceError(f"boldest is a factor of at least 1, got {self.boldest}")
         if self.n_initial < 1 or self.best < 1 or self.samples < 0:
             raise SpaceError(
                 f"n_initial and best must be at least 1 and samples at least 0, got {self.n_initial}, {self.best}, {self.samples}"
@@ -124,6 +131,7 @@ class Hybrid(ModelBased):
     def _propose(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
         state, posterior = self._posterior(step.data, step.state)
+        posterior = replace(posterior, inflation=self._boldness(step.data))
         step.clock.add("surrogate", began)
         excluded = self._excluded(step)
         target = self._target(posterior, excluded, step)
@@ -178,6 +186,11 @@ class Hybrid(ModelBased):
         _, theta, warp = min(found, key=lambda f: f[0])
         theta, _ = fit(Evidence.of(self.structure, x, warp(losses)), [theta, median], self.settings.refit)
         return theta, warp
+
+    def _boldness(self, data: Data) -> float:
+        """Factor on predicted deviations: 1 while losses fall, growing with the observations since the incumbent."""
+        stalled = len(data.losses) - 1 - (int(data.order[0]) if len(data.order) else 0)
+        return min(self.settings.boldest, 1.0 + STALL_RATE * max(0, stalled - PATIENCE))
 
     # -- the acquisition step -----------------------------------------------------------------------------------
 
@@ -256,13 +269,15 @@ class Hybrid(ModelBased):
 
     def _better(self, target: Target, both: Indices, u: Vector) -> Indices:
         """The levels of the least acquisition at the same numbers, the first of equals: (B, G) -> (G,)."""
-        points = Points.of(
-            self.structure, self.program.one_hot(both).astype(float), np.repeat(u[None], len(both), axis=0)
-        )
+        points = self._at(both, np.repeat(u[None], len(both), axis=0))
         criterion = target.criterion
         values = target.surface.values(points) if criterion is None else criterion.values(points.z, points.u)
         best: Indices = both[int(np.argmin(values))]
         return best
+
+    def _at(self, levels: Indices, units: Vector) -> Points:
+        """Points of levels (B, G) and unit values (B, D)."""
+        return Points.of(self.structure, self.program.one_hot(levels).astype(float), units)
 
     def _answer(self, surface: Surface, levels: Indices, u: Vector, bound: float) -> Answer:
         """The certificate, on the scale of the losses."""

@@ -28,7 +28,7 @@ from scipy.optimize import minimize
 from mipcash.acquisition.analytic import LogEI
 from mipcash.backends.base import Backend
 from mipcash.errors import SpaceError
-from mipcash.features.discrete import ORDERED
+from mipcash.features.level_kernels import ORDERED
 from mipcash.features.numbers import decoded
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import ModelBased, Step

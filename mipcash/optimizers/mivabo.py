@@ -33,7 +33,7 @@ from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates import evidence
 from mipcash.surrogates.linear import LinearPosterior, WeightSample, standardisation
-from mipcash.surrogates.models import ORDINAL_LENGTH, FeatureSizes, MapMaker, evidence_blocks, paper_blocks
+from mipcash.surrogates.models import FeatureSizes, MapMaker, evidence_blocks, paper_blocks
 from mipcash.surrogates.scales import PRIORS, SparseSettings
 from mipcash.surrogates.sparse import SparsePosterior, half_ranges, restricted, thinned
 
@@ -214,14 +214,14 @@ class MiVaBO(ModelBased):
         z, u, losses = data.z, data.u, data.losses
         shift, width = standardisation(losses)
         y = (losses - shift) / width
-        context = DiscreteFeatures.one_hot(program, (), ORDINAL_LENGTH)(z)
+        context = DiscreteFeatures.one_hot(program, ())(z)
         maker = MapMaker(settings.features, settings.sizes, u, context, y)
         if settings.preset == "paper":
             blocks = paper_blocks(
                 program, scale, settings.sizes, settings.alpha, settings.sigma, rng, maker, self.declared
             )
             return None, LinearPosterior.fit(blocks, z, u, losses, 1.0 / settings.beta, program.n)
-        grams = evidence.Grams.of(program, scale, z, u, ORDINAL_LENGTH)
+        grams = evidence.Grams.of(program, scale, z, u)
         starts = [np.array(state["theta"])] if "theta" in state else []
         theta, _ = evidence.fit(grams, y, starts, settings.refit)
         sizes = settings.sizes

@@ -22,15 +22,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import minimize
 
-from mipcash.features.discrete import level_covariance
+from mipcash.features.level_kernels import level_kernel
 from mipcash.features.numbers import NumberScale
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
+from mipcash.surrogates.maximum import maximum
 
-CLIP = 3.5
-"""Standard deviations of the prior within which a hyperparameter is kept."""
 JITTER = 1e-8
 
 
@@ -87,13 +85,12 @@ class Grams:
     joint: Indices
 
     @classmethod
-    def of(cls, program: BinaryProgram, scale: NumberScale, z: Vector, u: Vector, ordinal_length: float) -> Grams:
+    def of(cls, program: BinaryProgram, scale: NumberScale, z: Vector, u: Vector) -> Grams:
         """From observations z (t, n_z) and u (t, D)."""
         groups = []
         for group in program.groups:
-            k = level_covariance(group, ordinal_length)
-            levels = z[:, group.start : group.start + len(k)]
-            groups.append(levels @ k @ levels.T)
+            levels = z[:, group.start : group.stop]
+            groups.append(levels @ level_kernel(group)[0] @ levels.T)
         on = scale.active(z)
         t = len(z)
         return cls(
@@ -167,23 +164,5 @@ def fit(grams: Grams, y: Vector, starts: Sequence[Vector], iterations: int = 25)
     Returns:
         theta and its negative log posterior.
     """
-    mean, sd = grams.layout.prior()
-    bounds = list(zip(mean - CLIP * sd, mean + CLIP * sd, strict=True))
-    best, best_value = mean, math.inf
-    for start in [*(s for s in starts if len(s) == len(mean)), mean]:
-        clipped = np.clip(start, mean - CLIP * sd, mean + CLIP * sd)
-        try:
-            found = minimize(
-                negative_log_posterior,
-                clipped,
-                args=(grams, y),
-                jac=True,
-                method="L-BFGS-B",
-                bounds=bounds,
-                options={"maxiter": iterations},
-            )
-        except np.linalg.LinAlgError:
-            continue
-        if found.fun < best_value:
-            best, best_value = found.x, float(found.fun)
-    return best, best_value
+    prior = grams.layout.prior()
+    return maximum(lambda theta: negative_log_posterior(theta, grams, y), prior, [*starts, prior[0]], iterations)

@@ -11,21 +11,18 @@ No derivative matrix of K is formed: only its sum with W is taken (:mod:`mipcash
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import minimize
 
 from mipcash.program.forms import Indices, Vector
+from mipcash.surrogates.maximum import maximum
 from mipcash.surrogates.pair_sums import Complete, Graph, PairSums
 from mipcash.surrogates.structured import Kernel, Points, Structure
 
-CLIP = 3.5
-"""Standard deviations of the prior within which a hyperparameter is kept."""
 JITTER = 1e-8
 FITTED = 160
 """Observations that the fit uses at most: the best half of them and an even spread of the rest."""
@@ -172,23 +169,9 @@ def fit(evidence: Evidence, starts: Sequence[Vector], iterations: int = 25) -> t
     Returns:
         theta and its negative log posterior.
     """
-    mean, sd = evidence.structure.prior
-    low, high = mean - CLIP * sd, mean + CLIP * sd
-    best, best_value = mean, math.inf
-    for start in [s for s in starts if len(s) == len(mean)] or [mean]:
-        try:
-            found = minimize(
-                evidence,
-                np.clip(start, low, high),
-                jac=True,
-                method="L-BFGS-B",
-                bounds=list(zip(low, high, strict=True)),
-                options={"maxiter": iterations},
-            )
-        except np.linalg.LinAlgError:
-            continue
-        if found.fun < best_value:
-            best, best_value = found.x, float(found.fun)
+    prior = evidence.structure.prior
+    usable = [s for s in starts if len(s) == len(prior[0])] or [prior[0]]
+    best, best_value = maximum(evidence, prior, usable, iterations)
     if evidence.held is not None:
         best = best.copy()
         best[evidence.structure.slices["lo"]] = evidence.held[evidence.structure.slices["lo"]]

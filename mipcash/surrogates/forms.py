@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mipcash.features.numbers import activity_product
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import Indicator
 from mipcash.surrogates.structured import Structure
@@ -77,18 +78,7 @@ class FormParts:
 
 def on_polynomial(conditions: tuple[Indicator, ...], n_z: int) -> Quadratic:
     """on(z) of at most two conditions as a polynomial."""
-    linear, square = np.zeros(n_z), np.zeros((n_z, n_z))
-    if not conditions:
-        return 1.0, linear, square
-    first = _affine(conditions[0], n_z)
-    if len(conditions) == 1:
-        return first[0], first[1], square
-    second = _affine(conditions[1], n_z)
-    linear = first[0] * second[1] + second[0] * first[1]
-    return first[0] * second[0], linear, np.outer(first[1], second[1])
-
-
-def _affine(indicator: Indicator, n_z: int) -> tuple[float, Vector]:
-    linear = np.zeros(n_z)
-    np.add.at(linear, indicator.columns, indicator.coefficients)
-    return indicator.constant, linear
+    constant, linear, (rows, cols, values) = activity_product(conditions, n_z)
+    square = np.zeros((n_z, n_z))
+    np.add.at(square, (rows, cols), values)
+    return constant, linear, square

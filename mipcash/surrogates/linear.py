@@ -22,13 +22,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from mipcash.features.cosines import Waves
 from mipcash.features.discrete import DiscreteFeatures
 from mipcash.features.maps import CosineMap, FeatureMap
-from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.features.numbers import RESOLVED, activity_product
+from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import Indicator
-
-RESOLVED = 2
-"""Indicators of a conjunction that a quadratic form can multiply."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ class WeightSample:
                 features[key] = block.discrete
                 merged[key] = merged.get(key, 0.0) + weights
                 continue
-            c, l, (r, s, v) = _indicator_product(block.discrete[:RESOLVED], self.n)
+            c, l, (r, s, v) = activity_product(block.discrete[:RESOLVED], self.n)
             constant += c * weights[0]
             linear += l * weights[0]
             rows.append(r)
@@ -142,36 +141,30 @@ class WeightSample:
                 amplitude.append(weights * block.fourier.amplitude)
             else:
                 others.append((block.fourier, weights))
-        return Section(
+        waves = Waves(
             np.concatenate([np.zeros((0, self.n_numbers)), *omega]),
             np.concatenate([np.zeros(0), *phase]),
             np.concatenate([np.zeros(0), *amplitude]),
             constant,
-            tuple(others),
         )
+        return Section(waves, tuple(others))
 
 
 @dataclass(frozen=True)
 class Section:
-    """A function of the numbers alone: ``constant + sum_m amplitude_m cos(omega_m . u + phase_m)`` and other maps' parts.
+    """A function of the numbers alone: cosines, and other maps' parts.
 
     Attributes:
-        omega: shape (M, D).
-        phase, amplitude: shape (M,).
+        waves: the constant and the cosines.
         others: maps that are no cosines, with their weights (q,).
     """
 
-    omega: Vector
-    phase: Vector
-    amplitude: Vector
-    constant: float
+    waves: Waves
     others: tuple[tuple[FeatureMap, Vector], ...] = ()
 
     def __call__(self, u: Vector) -> tuple[float, Vector]:
         """Value and gradient: (D,) -> scalar, (D,)."""
-        angle = self.omega @ u + self.phase
-        value = float(self.constant + self.amplitude @ np.cos(angle))
-        gradient = -(self.amplitude * np.sin(angle)) @ self.omega
+        value, gradient = self.waves(u)
         for features, weights in self.others:
             value += float(features(u[None])[0] @ weights)
             gradient = gradient + weights @ features.gradient(u)
@@ -278,22 +271,3 @@ def cholesky(k: Vector) -> tuple[Vector, bool]:
     raise FloatingPointError(
         "the covariance of the observations is not positive definite; a loss or feature is not finite"
     )
-
-
-def _indicator_product(
-    indicators: Sequence[Indicator], n: int
-) -> tuple[float, Vector, tuple[Indices, Indices, Vector]]:
-    """on(z) as constant, linear (n,) and product terms; at most RESOLVED indicators."""
-    empty = np.zeros(0, dtype=np.int64)
-    linear = np.zeros(n)
-    if not indicators:
-        return 1.0, linear, (empty, empty, np.zeros(0))
-    a = indicators[0]
-    if len(indicators) == 1:
-        np.add.at(linear, a.columns, a.coefficients)
-        return a.constant, linear, (empty, empty, np.zeros(0))
-    b = indicators[1]
-    np.add.at(linear, a.columns, a.coefficients * b.constant)
-    np.add.at(linear, b.columns, b.coefficients * a.constant)
-    rows, cols = np.repeat(a.columns, len(b.columns)), np.tile(b.columns, len(a.columns))
-    return a.constant * b.constant, linear, (rows, cols, np.outer(a.coefficients, b.coefficients).ravel())

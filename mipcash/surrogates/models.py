@@ -25,8 +25,6 @@ from mipcash.program.program import BinaryProgram
 from mipcash.surrogates.evidence import Layout
 from mipcash.surrogates.linear import Block
 
-ORDINAL_LENGTH = 0.4
-
 
 @dataclass(frozen=True)
 class FeatureSizes:
@@ -142,13 +140,13 @@ def evidence_blocks(
     c1 = s1 / max(1, n_groups + n_numbers)
     c2 = 2.0 * s2 / max(1, n_groups * (n_groups - 1))
     pairs = relevant_pairs(program, a, sizes.product_columns, None if declared is None else declared.groups)
-    discrete = DiscreteFeatures.one_hot(program, pairs, ORDINAL_LENGTH)
+    discrete = DiscreteFeatures.one_hot(program, pairs)
     variances = np.concatenate(
         [[1.0], c1 * _per_feature(discrete, a), c2 * discrete.variances(0.0, a, 1.0)[1 + discrete.n_linear :]]
     )
     blocks = [Block(discrete, None, variances)]
     if len(layout.joint):
-        linear = DiscreteFeatures.one_hot(program, (), ORDINAL_LENGTH)
+        linear = DiscreteFeatures.one_hot(program, ())
         mixed = np.concatenate([[sc], sm / max(1, n_groups) * _per_feature(linear, a)])
         if declared is None:
             blocks.append(Block(linear, maker.joint(layout.joint, l, rng), mixed))

@@ -18,10 +18,11 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
+from mipcash.features.cosines import Waves
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.surrogates.fitting import JITTER, chosen_part
 from mipcash.surrogates.forms import FormParts
-from mipcash.surrogates.prior_draw import PriorDraw, PriorSizes, Waves
+from mipcash.surrogates.prior_draw import PriorDraw, PriorSizes
 from mipcash.surrogates.sections import KernelSection, ResidualSection
 from mipcash.surrogates.structured import Kernel, Points, Structure
 from mipcash.surrogates.warping import Warp
@@ -142,8 +143,11 @@ class PosteriorSection:
         near = self.posterior.near
         half = cho_solve((self.posterior.near_lower, True), k[near], check_finite=False)
         variance = float(self.prior_variance - k[near] @ half)
-        deviation = float(np.sqrt(max(variance, JITTER)))
-        gradient = -(half @ dk[near]) / deviation if variance > JITTER else np.zeros(dk.shape[1])
+        root = float(np.sqrt(max(variance, JITTER)))
+        deviation = self.posterior.inflation * root
+        gradient = np.zeros(dk.shape[1])
+        if variance > JITTER:
+            gradient = -self.posterior.inflation * (half @ dk[near]) / root
         return float(k @ self.posterior.weights), deviation, self.posterior.weights @ dk, gradient
 
 
@@ -157,6 +161,7 @@ class StructuredPosterior:
         y: warped losses, shape (t,).
         warp: from losses to y.
         lower: Cholesky factor of K(X, X) + s2 I.
+        inflation: factor on every predicted deviation ; samples have a factor of their own.
     """
 
     kernel: Kernel
@@ -164,6 +169,7 @@ class StructuredPosterior:
     y: Vector
     warp: Warp
     lower: Vector
+    inflation: float = 1.0
 
     @classmethod
     def fit(cls, kernel: Kernel, x: Points, losses: Vector, warp: Warp | None = None) -> StructuredPosterior:
@@ -202,7 +208,7 @@ class StructuredPosterior:
         k = self.kernel(points, self.x) + self.kernel.residual(points, self.x)
         half = solve_triangular(self.near_lower, k[:, self.near].T, lower=True, check_finite=False)
         variance = self.kernel.diagonal(points) + self.kernel.residual_variance - np.sum(half**2, axis=0)
-        return k @ self.weights, np.sqrt(np.maximum(variance, JITTER))
+        return k @ self.weights, self.inflation * np.sqrt(np.maximum(variance, JITTER))
 
     def section(self, z: Vector) -> PosteriorSection:
         """The posterior at fixed binaries z (n_z,), as a function of the numbers."""

@@ -18,10 +18,11 @@ from itertools import combinations
 
 import numpy as np
 
+from mipcash.features.cosines import Waves
 from mipcash.features.fourier import FourierFeatures
+from mipcash.features.level_kernels import factor_of
 from mipcash.program.forms import Vector
 from mipcash.surrogates.forms import FormParts
-from mipcash.surrogates.level_kernels import factor_of
 from mipcash.surrogates.structured import Kernel, Points, Structure
 
 
@@ -40,26 +41,6 @@ class PriorSizes:
     per_pair: int = 16
     joint: int = 64
     joint_pairs: int = 32
-
-
-@dataclass(frozen=True)
-class Waves:
-    """``constant + sum_m amplitude_m cos(omega_m . u + phase_m)``.
-
-    Attributes:
-        omega: shape (M, J).
-        phase, amplitude: shape (M,).
-    """
-
-    omega: Vector
-    phase: Vector
-    amplitude: Vector
-    constant: float
-
-    def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """Value and gradient: (J,) -> scalar, (J,)."""
-        angle = self.omega @ u + self.phase
-        return float(self.constant + self.amplitude @ np.cos(angle)), -(self.amplitude * np.sin(angle)) @ self.omega
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mipcash.features.discrete import ORDERED
+from mipcash.features.level_kernels import ORDERED
 from mipcash.program.forms import Vector
 from mipcash.program.program import Group
 

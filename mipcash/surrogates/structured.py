@@ -27,14 +27,11 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from mipcash.features.interactions import Interactions
-from mipcash.features.numbers import NumberScale, activity
+from mipcash.features.level_kernels import ORDINAL_LENGTH, has_length, level_kernel
+from mipcash.features.numbers import RESOLVED, NumberScale, activity
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram, Group, Indicator
-from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, has_length, level_kernel
 from mipcash.surrogates.residual import level_distance
-
-RESOLVED = 2
-"""Conditions of a number that a quadratic form can multiply; where only a third one fails the number stays at u = 0.5."""
 
 
 @dataclass(frozen=True)

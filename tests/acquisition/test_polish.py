@@ -14,7 +14,7 @@ from mipcash.acquisition.analytic import Acquisition, ConfidenceBound, LogEI
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.acquisition.polish import Criterion, Polish, PolishSettings
 from mipcash.backends.registry import make_backend
-from mipcash.features.numbers import NumberScale
+from mipcash.features.numbers import NumberScale, decoded
 from mipcash.oracle.oracle import Exclusion
 from mipcash.surrogates.posterior import StructuredPosterior
 from mipcash.surrogates.structured import Kernel, Points, Structure
@@ -60,7 +60,7 @@ def test_the_end_is_legal_and_no_worse_than_the_pool(name: str, acquisition: Acq
     found = polish.minimise(setting.criterion, setting.starts(), np.random.default_rng(0))
     assert found is not None
     levels, u = found
-    assert setting.space.is_legal(setting.near.configuration(levels, u))
+    assert setting.space.is_legal(decoded(setting.near.program, setting.near.scale, levels, u))
     assert setting.value(levels, u) <= setting.criterion.values(setting.points.z, setting.points.u).min() + 1e-9
 
 

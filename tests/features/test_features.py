@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mipcash.features.discrete import DiscreteFeatures, bit_block, level_covariance
+from mipcash.features.discrete import DiscreteFeatures, bit_block
 from mipcash.features.fourier import FourierFeatures
+from mipcash.features.level_kernels import level_kernel
 from mipcash.features.numbers import INACTIVE, NumberScale
 from tests.spaces import ALL
 
@@ -44,9 +45,10 @@ def test_what_is_off_contributes_nothing():
 
 def test_level_covariances_are_factored_exactly():
     program, _, _ = legal_binaries(ALL["conv_net"]())
-    features = DiscreteFeatures.one_hot(program, [], ordinal_length=0.4)
+    features = DiscreteFeatures.one_hot(program, [])
     for g, group in enumerate(program.groups):
-        k = level_covariance(group, 0.4)
+        n_levels = group.size - int(group.conditional)
+        k = level_kernel(group)[0][:n_levels, :n_levels]
         block = features.encoding[group.start : group.start + len(k), features.spans[g]]
         np.testing.assert_allclose(block @ block.T, k, atol=1e-10)
         if not group.conditional and len(k) > 1:

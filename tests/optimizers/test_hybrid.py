@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -69,7 +70,7 @@ def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused(
         make_optimizer("hybrid", space, settings=HybridSettings(interactions=(("layer", "stride"),)))
 
 
-@pytest.mark.parametrize("changes", [{"acquisition": "pi"}, {"n_initial": 0}, {"samples": -1}])
+@pytest.mark.parametrize("changes", [{"acquisition": "pi"}, {"n_initial": 0}, {"samples": -1}, {"boldest": 0.5}])
 def test_wrong_settings_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(SpaceError):
         HybridSettings(**changes)
@@ -97,3 +98,39 @@ def test_a_batch_keeps_its_distance_beside_active_numbers() -> None:
             levels = program.encode(proposal.config)
             assert all(np.sum(levels != program.encode(c)) >= 3 for c in batch)
             batch.append(dict(proposal.config))
+
+
+def test_deviations_grow_while_the_incumbent_does_not_improve() -> None:
+    space = ALL["conv_net"]()
+    optimizer = make_optimizer("hybrid", space, settings=HybridSettings(boldest=1.7))
+    assert isinstance(optimizer, Hybrid)
+    configs = space.sample(30, 0)
+
+    def factor(best_at: int) -> float:
+        losses = [0.0 if k == best_at else 1.0 + k for k in range(len(configs))]
+        return optimizer._boldness(
+            optimizer.data([Observation(c, "done", y) for c, y in zip(configs, losses, strict=True)])
+        )
+
+    factors = [factor(k) for k in (29, 24, 20, 15, 0)]
+    assert factors[0] == factors[1] == 1.0
+    assert factors == sorted(factors)
+    assert factors[2] > 1.0
+    assert factors[-1] == 1.7
+
+
+def test_inflation_multiplies_deviations_and_their_slopes() -> None:
+    space = ALL["bound_numbers"]()
+    optimizer = make_optimizer("hybrid", space)
+    assert isinstance(optimizer, Hybrid)
+    data = optimizer.data(history_of(space, 12))
+    _, posterior = optimizer._posterior(data, {})
+    bold = replace(posterior, inflation=1.5)
+    points = optimizer._at(data.levels, 0.9 * data.u)
+    (mean, sd), (bold_mean, bold_sd) = posterior.predict(points), bold.predict(points)
+    np.testing.assert_allclose(bold_mean, mean)
+    np.testing.assert_allclose(bold_sd, 1.5 * sd)
+    plain, other = (p.section(data.z[0])(0.8 * data.u[0]) for p in (posterior, bold))
+    np.testing.assert_allclose(other[1], 1.5 * plain[1])
+    np.testing.assert_allclose(other[3], 1.5 * plain[3])
+    np.testing.assert_allclose(other[2], plain[2])

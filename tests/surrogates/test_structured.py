@@ -10,10 +10,10 @@ import pytest
 
 import mipcash as mc
 from mipcash.features.interactions import Interactions
+from mipcash.features.level_kernels import level_kernel
 from mipcash.features.numbers import NumberScale
 from mipcash.program.program import BinaryProgram
 from mipcash.surrogates.fitting import FITTED, Evidence, fit
-from mipcash.surrogates.level_kernels import level_kernel
 from mipcash.surrogates.posterior import StructuredPosterior
 from mipcash.surrogates.prior_draw import PriorSizes
 from mipcash.surrogates.structured import Kernel, Points, Structure

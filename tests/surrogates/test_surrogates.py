@@ -27,7 +27,7 @@ def posterior(space, preset, seed=0, n=14):
     if preset == "paper":
         blocks, noise = paper_blocks(program, scale, SMALL, 1.0, 1.0, rng), 1.0
     else:
-        grams = evidence.Grams.of(program, scale, z, u, 0.4)
+        grams = evidence.Grams.of(program, scale, z, u)
         theta = grams.layout.prior()[0] + 0.3 * rng.normal(size=len(grams.layout.prior()[0]))
         blocks, noise = evidence_blocks(program, scale, SMALL, theta, grams.layout, rng), 0.01
     return LinearPosterior.fit(blocks, z, u, y, noise, program.n), z, u, y, noise
@@ -117,7 +117,7 @@ def test_a_section_is_the_sample_with_its_gradient(name, preset):
 @pytest.mark.parametrize("name", list(ALL))
 def test_evidence_gradients(name):
     program, scale, z, u, y = observations(ALL[name]())
-    grams = evidence.Grams.of(program, scale, z, u, 0.4)
+    grams = evidence.Grams.of(program, scale, z, u)
     mean, sd = grams.layout.prior()
     rng = np.random.default_rng(0)
     y = (y - y.mean()) / y.std()
@@ -136,7 +136,7 @@ def test_the_features_have_the_kernel_that_was_fitted():
     """Discrete part: exact. With enough Fourier features the whole kernel agrees too."""
     space = ALL["conv_net"]()
     program, scale, z, u, _ = observations(space, n=10)
-    grams = evidence.Grams.of(program, scale, z, u, 0.4)
+    grams = evidence.Grams.of(program, scale, z, u)
     theta = grams.layout.prior()[0]
     sizes = FeatureSizes(fourier=6000, per_number=6000, product_columns=10**6)
     blocks = evidence_blocks(program, scale, sizes, theta, grams.layout, np.random.default_rng(0))
@@ -145,7 +145,7 @@ def test_the_features_have_the_kernel_that_was_fitted():
     noise = np.exp(theta[grams.layout.slices["noise"]][0]) + evidence.JITTER
     np.testing.assert_allclose(total, k - noise * np.eye(len(k)), atol=0.06)
     no_numbers = np.full_like(u, 0.5)
-    grams = evidence.Grams.of(program, scale, z, no_numbers, 0.4)
+    grams = evidence.Grams.of(program, scale, z, no_numbers)
     discrete = blocks[0]
     expected, _ = evidence.covariance(_only_discrete(theta, grams), grams)
     got = (discrete.left(z) * discrete.variances) @ discrete.left(z).T
@@ -169,7 +169,7 @@ def test_the_fit_recovers_which_group_matters():
     configs = space.sample(40, 1)
     z = program.one_hot(np.array([program.encode(c) for c in configs]))
     y = np.array([{"a": -2.0, "b": 0.0, "c": 1.5}[c["c2"]] for c in configs])
-    grams = evidence.Grams.of(program, scale, z, np.zeros((40, 0)), 0.4)
+    grams = evidence.Grams.of(program, scale, z, np.zeros((40, 0)))
     theta, _ = evidence.fit(grams, (y - y.mean()) / y.std(), [])
     relevance = theta[grams.layout.slices["a"]]
     assert np.argmax(relevance) == 2

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mipcash.features.discrete import ORDERED
 from mipcash.program.forms import Vector
 from mipcash.program.program import Group
 
+ORDERED = ("integer", "ordinal", "ordering")
+"""Kinds of groups whose levels have an order."""
 ACTIVE = 0.25
 """Prior variance of "is active" beside the level effects, whose mean variance is 1."""
 NUGGET = 1e-3
