@@ -14,6 +14,8 @@ from benchmarks.registry import Benchmark, Results
 
 FOLDER = Path(__file__).resolve().parent / "results"
 PAGE = "REPORT.md"
+PART = "part"
+"""The size of a record that was collected from histories, whole or not."""
 PACKAGES = (
     "mipcash",
     "numpy",
@@ -78,7 +80,7 @@ def _record(path: Path) -> dict[str, Any] | None:
 def _part(each: Benchmark, record: dict[str, Any], path: Path, folder: Path) -> list[str]:
     versions = ", ".join(f"{k} {v}" for k, v in record["versions"].items())
     lines = [f"## {each.name}: {each.summary}", ""]
-    lines += [f"`python -m benchmarks run {each.name} --size {record['size']}`; {_hours(record)}", ""]
+    lines += [f"{_command(each.name, record)}; {_hours(record)}", ""]
     lines += [
         f"[{path.name}]({path.relative_to(folder).as_posix()}): {record['machine']['cores']} cores, {versions}.",
         "",
@@ -88,6 +90,15 @@ def _part(each: Benchmark, record: dict[str, Any], path: Path, folder: Path) -> 
         *lines,
         each.markdown(record["results"], figures.relative_to(folder).as_posix() if figures.is_dir() else ""),
     ]
+
+
+def _command(name: str, record: dict[str, Any]) -> str:
+    """What was run; of a record of parts, how much of it."""
+    if record["size"] != PART:
+        return f"`python -m benchmarks run {name} --size {record['size']}`"
+    results = record["results"]
+    seeds = ", ".join(map(str, results["seeds"]))
+    return f"Part of `python -m benchmarks run {name} --size full`: {results['runs']} runs, seeds {seeds}"
 
 
 def _hours(record: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from benchmarks.paper import table
 from benchmarks.paper.benchmark import out, write
 from benchmarks.paper.experiments import EXPERIMENTS
-from benchmarks.records import stamped
+from benchmarks.records import PART, stamped
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,7 +49,7 @@ def _collect(names: Sequence[str]) -> int:
     for name in names:
         began = time.perf_counter()
         results = write(EXPERIMENTS[name])
-        record = stamped(name, "full", time.perf_counter() - began, results)
+        record = stamped(name, PART, time.perf_counter() - began, results)
         out(name).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         print(f"{out(name)}: {results['runs']} runs")
     return 0

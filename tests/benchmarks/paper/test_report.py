@@ -57,7 +57,7 @@ def test_what_the_histories_come_to(tmp_path: Path) -> None:
 def test_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path / "histories")
     results = summary(VAE, tmp_path / "histories") | {"cpu_hours": {"proposals": 1.5}}
-    record = records.stamped("paper-vae", "full", 3.0, results)
+    record = records.stamped("paper-vae", records.PART, 3.0, results)
     (tmp_path / "paper" / "figures").mkdir(parents=True)
     (tmp_path / "paper" / "paper-vae.json").write_text(json.dumps(record), encoding="utf-8")
     (tmp_path / "paper" / "other.json").write_text("[1, 2]", encoding="utf-8")
@@ -65,6 +65,7 @@ def test_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatc
     text = records.page(benchmarks(), tmp_path).read_text(encoding="utf-8")
     assert "## paper-vae" in text
     assert "1.50 proposals" in text
+    assert "Part of `python -m benchmarks run paper-vae --size full`: 4 runs, seeds 0, 1" in text
     assert "| hybrid | none | 2 |" in text
     assert "](paper/figures/paper-vae-small.svg)" in text
     monkeypatch.setattr(records, "FOLDER", tmp_path)
