@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.paper import report
-from benchmarks.paper.experiment import Experiment, summary
+from benchmarks.paper.experiment import Experiment, Group, summary
 from benchmarks.paper.experiments import EXPERIMENTS
 from benchmarks.paper.suites import FOLDER
 from benchmarks.peers import runner
+from benchmarks.peers.method import MissingPackageError, make_method
 from benchmarks.registry import benchmark
 
 SMOKE = {"paper-synthetic": ["a1-gaussian-0", "a2-cardinality-0"], "paper-xgboost": ["monks-table"], "paper-vae": []}
@@ -23,22 +24,52 @@ SMOKE = {"paper-synthetic": ["a1-gaussian-0", "a2-cardinality-0"], "paper-xgboos
 BUDGET = 12
 SLOW = ("direct", "laptop", "paper")
 """Groups that only the full size has."""
+GPU = ("paper",)
+"""Groups that take days without a GPU."""
 
 
 def _run(experiment: Experiment, size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     if size == "smoke":
         return _smoke(experiment, progress)
-    failed = 0
+    failed, groups = 0, _feasible(experiment, size, progress)
+    budget, folder = experiment.suite.budget, experiment.suite.folder
     for seed in experiment.seeds[size]:  # seeds first, so that partial results are balanced
-        for group in experiment.groups:
-            if group.name in SLOW and size != "full":
-                continue
-            wanted = runner.tasks(
-                group.methods, group.problems, [seed], experiment.suite.conventions, experiment.suite.name
-            )
-            budget, folder = experiment.suite.budget, experiment.suite.folder
+        for group, methods in groups:
+            conventions, suite = experiment.suite.conventions, experiment.suite.name
+            wanted = runner.tasks(methods, group.problems, [seed], conventions, suite)
             failed += runner.coordinate(runner.missing(wanted, budget, folder), 1, progress, budget, folder)
     return {"failed": failed, **write(experiment)}
+
+
+def _feasible(
+    experiment: Experiment, size: str, progress: Callable[[str], None]
+) -> list[tuple[Group, tuple[str, ...]]]:
+    """The groups that this size and machine can run, with the methods that are installed."""
+    found = []
+    for group in experiment.groups:
+        if group.name in SLOW and size != "full":
+            continue
+        if group.name in GPU and not _cuda():
+            progress(f"{group.title}: left out, there is no GPU")
+            continue
+        methods = []
+        for name in group.methods:
+            try:
+                make_method(name)
+            except MissingPackageError as error:
+                progress(f"{name} is left out: {error}")
+            else:
+                methods.append(name)
+        found.append((group, tuple(methods)))
+    return found
+
+
+def _cuda() -> bool:
+    try:
+        import torch
+    except ImportError:
+        return False
+    return bool(torch.cuda.is_available())
 
 
 def _smoke(experiment: Experiment, progress: Callable[[str], None]) -> dict[str, Any]:

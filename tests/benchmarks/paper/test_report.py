@@ -16,6 +16,7 @@ from benchmarks.paper.experiments import EXPERIMENTS
 from benchmarks.paper.vae import Remembered
 from benchmarks.peers import history
 from benchmarks.peers.history import History
+from benchmarks.peers.method import MissingPackageError
 from benchmarks.registry import benchmarks
 
 VAE = EXPERIMENTS["paper-vae"]
@@ -126,3 +127,19 @@ def test_every_line_of_a_figure_is_distinct() -> None:
     names = [*benchmark.EXPERIMENTS["paper-vae"].groups[0].methods, *(f"smac{k}" for k in range(8))]
     found = report.styles(names)
     assert len(set(found)) == len(names)
+
+
+def test_what_cannot_run_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(name: str) -> None:
+        if name == "smac":
+            raise MissingPackageError("no smac")
+
+    said: list[str] = []
+    monkeypatch.setattr(benchmark, "make_method", make)
+    monkeypatch.setattr(benchmark, "_cuda", lambda: False)
+    found = benchmark._feasible(VAE, "full", said.append)
+    assert [g.name for g, _ in found] == ["small", "laptop"]
+    assert all("hybrid" in methods and "smac" not in methods for _, methods in found)
+    assert sum("no smac" in text for text in said) == 2
+    assert sum("no GPU" in text for text in said) == 1
+    assert [g.name for g, _ in benchmark._feasible(VAE, "quick", said.append)] == ["small"]
