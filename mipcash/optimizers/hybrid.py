@@ -236,7 +236,6 @@ class Hybrid(ModelBased):
     def _acquisition(
         self, posterior: StructuredPosterior, surfaces: Sequence[Surface], minima: Sequence[LevelsAndUnits | None]
     ) -> Acquisition:
-        mean, _ = posterior.predict(posterior.x)
         if self.settings.acquisition == "ucb":
             return ConfidenceBound(self.settings.kappa)
         if self.settings.acquisition == "mes":
@@ -245,8 +244,8 @@ class Hybrid(ModelBased):
                 for f, m in zip(surfaces[1:], minima[1:], strict=True)
                 if m is not None
             ]
-            return MaxValueEntropy(np.array(least or [mean.min()]))
-        return LogEI(float(mean.min()))
+            return MaxValueEntropy(np.array(least or [posterior.fitted.min()]))
+        return LogEI(float(posterior.fitted.min()))
 
     # -- the certificate ----------------------------------------------------------------------------------------
 

@@ -214,7 +214,8 @@ class _Listed:
         return f"{value!r} is not one of {', '.join(map(repr, self.values))}"
 
     def canonical(self, value: Value) -> Value:
-        return next(v for v in self.values if same_value(v, value))
+        known = next((v for v in self.values if v is value), None)  # what the space made itself, nearly always
+        return known if known is not None else next(v for v in self.values if same_value(v, value))
 
 
 def _distinct(kind: str, values: Iterable[Value]) -> tuple[Value, ...]:

@@ -186,6 +186,11 @@ class StructuredPosterior:
         return np.asarray(cho_solve((self.lower, True), self.y))
 
     @cached_property
+    def fitted(self) -> Vector:
+        """Means at the observations, shape (t,): y - s2 w, since S w = y."""
+        return np.asarray(self.y - (self.kernel.noise + JITTER) * self.weights)
+
+    @cached_property
     def near(self) -> Indices:
         """Observations that variances are conditioned on: all of them up to NEAR, else the best half and an even spread.
 

@@ -320,10 +320,15 @@ class Kernel:
     def _number_sums(self, x: Points, y: Points) -> tuple[Vector, Vector]:
         """sum_j A_j and sum_j A_j^2, both (B, B'); points that share their numbers share the exponentials."""
         unique, inverse = np.unique(x.u, axis=0, return_inverse=True)
-        if 2 * len(unique) > len(x):
-            terms = self.number_terms(x, y)
-            return terms.sum(axis=0), (terms**2).sum(axis=0)
         total, squares = np.zeros((len(x), len(y))), np.zeros((len(x), len(y)))
+        if 2 * len(unique) > len(x):
+            for j, (b, m) in enumerate(zip(self.b, self.m, strict=True)):
+                # a number of one algorithm among many is active in few points
+                rows, cols = np.flatnonzero(x.on[:, j]), np.flatnonzero(y.on[:, j])
+                term = b * np.exp(-0.5 * ((x.u[rows, j, None] - y.u[cols, j]) / m) ** 2)
+                total[np.ix_(rows, cols)] += term
+                squares[np.ix_(rows, cols)] += term**2
+            return total, squares
         for k, u in enumerate(unique):
             rows = np.flatnonzero(inverse == k)
             terms = self.number_terms(Points(x.z[:1], u[None], np.ones((1, len(u)))), y)[:, 0]

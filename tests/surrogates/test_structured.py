@@ -108,6 +108,25 @@ def test_predictions_are_the_closed_form_and_samples_have_their_moments(name: st
     mean, deviation = posterior.predict(x[20:])
     np.testing.assert_allclose(mean, cross @ inverse @ ((y - y.mean()) / y.std()), atol=1e-7)
     np.testing.assert_allclose(deviation**2, np.maximum(np.diag(prior - cross @ inverse @ cross.T), 1e-8), atol=1e-7)
+    np.testing.assert_allclose(posterior.fitted, posterior.predict(x[:20])[0], atol=1e-7)
+
+
+@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("shared", [False, True])
+def test_sums_over_numbers_are_those_of_their_terms(name: str, shared: bool) -> None:
+    """Points that share their numbers, and points that do not, take different ways to the same kernel."""
+    _, structure, x = observed(SPACES[name]())
+    rng = np.random.default_rng(4)
+    left = Points(x.z, np.repeat(x.u[:2], len(x) // 2, axis=0) if shared else rng.random(x.u.shape), x.on)
+    kernel = Kernel(structure, some_theta(structure))
+    terms = np.concatenate([kernel.group_terms(left, x), kernel.number_terms(left, x)])
+    pairs = 0.5 * np.einsum("vbt,vw,wbt->bt", terms, structure.pairs, terms)
+    g, (c1, c2, sc, cm, cq) = structure.n_groups, kernel.factors
+    discrete = 0.5 * np.einsum("vbt,vw,wbt->bt", terms[:g], structure.pairs[:g, :g], terms[:g])
+    expected = 1.0 + c1 * terms.sum(axis=0) + c2 * pairs
+    if len(structure.joint):
+        expected = expected + kernel.joint_term(left, x) * (sc + cm * terms[:g].sum(axis=0) + cq * discrete)
+    np.testing.assert_allclose(kernel(left, x), expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["synthetic", "nested"])
