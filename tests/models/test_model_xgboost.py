@@ -76,3 +76,13 @@ def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "xgboost", None)
     with pytest.raises(ModelError, match=r"mipcash\[xgboost\]"):
         xgboost.objective(TREES)
+
+
+def test_other_data() -> None:
+    pytest.importorskip("xgboost")
+    x_train, y_train, x_test, y_test = xgboost.split(0, "iris")
+    assert (x_train.shape, x_test.shape) == ((75, 4), (75, 4))
+    assert {*y_train.tolist(), *y_test.tolist()} == {0, 1, 2}
+    assert xgboost.build(data="iris")[1](dict(TREES, nrounds=20)) < 0.15
+    with pytest.raises(ModelError, match="there is no file"):
+        xgboost.build(data="nowhere.csv")[1](TREES)
