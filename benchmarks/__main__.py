@@ -20,7 +20,9 @@ def main(arguments: list[str] | None = None) -> int:
     run = commands.add_parser("run", help="run one benchmark")
     run.add_argument("name")
     run.add_argument("--size", choices=SIZES, default="smoke")
-    run.add_argument("--out", type=Path, help="where the results go, as JSON; default: benchmarks/results, for quick and full")
+    run.add_argument(
+        "--out", type=Path, help="where the results go, as JSON; default: benchmarks/results, for quick and full"
+    )
     run.add_argument("--markdown", action="store_true", help="print the table too")
     report = commands.add_parser(
         "report", help="print the tables of results; without files: write benchmarks/results/REPORT.md"

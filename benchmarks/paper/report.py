@@ -86,6 +86,7 @@ def draw(experiment: Experiment, results: dict[str, Any], folder: Path) -> list[
     import matplotlib
 
     matplotlib.use("agg")
+    matplotlib.rcParams["svg.hashsalt"] = "mipcash"  # equal results make equal files
     folder.mkdir(parents=True, exist_ok=True)
     known = {g.name: g for g in experiment.groups}
     return [
