@@ -43,6 +43,10 @@ from mipcash.surrogates.warping import STRENGTHS, Warp
 
 PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""
+PLATEAU = 0.5
+"""Share of the latest losses that occurred before, from which on a search is held to be on a plateau."""
+SAMPLED = 32
+"""Legal samples of which an exploring proposal is the best."""
 EVERY = 80
 """Observations per fit of the hyperparameters: with twice as many, every second proposal fits."""
 ACQUISITIONS = ("log-ei", "ucb", "mes", "thompson")
@@ -65,6 +69,8 @@ class HybridSettings:
         warp: whether the worse half of the losses may be compressed (chosen by evidence).
         product_columns: product columns of the MIP of the posterior mean; weaker products are bounded, not modelled.
         boldest: factor that predicted deviations reach while the incumbent does not improve; 1: never more than predicted.
+        explore: while it does not improve and losses repeat earlier ones, one proposal in so many is the best of random
+            legal samples; 0: none.
         interactions: pairs of parameters that may interact in the structured model, by name; None: all may.
         alternation, polish, solver: limits.
     """
@@ -79,6 +85,7 @@ class HybridSettings:
     best: int = 5
     warp: bool = True
     boldest: float = 2.0
+    explore: int = 4
     interactions: NameTuple | None = None
     product_columns: int = 600
     alternation: AlternatingSettings = field(
@@ -94,10 +101,10 @@ class HybridSettings:
             raise SpaceError(f"there is no acquisition {self.acquisition!r} (there are {', '.join(ACQUISITIONS)})")
         if not self.boldest >= 1.0:
             raise SpaceError(f"boldest is a factor of at least 1, got {self.boldest}")
-        if self.n_initial < 1 or self.best < 1 or self.samples < 0:
-            raise SpaceError(
-                f"n_initial and best must be at least 1 and samples at least 0, got {self.n_initial}, {self.best}, {self.samples}"
-            )
+        least = {"n_initial": 1, "best": 1, "samples": 0, "explore": 0}
+        for name, low in least.items():
+            if getattr(self, name) < low:
+                raise SpaceError(f"{name} must be at least {low}, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True)
@@ -108,11 +115,13 @@ class Target:
         surface: what the certificate is about: the posterior mean, or the sample of Thompson sampling.
         criterion: the acquisition; None: the surface itself.
         found: levels and unit values of the best point found.
+        kept: the point is proposed as it is, for exploration.
     """
 
     surface: Surface
     criterion: Criterion | None
     found: LevelsAndUnits
+    kept: bool = False
 
 
 class Hybrid(ModelBased):
@@ -140,7 +149,9 @@ class Hybrid(ModelBased):
         solve_began, origin = time.perf_counter(), self.settings.acquisition
         levels, u = target.found
         proven, bound = self._solved(target.surface, levels, u, excluded)
-        if proven is not None:
+        if target.kept:
+            origin = "exploration"
+        elif proven is not None:
             levels = self._better(target, np.array([levels, proven]), u)
         if self.space.repeats(self._configuration(levels, u), step.before):
             moved = self._moved(self.alternation, (levels, u), step)
@@ -189,8 +200,7 @@ class Hybrid(ModelBased):
 
     def _boldness(self, data: Data) -> float:
         """Factor on predicted deviations: 1 while losses fall, growing with the observations since the incumbent."""
-        stalled = len(data.losses) - 1 - (int(data.order[0]) if len(data.order) else 0)
-        return min(self.settings.boldest, 1.0 + STALL_RATE * max(0, stalled - PATIENCE))
+        return min(self.settings.boldest, 1.0 + STALL_RATE * max(0, data.stalled - PATIENCE))
 
     # -- the acquisition step -----------------------------------------------------------------------------------
 
@@ -207,9 +217,28 @@ class Hybrid(ModelBased):
         began = time.perf_counter()
         near = Neighbourhood(self.space, self.oracle, self.scale, excluded, self._memory(step.data.best()))
         criterion = Criterion(posterior, self._acquisition(posterior, surfaces, minima))
+        if self._exploring(step.data) and (sampled := self._sampled(criterion, excluded, step)) is not None:
+            step.clock.add("polish", began)
+            return Target(surfaces[0], criterion, sampled, kept=True)
         found = Polish(self.alternation, near, settings.polish).minimise(criterion, pool + best, rng)
         step.clock.add("polish", began)
         return None if found is None else Target(surfaces[0], criterion, found)
+
+    def _exploring(self, data: Data) -> bool:
+        """Whether this proposal is a random one: in turn with others, once a search has come to a halt on a plateau."""
+        every, halted = self.settings.explore, data.stalled >= 2 * PATIENCE
+        return every > 0 and halted and data.stalled % every == 0 and data.repeated(2 * PATIENCE) >= PLATEAU
+
+    def _sampled(self, criterion: Criterion, excluded: Sequence[Exclusion], step: Step) -> LevelsAndUnits | None:
+        """The best of random legal samples: on a plateau a model knows no scale and looks for its maximum in corners."""
+        configs = [c for c in self.space.sample(SAMPLED, step.rng) if not self.space.repeats(c, step.before)]
+        levels, u = self._points(configs)
+        rows = [k for k in range(len(configs)) if all(e.admits(levels[k]) for e in excluded)]
+        if not rows:
+            return None
+        points = self._at(levels[rows], u[rows])
+        best = rows[int(np.argmin(criterion.values(points.z, points.u)))]
+        return levels[best], u[best]
 
     def _memory(self, observed: Sequence[LevelsAndUnits]) -> Indices:
         """The level of every group in the best observation where it is on; the first level otherwise."""

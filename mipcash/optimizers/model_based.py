@@ -61,6 +61,17 @@ class Data:
     losses: Vector
     order: Indices
 
+    @property
+    def stalled(self) -> int:
+        """Observations since the incumbent was found."""
+        return len(self.losses) - 1 - (int(self.order[0]) if len(self.order) else 0)
+
+    def repeated(self, count: int) -> float:
+        """Share of the latest losses that occurred before."""
+        first = np.unique(self.losses, return_index=True)[1]
+        latest = np.arange(max(0, len(self.losses) - count), len(self.losses))
+        return float(1.0 - np.isin(latest, first).mean())
+
     def best(self, count: int | None = None) -> list[LevelsAndUnits]:
         """The best observations; None: all that are done."""
         return [(self.levels[k], self.u[k]) for k in self.order[:count]]
