@@ -165,7 +165,7 @@ def surrogate_draws(name: str, observations: int, draws: int) -> Iterator[Instan
     history = [Observation(c, DONE, objective(c)) for c in configs]
     optimizer = MiVaBO(space, make_backend("highs"))
     rng = np.random.default_rng([4, observations])
-    _, posterior = optimizer._posterior(history, rng, {})
+    _, posterior = optimizer._posterior(optimizer.data(history), rng, {})
     best = [o.config for o in sorted(history, key=lambda o: o.loss if o.loss is not None else np.inf)[:STARTS]]
     program = optimizer.program
     for k in range(draws):
