@@ -57,15 +57,13 @@ def prune(form: QuadraticForm, program: BinaryProgram, product_columns: int) -> 
             residual = block - rows[:, None] - cols + mean
             blocks.append((float(np.ptp(residual)), g, h, residual))
     blocks.sort(key=lambda b: (-b[0], b[1], b[2]))
-    kept = np.zeros_like(dense)
-    below, used = 0.0, 0
-    for spread, g, h, residual in blocks:
-        if spread <= 1e-12:
-            continue
-        if used + residual.size > product_columns:
+    matter = [b for b in blocks if b[0] > 1e-12]
+    fitting = set(program.fitting([(g, h) for _, g, h, _ in matter], product_columns))
+    kept, below = np.zeros_like(dense), 0.0
+    for _, g, h, residual in matter:
+        if (g, h) not in fitting:
             below += float(residual.min())
             continue
-        used += residual.size
         left, right = program.groups[g], program.groups[h]
         kept[left.start : left.stop, right.start : right.stop] = residual
     return Pruned(_assembled(form, linear, kept, in_z), below)

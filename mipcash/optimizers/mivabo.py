@@ -247,13 +247,8 @@ class MiVaBO(ModelBased):
 
     def _largest(self, sizes: Mapping[tuple[int, int], float]) -> list[tuple[int, int]]:
         """The largest pairs that fit into the product columns of an acquisition step."""
-        kept, used = [], 0
-        for g, h in sorted((p for p in sizes if sizes[p] > 0.0), key=lambda p: (-sizes[p], p)):
-            columns = int(self.program.sizes[g] * self.program.sizes[h])
-            if used + columns <= self.settings.sizes.product_columns:
-                kept.append((g, h))
-                used += columns
-        return kept
+        largest = sorted((p for p in sizes if sizes[p] > 0.0), key=lambda p: (-sizes[p], p))
+        return self.program.fitting(largest, self.settings.sizes.product_columns)
 
     def _starts(self, data: Data, rng: np.random.Generator) -> list[LevelsAndUnits]:
         """The best observations and fresh legal samples, half and half."""

@@ -230,6 +230,16 @@ class BinaryProgram:
             found[label] = domain.nearest(value) if isinstance(domain, Integer) else domain.canonical(value)
         return {label: found[label] for label in self.domains if label in found}
 
+    def fitting(self, pairs: Iterable[tuple[int, int]], columns: int) -> list[tuple[int, int]]:
+        """Pairs of groups in their order, each that still fits into so many product columns together with those before."""
+        chosen, used = [], 0
+        for g, h in pairs:
+            size = int(self.sizes[g] * self.sizes[h])
+            if used + size <= columns:
+                chosen.append((g, h))
+                used += size
+        return chosen
+
     # -- objectives ---------------------------------------------------------------------------------------------
 
     @cached_property

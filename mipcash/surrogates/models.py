@@ -195,13 +195,7 @@ def relevant_pairs(
     """Pairs of groups (out of ``among``) by decreasing a_g a_h, as long as their product columns fit."""
     everything = list(combinations(range(len(program.groups)), 2)) if among is None else list(among)
     everything.sort(key=lambda gh: (-relevance[gh[0]] * relevance[gh[1]], gh))
-    chosen, used = [], 0
-    for g, h in everything:
-        size = int(program.sizes[g] * program.sizes[h])
-        if used + size <= product_columns:
-            chosen.append((g, h))
-            used += size
-    return chosen
+    return program.fitting(everything, product_columns)
 
 
 def imputed(losses: Vector, failed: Indices) -> Vector:
