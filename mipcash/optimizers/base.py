@@ -8,6 +8,7 @@ makes the same proposals as an unbroken one, for every optimizer, without its do
 from __future__ import annotations
 
 import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,8 +16,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mipcash.backends.base import Backend
 from mipcash.backends.solution import Solution
+from mipcash.errors import SpaceExhaustedError
 from mipcash.oracle.core import Apart
+from mipcash.oracle.space import Space
 from mipcash.space.domains import Configuration
 
 DONE = "done"
@@ -88,3 +92,25 @@ class Optimizer(ABC):
         Raises:
             SpaceExhaustedError: every legal configuration has been proposed, or none is far enough apart.
         """
+
+
+def solver_made(
+    space: Space,
+    backend: Backend,
+    origin: str,
+    history: History,
+    rng: np.random.Generator,
+    state: Mapping[str, Any],
+    apart: Apart | None,
+) -> Proposal:
+    """The solver's own configuration, far from what was proposed before.
+
+    Raises:
+        SpaceExhaustedError: nothing is left, or nothing far enough apart.
+    """
+    began = time.perf_counter()
+    before = [o.config for o in history]
+    ((config, solution),) = space.design(1, rng, backend, before, apart)
+    if space.repeats(config, before):
+        raise SpaceExhaustedError(f"no configuration of space {space.name!r} is left that was not proposed before")
+    return Proposal(config, solution, origin, {"mip": time.perf_counter() - began}, dict(state))

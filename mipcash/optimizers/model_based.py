@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import math
-import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +19,8 @@ from threadpoolctl import threadpool_limits
 from mipcash.acquisition.alternating import Alternation, Clock
 from mipcash.acquisition.polish import LevelsAndUnits
 from mipcash.backends.base import Backend
-from mipcash.errors import SpaceExhaustedError
 from mipcash.features.numbers import NumberScale
-from mipcash.optimizers.base import DONE, FAILED, PENDING, History, Optimizer, Proposal
+from mipcash.optimizers.base import DONE, FAILED, PENDING, History, Optimizer, Proposal, solver_made
 from mipcash.oracle.core import Apart
 from mipcash.oracle.oracle import Exclusion
 from mipcash.oracle.space import Space
@@ -121,24 +119,11 @@ class ModelBased(Optimizer):
         """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
         done = any(o.status == DONE for o in history)
         if len(history) < self.settings.n_initial or not done:
-            return self._designed("initial design", history, rng, state, apart)
+            return solver_made(self.space, self.backend, "initial design", history, rng, state, apart)
         # matrices of a few hundred rows gain nothing from more threads, and one thread gives the same sums everywhere
         with threadpool_limits(1):
             proposal = self._propose(Step(history, rng, state, apart, self.data(history), Clock()))
-        return proposal or self._designed("what is left", history, rng, state, apart)
-
-    def _designed(
-        self, origin: str, history: History, rng: np.random.Generator, state: Mapping[str, Any], apart: Apart | None
-    ) -> Proposal:
-        """The solver's own configuration, far from what was proposed before."""
-        began = time.perf_counter()
-        before = [o.config for o in history]
-        ((config, solution),) = self.space.design(1, rng, self.backend, before, apart)
-        if self.space.repeats(config, before):
-            raise SpaceExhaustedError(
-                f"no configuration of space {self.space.name!r} is left that was not proposed before"
-            )
-        return Proposal(config, solution, origin, {"mip": time.perf_counter() - began}, dict(state))
+        return proposal or solver_made(self.space, self.backend, "what is left", history, rng, state, apart)
 
     # -- for searches -------------------------------------------------------------------------------------------
 

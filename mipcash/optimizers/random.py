@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mipcash.backends.base import Backend
-from mipcash.errors import SpaceExhaustedError
-from mipcash.optimizers.base import History, Optimizer, Proposal
+from mipcash.optimizers.base import History, Optimizer, Proposal, solver_made
 from mipcash.oracle.core import Apart
 from mipcash.oracle.space import Space
 from mipcash.space.domains import Configuration
@@ -48,12 +47,7 @@ class RandomSearch(Optimizer):
             if not self.space.repeats(config, before) and self._far(config, apart):
                 return Proposal(config, None, "random", {"sample": time.perf_counter() - began})
         # a space nearly used up: the solver finds what is left, or proves that nothing is
-        ((config, solution),) = self.space.design(1, rng, self.backend, before, apart)
-        if self.space.repeats(config, before):
-            raise SpaceExhaustedError(
-                f"no configuration of space {self.space.name!r} is left that was not proposed before"
-            )
-        return Proposal(config, solution, "what is left", {"mip": time.perf_counter() - began})
+        return solver_made(self.space, self.backend, "what is left", history, rng, state, apart)
 
     def _far(self, config: Configuration, apart: Apart | None) -> bool:
         levels = self.space.oracle(self.backend).program.encode(config)

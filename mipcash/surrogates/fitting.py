@@ -169,9 +169,7 @@ def fit(evidence: Evidence, starts: Sequence[Vector], iterations: int = 25) -> t
     Returns:
         theta and its negative log posterior.
     """
-    prior = evidence.structure.prior
-    usable = [s for s in starts if len(s) == len(prior[0])] or [prior[0]]
-    best, best_value = maximum(evidence, prior, usable, iterations)
+    best, best_value = maximum(evidence, evidence.structure.prior, starts, iterations)
     if evidence.held is not None:
         best = best.copy()
         best[evidence.structure.slices["lo"]] = evidence.held[evidence.structure.slices["lo"]]

@@ -25,13 +25,13 @@ def maximum(
     Args:
         objective: negative log posterior and its gradient: (n,) -> scalar, (n,).
         prior: means and standard deviations, each (n,).
-        starts: of any length; those of another length than n, from another space, are left out.
+        starts: those of another length than n, from another space, are left out; none left: the prior's means.
         iterations: of each descent.
     """
     mean, sd = prior
     low, high = mean - CLIP * sd, mean + CLIP * sd
     best, best_value = mean, math.inf
-    for start in (s for s in starts if len(s) == len(mean)):
+    for start in [s for s in starts if len(s) == len(mean)] or [mean]:
         try:
             found = minimize(
                 objective,
