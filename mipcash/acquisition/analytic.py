@@ -58,8 +58,8 @@ class Acquisition(Protocol):
     def __call__(self, mu: Vector, sd: Vector) -> Vector:
         """Values: (B,), (B,) -> (B,)."""
 
-    def slope(self, mu: float, sd: float) -> tuple[float, float]:
-        """Derivatives by mu and by sd at one point."""
+    def slope(self, mu: float, sd: float) -> tuple[float, float, float]:
+        """Value at one point, and its derivatives by mu and by sd."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,11 @@ class LogEI:
     def __call__(self, mu: Vector, sd: Vector) -> Vector:
         return np.asarray(-(np.log(sd) + log_h((self.best - mu) / sd)))
 
-    def slope(self, mu: float, sd: float) -> tuple[float, float]:
+    def slope(self, mu: float, sd: float) -> tuple[float, float, float]:
         t = (self.best - mu) / sd
-        h = float(log_h_slope(np.array([t]))[0])
-        return h / sd, -(1.0 - t * h) / sd
+        log = float(log_h(np.array([t]))[0])
+        h = math.exp(float(log_ndtr(t)) - log)  # as in log_h_slope, with one look at log h
+        return -(math.log(sd) + log), h / sd, -(1.0 - t * h) / sd
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,8 @@ class ConfidenceBound:
     def __call__(self, mu: Vector, sd: Vector) -> Vector:
         return np.asarray(mu - self.kappa * sd)
 
-    def slope(self, mu: float, sd: float) -> tuple[float, float]:
-        return 1.0, -self.kappa
+    def slope(self, mu: float, sd: float) -> tuple[float, float, float]:
+        return mu - self.kappa * sd, 1.0, -self.kappa
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,11 @@ class MaxValueEntropy:
         ratio = np.exp(-0.5 * g**2 - LOG_ROOT_2PI - log_cdf)
         return np.asarray(-np.mean(0.5 * g * ratio - log_cdf, axis=-1))
 
-    def slope(self, mu: float, sd: float) -> tuple[float, float]:
+    def slope(self, mu: float, sd: float) -> tuple[float, float, float]:
         g = (mu - self.minima) / sd
-        ratio = np.exp(-0.5 * g**2 - LOG_ROOT_2PI - log_ndtr(g))
+        log_cdf = log_ndtr(g)
+        ratio = np.exp(-0.5 * g**2 - LOG_ROOT_2PI - log_cdf)
         # d/dg [g r / 2 - log Phi] = r/2 - r - g r (g + r) / 2,  since r' = -r (g + r)
         by_g = 0.5 * ratio - ratio - 0.5 * g * ratio * (g + ratio)
-        return float(-np.mean(by_g / sd)), float(np.mean(by_g * g / sd))
+        value = float(-np.mean(0.5 * g * ratio - log_cdf))
+        return value, float(-np.mean(by_g / sd)), float(np.mean(by_g * g / sd))

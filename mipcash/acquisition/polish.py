@@ -84,8 +84,7 @@ class CriterionSection:
     def __call__(self, u: Vector) -> tuple[float, Vector]:
         """(J,) -> scalar, (J,)."""
         mean, deviation, by_mean, by_deviation = self.posterior(u)
-        value = float(self.acquisition(np.array([mean]), np.array([deviation]))[0])
-        first, second = self.acquisition.slope(mean, deviation)
+        value, first, second = self.acquisition.slope(mean, deviation)
         return value, first * by_mean + second * by_deviation
 
 

@@ -2,6 +2,7 @@
 
 Notation
     K, R, theta, A_v, P, E  as in :mod:`mipcash.surrogates.structured`;   y (t,) standardised losses
+    n = t (t + 1) / 2       pairs i >= j of observations: all matrices are symmetric, so that half of each is enough
 
     log posterior = -y'(K + R + s2 I)^-1 y / 2 - log det(K + R + s2 I) / 2 + sum_i log N(theta_i; mu_i, sd_i)
     its gradient:  tr(W dK/dtheta_i) / 2 - (theta_i - mu_i) / sd_i^2,   W = r r' - (K + R + s2 I)^-1,  r = (K + R + s2 I)^-1 y
@@ -17,6 +18,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotri
 
 from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.maximum import maximum
@@ -68,41 +70,53 @@ class Evidence:
         if self.held is not None:
             theta = theta.copy()
             theta[s.slices["lo"]] = self.held[s.slices["lo"]]
-        kernel = Kernel(s, theta)
+        kernel, at = Kernel(s, theta), s.slices
         c1, c2, sc, cm, cq = kernel.factors
-        numbers = kernel.number_terms(self.x, self.x)
+        numbers = kernel.number_products(self._squares, self._active)
         terms = np.concatenate([self._group_terms(kernel), numbers])
         sums: PairSums = Complete(terms, s.n_groups) if s.complete else Graph(terms, s.n_groups, s.pairs)
-        joint = kernel.joint_term(self.x, self.x) if len(s.joint) else np.zeros((len(self.y),) * 2)
+        joint = kernel.joint_product(self._squares)
         bracket = sc + cm * sums.total + cq * sums.discrete
-        rest = kernel.residual(self.x, self.x)
+        rest = kernel.residual_product(self._distances, self._squares)
         k = 1.0 + c1 * (sums.total + sums.extra) + c2 * sums.pairs + joint * bracket + rest
-        k[np.diag_indices_from(k)] += kernel.noise + JITTER
-        lower, flag = cho_factor(k, lower=True)
-        alpha = cho_solve((lower, flag), self.y)
+        lower, alpha, w, trace_w = self._solved(k, kernel.noise)
         mean, sd = s.prior
         value = 0.5 * self.y @ alpha + np.sum(np.log(np.diag(lower))) + 0.5 * np.sum(((theta - mean) / sd) ** 2)
-        w = np.outer(alpha, alpha) - cho_solve((lower, flag), np.eye(len(self.y)))
         weighted = w * joint
         sums.weigh(w, weighted, (c1, c2, cm, cq))
         trace = self._trace(kernel, sums, numbers)
-        at = s.slices
-        whole = weighted * bracket
-        trace[at["l"]] = _sums(self._squares[s.joint], whole) / kernel.joint_length**2
-        trace[at["s1"]] = c1 * np.sum(w * (sums.total + sums.extra))
-        trace[at["s2"]] = c2 * np.sum(w * sums.pairs)
+        trace[at["l"]] = self._squares[s.joint] @ (weighted * bracket) / kernel.joint_length**2
+        trace[at["s1"]] = c1 * (w @ (sums.total + sums.extra))
+        trace[at["s2"]] = c2 * (w @ sums.pairs)
         trace[at["sc"]] = sc * np.sum(weighted)
-        trace[at["sm"]] = cm * np.sum(weighted * sums.total)
-        trace[at["sq"]] = cq * np.sum(weighted * sums.discrete)
+        trace[at["sm"]] = cm * (weighted @ sums.total)
+        trace[at["sq"]] = cq * (weighted @ sums.discrete)
         rest *= w
-        trace[at["w"]] = -kernel.w * _sums(self._distances, rest)
-        trace[at["r"]] = _sums(self._squares, rest) / kernel.r**2
+        trace[at["w"]] = -kernel.w * (self._distances @ rest)
+        trace[at["r"]] = self._squares @ rest / kernel.r**2
         trace[at["sr"]] = np.sum(rest)
-        trace[at["noise"]] = kernel.noise * np.trace(w)
+        trace[at["noise"]] = kernel.noise * trace_w
         gradient = -0.5 * trace + (theta - mean) / sd**2
         if self.held is not None:
             gradient[at["lo"]] = 0.0
         return float(value), gradient
+
+    def _solved(self, k: Vector, noise: float) -> tuple[Vector, Vector, Vector, float]:
+        """From K + R at the pairs (n,): the Cholesky factor, r, W at the pairs (twice off the diagonal), tr W.
+
+        Raises:
+            numpy.linalg.LinAlgError: the covariance is singular to the last digit.
+        """
+        rows, cols = self._pairs
+        matrix = np.zeros((len(self.y),) * 2)
+        matrix[rows, cols] = k
+        matrix[np.diag_indices_from(matrix)] += noise + JITTER
+        lower, _ = cho_factor(matrix, lower=True, check_finite=False)
+        alpha = cho_solve((lower, True), self.y, check_finite=False)
+        inverse, _ = dpotri(lower, lower=1)
+        w = alpha[rows] * alpha[cols] - inverse[rows, cols]
+        w[rows != cols] *= 2.0
+        return lower, alpha, w, float(alpha @ alpha - np.trace(inverse))
 
     def _trace(self, kernel: Kernel, sums: PairSums, numbers: Vector) -> Vector:
         """tr(W dK) for a, b, m and lo; 0 elsewhere."""
@@ -110,30 +124,31 @@ class Evidence:
         trace = np.zeros(at["noise"].stop)
         relevance = sums.relevance()
         trace[at["a"]], trace[at["b"]] = relevance[: s.n_groups], relevance[s.n_groups :]
-        own = [
-            np.sum(sums.slope(s.n_groups + j) * a * q)
-            for j, (a, q) in enumerate(zip(numbers, self._squares, strict=True))
-        ]
-        trace[at["m"]] = np.array(own) / kernel.m**2
+        moved = numbers * self._squares
+        trace[at["m"]] = [sums.slope(s.n_groups + j) @ row for j, row in enumerate(moved)] / kernel.m**2
         if self.held is None:
-            trace[at["lo"]] = [
-                np.sum(sums.slope(g) * kernel.a[g] * self._gram(g, kernel.blocks[g][1])) for g in s.ordered
-            ]
+            trace[at["lo"]] = [kernel.a[g] * (sums.slope(g) @ self._gram(g, kernel.blocks[g][1])) for g in s.ordered]
         return trace
 
     @cached_property
+    def _pairs(self) -> tuple[Indices, Indices]:
+        """Pairs i >= j of observations: (n,), (n,)."""
+        return np.tril_indices(len(self.y))
+
+    @cached_property
     def _grams(self) -> Vector:
-        """k_g between the observations, at the held length-scales or the medians: shape (G, t, t)."""
+        """k_g at the pairs, at the held length-scales or the medians: shape (G, n)."""
         s = self.structure
         blocks = s.fixed_blocks if self.held is None else Kernel(s, self.held).blocks
-        t = len(self.y)
-        return np.array([self._gram(g, k) for g, (k, _) in enumerate(blocks)]).reshape(-1, t, t)
+        return self._stacked([self._gram(g, k) for g, (k, _) in enumerate(blocks)])
 
     @cached_property
     def _distances(self) -> Vector:
-        """d_g between the observations, shape (G, t, t)."""
-        t = len(self.y)
-        return np.array([self._gram(g, d) for g, d in enumerate(self.structure.distances)]).reshape(-1, t, t)
+        """d_g at the pairs, shape (G, n)."""
+        return self._stacked([self._gram(g, d) for g, d in enumerate(self.structure.distances)])
+
+    def _stacked(self, layers: list[Vector]) -> Vector:
+        return np.array(layers).reshape(len(layers), len(self._pairs[0]))
 
     @cached_property
     def _levels(self) -> list[Indices]:
@@ -141,12 +156,13 @@ class Evidence:
         return [np.argmax(self.x.z[:, g.start : g.stop], axis=1) for g in self.structure.groups]
 
     def _gram(self, g: int, k: Vector) -> Vector:
-        levels = self._levels[g]
-        return np.asarray(k[levels[:, None], levels])
+        """A matrix over the levels of group g, at the pairs: (n,)."""
+        rows, cols = self._pairs
+        return np.asarray(k[self._levels[g][rows], self._levels[g][cols]])
 
     def _group_terms(self, kernel: Kernel) -> Vector:
-        """A_g between the observations: only groups with a length-scale under way are computed afresh."""
-        terms: Vector = kernel.a[:, None, None] * self._grams
+        """A_g at the pairs: only groups with a length-scale under way are computed afresh."""
+        terms: Vector = kernel.a[:, None] * self._grams
         if self.held is None:
             for g in self.structure.ordered:
                 terms[g] = kernel.a[g] * self._gram(g, kernel.blocks[g][0])
@@ -154,13 +170,15 @@ class Evidence:
 
     @cached_property
     def _squares(self) -> Vector:
-        """(u_j - u'_j)^2, shape (J, t, t)."""
-        return np.asarray((self.x.u.T[:, :, None] - self.x.u.T[:, None, :]) ** 2)
+        """(u_j - u'_j)^2 at the pairs, shape (J, n)."""
+        rows, cols = self._pairs
+        return np.asarray((self.x.u[rows] - self.x.u[cols]).T ** 2)
 
-
-def _sums(stack: Vector, matrix: Vector) -> Vector:
-    """Sum of every layer times a matrix, elementwise: (n, t, t), (t, t) -> (n,)."""
-    return np.asarray(stack.reshape(len(stack), matrix.size) @ matrix.ravel())
+    @cached_property
+    def _active(self) -> Vector:
+        """on_j on'_j at the pairs, shape (J, n)."""
+        rows, cols = self._pairs
+        return np.asarray((self.x.on[rows] * self.x.on[cols]).T)
 
 
 def fit(evidence: Evidence, starts: Sequence[Vector], iterations: int = 25) -> tuple[Vector, float]:

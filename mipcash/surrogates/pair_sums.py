@@ -1,7 +1,7 @@
 """Sums over pairs of variables, and what they contribute to the gradient of the evidence.
 
 Notation
-    A_v (t, t)      terms of the V variables, groups first;   E (V, V) pairs, D the groups
+    A_v (n,)        terms of the V variables, groups first, at n pairs of observations;   E (V, V) pairs, D the groups
     pairs = sum_E A_v A_w,   discrete = sum_{E_D} A_g A_h
     T_v = sum_w E_vw A_w,    T^D_g = sum_h E_gh A_h
     slope_v = W (c1 + c2 T_v) + [v in D] WP (cm + cq T^D_v)      what A_v is multiplied by in tr(W dK), elementwise
@@ -28,10 +28,10 @@ class PairSums(Protocol):
     discrete: Vector
 
     def weigh(self, w: Vector, weighted: Vector, factors: tuple[float, float, float, float]) -> None:
-        """Give W and WP (t, t) and (c1, c2, cm, cq) before :meth:`slope` and :meth:`relevance`."""
+        """Give W and WP (n,) and (c1, c2, cm, cq) before :meth:`slope` and :meth:`relevance`."""
 
     def slope(self, v: int) -> Vector:
-        """slope_v: (t, t)."""
+        """slope_v: (n,)."""
 
     def relevance(self) -> Vector:
         """sum of slope_v A_v for every v: (V,)."""
@@ -41,19 +41,16 @@ class Complete:
     """Every pair is in E.
 
     Args:
-        terms: shape (V, t, t).
+        terms: shape (V, n).
         n_groups: the first ones are groups.
     """
 
     def __init__(self, terms: Vector, n_groups: int) -> None:
-        self._terms, self._n = terms, n_groups
-        self._flat = terms.reshape(len(terms), terms.shape[1] * terms.shape[2])
-        self._squares = self._flat**2
-        shape = terms.shape[1:]
+        self._terms, self._n, self._squares = terms, n_groups, terms**2
         self.total = terms[:n_groups].sum(axis=0)
         self.extra = terms[n_groups:].sum(axis=0)
-        groups = self._squares[:n_groups].sum(axis=0).reshape(shape)
-        numbers = self._squares[n_groups:].sum(axis=0).reshape(shape)
+        groups = self._squares[:n_groups].sum(axis=0)
+        numbers = self._squares[n_groups:].sum(axis=0)
         self.discrete = 0.5 * (self.total**2 - groups)
         self.pairs = 0.5 * ((self.total + self.extra) ** 2 - groups - numbers)
 
@@ -71,8 +68,8 @@ class Complete:
 
     def relevance(self) -> Vector:
         n = self._n
-        groups = self._flat[:n] @ self._group_first.ravel() - self._squares[:n] @ self._group_second.ravel()
-        numbers = self._flat[n:] @ self._first.ravel() - self._squares[n:] @ self._second.ravel()
+        groups = self._terms[:n] @ self._group_first - self._squares[:n] @ self._group_second
+        numbers = self._terms[n:] @ self._first - self._squares[n:] @ self._second
         return np.concatenate([groups, numbers])
 
 
@@ -80,19 +77,19 @@ class Graph:
     """Some pairs are in E.
 
     Args:
-        terms: shape (V, t, t).
+        terms: shape (V, n).
         n_groups: the first ones are groups.
         edges: E, shape (V, V).
     """
 
     def __init__(self, terms: Vector, n_groups: int, edges: Vector) -> None:
         self._terms, self._n = terms, n_groups
-        self._inner = np.tensordot(edges, terms, axes=1)
-        self._inside = np.tensordot(edges[:n_groups, :n_groups], terms[:n_groups], axes=1)
+        self._inner = edges @ terms
+        self._inside = edges[:n_groups, :n_groups] @ terms[:n_groups]
         self.total = terms[:n_groups].sum(axis=0)
         self.extra = terms[n_groups:].sum(axis=0)
-        self.pairs = 0.5 * np.einsum("vst,vst->st", terms, self._inner)
-        self.discrete = 0.5 * np.einsum("vst,vst->st", terms[:n_groups], self._inside)
+        self.pairs = 0.5 * np.sum(terms * self._inner, axis=0)
+        self.discrete = 0.5 * np.sum(terms[:n_groups] * self._inside, axis=0)
 
     def weigh(self, w: Vector, weighted: Vector, factors: tuple[float, float, float, float]) -> None:
         self._w, self._weighted, self._factors = w, weighted, factors

@@ -82,7 +82,7 @@ class Surface:
         c1, c2, sc, cm, cq = kernel.factors
         everywhere = Points(x.z[:1], u[None], np.ones((1, s.n_numbers)))
         numbers = kernel.number_terms(everywhere, x)[:, 0]  # without on_j(z): shape (J, t)
-        joint = kernel.joint_term(everywhere, x)[0] if len(s.joint) else np.zeros(len(w))
+        joint = kernel.joint_term(u[None], x)[0] if len(s.joint) else np.zeros(len(w))
         group_pairs, mixed, number_pairs = _blocks(s)
         levels = kernel.levels @ x.z.T  # a_g k_g(l, l_i): shape (n_z, t)
         of = _group_of(s)
@@ -140,14 +140,14 @@ class PosteriorSection:
     def __call__(self, u: Vector) -> tuple[float, float, Vector, Vector]:
         """(J,) -> mean, deviation, (J,), (J,)."""
         k, dk = (a + b for a, b in zip(self.kernel(u), self.residual(u), strict=True))
-        near = self.posterior.near
-        half = cho_solve((self.posterior.near_lower, True), k[near], check_finite=False)
-        variance = float(self.prior_variance - k[near] @ half)
+        near, inverse = self.posterior.near, self.posterior.near_inverse
+        half = inverse @ k[near]
+        variance = float(self.prior_variance - half @ half)
         root = float(np.sqrt(max(variance, JITTER)))
         deviation = self.posterior.inflation * root
         gradient = np.zeros(dk.shape[1])
         if variance > JITTER:
-            gradient = -self.posterior.inflation * (half @ dk[near]) / root
+            gradient = -self.posterior.inflation * (half @ inverse @ dk[near]) / root
         return float(k @ self.posterior.weights), deviation, self.posterior.weights @ dk, gradient
 
 
@@ -199,20 +199,21 @@ class StructuredPosterior:
         return chosen_part(self.y, NEAR)
 
     @cached_property
-    def near_lower(self) -> Vector:
-        """Cholesky factor of the covariance of those observations."""
-        if len(self.near) == len(self.y):
-            return self.lower
-        x = self.x[self.near]
-        k = self.kernel(x, x) + self.kernel.residual(x, x)
-        k[np.diag_indices_from(k)] += self.kernel.noise + JITTER
-        return np.tril(cho_factor(k, lower=True)[0])
+    def near_inverse(self) -> Vector:
+        """Inverse of the Cholesky factor of the covariance of those observations: a product per prediction, no solve."""
+        lower = self.lower
+        if len(self.near) < len(self.y):
+            x = self.x[self.near]
+            k = self.kernel(x, x) + self.kernel.residual(x, x)
+            k[np.diag_indices_from(k)] += self.kernel.noise + JITTER
+            lower = cho_factor(k, lower=True)[0]
+        return np.asarray(solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False))
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
         """Mean and standard deviation of f (noise excluded): (B,), (B,)."""
         k = self.kernel(points, self.x) + self.kernel.residual(points, self.x)
-        half = solve_triangular(self.near_lower, k[:, self.near].T, lower=True, check_finite=False)
-        variance = self.kernel.diagonal(points) + self.kernel.residual_variance - np.sum(half**2, axis=0)
+        half = k[:, self.near] @ self.near_inverse.T
+        variance = self.kernel.diagonal(points) + self.kernel.residual_variance - np.einsum("bt,bt->b", half, half)
         return k @ self.weights, self.inflation * np.sqrt(np.maximum(variance, JITTER))
 
     def section(self, z: Vector) -> PosteriorSection:

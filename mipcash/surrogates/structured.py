@@ -168,6 +168,20 @@ class Structure:
         return activity(self.conditions, z)
 
 
+Distinct = tuple[Vector, Indices]
+"""Distinct rows (U, J), and which of them each row is: (B,)."""
+
+
+def _distinct(rows: Vector) -> Distinct:
+    """The distinct rows of a matrix (B, J): sorted by one number per row, a full comparison only where that misleads."""
+    key = rows @ np.sqrt(np.arange(2.0, 2.0 + rows.shape[1]))
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    if np.array_equal(rows[first][inverse], rows):
+        return rows[first], inverse
+    unique, inverse = np.unique(rows, axis=0, return_inverse=True)
+    return unique, inverse
+
+
 def _squared_distances(left: Vector, right: Vector) -> Vector:
     """Between the rows of two matrices: (B, D), (B', D) -> (B, B'), exactly 0 between equal rows."""
     return np.asarray(cdist(left, right, "sqeuclidean")) if left.shape[1] else np.zeros((len(left), len(right)))
@@ -303,13 +317,31 @@ class Kernel:
 
     def number_terms(self, x: Points, y: Points) -> Vector:
         """A_j: shape (J, B, B')."""
-        s = self.structure
-        if not s.n_numbers:
-            return np.zeros((0, len(x), len(y)))
-        difference = (x.u.T[:, :, None] - y.u.T[:, None, :]) / self.m[:, None, None]
+        shape = (self.structure.n_numbers, len(x), len(y))
+        squares = (x.u.T[:, :, None] - y.u.T[:, None, :]) ** 2
         on = x.on.T[:, :, None] * y.on.T[:, None, :]
-        terms: Vector = self.b[:, None, None] * on * np.exp(-0.5 * difference**2)
+        flat = (len(squares), len(x) * len(y))
+        return self.number_products(squares.reshape(flat), on.reshape(flat)).reshape(shape)
+
+    # -- from what two points differ by, at n pairs of points: squares (u_j - u'_j)^2 (J, n), distances d_g (G, n) ---------
+
+    def number_products(self, squares: Vector, on: Vector) -> Vector:
+        """A_j from squares and on_j on'_j: (J, n), (J, n) -> (J, n)."""
+        terms: Vector = np.exp(squares * (-0.5 / self.m**2)[:, None])
+        terms *= self.b[:, None] * on
         return terms
+
+    def joint_product(self, squares: Vector) -> Vector:
+        """P: (J, n) -> (n,); 0 where no number is in it."""
+        joint = self.structure.joint
+        if not len(joint):
+            return np.zeros(squares.shape[1])
+        return np.asarray(np.exp(-0.5 * self.joint_length**-2 @ squares[joint]))
+
+    def residual_product(self, distances: Vector, squares: Vector) -> Vector:
+        """R: (G, n), (J, n) -> (n,)."""
+        exponent = self.w @ distances + 0.5 * self.r**-2 @ squares
+        return np.asarray(self.residual_variance * np.exp(-exponent))
 
     def group_terms(self, x: Points, y: Points) -> Vector:
         """A_g: shape (G, B, B')."""
@@ -317,17 +349,22 @@ class Kernel:
         terms = [x.z[:, i] @ self.levels[i, i] @ y.z[:, i].T for i in at]
         return np.array(terms).reshape(-1, len(x), len(y))
 
-    def _number_sums(self, x: Points, y: Points) -> tuple[Vector, Vector]:
+    def _number_sums(self, x: Points, y: Points, distinct: Distinct) -> tuple[Vector, Vector]:
         """sum_j A_j and sum_j A_j^2, both (B, B'); points that share their numbers share the exponentials."""
-        unique, inverse = np.unique(x.u, axis=0, return_inverse=True)
+        unique, inverse = distinct
         total, squares = np.zeros((len(x), len(y))), np.zeros((len(x), len(y)))
         if 2 * len(unique) > len(x):
             for j, (b, m) in enumerate(zip(self.b, self.m, strict=True)):
                 # a number of one algorithm among many is active in few points
                 rows, cols = np.flatnonzero(x.on[:, j]), np.flatnonzero(y.on[:, j])
-                term = b * np.exp(-0.5 * ((x.u[rows, j, None] - y.u[cols, j]) / m) ** 2)
-                total[np.ix_(rows, cols)] += term
-                squares[np.ix_(rows, cols)] += term**2
+                term = x.u[rows, j, None] - y.u[cols, j]
+                term *= term
+                term *= -0.5 / m**2
+                np.exp(term, out=term)
+                term *= b
+                at = np.ix_(rows, cols) if term.size < total.size else ...
+                total[at] += term
+                squares[at] += term**2
             return total, squares
         for k, u in enumerate(unique):
             rows = np.flatnonzero(inverse == k)
@@ -335,21 +372,21 @@ class Kernel:
             total[rows], squares[rows] = x.on[rows] @ terms, x.on[rows] @ terms**2
         return total, squares
 
-    def joint_term(self, x: Points, y: Points) -> Vector:
-        """P: shape (B, B')."""
+    def joint_term(self, u: Vector, y: Points) -> Vector:
+        """P between unit values (B, J) and points: (B, B')."""
         d = self.structure.joint
-        unique, inverse = np.unique(x.u[:, d], axis=0, return_inverse=True)
-        terms: Vector = np.exp(-0.5 * _squared_distances(unique / self.joint_length, y.u[:, d] / self.joint_length))
-        return terms[inverse]
+        left, right = u[:, d] / self.joint_length, y.u[:, d] / self.joint_length
+        return np.asarray(np.exp(-0.5 * _squared_distances(left, right)))
 
     def __call__(self, x: Points, y: Points) -> Vector:
         """K between two batches: (B, B')."""
         s, (c1, c2, sc, cm, cq) = self.structure, self.factors
+        distinct = _distinct(x.u)
         if s.complete:
             total = x.z @ self.levels @ y.z.T
             squares = x.z @ self.levels**2 @ y.z.T
             discrete = 0.5 * (total**2 - squares)
-            extra, extra_squares = self._number_sums(x, y)
+            extra, extra_squares = self._number_sums(x, y, distinct)
             pairs = 0.5 * ((total + extra) ** 2 - squares - extra_squares)
         else:
             numbers = self.number_terms(x, y)
@@ -362,7 +399,7 @@ class Kernel:
             discrete = 0.5 * np.einsum("vbt,vbt->bt", groups, inner)
         k: Vector = 1.0 + c1 * (total + extra) + c2 * pairs
         if len(s.joint):
-            k = k + self.joint_term(x, y) * (sc + cm * total + cq * discrete)
+            k += self.joint_term(distinct[0], y)[distinct[1]] * (sc + cm * total + cq * discrete)
         return k
 
     def diagonal(self, x: Points) -> Vector:

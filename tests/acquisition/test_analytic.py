@@ -54,7 +54,8 @@ def test_slopes_agree_with_finite_differences(name: str, mu: float, sd: float) -
     def value(m: float, s: float) -> float:
         return float(acquisition(np.array([m]), np.array([s]))[0])
 
-    by_mu, by_sd = acquisition.slope(mu, sd)
+    at, by_mu, by_sd = acquisition.slope(mu, sd)
+    assert at == pytest.approx(value(mu, sd), rel=1e-12)
     assert by_mu == pytest.approx((value(mu + step, sd) - value(mu - step, sd)) / (2 * step), rel=1e-4, abs=1e-7)
     assert by_sd == pytest.approx((value(mu, sd + step) - value(mu, sd - step)) / (2 * step), rel=1e-4, abs=1e-7)
 

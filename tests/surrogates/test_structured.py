@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from importlib import import_module
 from itertools import combinations, product
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal, norm
 
 import mipcash as mc
 from mipcash.features.interactions import Interactions
 from mipcash.features.level_kernels import level_kernel
 from mipcash.features.numbers import NumberScale
 from mipcash.program.program import BinaryProgram
-from mipcash.surrogates.fitting import FITTED, Evidence, fit
+from mipcash.surrogates.fitting import FITTED, JITTER, Evidence, fit
 from mipcash.surrogates.posterior import StructuredPosterior
 from mipcash.surrogates.prior_draw import PriorSizes
-from mipcash.surrogates.structured import Kernel, Points, Structure
+from mipcash.surrogates.structured import Kernel, Points, Structure, _distinct
 
 
 def nested() -> mc.Space:
@@ -76,6 +78,27 @@ def test_the_gradient_of_the_evidence_agrees_with_finite_differences(name: str, 
 
 
 @pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("held", [False, True])
+def test_the_evidence_is_that_of_the_kernel(name: str, held: bool) -> None:
+    _, structure, x = observed(SPACES[name]())
+    y, theta = np.random.default_rng(0).normal(size=len(x)), some_theta(structure)
+    kernel = Kernel(structure, theta)
+    covariance = kernel(x, x) + kernel.residual(x, x) + (kernel.noise + JITTER) * np.eye(len(x))
+    mean, sd = structure.prior
+    density = multivariate_normal(np.zeros(len(x)), covariance).logpdf(y) + norm.logpdf(theta, mean, sd).sum()
+    constant = 0.5 * (len(x) + len(theta)) * math.log(2 * math.pi) + np.log(sd).sum()
+    value = Evidence.of(structure, x, y, held=theta if held else None)(theta)[0]
+    assert value == pytest.approx(-density - constant, rel=1e-9)
+
+
+def test_distinct_rows_are_told_apart_even_where_their_keys_agree() -> None:
+    rows = np.array([[math.sqrt(3.0), 0.0], [0.0, math.sqrt(2.0)], [0.5, 0.5], [math.sqrt(3.0), 0.0]])
+    unique, inverse = _distinct(rows)
+    np.testing.assert_array_equal(unique[inverse], rows)
+    assert len(unique) == 3
+
+
+@pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_mean_and_samples_are_exact_forms_and_sections(name: str, sparse: bool) -> None:
     program, structure, x = observed(SPACES[name](), sparse=sparse)
@@ -125,7 +148,7 @@ def test_sums_over_numbers_are_those_of_their_terms(name: str, shared: bool) -> 
     discrete = 0.5 * np.einsum("vbt,vw,wbt->bt", terms[:g], structure.pairs[:g, :g], terms[:g])
     expected = 1.0 + c1 * terms.sum(axis=0) + c2 * pairs
     if len(structure.joint):
-        expected = expected + kernel.joint_term(left, x) * (sc + cm * terms[:g].sum(axis=0) + cq * discrete)
+        expected = expected + kernel.joint_term(left.u, x) * (sc + cm * terms[:g].sum(axis=0) + cq * discrete)
     np.testing.assert_allclose(kernel(left, x), expected, atol=1e-10)
 
 
