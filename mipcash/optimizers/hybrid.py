@@ -207,8 +207,17 @@ class Hybrid(ModelBased):
     def _target(self, posterior: StructuredPosterior, excluded: Sequence[Exclusion], step: Step) -> Target | None:
         """What is minimised and the point found; None where nothing is left to propose."""
         settings, rng, began = self.settings, step.rng, time.perf_counter()
+        mean = posterior.mean()
+        if self._exploring(step.data):
+            criterion = Criterion(
+                posterior, LogEI(float(posterior.fitted.min()))
+            )  # max-value entropy would need minima
+            sampled = self._sampled(criterion, excluded, step)
+            step.clock.add("search", began)
+            if sampled is not None:
+                return Target(mean, criterion, sampled, kept=True)
         best = step.data.best(settings.best)
-        surfaces = [posterior.mean(), *(posterior.sample(rng, settings.inflation) for _ in range(settings.samples))]
+        surfaces = [mean, *(posterior.sample(rng, settings.inflation) for _ in range(settings.samples))]
         minima = [self._minimum(f, best, excluded, rng) for f in surfaces]
         step.clock.add("search", began)
         pool = [m for m in minima if m is not None]
@@ -217,17 +226,16 @@ class Hybrid(ModelBased):
         began = time.perf_counter()
         near = Neighbourhood(self.space, self.oracle, self.scale, excluded, self._memory(step.data.best()))
         criterion = Criterion(posterior, self._acquisition(posterior, surfaces, minima))
-        if self._exploring(step.data) and (sampled := self._sampled(criterion, excluded, step)) is not None:
-            step.clock.add("polish", began)
-            return Target(surfaces[0], criterion, sampled, kept=True)
         found = Polish(self.alternation, near, settings.polish).minimise(criterion, pool + best, rng)
         step.clock.add("polish", began)
-        return None if found is None else Target(surfaces[0], criterion, found)
+        return None if found is None else Target(mean, criterion, found)
 
     def _exploring(self, data: Data) -> bool:
         """Whether this proposal is a random one: in turn with others, once a search has come to a halt on a plateau."""
         every, halted = self.settings.explore, data.stalled >= 2 * PATIENCE
-        return every > 0 and halted and data.stalled % every == 0 and data.repeated(2 * PATIENCE) >= PLATEAU
+        if every == 0 or not halted or self.settings.acquisition == "thompson":  # which explores by itself
+            return False
+        return data.stalled % every == 0 and data.repeated(2 * PATIENCE) >= PLATEAU
 
     def _sampled(self, criterion: Criterion, excluded: Sequence[Exclusion], step: Step) -> LevelsAndUnits | None:
         """The best of random legal samples: on a plateau a model knows no scale and looks for its maximum in corners."""

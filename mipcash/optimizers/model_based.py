@@ -11,6 +11,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -92,7 +93,7 @@ class Step:
     data: Data
     clock: Clock
 
-    @property
+    @cached_property
     def before(self) -> list[Configuration]:
         """Every configuration proposed so far."""
         return [o.config for o in self.history]
