@@ -5,6 +5,8 @@
    does not improve, because a posterior that takes its hyperparameters for granted is too sure of itself
 3. a pool: minimisers of the posterior mean and of a few samples over the legal configurations, by alternation
 4. the acquisition function, polished from that pool by legal moves and L-BFGS-B
+   where the latest proposals gained far less than they promised, one in a few must differ from the incumbent in most
+   discrete parameters (:mod:`mipcash.optimizers.promises`)
 5. the MIP minimises the posterior mean at the proposal's numbers: it joins the pool if its acquisition is better, and its
    bound is the proposal's certificate: no legal configuration at these numbers has a lower predicted loss than the bound
 
@@ -33,6 +35,7 @@ from mipcash.errors import SpaceError
 from mipcash.features.interactions import NameTuple, named, resolve
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step
+from mipcash.optimizers.promises import Promises
 from mipcash.oracle.oracle import Exclusion, as_solution
 from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
@@ -71,6 +74,7 @@ class HybridSettings:
         boldest: factor that predicted deviations reach while the incumbent does not improve; 1: never more than predicted.
         explore: while it does not improve and losses repeat earlier ones, one proposal in so many is the best of random
             legal samples; 0: none.
+        depart: while proposals gain far less than they promised, one in so many keeps away from the incumbent; 0: none.
         interactions: pairs of parameters that may interact in the structured model, by name; None: all may.
         alternation, polish, solver: limits.
     """
@@ -86,6 +90,7 @@ class HybridSettings:
     warp: bool = True
     boldest: float = 2.0
     explore: int = 4
+    depart: int = 3
     interactions: NameTuple | None = None
     product_columns: int = 600
     alternation: AlternatingSettings = field(
@@ -101,7 +106,7 @@ class HybridSettings:
             raise SpaceError(f"there is no acquisition {self.acquisition!r} (there are {', '.join(ACQUISITIONS)})")
         if not self.boldest >= 1.0:
             raise SpaceError(f"boldest is a factor of at least 1, got {self.boldest}")
-        least = {"n_initial": 1, "best": 1, "samples": 0, "explore": 0}
+        least = {"n_initial": 1, "best": 1, "samples": 0, "explore": 0, "depart": 0}
         for name, low in least.items():
             if getattr(self, name) < low:
                 raise SpaceError(f"{name} must be at least {low}, got {getattr(self, name)}")
@@ -142,10 +147,12 @@ class Hybrid(ModelBased):
         state, posterior = self._posterior(step.data, step.state)
         posterior = replace(posterior, inflation=self._boldness(step.data))
         step.clock.add("surrogate", began)
-        excluded = self._excluded(step)
-        target = self._target(posterior, excluded, step)
+        excluded, promises = self._excluded(step), Promises.of(step.state)
+        target = self._departing(posterior, excluded, step, promises) or self._target(posterior, excluded, step)
         if target is None:
             return None
+        if not target.kept:
+            promises = promises.with_another(len(step.history), self._promised(posterior, target))
         solve_began, origin = time.perf_counter(), self.settings.acquisition
         levels, u = target.found
         proven, bound = self._solved(target.surface, levels, u, excluded)
@@ -163,7 +170,7 @@ class Hybrid(ModelBased):
         config = self._configuration(levels, u)
         answer = self._answer(target.surface, levels, u, bound)
         solution = as_solution(config, answer, 1.0, solve_began, self.backend.name)
-        return Proposal(config, solution, origin, step.clock.seconds, state)
+        return Proposal(config, solution, origin, step.clock.seconds, state | promises.state())
 
     # -- the model ----------------------------------------------------------------------------------------------
 
@@ -229,6 +236,29 @@ class Hybrid(ModelBased):
         found = Polish(self.alternation, near, settings.polish).minimise(criterion, pool + best, rng)
         step.clock.add("polish", began)
         return None if found is None else Target(mean, criterion, found)
+
+    def _departing(
+        self, posterior: StructuredPosterior, excluded: Sequence[Exclusion], step: Step, promises: Promises
+    ) -> Target | None:
+        """In turn with others, where promises were broken: the target among what differs from the incumbent in most groups."""
+        every, groups, best = self.settings.depart, len(self.program.groups), step.data.best(1)
+        if (
+            every == 0
+            or not groups
+            or len(step.data.losses) % every
+            or not promises.broken(step.data, len(step.history))
+        ):
+            return None
+        away = Exclusion(best[0][0], groups // 2 + 1)
+        target = self._target(posterior, [*excluded, away], step)
+        return None if target is None else replace(target, kept=True)
+
+    def _promised(self, posterior: StructuredPosterior, target: Target) -> float:
+        """The expected improvement of a point, without the boldness of the search, in units of loss."""
+        plain, (levels, u) = replace(posterior, inflation=1.0), target.found
+        at = self._at(levels[None], u[None])
+        log_ei = -Criterion(plain, LogEI(float(plain.fitted.min()))).values(at.z, at.u)[0]
+        return float(np.exp(log_ei)) * plain.warp.slope
 
     def _exploring(self, data: Data) -> bool:
         """Whether this proposal is a random one: in turn with others, once a search has come to a halt on a plateau."""

@@ -65,6 +65,10 @@ class Data:
         """Observations since the incumbent was found."""
         return len(self.losses) - 1 - (int(self.order[0]) if len(self.order) else 0)
 
+    def gained(self, count: int) -> float:
+        """How far the latest observations lowered the incumbent; ``count`` less than t."""
+        return float(self.losses[:-count].min() - self.losses.min())
+
     def repeated(self, count: int) -> float:
         """Share of the latest losses that occurred before."""
         first = np.unique(self.losses, return_index=True)[1]
