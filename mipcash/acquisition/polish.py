@@ -146,7 +146,10 @@ class Polish:
             self._move_numbers(criterion, pool, rng)
             if k > 0 and pool.values.min() > before - 1e-9 * max(1.0, abs(before)):
                 break
-        best = int(np.argmin(pool.values))
+        admitted = np.flatnonzero(self.near.admitted(pool.levels))
+        if not len(admitted):
+            return None
+        best = admitted[int(np.argmin(pool.values[admitted]))]
         return pool.levels[best], pool.units[best]
 
     # -- parts --------------------------------------------------------------------------------------------------

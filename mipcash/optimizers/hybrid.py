@@ -5,8 +5,8 @@
    does not improve, because a posterior that takes its hyperparameters for granted is too sure of itself
 3. a pool: minimisers of the posterior mean and of a few samples over the legal configurations, by alternation
 4. the acquisition function, polished from that pool by legal moves and L-BFGS-B
-   where the latest proposals gained far less than they promised, one in a few must differ from the incumbent in most
-   discrete parameters (:mod:`mipcash.optimizers.promises`)
+   while the incumbent hardly improves, one proposal in a few must differ from it in most discrete parameters: a model can
+   promise improvements beside the incumbent again and again that never come
 5. the MIP minimises the posterior mean at the proposal's numbers: it joins the pool if its acquisition is better, and its
    bound is the proposal's certificate: no legal configuration at these numbers has a lower predicted loss than the bound
 
@@ -35,7 +35,6 @@ from mipcash.errors import SpaceError
 from mipcash.features.interactions import NameTuple, named, resolve
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step
-from mipcash.optimizers.promises import Promises
 from mipcash.oracle.oracle import Exclusion, as_solution
 from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
@@ -46,6 +45,8 @@ from mipcash.surrogates.warping import STRENGTHS, Warp
 
 PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""
+HARDLY = 0.05
+"""Share of the spread of the first losses that an incumbent must gain to be progress."""
 PLATEAU = 0.5
 """Share of the latest losses that occurred before, from which on a search is held to be on a plateau."""
 SAMPLED = 32
@@ -74,7 +75,7 @@ class HybridSettings:
         boldest: factor that predicted deviations reach while the incumbent does not improve; 1: never more than predicted.
         explore: while it does not improve and losses repeat earlier ones, one proposal in so many is the best of random
             legal samples; 0: none.
-        depart: while proposals gain far less than they promised, one in so many keeps away from the incumbent; 0: none.
+        depart: while it hardly improves, one proposal in so many differs from it in most discrete parameters; 0: none.
         interactions: pairs of parameters that may interact in the structured model, by name; None: all may.
         alternation, polish, solver: limits.
     """
@@ -147,12 +148,10 @@ class Hybrid(ModelBased):
         state, posterior = self._posterior(step.data, step.state)
         posterior = replace(posterior, inflation=self._boldness(step.data))
         step.clock.add("surrogate", began)
-        excluded, promises = self._excluded(step), Promises.of(step.state)
-        target = self._departing(posterior, excluded, step, promises) or self._target(posterior, excluded, step)
+        excluded = self._excluded(step)
+        target = self._departing(posterior, excluded, step) or self._target(posterior, excluded, step)
         if target is None:
             return None
-        if not target.kept:
-            promises = promises.with_another(len(step.history), self._promised(posterior, target))
         solve_began, origin = time.perf_counter(), self.settings.acquisition
         levels, u = target.found
         proven, bound = self._solved(target.surface, levels, u, excluded)
@@ -170,7 +169,7 @@ class Hybrid(ModelBased):
         config = self._configuration(levels, u)
         answer = self._answer(target.surface, levels, u, bound)
         solution = as_solution(config, answer, 1.0, solve_began, self.backend.name)
-        return Proposal(config, solution, origin, step.clock.seconds, state | promises.state())
+        return Proposal(config, solution, origin, step.clock.seconds, state)
 
     # -- the model ----------------------------------------------------------------------------------------------
 
@@ -207,7 +206,7 @@ class Hybrid(ModelBased):
 
     def _boldness(self, data: Data) -> float:
         """Factor on predicted deviations: 1 while losses fall, growing with the observations since the incumbent."""
-        return min(self.settings.boldest, 1.0 + STALL_RATE * max(0, data.stalled - PATIENCE))
+        return min(self.settings.boldest, 1.0 + STALL_RATE * max(0, data.stalled() - PATIENCE))
 
     # -- the acquisition step -----------------------------------------------------------------------------------
 
@@ -237,35 +236,21 @@ class Hybrid(ModelBased):
         step.clock.add("polish", began)
         return None if found is None else Target(mean, criterion, found)
 
-    def _departing(
-        self, posterior: StructuredPosterior, excluded: Sequence[Exclusion], step: Step, promises: Promises
-    ) -> Target | None:
-        """In turn with others, where promises were broken: the target among what differs from the incumbent in most groups."""
-        every, groups, best = self.settings.depart, len(self.program.groups), step.data.best(1)
-        if (
-            every == 0
-            or not groups
-            or len(step.data.losses) % every
-            or not promises.broken(step.data, len(step.history))
-        ):
+    def _departing(self, posterior: StructuredPosterior, excluded: Sequence[Exclusion], step: Step) -> Target | None:
+        """In turn with others, while the search hardly gains: the target among what differs from the incumbent in most groups."""
+        every, groups, stalled = self.settings.depart, len(self.program.groups), step.data.stalled(HARDLY)
+        if every == 0 or not groups or stalled <= PATIENCE or stalled % every:
             return None
-        away = Exclusion(best[0][0], groups // 2 + 1)
+        away = Exclusion(step.data.best(1)[0][0], groups // 2 + 1)
         target = self._target(posterior, [*excluded, away], step)
         return None if target is None else replace(target, kept=True)
 
-    def _promised(self, posterior: StructuredPosterior, target: Target) -> float:
-        """The expected improvement of a point, without the boldness of the search, in units of loss."""
-        plain, (levels, u) = replace(posterior, inflation=1.0), target.found
-        at = self._at(levels[None], u[None])
-        log_ei = -Criterion(plain, LogEI(float(plain.fitted.min()))).values(at.z, at.u)[0]
-        return float(np.exp(log_ei)) * plain.warp.slope
-
     def _exploring(self, data: Data) -> bool:
         """Whether this proposal is a random one: in turn with others, once a search has come to a halt on a plateau."""
-        every, halted = self.settings.explore, data.stalled >= 2 * PATIENCE
+        every, halted = self.settings.explore, data.stalled() >= 2 * PATIENCE
         if every == 0 or not halted or self.settings.acquisition == "thompson":  # which explores by itself
             return False
-        return data.stalled % every == 0 and data.repeated(2 * PATIENCE) >= PLATEAU
+        return data.stalled() % every == 0 and data.repeated(2 * PATIENCE) >= PLATEAU
 
     def _sampled(self, criterion: Criterion, excluded: Sequence[Exclusion], step: Step) -> LevelsAndUnits | None:
         """The best of random legal samples: on a plateau a model knows no scale and looks for its maximum in corners."""

@@ -29,6 +29,8 @@ from mipcash.program.forms import Indices, Vector
 from mipcash.space.domains import Configuration
 from mipcash.surrogates.models import imputed
 
+FIRST = 10
+"""Losses that tell how much they differ before a search has led anywhere."""
 MOVES = 10
 """Other numbers that are tried where a proposal repeats an earlier one."""
 
@@ -60,14 +62,16 @@ class Data:
     losses: Vector
     order: Indices
 
-    @property
-    def stalled(self) -> int:
-        """Observations since the incumbent was found."""
-        return len(self.losses) - 1 - (int(self.order[0]) if len(self.order) else 0)
+    def stalled(self, within: float = 0.0) -> int:
+        """Observations since the loss came near the present best: within a share of the spread of the first losses.
 
-    def gained(self, count: int) -> float:
-        """How far the latest observations lowered the incumbent; ``count`` less than t."""
-        return float(self.losses[:-count].min() - self.losses.min())
+        That spread is the difference of their median and the best loss; 0: since the incumbent was found.
+        """
+        if not len(self.order):
+            return len(self.losses) - 1
+        best = float(self.losses[self.order[0]])
+        spread = max(0.0, float(np.median(self.losses[:FIRST])) - best)
+        return len(self.losses) - 1 - int(np.flatnonzero(self.losses <= best + within * spread)[0])
 
     def repeated(self, count: int) -> float:
         """Share of the latest losses that occurred before."""

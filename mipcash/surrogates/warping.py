@@ -70,11 +70,6 @@ class Warp:
             t = math.expm1(min(self.strength * t, 700.0)) / self.strength
         return self.median + self.unit * t
 
-    @property
-    def slope(self) -> float:
-        """dy/dv in the better half of the losses, where y is linear in v."""
-        return self.unit * self.scale
-
     def log_jacobian(self, losses: Vector) -> float:
         """sum_i log dv_i/dy_i, up to a constant that no strength changes."""
         t = losses / self.unit - self.median / self.unit

@@ -71,7 +71,8 @@ def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused(
 
 
 @pytest.mark.parametrize(
-    "changes", [{"acquisition": "pi"}, {"n_initial": 0}, {"samples": -1}, {"boldest": 0.5}, {"explore": -1}]
+    "changes",
+    [{"acquisition": "pi"}, {"n_initial": 0}, {"samples": -1}, {"boldest": 0.5}, {"explore": -1}, {"depart": -1}],
 )
 def test_wrong_settings_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(SpaceError):
@@ -141,7 +142,7 @@ def test_inflation_multiplies_deviations_and_their_slopes() -> None:
 @pytest.mark.parametrize("name", ["conv_net", "bound_numbers", "discrete"])
 def test_a_search_that_halted_on_a_plateau_explores_in_turn(name: str) -> None:
     space = ALL[name]()
-    optimizer = make_optimizer("hybrid", space, settings=HybridSettings(explore=2))
+    optimizer = make_optimizer("hybrid", space, settings=HybridSettings(explore=2, depart=0))
     history = [Observation(c, "done", float(min(k, 1))) for k, c in enumerate(space.sample(15, 0))]
     origins = []
     for k in range(4):
@@ -153,7 +154,7 @@ def test_a_search_that_halted_on_a_plateau_explores_in_turn(name: str) -> None:
         origins.append(proposal.origin)
         history.append(Observation(proposal.config, "done", 1.0))
     assert origins == ["exploration", "log-ei"] * 2
-    proposal = make_optimizer("hybrid", space, settings=HybridSettings(explore=0)).ask(
+    proposal = make_optimizer("hybrid", space, settings=HybridSettings(explore=0, depart=0)).ask(
         history, np.random.default_rng(0), {}
     )
     assert proposal.origin == "log-ei"
