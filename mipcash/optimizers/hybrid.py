@@ -47,10 +47,6 @@ PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""
 HARDLY = 0.05
 """Share of the spread of the first losses that an incumbent must gain to be progress."""
-PLATEAU = 0.5
-"""Share of the latest losses that occurred before, from which on a search is held to be on a plateau."""
-SAMPLED = 32
-"""Legal samples of which an exploring proposal is the best."""
 EVERY = 80
 """Observations per fit of the hyperparameters: with twice as many, every second proposal fits."""
 ACQUISITIONS = ("log-ei", "ucb", "mes", "thompson")
@@ -73,15 +69,13 @@ class HybridSettings:
         warp: whether the worse half of the losses may be compressed (chosen by evidence).
         product_columns: product columns of the MIP of the posterior mean; weaker products are bounded, not modelled.
         boldest: factor that predicted deviations reach while the incumbent does not improve; 1: never more than predicted.
-        explore: while it does not improve and losses repeat earlier ones, one proposal in so many is the best of random
-            legal samples; 0: none.
         depart: while it hardly improves, one proposal in so many differs from it in most discrete parameters; 0: none.
         interactions: pairs of parameters that may interact in the structured model, by name; None: all may.
         alternation, polish, solver: limits.
     """
 
     acquisition: str = "log-ei"
-    n_initial: int = 10
+    n_initial: int = 6
     samples: int = 1
     inflation: float = 1.0
     kappa: float = 2.0
@@ -90,7 +84,6 @@ class HybridSettings:
     best: int = 5
     warp: bool = True
     boldest: float = 2.0
-    explore: int = 4
     depart: int = 3
     interactions: NameTuple | None = None
     product_columns: int = 600
@@ -107,7 +100,7 @@ class HybridSettings:
             raise SpaceError(f"there is no acquisition {self.acquisition!r} (there are {', '.join(ACQUISITIONS)})")
         if not self.boldest >= 1.0:
             raise SpaceError(f"boldest is a factor of at least 1, got {self.boldest}")
-        least = {"n_initial": 1, "best": 1, "samples": 0, "explore": 0, "depart": 0}
+        least = {"n_initial": 1, "best": 1, "samples": 0, "depart": 0}
         for name, low in least.items():
             if getattr(self, name) < low:
                 raise SpaceError(f"{name} must be at least {low}, got {getattr(self, name)}")
@@ -213,17 +206,8 @@ class Hybrid(ModelBased):
     def _target(self, posterior: StructuredPosterior, excluded: Sequence[Exclusion], step: Step) -> Target | None:
         """What is minimised and the point found; None where nothing is left to propose."""
         settings, rng, began = self.settings, step.rng, time.perf_counter()
-        mean = posterior.mean()
-        if self._exploring(step.data):
-            criterion = Criterion(
-                posterior, LogEI(float(posterior.fitted.min()))
-            )  # max-value entropy would need minima
-            sampled = self._sampled(criterion, excluded, step)
-            step.clock.add("search", began)
-            if sampled is not None:
-                return Target(mean, criterion, sampled, kept=True)
         best = step.data.best(settings.best)
-        surfaces = [mean, *(posterior.sample(rng, settings.inflation) for _ in range(settings.samples))]
+        surfaces = [posterior.mean(), *(posterior.sample(rng, settings.inflation) for _ in range(settings.samples))]
         minima = [self._minimum(f, best, excluded, rng) for f in surfaces]
         step.clock.add("search", began)
         pool = [m for m in minima if m is not None]
@@ -234,34 +218,17 @@ class Hybrid(ModelBased):
         criterion = Criterion(posterior, self._acquisition(posterior, surfaces, minima))
         found = Polish(self.alternation, near, settings.polish).minimise(criterion, pool + best, rng)
         step.clock.add("polish", began)
-        return None if found is None else Target(mean, criterion, found)
+        return None if found is None else Target(surfaces[0], criterion, found)
 
     def _departing(self, posterior: StructuredPosterior, excluded: Sequence[Exclusion], step: Step) -> Target | None:
         """In turn with others, while the search hardly gains: the target among what differs from the incumbent in most groups."""
-        every, groups, stalled = self.settings.depart, len(self.program.groups), step.data.stalled(HARDLY)
-        if every == 0 or not groups or stalled <= PATIENCE or stalled % every:
+        every, groups = self.settings.depart, len(self.program.groups)
+        # in turn by all proposals, pending ones too: a batch does not depart as one
+        if every == 0 or not groups or len(step.history) % every or step.data.stalled(HARDLY) <= PATIENCE:
             return None
         away = Exclusion(step.data.best(1)[0][0], groups // 2 + 1)
         target = self._target(posterior, [*excluded, away], step)
         return None if target is None else replace(target, kept=True)
-
-    def _exploring(self, data: Data) -> bool:
-        """Whether this proposal is a random one: in turn with others, once a search has come to a halt on a plateau."""
-        every, halted = self.settings.explore, data.stalled() >= 2 * PATIENCE
-        if every == 0 or not halted or self.settings.acquisition == "thompson":  # which explores by itself
-            return False
-        return data.stalled() % every == 0 and data.repeated(2 * PATIENCE) >= PLATEAU
-
-    def _sampled(self, criterion: Criterion, excluded: Sequence[Exclusion], step: Step) -> LevelsAndUnits | None:
-        """The best of random legal samples: on a plateau a model knows no scale and looks for its maximum in corners."""
-        configs = [c for c in self.space.sample(SAMPLED, step.rng) if not self.space.repeats(c, step.before)]
-        levels, u = self._points(configs)
-        rows = [k for k in range(len(configs)) if all(e.admits(levels[k]) for e in excluded)]
-        if not rows:
-            return None
-        points = self._at(levels[rows], u[rows])
-        best = rows[int(np.argmin(criterion.values(points.z, points.u)))]
-        return levels[best], u[best]
 
     def _memory(self, observed: Sequence[LevelsAndUnits]) -> Indices:
         """The level of every group in the best observation where it is on; the first level otherwise."""

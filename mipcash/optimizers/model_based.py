@@ -73,12 +73,6 @@ class Data:
         spread = max(0.0, float(np.median(self.losses[:FIRST])) - best)
         return len(self.losses) - 1 - int(np.flatnonzero(self.losses <= best + within * spread)[0])
 
-    def repeated(self, count: int) -> float:
-        """Share of the latest losses that occurred before."""
-        first = np.unique(self.losses, return_index=True)[1]
-        latest = np.arange(max(0, len(self.losses) - count), len(self.losses))
-        return float(1.0 - np.isin(latest, first).mean())
-
     def best(self, count: int | None = None) -> list[LevelsAndUnits]:
         """The best observations; None: all that are done."""
         return [(self.levels[k], self.u[k]) for k in self.order[:count]]

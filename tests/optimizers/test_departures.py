@@ -52,10 +52,10 @@ def test_a_stalled_search_differs_from_the_incumbent_in_most_groups_every_third_
     history = [Observation(o.config, "done", o.loss + k % 5 if k else 0.0) for k, o in enumerate(history)]
 
     def proposed(depart: int) -> list[tuple[str, bool]]:
-        optimizer = make_optimizer("hybrid", space, settings=HybridSettings(depart=depart, explore=0))
+        optimizer = make_optimizer("hybrid", space, settings=HybridSettings(depart=depart))
         assert isinstance(optimizer, Hybrid)
         incumbent, found = optimizer.data(history).best(1)[0][0], []
-        for k in range(3):  # stalled for 12, 13 and 14 observations
+        for k in range(3):  # after 13, 14 and 15 observations, of which the first was the best
             seen = [*history, *history[1 : k + 1]]
             proposal = optimizer.ask(seen, np.random.default_rng(k), {})
             assert space.is_legal(proposal.config)
@@ -66,8 +66,8 @@ def test_a_stalled_search_differs_from_the_incumbent_in_most_groups_every_third_
         return found
 
     with_departures = proposed(3)
-    assert with_departures[0] == ("exploration", True)
-    assert [origin for origin, _ in with_departures[1:]] == ["log-ei"] * 2
+    assert with_departures[2] == ("exploration", True)
+    assert [origin for origin, _ in with_departures[:2]] == ["log-ei"] * 2
     assert [origin for origin, _ in proposed(0)] == ["log-ei"] * 3
 
 
@@ -79,7 +79,7 @@ def test_a_search_that_cannot_depart_goes_on_beside_the_incumbent() -> None:
     legal = [s for s in product((0, 1), repeat=3) if sum(s) <= 1]
     configs = [{**dict(zip("abc", s, strict=True)), "x": k / 15} for k, s in enumerate(legal * 3)]
     assert not sum(legal[0])
-    history = [Observation(c, "done", float(k)) for k, c in enumerate([*configs, configs[1]])]
+    history = [Observation(c, "done", float(k)) for k, c in enumerate([*configs, configs[1], configs[2], configs[3]])]
     proposal = make_optimizer("hybrid", space).ask(history, np.random.default_rng(0), {})
     assert space.is_legal(proposal.config)
-    assert proposal.origin == "log-ei", "no legal configuration differs from the incumbent in two of three"
+    assert proposal.origin != "exploration", "no legal configuration differs from the incumbent in two of three"

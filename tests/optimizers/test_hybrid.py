@@ -72,7 +72,7 @@ def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused(
 
 @pytest.mark.parametrize(
     "changes",
-    [{"acquisition": "pi"}, {"n_initial": 0}, {"samples": -1}, {"boldest": 0.5}, {"explore": -1}, {"depart": -1}],
+    [{"acquisition": "pi"}, {"n_initial": 0}, {"samples": -1}, {"boldest": 0.5}, {"depart": -1}],
 )
 def test_wrong_settings_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(SpaceError):
@@ -137,24 +137,3 @@ def test_inflation_multiplies_deviations_and_their_slopes() -> None:
     np.testing.assert_allclose(other[1], 1.5 * plain[1])
     np.testing.assert_allclose(other[3], 1.5 * plain[3])
     np.testing.assert_allclose(other[2], plain[2])
-
-
-@pytest.mark.parametrize("name", ["conv_net", "bound_numbers", "discrete"])
-def test_a_search_that_halted_on_a_plateau_explores_in_turn(name: str) -> None:
-    space = ALL[name]()
-    optimizer = make_optimizer("hybrid", space, settings=HybridSettings(explore=2, depart=0))
-    history = [Observation(c, "done", float(min(k, 1))) for k, c in enumerate(space.sample(15, 0))]
-    origins = []
-    for k in range(4):
-        proposal = optimizer.ask(history, np.random.default_rng(k), {})
-        assert space.is_legal(proposal.config)
-        assert not space.repeats(proposal.config, [o.config for o in history])
-        assert proposal.solution is not None
-        assert proposal.solution.bound <= proposal.solution.value + 1e-6
-        origins.append(proposal.origin)
-        history.append(Observation(proposal.config, "done", 1.0))
-    assert origins == ["exploration", "log-ei"] * 2
-    proposal = make_optimizer("hybrid", space, settings=HybridSettings(explore=0, depart=0)).ask(
-        history, np.random.default_rng(0), {}
-    )
-    assert proposal.origin == "log-ei"
