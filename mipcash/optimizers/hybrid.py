@@ -38,7 +38,7 @@ from mipcash.optimizers.model_based import Data, ModelBased, Step
 from mipcash.oracle.oracle import Exclusion, as_solution
 from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
-from mipcash.surrogates.fitting import Evidence, fit
+from mipcash.surrogates.fitting import Evidence, chosen_part, fit
 from mipcash.surrogates.posterior import StructuredPosterior, Surface
 from mipcash.surrogates.structured import Kernel, Points, Structure
 from mipcash.surrogates.warping import STRENGTHS, Warp
@@ -49,6 +49,8 @@ HARDLY = 0.05
 """Share of the spread of the first losses that an incumbent must gain to be progress."""
 EVERY = 80
 """Observations per fit of the hyperparameters: with twice as many, every second proposal fits."""
+COMPARED = 80
+"""Observations on which warps are compared, at most."""
 ACQUISITIONS = ("log-ei", "ucb", "mes", "thompson")
 
 
@@ -188,11 +190,12 @@ class Hybrid(ModelBased):
         """Hyperparameters from several starts, and the warp of the highest evidence."""
         median = self.structure.prior[0]
         start = np.array(state["theta"]) if "theta" in state else median
-        found = []
+        found, part = [], chosen_part(losses, COMPARED)
         for strength in STRENGTHS if self.settings.warp else STRENGTHS[:1]:
             warp = Warp.of(losses, strength)
-            theta, value = fit(Evidence.of(self.structure, x, warp(losses), held=start), [start], self.settings.refit)
-            found.append((value - warp.log_jacobian(losses), theta, warp))
+            evidence = Evidence.of(self.structure, x[part], warp(losses[part]), held=start)
+            theta, value = fit(evidence, [start], self.settings.refit)
+            found.append((value - warp.log_jacobian(losses[part]), theta, warp))
         _, theta, warp = min(found, key=lambda f: f[0])
         theta, _ = fit(Evidence.of(self.structure, x, warp(losses)), [theta, median], self.settings.refit)
         return theta, warp
