@@ -4,9 +4,9 @@
 2. hyperparameters of the structured kernel by MAP evidence, warm-started; predicted deviations grow while the incumbent
    does not improve, because a posterior that takes its hyperparameters for granted is too sure of itself
 3. a pool: minimisers of the posterior mean and of a few samples over the legal configurations, by alternation
-4. the acquisition function, polished from that pool by legal moves and L-BFGS-B
-   while the incumbent hardly improves, one proposal in a few must differ from it in most discrete parameters: a model can
-   promise improvements beside the incumbent again and again that never come
+4. the acquisition function, polished from that pool by legal moves and L-BFGS-B; while the incumbent hardly improves, one
+   proposal in a few must differ from it in most discrete parameters, since a model can promise improvements beside the
+   incumbent again and again that never come
 5. the MIP minimises the posterior mean at the proposal's numbers: it joins the pool if its acquisition is better, and its
    bound is the proposal's certificate: no legal configuration at these numbers has a lower predicted loss than the bound
 
