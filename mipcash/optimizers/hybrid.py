@@ -45,7 +45,7 @@ from mipcash.surrogates.warping import STRENGTHS, Warp
 
 PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""
-HARDLY = 0.05
+HARDLY = 0.01
 """Share of the spread of the first losses that an incumbent must gain to be progress."""
 EVERY = 80
 """Observations per fit of the hyperparameters: with twice as many, every second proposal fits."""
@@ -227,7 +227,7 @@ class Hybrid(ModelBased):
         """In turn with others, while the search hardly gains: the target among what differs from the incumbent in most groups."""
         every, groups = self.settings.depart, len(self.program.groups)
         # in turn by all proposals, pending ones too: a batch does not depart as one
-        if every == 0 or not groups or len(step.history) % every or step.data.stalled(HARDLY) <= PATIENCE:
+        if every == 0 or not groups or len(step.history) % every or step.data.stalled(HARDLY) <= 2 * PATIENCE:
             return None
         away = Exclusion(step.data.best(1)[0][0], groups // 2 + 1)
         target = self._target(posterior, [*excluded, away], step)
