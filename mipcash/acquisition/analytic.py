@@ -47,9 +47,9 @@ def log_h(t: Vector) -> Vector:
     return result
 
 
-def log_h_slope(t: Vector) -> Vector:
-    """d log h / dt = Phi(t) / h(t)."""
-    return np.asarray(np.exp(log_ndtr(t) - log_h(t)))
+def log_h_slope(t: Vector, log: Vector) -> Vector:
+    """d log h / dt = Phi(t) / h(t), given log h(t): shape of ``t``."""
+    return np.asarray(np.exp(log_ndtr(t) - log))
 
 
 class Acquisition(Protocol):
@@ -72,10 +72,10 @@ class LogEI:
         return np.asarray(-(np.log(sd) + log_h((self.best - mu) / sd)))
 
     def slope(self, mu: float, sd: float) -> tuple[float, float, float]:
-        t = (self.best - mu) / sd
-        log = float(log_h(np.array([t]))[0])
-        h = math.exp(float(log_ndtr(t)) - log)  # as in log_h_slope, with one look at log h
-        return -(math.log(sd) + log), h / sd, -(1.0 - t * h) / sd
+        t = np.array([(self.best - mu) / sd])
+        log = log_h(t)
+        h = float(log_h_slope(t, log)[0])
+        return -(math.log(sd) + float(log[0])), h / sd, -(1.0 - float(t[0]) * h) / sd
 
 
 @dataclass(frozen=True)

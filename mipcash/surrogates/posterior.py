@@ -151,6 +151,13 @@ class PosteriorSection:
         return float(k @ self.posterior.weights), deviation, self.posterior.weights @ dk, gradient
 
 
+def _covariance(kernel: Kernel, x: Points) -> Vector:
+    """S between t points: (t, t)."""
+    k = kernel(x, x) + kernel.residual(x, x)
+    k[np.diag_indices_from(k)] += kernel.noise + JITTER
+    return k
+
+
 @dataclass(frozen=True)
 class StructuredPosterior:
     """The model given t observations (see the module's notation).
@@ -175,9 +182,7 @@ class StructuredPosterior:
     def fit(cls, kernel: Kernel, x: Points, losses: Vector, warp: Warp | None = None) -> StructuredPosterior:
         """Condition on observations; without a warp the losses are standardised."""
         warp = warp or Warp.of(losses)
-        k = kernel(x, x) + kernel.residual(x, x)
-        k[np.diag_indices_from(k)] += kernel.noise + JITTER
-        lower, _ = cho_factor(k, lower=True)
+        lower, _ = cho_factor(_covariance(kernel, x), lower=True)
         return cls(kernel, x, warp(losses), warp, np.tril(lower))
 
     @cached_property
@@ -203,10 +208,7 @@ class StructuredPosterior:
         """Inverse of the Cholesky factor of the covariance of those observations: a product per prediction, no solve."""
         lower = self.lower
         if len(self.near) < len(self.y):
-            x = self.x[self.near]
-            k = self.kernel(x, x) + self.kernel.residual(x, x)
-            k[np.diag_indices_from(k)] += self.kernel.noise + JITTER
-            lower = cho_factor(k, lower=True)[0]
+            lower, _ = cho_factor(_covariance(self.kernel, self.x[self.near]), lower=True)
         return np.asarray(solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False))
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:

@@ -168,12 +168,11 @@ class Structure:
         return activity(self.conditions, z)
 
 
-Distinct = tuple[Vector, Indices]
-"""Distinct rows (U, J), and which of them each row is: (B,)."""
+def _distinct(rows: Vector) -> tuple[Vector, Indices]:
+    """The distinct rows of a matrix (B, J), and which of them each row is: (U, J), (B,).
 
-
-def _distinct(rows: Vector) -> Distinct:
-    """The distinct rows of a matrix (B, J): sorted by one number per row, a full comparison only where that misleads."""
+    Rows are sorted by one number each; a full comparison is made only where that misleads.
+    """
     key = rows @ np.sqrt(np.arange(2.0, 2.0 + rows.shape[1]))
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     if np.array_equal(rows[first][inverse], rows):
@@ -215,6 +214,11 @@ class Points:
     @classmethod
     def of(cls, structure: Structure, z: Vector, u: Vector) -> Points:
         return cls(z, u, structure.activity(z))
+
+    @cached_property
+    def distinct(self) -> tuple[Vector, Indices]:
+        """The distinct rows of u, shape (U, J), and which of them each point has, shape (B,)."""
+        return _distinct(self.u)
 
     def __len__(self) -> int:
         return len(self.z)
@@ -349,9 +353,9 @@ class Kernel:
         terms = [x.z[:, i] @ self.levels[i, i] @ y.z[:, i].T for i in at]
         return np.array(terms).reshape(-1, len(x), len(y))
 
-    def _number_sums(self, x: Points, y: Points, distinct: Distinct) -> tuple[Vector, Vector]:
+    def _number_sums(self, x: Points, y: Points) -> tuple[Vector, Vector]:
         """sum_j A_j and sum_j A_j^2, both (B, B'); points that share their numbers share the exponentials."""
-        unique, inverse = distinct
+        unique, inverse = x.distinct
         total, squares = np.zeros((len(x), len(y))), np.zeros((len(x), len(y)))
         if 2 * len(unique) > len(x):
             for j, (b, m) in enumerate(zip(self.b, self.m, strict=True)):
@@ -381,12 +385,11 @@ class Kernel:
     def __call__(self, x: Points, y: Points) -> Vector:
         """K between two batches: (B, B')."""
         s, (c1, c2, sc, cm, cq) = self.structure, self.factors
-        distinct = _distinct(x.u)
         if s.complete:
             total = x.z @ self.levels @ y.z.T
             squares = x.z @ self.levels**2 @ y.z.T
             discrete = 0.5 * (total**2 - squares)
-            extra, extra_squares = self._number_sums(x, y, distinct)
+            extra, extra_squares = self._number_sums(x, y)
             pairs = 0.5 * ((total + extra) ** 2 - squares - extra_squares)
         else:
             numbers = self.number_terms(x, y)
@@ -399,7 +402,8 @@ class Kernel:
             discrete = 0.5 * np.einsum("vbt,vbt->bt", groups, inner)
         k: Vector = 1.0 + c1 * (total + extra) + c2 * pairs
         if len(s.joint):
-            k += self.joint_term(distinct[0], y)[distinct[1]] * (sc + cm * total + cq * discrete)
+            unique, inverse = x.distinct
+            k += self.joint_term(unique, y)[inverse] * (sc + cm * total + cq * discrete)
         return k
 
     def diagonal(self, x: Points) -> Vector:

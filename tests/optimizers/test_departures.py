@@ -23,18 +23,7 @@ def settled(*losses: float) -> Data:
 
 
 def test_a_search_is_stalled_since_it_came_near_its_best() -> None:
-    losses = [
-        3.0,
-        5.0,
-        4.0,
-        4.0,
-        4.0,
-        1.0,
-        2.0,
-        0.99,
-        2.0,
-        2.0,
-    ]  # the median of the first ten is 2.5, their spread 1.51
+    losses = [3.0, 5.0, 4.0, 4.0, 4.0, 1.0, 2.0, 0.99, 2.0, 2.0]  # median 2.5, so a spread of 1.51
     assert settled(*losses).stalled() == 2
     assert settled(*losses).stalled(0.05) == 4, "0.99 is hardly better than 1"
     assert settled(*losses).stalled(0.001) == 2
