@@ -65,7 +65,7 @@ class AlternatingSettings:
 
     Attributes:
         rounds: alternations per start.
-        tolerance: relative fall of f below which it stops.
+        tolerance: relative fall of f below which it stops, and the continuous step too.
         continuous_starts: random starts of the continuous step besides the current point (no rules on numbers).
         restarts: descents of local search per round.
         solver: limits of each MIP.
@@ -149,7 +149,7 @@ class Alternation:
         """Alternate with local search in the place of the MIP: levels, numbers and value where it stops."""
         program, levels = self.oracle.program, known[0]
         best = math.inf
-        for _ in range(self.settings.rounds):
+        for k in range(self.settings.rounds):
             began = time.perf_counter()
             numbers = self.scale.natural(u)
             found = self.oracle.incumbent(
@@ -162,7 +162,9 @@ class Alternation:
             if not len(self.scale):
                 break
             began = time.perf_counter()
-            u = self.continuous_step(f, self.oracle.unproven(levels, numbers, best), u, rng)
+            # other levels move the minimum little: later rounds go on from where the first one ended
+            restarts = None if k == 0 else 0
+            u = self.continuous_step(f, self.oracle.unproven(levels, numbers, best), u, rng, restarts)
             clock.add("continuous", began)
             best = f.value(program.one_hot(levels), u)
         return levels, u, best
@@ -213,12 +215,19 @@ class Alternation:
     # -- the continuous step ------------------------------------------------------------------------------------
 
     def continuous_step(
-        self, f: Sectioned, point: Point, u: Vector, rng: np.random.Generator, restarts: int | None = None
+        self,
+        f: Sectioned,
+        point: Point,
+        u: Vector,
+        rng: np.random.Generator,
+        restarts: int | None = None,
+        tolerance: float | None = None,
     ) -> Vector:
         """Minimise f(z, .) over the active numbers under the rules that bind them; never worse than ``u``, always legal.
 
         Args:
             restarts: random starts besides ``u``; None: as set.
+            tolerance: relative fall of f below which it stops; None: as set.
         """
         z = self.oracle.program.one_hot(point.levels)
         active = np.flatnonzero(self.scale.active(z[None])[0] > 0)
@@ -236,8 +245,10 @@ class Alternation:
             active = np.array([d for d in active if self.scale.labels[d] not in held], dtype=np.int64)
             if not len(active):
                 return current
+        starts = self.settings.continuous_starts if restarts is None else restarts
+        tolerance = self.settings.tolerance if tolerance is None else tolerance
         return self._free_step(
-            section, current, active, rng, self.settings.continuous_starts if restarts is None else restarts
+            section, current, active, [current[active], *rng.random((starts, len(active)))], tolerance
         )
 
     def wander(self, levels: Indices, u: Vector, rng: np.random.Generator) -> Vector:
@@ -255,8 +266,10 @@ class Alternation:
         return self.scale.rounded(moved)
 
     def _free_step(
-        self, section: Section, current: Vector, active: Indices, rng: np.random.Generator, restarts: int
+        self, section: Section, current: Vector, active: Indices, starts: Sequence[Vector], tolerance: float
     ) -> Vector:
+        """The best of L-BFGS-B from several starts, (n_active,) each, and of ``current``."""
+
         def objective(x: Vector) -> tuple[float, Vector]:
             trial = current.copy()
             trial[active] = x
@@ -264,9 +277,15 @@ class Alternation:
             return value, gradient[active]
 
         best, best_value = current, section(self.scale.rounded(current))[0]
-        starts = [current[active], *rng.random((restarts, len(active)))]
         for start in starts:
-            found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(active))
+            found = minimize(
+                objective,
+                start,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(0.0, 1.0)] * len(active),
+                options={"ftol": tolerance},
+            )
             trial = current.copy()
             trial[active] = np.clip(found.x, 0.0, 1.0)
             trial = self.scale.rounded(trial)

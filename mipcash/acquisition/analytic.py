@@ -30,20 +30,32 @@ ASYMPTOTIC = -1e5
 """t below which the bracket has no digits left."""
 
 
-def log_h(t: Vector) -> Vector:
-    """log(phi(t) + t Phi(t)), stable for every t: shape of ``t``."""
-    t = np.asarray(t, dtype=float)
-    result = np.empty_like(t)
-    direct, far = t > DIRECT, t < ASYMPTOTIC
-    between = ~direct & ~far
-    s = t[direct]
-    result[direct] = np.log(np.exp(-0.5 * s**2 - LOG_ROOT_2PI) + s * ndtr(s))
-    s = -t[between]
+def _direct(t: Vector) -> Vector:
+    return np.asarray(np.log(np.exp(-0.5 * t**2 - LOG_ROOT_2PI) + t * ndtr(t)))
+
+
+def _between(t: Vector) -> Vector:
+    s = -t
     bracket = 1.0 - s * math.sqrt(math.pi / 2.0) * erfcx(s / math.sqrt(2.0))
     # 1 - s r(s) ~ 1/s^2 for large s: the series takes over where the difference has lost half its digits
     series = 1.0 / s**2 - 3.0 / s**4 + 15.0 / s**6
-    result[between] = -0.5 * s**2 - LOG_ROOT_2PI + np.log(np.where(s > 1e2, series, bracket))
-    result[far] = -0.5 * t[far] ** 2 - LOG_ROOT_2PI - 2.0 * np.log(-t[far])
+    return np.asarray(-0.5 * s**2 - LOG_ROOT_2PI + np.log(np.where(s > 1e2, series, bracket)))
+
+
+def _far(t: Vector) -> Vector:
+    return np.asarray(-0.5 * t**2 - LOG_ROOT_2PI - 2.0 * np.log(-t))
+
+
+def log_h(t: Vector) -> Vector:
+    """log(phi(t) + t Phi(t)), stable for every t: shape of ``t``."""
+    t = np.asarray(t, dtype=float)
+    direct, far = t > DIRECT, t < ASYMPTOTIC
+    branches = [(direct, _direct), (far, _far), (~direct & ~far, _between)]
+    if t.size == 1:  # a descent asks for one point at a time
+        return next(branch(t) for where, branch in branches if where.all())
+    result = np.empty_like(t)
+    for where, branch in branches:
+        result[where] = branch(t[where])
     return result
 
 

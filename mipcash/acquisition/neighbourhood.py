@@ -17,7 +17,7 @@ import numpy as np
 
 from mipcash.backends.local_search import LocalSearch
 from mipcash.features.numbers import NumberScale, decoded
-from mipcash.oracle.oracle import Exclusion, Oracle
+from mipcash.oracle.oracle import Exclusion, Oracle, admitted
 from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Booleans
@@ -41,10 +41,7 @@ class Neighbourhood:
     ) -> None:
         self.space, self.oracle, self.scale = space, oracle, scale
         self.program = oracle.program
-        self._excluded = np.array([e.levels for e in excluded], dtype=np.int64).reshape(
-            len(excluded), len(self.program.groups)
-        )
-        self._distances = np.array([e.distance for e in excluded], dtype=np.int64)
+        self._excluded = tuple(excluded)
         self._memory = memory
         self._searches: dict[tuple[float, ...], LocalSearch | None] = {}
         orders = orders_of(self.program)
@@ -69,10 +66,7 @@ class Neighbourhood:
 
     def admitted(self, levels: Indices) -> Booleans:
         """Which levels keep their distance from the excluded ones: (R, G) -> (R,)."""
-        if not len(self._excluded):
-            return np.ones(len(levels), dtype=bool)
-        differ = np.sum(levels[:, None, :] != self._excluded[None], axis=2)
-        return np.asarray(np.all(differ >= self._distances, axis=1))
+        return admitted(self._excluded, levels)
 
     def latent(self, levels: Indices) -> Indices:
         """Levels with those of switched-off groups from memory."""

@@ -25,6 +25,8 @@ from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.posterior import PosteriorSection, StructuredPosterior
 from mipcash.surrogates.structured import Points
 
+ROUGH, WORTH = 1e-3, 1e-4
+"""Tolerance of the first round, and the relative gain of a round after which another one follows."""
 LevelsAndUnits = tuple[Indices, Vector]
 """A point: levels (G,) and unit values (D,)."""
 
@@ -41,6 +43,7 @@ class PolishSettings:
         rounds: rounds of levels, then numbers.
         sweeps: single moves per round.
         pairs: random pair moves tried where single moves end.
+        tolerance: relative fall below which the numbers stop moving; ROUGH in the first round, which chooses the finalists.
     """
 
     walks: int = 160
@@ -50,6 +53,7 @@ class PolishSettings:
     rounds: int = 4
     sweeps: int = 30
     pairs: int = 400
+    tolerance: float = 1e-6
 
 
 @dataclass(frozen=True)
@@ -143,8 +147,8 @@ class Polish:
             if k > 0 or not len(self.scale):
                 self._pair(criterion, pool, rng)
             pool = pool.best(self.settings.moved)
-            self._move_numbers(criterion, pool, rng)
-            if k > 0 and pool.values.min() > before - 1e-9 * max(1.0, abs(before)):
+            self._move_numbers(criterion, pool, rng, ROUGH if k == 0 else self.settings.tolerance)
+            if k > 0 and pool.values.min() > before - WORTH * max(1.0, abs(before)):
                 break
         admitted = np.flatnonzero(self.near.admitted(pool.levels))
         if not len(admitted):
@@ -263,14 +267,14 @@ class Polish:
                 moved.append(int(r))
         return np.array(moved, dtype=np.int64)
 
-    def _move_numbers(self, criterion: Criterion, pool: _Pool, rng: np.random.Generator) -> None:
+    def _move_numbers(self, criterion: Criterion, pool: _Pool, rng: np.random.Generator, tolerance: float) -> None:
         """The continuous step of every point, in place."""
         if not len(self.scale):
             return
         for r in range(len(pool.values)):
             levels, u = pool.levels[r], pool.units[r]
             point = self.near.oracle.unproven(levels, self.scale.natural(u), float(pool.values[r]))
-            moved = self.alternation.continuous_step(criterion, point, u, rng, restarts=0)
+            moved = self.alternation.continuous_step(criterion, point, u, rng, 0, tolerance)
             value = float(self._values(criterion, levels[None], moved[None])[0])
             if value < pool.values[r]:
                 pool.units[r], pool.values[r] = moved, value

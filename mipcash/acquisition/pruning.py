@@ -41,32 +41,44 @@ def prune(form: QuadraticForm, program: BinaryProgram, product_columns: int) -> 
         form: folded; its terms in numbers are kept.
         product_columns: budget; 0 drops every pair.
     """
+    if not program.groups:
+        return Pruned(form, 0.0)
     in_z = (form.rows < program.n_z) & (form.cols < program.n_z)
-    dense = np.triu(form.symmetric()[: program.n_z, : program.n_z], k=1)
-    linear, blocks = form.linear.copy(), []
-    for g, left in enumerate(program.groups):
-        a = slice(left.start, left.stop)
-        coupled = np.unique(program.group_of[np.flatnonzero(np.any(dense[a] != 0.0, axis=0))])
-        for h in coupled.tolist():
-            right = program.groups[h]
-            b = slice(right.start, right.stop)
-            block = dense[a, b]
-            rows, cols, mean = block.mean(axis=1), block.mean(axis=0), float(block.mean())
-            linear[a] += rows - mean
-            linear[b] += cols
-            residual = block - rows[:, None] - cols + mean
-            blocks.append((float(np.ptp(residual)), g, h, residual))
-    blocks.sort(key=lambda b: (-b[0], b[1], b[2]))
-    matter = [b for b in blocks if b[0] > 1e-12]
-    fitting = set(program.fitting([(g, h) for _, g, h, _ in matter], product_columns))
-    kept, below = np.zeros_like(dense), 0.0
-    for _, g, h, residual in matter:
-        if (g, h) not in fitting:
-            below += float(residual.min())
-            continue
-        left, right = program.groups[g], program.groups[h]
-        kept[left.start : left.stop, right.start : right.stop] = residual
-    return Pruned(_assembled(form, linear, kept, in_z), below)
+    dense = form.symmetric()[: program.n_z, : program.n_z]
+    residual, moved = _centred(dense, program)
+    low, high = (_by_pair(residual, program, ufunc) for ufunc in (np.minimum, np.maximum))
+    left, right = np.triu_indices(len(program.groups), k=1)
+    spread = (high - low)[left, right]
+    order = np.argsort(-spread, kind="stable")
+    order = order[spread[order] > 1e-12]
+    pairs = [(int(left[k]), int(right[k])) for k in order]
+    kept = np.zeros((len(program.groups),) * 2, dtype=bool)
+    for g, h in program.fitting(pairs, product_columns):
+        kept[g, h] = True
+    below = float(sum(low[g, h] for g, h in pairs if not kept[g, h]))
+    mask = kept[program.group_of][:, program.group_of]
+    linear = form.linear.copy()
+    linear[: program.n_z] += moved
+    return Pruned(_assembled(form, linear, np.where(mask, residual, 0.0), in_z), below)
+
+
+def _centred(dense: Vector, program: BinaryProgram) -> tuple[Vector, Vector]:
+    """R_gh of all pairs, and what the linear terms gain: symmetric (n_z, n_z) -> (n_z, n_z), (n_z,).
+
+    The mean of a block counts once: r_a + c_b + R_ab = Q_ab with r the means of the rows less that of the block.
+    """
+    rows = np.add.reduceat(dense, program.starts, axis=1) / program.sizes
+    means = np.add.reduceat(rows, program.starts, axis=0) / program.sizes[:, None]
+    of = program.group_of
+    residual = dense - rows[:, of] - rows[:, of].T + means[of][:, of]
+    # of the two groups of a pair, the earlier one takes the mean off
+    later = np.triu(np.ones_like(means), k=1)
+    return residual, rows.sum(axis=1) - (means * later).sum(axis=1)[of]
+
+
+def _by_pair(matrix: Vector, program: BinaryProgram, ufunc: np.ufunc) -> Vector:
+    """Extremes of every block: (n_z, n_z) -> (G, G)."""
+    return np.asarray(ufunc.reduceat(ufunc.reduceat(matrix, program.starts, axis=0), program.starts, axis=1))
 
 
 def _assembled(

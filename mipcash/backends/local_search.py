@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from mipcash.backends.pairwise_network import PairwiseNetwork, network_at
-from mipcash.backends.tabu import random_states, tabu_search
+from mipcash.backends.tabu import all_states, evaluated, random_states, tabu_search
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram, orders_of
@@ -111,8 +111,15 @@ class LocalSearch:
         rng: np.random.Generator,
         steps: int,
     ) -> tuple[Indices, Vector] | None:
-        """Tabu search from the starts and from random legal states; None where it found nothing."""
+        """Tabu search from the starts and from random legal states; None where it found nothing.
+
+        Where the network has few solutions all of them are looked at.
+        """
         theta, pairs = network.costs(form)
+        few = all_states(network)
+        if few is not None:
+            found, costs = evaluated(network, theta, pairs, few)
+            return (network.levels_of(found), costs + form.constant) if len(found) else None
         walkers = max(MIN_WALKERS, min(MAX_WALKERS, walkers))
         states = random_states(network, walkers, rng)
         known = [s for s in map(network.states_of, starts[: walkers // 2]) if s is not None]

@@ -70,6 +70,22 @@ def tabu_search(
     return _reported(network, theta, pairs, np.concatenate(seen_states), np.concatenate(seen_values))
 
 
+def all_states(network: PairwiseNetwork) -> Indices | None:
+    """Every combination of states, shape (n, V); None where there are more than REPORTED."""
+    sizes = np.diff(network.starts)
+    if float(np.prod(sizes.astype(float))) > REPORTED:
+        return None
+    return np.asarray(network.starts[:-1] + np.indices(tuple(sizes.tolist())).reshape(len(sizes), -1).T)
+
+
+def evaluated(network: PairwiseNetwork, theta: Vector, pairs: Vector, states: Indices) -> tuple[Indices, Vector]:
+    """At most REPORTED of those states (n, V), without forbidden pairs, by their costs: (k, V), (k,)."""
+    states = states[~network.forbidden[states[:, :, None], states[:, None, :]].any(axis=(1, 2))]
+    costs: Vector = theta[states].sum(axis=1) + pairs[states[:, :, None], states[:, None, :]].sum(axis=(1, 2)) / 2
+    order = np.argsort(costs, kind="stable")[:REPORTED]
+    return states[order], costs[order]
+
+
 def random_states(network: PairwiseNetwork, n: int, rng: np.random.Generator) -> Indices:
     """Random states, (n, V), that avoid forbidden pairs: variables that exclude the most others choose first."""
     first = network.starts[:-1]
@@ -89,14 +105,10 @@ def _reported(
     """The best of what was seen and the neighbours of the best: distinct, legal, with exact costs."""
     # equal costs are nearly always equal states; what is lost otherwise is a tie
     _, first = np.unique(np.round(values, 9), return_index=True)
-    states = states[first[:REPORTED]]
-    legal = ~network.forbidden[states[:, :, None], states[:, None, :]].any(axis=(1, 2))
-    states = states[legal]
+    states, _ = evaluated(network, theta, pairs, states[first[:REPORTED]])
     if len(states):
         states = np.unique(np.concatenate([states, _neighbours(network, theta, pairs, states[0])]), axis=0)
-    costs: Vector = theta[states].sum(axis=1) + pairs[states[:, :, None], states[:, None, :]].sum(axis=(1, 2)) / 2
-    order = np.argsort(costs, kind="stable")[:REPORTED]
-    return states[order], costs[order]
+    return evaluated(network, theta, pairs, states)
 
 
 def _neighbours(network: PairwiseNetwork, theta: Vector, pairs: Vector, states: Indices) -> Indices:

@@ -47,8 +47,8 @@ PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""
 HARDLY = 0.01
 """Share of the spread of the first losses that an incumbent must gain to be progress."""
-EVERY = 80
-"""Observations per fit of the hyperparameters: with twice as many, every second proposal fits."""
+SETTLED, EVERY = 40, 80
+"""Observations from which on every second proposal fits the hyperparameters, and per proposal that does later on."""
 COMPARED = 80
 """Observations on which warps are compared, at most."""
 ACQUISITIONS = ("log-ei", "ucb", "mes", "thompson")
@@ -65,7 +65,7 @@ class HybridSettings:
         inflation: factor on the posterior covariance of a sample.
         kappa: deviations of the confidence bound.
         refit: iterations of L-BFGS-B on the evidence per proposal, from where the last one ended.
-        restart_every: proposals after which the fit takes twice as long, starts from the prior's medians too, and looks
+        restart_every: fits after which one takes twice as long, starts from the prior's medians too, and looks
             at the length-scales of ordered groups.
         best: observations in the pool.
         warp: whether the worse half of the losses may be compressed (chosen by evidence).
@@ -90,7 +90,7 @@ class HybridSettings:
     interactions: NameTuple | None = None
     product_columns: int = 600
     alternation: AlternatingSettings = field(
-        default_factory=lambda: AlternatingSettings(rounds=2, restarts=4, continuous_starts=1)
+        default_factory=lambda: AlternatingSettings(rounds=2, tolerance=1e-3, restarts=4, continuous_starts=1)
     )
     polish: PolishSettings = field(default_factory=PolishSettings)
     solver: SolverSettings = field(default_factory=lambda: SolverSettings(time_limit=2.0, gap=1e-6, node_limit=200))
@@ -123,6 +123,11 @@ class Target:
     criterion: Criterion | None
     found: LevelsAndUnits
     kept: bool = False
+
+
+def _every(t: int) -> int:
+    """Proposals per fit of the hyperparameters after t observations."""
+    return 1 if t < SETTLED else max(2, t // EVERY)
 
 
 class Hybrid(ModelBased):
@@ -171,20 +176,16 @@ class Hybrid(ModelBased):
     def _posterior(self, data: Data, state: Mapping[str, Any]) -> tuple[dict[str, Any], StructuredPosterior]:
         losses, x = data.losses, Points.of(self.structure, data.z, data.u)
         asked = int(state.get("fits", 0))
-        if asked % self.settings.restart_every == 0 and self._due(asked // self.settings.restart_every, len(losses)):
-            theta, warp = self._refit(x, losses, state)
-        elif not self._due(asked, len(losses)):
+        every = _every(len(losses))
+        if "theta" in state and asked % every:
             theta, warp = np.array(state["theta"]), Warp.of(losses, float(state["strength"]))
+        elif "theta" not in state or asked // every % self.settings.restart_every == 0:
+            theta, warp = self._refit(x, losses, state)
         else:
             warp, before = Warp.of(losses, float(state["strength"])), np.array(state["theta"])
             theta, _ = fit(Evidence.of(self.structure, x, warp(losses), held=before), [before], self.settings.refit)
         posterior = StructuredPosterior.fit(Kernel(self.structure, theta), x, losses, warp)
         return {"theta": theta.tolist(), "strength": warp.strength, "fits": asked + 1}, posterior
-
-    @staticmethod
-    def _due(asked: int, t: int) -> bool:
-        """Whether a fit is due: at every proposal for the first EVERY observations, then less and less often."""
-        return asked % max(1, t // EVERY) == 0
 
     def _refit(self, x: Points, losses: Vector, state: Mapping[str, Any]) -> tuple[Vector, Warp]:
         """Hyperparameters from several starts, and the warp of the highest evidence."""

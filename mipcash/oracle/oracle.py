@@ -14,12 +14,14 @@ from mipcash.backends.base import Answer, Backend, Cut, SolverSettings, Task
 from mipcash.backends.local_search import KICKS, LocalSearch
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, UNKNOWN, Solution, relative_gap
 from mipcash.program.forms import Indices, QuadraticForm, Vector
-from mipcash.program.legality import Legality
+from mipcash.program.legality import Booleans, Legality
 from mipcash.program.program import BinaryProgram, orders_of
 
 RESTARTS = 48
 ANCHORS = 4
 ANCHOR_SECONDS = 10.0
+LOOKED_AT = 32
+"""Solutions of local search that are held against the exclusions at a time, the best first."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +156,11 @@ class Oracle:
         values = np.array([folded.value(self._padded(s)) for s in candidates])
         candidates = candidates[np.argsort(values, kind="stable")[: restarts // 2]]
         levels, found = search.descend(folded, candidates, restarts, rng, kicks)
-        first = next((k for k, s in enumerate(levels) if all(e.admits(s) for e in excluded)), None)
-        return None if first is None else (levels[first], float(found[first]))
+        for a in range(0, len(levels), LOOKED_AT):
+            left = a + np.flatnonzero(admitted(excluded, levels[a : a + LOOKED_AT]))
+            if len(left):
+                return levels[left[0]], float(found[left[0]])
+        return None
 
     def _padded(self, levels: Indices) -> Vector:
         return np.concatenate([self.program.one_hot(levels), np.zeros(self.program.n - self.program.n_z)])
@@ -210,6 +215,14 @@ class Exclusion:
 
     def admits(self, levels: Indices) -> bool:
         return int(np.sum(levels != self.levels)) >= self.distance
+
+
+def admitted(excluded: Sequence[Exclusion], levels: Indices) -> Booleans:
+    """Which levels keep their distance from all excluded ones: (R, G) -> (R,)."""
+    if not excluded:
+        return np.ones(len(levels), dtype=bool)
+    differ = np.sum(levels[:, None, :] != np.array([e.levels for e in excluded])[None], axis=2)
+    return np.asarray(np.all(differ >= np.array([e.distance for e in excluded]), axis=1))
 
 
 def as_solution(config: dict[str, object] | None, answer: Answer, sign: float, began: float, solver: str) -> Solution:

@@ -141,13 +141,14 @@ class PosteriorSection:
         """(J,) -> mean, deviation, (J,), (J,)."""
         k, dk = (a + b for a, b in zip(self.kernel(u), self.residual(u), strict=True))
         near, inverse = self.posterior.near, self.posterior.near_inverse
-        half = inverse @ k[near]
+        everything = len(near) == len(k)
+        half = inverse @ (k if everything else k[near])
         variance = float(self.prior_variance - half @ half)
         root = float(np.sqrt(max(variance, JITTER)))
         deviation = self.posterior.inflation * root
         gradient = np.zeros(dk.shape[1])
         if variance > JITTER:
-            gradient = -self.posterior.inflation * (half @ inverse @ dk[near]) / root
+            gradient = -self.posterior.inflation * (half @ inverse @ (dk if everything else dk[near])) / root
         return float(k @ self.posterior.weights), deviation, self.posterior.weights @ dk, gradient
 
 
