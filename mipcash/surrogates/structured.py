@@ -33,6 +33,13 @@ from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram, Group, Indicator
 from mipcash.surrogates.residual import level_distance
 
+LENGTH = 0.15
+"""Median length-scale of a number on the unit scale, times the root of how many share a distance.
+
+SURROGATE has 0.5, with which the first proposals run into corners: what few observations say of one number is carried to its
+ends. With a short one a fit to few observations knows what is near them, and learns longer ones from more.
+"""
+
 
 @dataclass(frozen=True)
 class Structure:
@@ -140,11 +147,11 @@ class Structure:
 
     @cached_property
     def prior(self) -> tuple[Vector, Vector]:
-        """Means and standard deviations of theta (SURROGATE, item 3)."""
+        """Means and standard deviations of theta (SURROGATE, item 3, with shorter length-scales of numbers)."""
         medians = {
             "a": 1.0,
             "b": 1.0,
-            "m": 0.5,
+            "m": LENGTH,
             "lo": ORDINAL_LENGTH,
             "s1": 0.5,
             "s2": 0.3,
@@ -153,8 +160,8 @@ class Structure:
             "sq": 0.1,
         }
         v = max(1, len(self.pairs))
-        medians |= {"l": 0.5 * math.sqrt(max(1, len(self.joint))), "noise": 1e-3}
-        medians |= {"w": 1.5 / v, "r": 0.5 * math.sqrt(v), "sr": 1.0}
+        medians |= {"l": LENGTH * math.sqrt(max(1, len(self.joint))), "noise": 1e-3}
+        medians |= {"w": 1.5 / v, "r": LENGTH * math.sqrt(v), "sr": 1.0}
         # lengths are left wide: smooth functions need them long, and a short one is soon refuted
         spreads = {"a": 0.5, "b": 0.7, "m": 0.7, "lo": 0.5, "l": 1.0, "w": 1.2, "r": 1.0, "sr": 1.0}
         size = self.slices["noise"].stop
