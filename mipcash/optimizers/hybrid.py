@@ -4,9 +4,7 @@
 2. hyperparameters of the structured kernel by MAP evidence, warm-started; predicted deviations grow while the incumbent
    does not improve, because a posterior that takes its hyperparameters for granted is too sure of itself
 3. a pool: minimisers of the posterior mean and of a few samples over the legal configurations, by alternation
-4. the acquisition function, polished from that pool by legal moves and L-BFGS-B; while the incumbent hardly improves, one
-   proposal in a few must differ from it in most discrete parameters, since a model can promise improvements beside the
-   incumbent again and again that never come
+4. the acquisition function, polished from that pool by legal moves and L-BFGS-B
 5. the MIP minimises the posterior mean at the proposal's numbers: it joins the pool if its acquisition is better, and its
    bound is the proposal's certificate: no legal configuration at these numbers has a lower predicted loss than the bound
 
@@ -45,8 +43,6 @@ from mipcash.surrogates.warping import STRENGTHS, Warp
 
 PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""
-HARDLY = 0.01
-"""Share of the spread of the first losses that an incumbent must gain to be progress."""
 SETTLED, EVERY = 40, 80
 """Observations from which on every second proposal fits the hyperparameters, and per proposal that does later on."""
 COMPARED = 80
@@ -71,7 +67,6 @@ class HybridSettings:
         warp: whether the worse half of the losses may be compressed (chosen by evidence).
         product_columns: product columns of the MIP of the posterior mean; weaker products are bounded, not modelled.
         boldest: factor that predicted deviations reach while the incumbent does not improve; 1: never more than predicted.
-        depart: while it hardly improves, one proposal in so many differs from it in most discrete parameters; 0: none.
         interactions: pairs of parameters that may interact in the structured model, by name; None: all may.
         alternation, polish, solver: limits.
     """
@@ -86,7 +81,6 @@ class HybridSettings:
     best: int = 5
     warp: bool = True
     boldest: float = 2.0
-    depart: int = 3
     interactions: NameTuple | None = None
     product_columns: int = 600
     alternation: AlternatingSettings = field(
@@ -102,7 +96,7 @@ class HybridSettings:
             raise SpaceError(f"there is no acquisition {self.acquisition!r} (there are {', '.join(ACQUISITIONS)})")
         if not self.boldest >= 1.0:
             raise SpaceError(f"boldest is a factor of at least 1, got {self.boldest}")
-        least = {"n_initial": 1, "best": 1, "samples": 0, "depart": 0}
+        least = {"n_initial": 1, "best": 1, "samples": 0}
         for name, low in least.items():
             if getattr(self, name) < low:
                 raise SpaceError(f"{name} must be at least {low}, got {getattr(self, name)}")
@@ -116,13 +110,11 @@ class Target:
         surface: what the certificate is about: the posterior mean, or the sample of Thompson sampling.
         criterion: the acquisition; None: the surface itself.
         found: levels and unit values of the best point found.
-        kept: the point is proposed as it is, for exploration.
     """
 
     surface: Surface
     criterion: Criterion | None
     found: LevelsAndUnits
-    kept: bool = False
 
 
 def _every(t: int) -> int:
@@ -149,15 +141,13 @@ class Hybrid(ModelBased):
         posterior = replace(posterior, inflation=self._boldness(step.data))
         step.clock.add("surrogate", began)
         excluded = self._excluded(step)
-        target = self._departing(posterior, excluded, step) or self._target(posterior, excluded, step)
+        target = self._target(posterior, excluded, step)
         if target is None:
             return None
         solve_began, origin = time.perf_counter(), self.settings.acquisition
         levels, u = target.found
         proven, bound = self._solved(target.surface, levels, u, excluded)
-        if target.kept:
-            origin = "exploration"
-        elif proven is not None:
+        if proven is not None:
             levels = self._better(target, np.array([levels, proven]), u)
         if self.space.repeats(self._configuration(levels, u), step.before):
             moved = self._moved(self.alternation, (levels, u), step)
@@ -223,16 +213,6 @@ class Hybrid(ModelBased):
         found = Polish(self.alternation, near, settings.polish).minimise(criterion, pool + best, rng)
         step.clock.add("polish", began)
         return None if found is None else Target(surfaces[0], criterion, found)
-
-    def _departing(self, posterior: StructuredPosterior, excluded: Sequence[Exclusion], step: Step) -> Target | None:
-        """In turn with others, while the search hardly gains: the target among what differs from the incumbent in most groups."""
-        every, groups = self.settings.depart, len(self.program.groups)
-        # in turn by all proposals, pending ones too: a batch does not depart as one
-        if every == 0 or not groups or len(step.history) % every or step.data.stalled(HARDLY) <= 2 * PATIENCE:
-            return None
-        away = Exclusion(step.data.best(1)[0][0], groups // 2 + 1)
-        target = self._target(posterior, [*excluded, away], step)
-        return None if target is None else replace(target, kept=True)
 
     def _memory(self, observed: Sequence[LevelsAndUnits]) -> Indices:
         """The level of every group in the best observation where it is on; the first level otherwise."""

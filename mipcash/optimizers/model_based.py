@@ -29,8 +29,6 @@ from mipcash.program.forms import Indices, Vector
 from mipcash.space.domains import Configuration
 from mipcash.surrogates.models import imputed
 
-FIRST = 10
-"""Losses that tell how much they differ before a search has led anywhere."""
 MOVES = 10
 """Other numbers that are tried where a proposal repeats an earlier one."""
 
@@ -62,16 +60,9 @@ class Data:
     losses: Vector
     order: Indices
 
-    def stalled(self, within: float = 0.0) -> int:
-        """Observations since the loss came near the present best: within a share of the spread of the first losses.
-
-        That spread is the difference of their median and the best loss; 0: since the incumbent was found.
-        """
-        if not len(self.order):
-            return len(self.losses) - 1
-        best = float(self.losses[self.order[0]])
-        spread = max(0.0, float(np.median(self.losses[:FIRST])) - best)
-        return len(self.losses) - 1 - int(np.flatnonzero(self.losses <= best + within * spread)[0])
+    def stalled(self) -> int:
+        """Observations since the incumbent was found."""
+        return len(self.losses) - 1 - (int(self.order[0]) if len(self.order) else 0)
 
     def best(self, count: int | None = None) -> list[LevelsAndUnits]:
         """The best observations; None: all that are done."""

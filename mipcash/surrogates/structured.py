@@ -33,7 +33,7 @@ from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram, Group, Indicator
 from mipcash.surrogates.residual import level_distance
 
-LENGTH = 0.15
+LENGTH = 0.2
 """Median length-scale of a number on the unit scale, times the root of how many share a distance.
 
 SURROGATE has 0.5, with which the first proposals run into corners: what few observations say of one number is carried to its

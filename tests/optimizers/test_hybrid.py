@@ -72,7 +72,7 @@ def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused(
 
 @pytest.mark.parametrize(
     "changes",
-    [{"acquisition": "pi"}, {"n_initial": 0}, {"samples": -1}, {"boldest": 0.5}, {"depart": -1}],
+    [{"acquisition": "pi"}, {"n_initial": 0}, {"samples": -1}, {"boldest": 0.5}, {"best": 0}],
 )
 def test_wrong_settings_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(SpaceError):
@@ -137,3 +137,25 @@ def test_inflation_multiplies_deviations_and_their_slopes() -> None:
     np.testing.assert_allclose(other[1], 1.5 * plain[1])
     np.testing.assert_allclose(other[3], 1.5 * plain[3])
     np.testing.assert_allclose(other[2], plain[2])
+
+
+def test_predicted_deviations_grow_with_the_observations_since_the_incumbent() -> None:
+    optimizer = make_optimizer("hybrid", ALL["discrete"]())
+    assert isinstance(optimizer, Hybrid)
+    history = [replace(o, loss=float(k)) for k, o in enumerate(history_of(optimizer.space, 40))]
+    factors = [optimizer._boldness(optimizer.data(history[:t])) for t in range(1, 41)]
+    assert factors[:6] == [1.0] * 6, "the first five without a better one do not count"
+    assert np.all(np.diff(factors[5:15]) > 0.0)
+    assert max(factors) == factors[-1] == optimizer.settings.boldest
+    assert optimizer._boldness(optimizer.data([*history, replace(history[0], loss=-1.0)])) == 1.0
+    assert optimizer.data([replace(o, status="failed", loss=None) for o in history[:3]]).stalled() == 2
+
+
+@pytest.mark.parametrize(("t", "fits"), [(30, [True] * 4), (50, [True, False] * 2)])
+def test_many_observations_are_fitted_at_every_second_proposal(t: int, fits: list[bool]) -> None:
+    optimizer = make_optimizer("hybrid", ALL["conv_net"]())
+    history, state = history_of(optimizer.space, t), dict[str, Any]()
+    for k, expected in enumerate(fits):
+        before = state.get("theta")
+        state = dict(optimizer.ask(history[: t - 4 + k], np.random.default_rng(k), state).state)
+        assert (state["theta"] != before) == expected
