@@ -47,6 +47,11 @@ def test_log_h_is_increasing_and_finite_everywhere() -> None:
     assert np.all(log_h_slope(t[near], log_h(t[near])) > 0)
 
 
+def test_one_point_is_evaluated_like_many() -> None:
+    t = np.array([-1e6, -1e5, -300.0, -100.0, -2.0, -1.0, -0.5, 3.0])
+    assert [float(log_h(np.array([v]))[0]) for v in t] == log_h(t).tolist()
+
+
 @pytest.mark.parametrize("name", ACQUISITIONS)
 @pytest.mark.parametrize(("mu", "sd"), [(0.5, 0.2), (2.0, 0.5), (-1.0, 0.5)])
 def test_slopes_agree_with_finite_differences(name: str, mu: float, sd: float) -> None:

@@ -11,7 +11,7 @@ from mipcash.backends.base import SolverSettings, Task
 from mipcash.backends.local_search import LocalSearch
 from mipcash.backends.pairwise_network import make_network
 from mipcash.backends.prover import Prover
-from mipcash.backends.tabu import random_states, tabu_search
+from mipcash.backends.tabu import REPORTED, all_states, evaluated, random_states, tabu_search
 from mipcash.program.legality import Legality
 from tests.backends.tasks import all_points, bits, random_form
 from tests.backends.test_prover import over_binaries
@@ -47,6 +47,31 @@ def test_what_it_reports_is_legal_and_exact(description: Description, number: in
         point = np.concatenate([z, np.zeros(program.n - program.n_z)])
         assert form.constant + cost == pytest.approx(form.value(point), abs=1e-9)
     assert bool(len(found)) == bool(len(legal))
+    assert np.all(np.diff(costs) >= 0)
+
+
+@seed(8)
+@settings(max_examples=60, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@given(descriptions(), st.integers(0, 2**32))
+def test_a_network_with_few_solutions_is_looked_at_whole(description: Description, number: int) -> None:
+    program = description.build().program
+    if not program.n_z or program.numbers:
+        return
+    try:
+        legal = {tuple(point[: program.n_z].round().astype(int)) for point in all_points(program)}
+    except TooLargeError:
+        return
+    network = make_network(Legality(program), np.ones(program.n_z, dtype=bool))
+    if network is None or not np.all(np.diff(network.starts)) or len(network.low):
+        return
+    states = all_states(network)
+    if states is None:
+        assert np.prod(np.diff(network.starts).astype(float)) > REPORTED
+        return
+    form = over_binaries(program, random_form(program, np.random.default_rng(number)))
+    found, costs = evaluated(network, *network.costs(form), states)
+    assert {tuple(program.one_hot(row).astype(int)) for row in network.levels_of(found)} == legal
+    assert len(found) == len(legal)
     assert np.all(np.diff(costs) >= 0)
 
 

@@ -14,6 +14,7 @@ import mipcash as mc
 from mipcash.backends.base import SolverSettings
 from mipcash.backends.local_search import LocalSearch
 from mipcash.errors import InfeasibleSpaceError
+from mipcash.oracle.oracle import Exclusion, admitted
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality
 
@@ -155,6 +156,29 @@ def test_local_search_finds_legal_points_of_consistent_value() -> None:
         assert values[0] >= best - 1e-9
         reached += values[0] <= best + 1e-9
     assert reached >= 15, "descent from 16 starts finds most optima of a space this small"
+
+
+def test_local_search_passes_over_what_is_excluded() -> None:
+    space = mc.Space("few")
+    for name, size in (("a", 4), ("b", 5), ("c", 3)):
+        space.categorical(name, list(range(size)))
+    oracle, program = space.oracle(), space.program
+    linear = np.zeros(program.n)
+    linear[: program.n_z] = np.random.default_rng(0).normal(size=program.n_z)
+    empty = np.zeros(0, dtype=np.int64)
+    form = QuadraticForm(0.0, linear, empty, empty, np.zeros(0))
+    points = np.array(list(itertools.product(range(4), range(5), range(3))))
+    ranked = points[np.argsort([form.value(program.one_hot(p)) for p in points])]
+    for k in (0, 1, 31, 32, 33, 59):
+        excluded = [Exclusion(p) for p in ranked[:k]]
+        found = oracle.incumbent(form, {}, excluded, [ranked[0]], np.random.default_rng(1))
+        assert found is not None
+        assert found[0].tolist() == ranked[k].tolist()
+        assert admitted(excluded, ranked).tolist() == [False] * k + [True] * (60 - k)
+    everything = [Exclusion(p) for p in ranked]
+    assert oracle.incumbent(form, {}, everything, [ranked[0]], np.random.default_rng(1)) is None
+    away = Exclusion(ranked[0], 3)
+    assert admitted([away], ranked).tolist() == [away.admits(p) for p in ranked]
 
 
 def _all_legal(space: mc.Space) -> list[dict[str, object]]:
