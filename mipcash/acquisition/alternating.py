@@ -65,7 +65,7 @@ class AlternatingSettings:
 
     Attributes:
         rounds: alternations per start.
-        tolerance: relative fall of f below which it stops, and the continuous step too.
+        tolerance: relative fall of f below which it stops, and the continuous step where no rule binds it.
         continuous_starts: random starts of the continuous step besides the current point (no rules on numbers).
         restarts: descents of local search per round.
         solver: limits of each MIP.
@@ -227,7 +227,7 @@ class Alternation:
 
         Args:
             restarts: random starts besides ``u``; None: as set.
-            tolerance: relative fall of f below which it stops; None: as set.
+            tolerance: relative fall of f below which it stops where no rule binds the numbers; None: as set.
         """
         z = self.oracle.program.one_hot(point.levels)
         active = np.flatnonzero(self.scale.active(z[None])[0] > 0)
@@ -271,9 +271,7 @@ class Alternation:
         """The best of L-BFGS-B from several starts, (n_active,) each, and of ``current``."""
 
         def objective(x: Vector) -> tuple[float, Vector]:
-            trial = current.copy()
-            trial[active] = x
-            value, gradient = section(trial)
+            value, gradient = section(self._whole(current, active, x))
             return value, gradient[active]
 
         best, best_value = current, section(self.scale.rounded(current))[0]
@@ -286,9 +284,7 @@ class Alternation:
                 bounds=[(0.0, 1.0)] * len(active),
                 options={"ftol": tolerance},
             )
-            trial = current.copy()
-            trial[active] = np.clip(found.x, 0.0, 1.0)
-            trial = self.scale.rounded(trial)
+            trial = self.scale.rounded(self._whole(current, active, np.clip(found.x, 0.0, 1.0)))
             value = section(trial)[0]
             if value < best_value:
                 best, best_value = trial, value

@@ -17,7 +17,7 @@ import numpy as np
 
 from mipcash.backends.local_search import LocalSearch
 from mipcash.features.numbers import NumberScale, decoded
-from mipcash.oracle.oracle import Exclusion, Oracle, admitted
+from mipcash.oracle.oracle import Exclusion, Exclusions, Oracle
 from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Booleans
@@ -41,7 +41,7 @@ class Neighbourhood:
     ) -> None:
         self.space, self.oracle, self.scale = space, oracle, scale
         self.program = oracle.program
-        self._excluded = tuple(excluded)
+        self._excluded = Exclusions.of(excluded)
         self._memory = memory
         self._searches: dict[tuple[float, ...], LocalSearch | None] = {}
         orders = orders_of(self.program)
@@ -66,7 +66,7 @@ class Neighbourhood:
 
     def admitted(self, levels: Indices) -> Booleans:
         """Which levels keep their distance from the excluded ones: (R, G) -> (R,)."""
-        return admitted(self._excluded, levels)
+        return self._excluded.admitted(levels)
 
     def latent(self, levels: Indices) -> Indices:
         """Levels with those of switched-off groups from memory."""

@@ -167,9 +167,9 @@ class Hybrid(ModelBased):
         losses, x = data.losses, Points.of(self.structure, data.z, data.u)
         asked = int(state.get("fits", 0))
         every = _every(len(losses))
-        if "theta" in state and asked % every:
+        if asked % every:
             theta, warp = np.array(state["theta"]), Warp.of(losses, float(state["strength"]))
-        elif "theta" not in state or asked // every % self.settings.restart_every == 0:
+        elif asked // every % self.settings.restart_every == 0:
             theta, warp = self._refit(x, losses, state)
         else:
             warp, before = Warp.of(losses, float(state["strength"])), np.array(state["theta"])

@@ -156,8 +156,9 @@ class Oracle:
         values = np.array([folded.value(self._padded(s)) for s in candidates])
         candidates = candidates[np.argsort(values, kind="stable")[: restarts // 2]]
         levels, found = search.descend(folded, candidates, restarts, rng, kicks)
+        admitted = Exclusions.of(excluded).admitted
         for a in range(0, len(levels), LOOKED_AT):
-            left = a + np.flatnonzero(admitted(excluded, levels[a : a + LOOKED_AT]))
+            left = a + np.flatnonzero(admitted(levels[a : a + LOOKED_AT]))
             if len(left):
                 return levels[left[0]], float(found[left[0]])
         return None
@@ -214,15 +215,31 @@ class Exclusion:
         return Cut(columns, np.ones(len(columns)), -math.inf, float(len(columns) - self.distance))
 
     def admits(self, levels: Indices) -> bool:
-        return int(np.sum(levels != self.levels)) >= self.distance
+        """Whether one answer, (G,), keeps the distance."""
+        return bool(Exclusions.of([self]).admitted(levels[None])[0])
 
 
-def admitted(excluded: Sequence[Exclusion], levels: Indices) -> Booleans:
-    """Which levels keep their distance from all excluded ones: (R, G) -> (R,)."""
-    if not excluded:
-        return np.ones(len(levels), dtype=bool)
-    differ = np.sum(levels[:, None, :] != np.array([e.levels for e in excluded])[None], axis=2)
-    return np.asarray(np.all(differ >= np.array([e.distance for e in excluded]), axis=1))
+@dataclass(frozen=True)
+class Exclusions:
+    """Several exclusions at once.
+
+    Attributes:
+        levels: shape (E, G).
+        distances: shape (E,).
+    """
+
+    levels: Indices
+    distances: Indices
+
+    @classmethod
+    def of(cls, excluded: Sequence[Exclusion]) -> Exclusions:
+        levels = np.array([e.levels for e in excluded]) if excluded else np.zeros((0, 1), dtype=np.int64)
+        return cls(levels, np.array([e.distance for e in excluded], dtype=np.int64))
+
+    def admitted(self, levels: Indices) -> Booleans:
+        """Which answers keep their distance from all of them: (R, G) -> (R,)."""
+        differ = np.sum(levels[:, None, :] != self.levels[None], axis=2)
+        return np.asarray(np.all(differ >= self.distances, axis=1))
 
 
 def as_solution(config: dict[str, object] | None, answer: Answer, sign: float, began: float, solver: str) -> Solution:

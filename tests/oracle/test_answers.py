@@ -14,7 +14,7 @@ import mipcash as mc
 from mipcash.backends.base import SolverSettings
 from mipcash.backends.local_search import LocalSearch
 from mipcash.errors import InfeasibleSpaceError
-from mipcash.oracle.oracle import Exclusion, admitted
+from mipcash.oracle.oracle import Exclusion, Exclusions
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality
 
@@ -174,11 +174,12 @@ def test_local_search_passes_over_what_is_excluded() -> None:
         found = oracle.incumbent(form, {}, excluded, [ranked[0]], np.random.default_rng(1))
         assert found is not None
         assert found[0].tolist() == ranked[k].tolist()
-        assert admitted(excluded, ranked).tolist() == [False] * k + [True] * (60 - k)
+        assert Exclusions.of(excluded).admitted(ranked).tolist() == [False] * k + [True] * (60 - k)
     everything = [Exclusion(p) for p in ranked]
     assert oracle.incumbent(form, {}, everything, [ranked[0]], np.random.default_rng(1)) is None
     away = Exclusion(ranked[0], 3)
-    assert admitted([away], ranked).tolist() == [away.admits(p) for p in ranked]
+    assert Exclusions.of([away]).admitted(ranked).tolist() == [int(np.sum(p != ranked[0])) >= 3 for p in ranked]
+    assert [away.admits(p) for p in ranked] == [int(np.sum(p != ranked[0])) >= 3 for p in ranked]
 
 
 def _all_legal(space: mc.Space) -> list[dict[str, object]]:
