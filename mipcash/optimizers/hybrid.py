@@ -8,6 +8,8 @@
 5. the MIP minimises the posterior mean at the proposal's numbers: it joins the pool if its acquisition is better, and its
    bound is the proposal's certificate: no legal configuration at these numbers has a lower predicted loss than the bound
 
+Where the best observations tie exactly, every second proposal leaves a choice that they share (:mod:`mipcash.acquisition.plateau`).
+
 The solution of a proposal holds that certificate: its value is the predicted loss of the proposal, and its status is
 ``optimal`` where the proposal is also the best predicted one, ``feasible`` where the acquisition prefers to explore.
 """
@@ -25,6 +27,7 @@ import numpy as np
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Clock
 from mipcash.acquisition.analytic import Acquisition, ConfidenceBound, LogEI, MaxValueEntropy
 from mipcash.acquisition.neighbourhood import Neighbourhood
+from mipcash.acquisition.plateau import shared_choice
 from mipcash.acquisition.polish import Criterion, LevelsAndUnits, Polish, PolishSettings
 from mipcash.acquisition.pruning import prune
 from mipcash.backends.base import Answer, Backend, SolverSettings
@@ -141,13 +144,16 @@ class Hybrid(ModelBased):
         posterior = replace(posterior, inflation=self._boldness(step.data))
         step.clock.add("surrogate", began)
         excluded = self._excluded(step)
-        target = self._target(posterior, excluded, step)
+        left = self._left(step)
+        target = self._target(posterior, [*excluded, *left], step)
+        if target is None and left:  # every legal configuration has that choice
+            left, target = [], self._target(posterior, excluded, step)
         if target is None:
             return None
         solve_began, origin = time.perf_counter(), self.settings.acquisition
         levels, u = target.found
         proven, bound = self._solved(target.surface, levels, u, excluded)
-        if proven is not None:
+        if proven is not None and all(e.admits(proven) for e in left):
             levels = self._better(target, np.array([levels, proven]), u)
         if self.space.repeats(self._configuration(levels, u), step.before):
             moved = self._moved(self.alternation, (levels, u), step)
@@ -194,6 +200,14 @@ class Hybrid(ModelBased):
     def _boldness(self, data: Data) -> float:
         """Factor on predicted deviations: 1 while losses fall, growing with the observations since the incumbent."""
         return min(self.settings.boldest, 1.0 + STALL_RATE * max(0, data.stalled() - PATIENCE))
+
+    def _left(self, step: Step) -> list[Exclusion]:
+        """Every second time on a plateau: a choice that is left out of this proposal."""
+        if len(step.history) % 2:
+            return []
+        best = step.data.order[: self.settings.best]
+        left = shared_choice(self.program, step.data.levels[best], step.data.losses[best], step.rng)
+        return [] if left is None else [left]
 
     # -- the acquisition step -----------------------------------------------------------------------------------
 

@@ -17,6 +17,8 @@ from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Booleans, Legality
 from mipcash.program.program import BinaryProgram, orders_of
 
+ANY = -1
+"""A level that does not count, in an exclusion."""
 RESTARTS = 48
 ANCHORS = 4
 ANCHOR_SECONDS = 10.0
@@ -202,16 +204,16 @@ class Exclusion:
     """Levels to keep away from.
 
     Attributes:
-        levels: shape (G,).
-        distance: least number of groups in which an answer must differ (Hamming distance); 1: a no-good cut.
+        levels: shape (G,); ANY where a group does not count.
+        distance: least number of the others in which an answer must differ (Hamming distance); 1: a no-good cut.
     """
 
     levels: Indices
     distance: int = 1
 
     def cut(self, program: BinaryProgram) -> Cut:
-        """``sum_g z[g, s_g] <= G - distance``."""
-        columns = program.starts + self.levels
+        """``sum_g z[g, s_g] <= G - distance`` over the G groups that count."""
+        columns = (program.starts + self.levels)[self.levels != ANY]
         return Cut(columns, np.ones(len(columns)), -math.inf, float(len(columns) - self.distance))
 
     def admits(self, levels: Indices) -> bool:
@@ -238,7 +240,7 @@ class Exclusions:
 
     def admitted(self, levels: Indices) -> Booleans:
         """Which answers keep their distance from all of them: (R, G) -> (R,)."""
-        differ = np.sum(levels[:, None, :] != self.levels[None], axis=2)
+        differ = np.sum((levels[:, None, :] != self.levels) & (self.levels != ANY), axis=2)
         return np.asarray(np.all(differ >= self.distances, axis=1))
 
 

@@ -159,3 +159,42 @@ def test_many_observations_are_fitted_at_every_second_proposal(t: int, fits: lis
         before = state.get("theta")
         state = dict(optimizer.ask(history[: t - 4 + k], np.random.default_rng(k), state).state)
         assert (state["theta"] != before) == expected
+
+
+def plateau(space: mc.Space, n: int, **fixed: Any) -> list[Observation]:
+    """A history that halts on a plateau: whatever has the fixed choices ties exactly, all else is worse."""
+    history: list[Observation] = []
+    for config in space.sample(n, 3):
+        tied = all(config[k] == v for k, v in fixed.items())
+        history.append(Observation(config, "done", 0.25 if tied else 0.5 + loss(config) ** 2))
+    return sorted(history, key=lambda o: o.loss or 0.0)
+
+
+def test_on_a_plateau_every_second_proposal_leaves_what_its_points_share() -> None:
+    space = mc.Space("learners")
+    learner = space.categorical("learner", ["svm", "tree", "linear"])
+    space.integer("depth", 1, 8)
+    space.real("rate", 0, 1)
+    space.rule("deep", space["depth"] >= 2 * learner.is_("tree"))
+    optimizer = make_optimizer("hybrid", space)
+    assert isinstance(optimizer, Hybrid)
+    for seed in range(3):
+        history = plateau(space, 16, learner="svm")
+        assert sum(o.loss == 0.25 for o in history) >= 3
+        proposal = optimizer.ask(history, np.random.default_rng(seed), {})
+        assert proposal.config["learner"] != "svm"
+        assert space.is_legal(proposal.config)
+        assert proposal.solution is not None
+        assert proposal.solution.bound <= proposal.solution.value + 1e-9
+
+
+def test_a_plateau_that_fills_the_space_is_not_left() -> None:
+    """The rules allow one learner alone: there is no other choice to look at, and the search goes on with it."""
+    space = mc.Space("one learner")
+    learner = space.categorical("learner", ["svm", "tree"])
+    space.integer("depth", 1, 8)
+    space.real("rate", 0, 1)
+    space.rule("svm alone", learner.is_("svm") == 1)
+    proposal = make_optimizer("hybrid", space).ask(plateau(space, 16, learner="svm"), np.random.default_rng(0), {})
+    assert proposal.config["learner"] == "svm"
+    assert proposal.origin == "log-ei"
