@@ -19,7 +19,11 @@ from benchmarks.peers import runner
 from benchmarks.peers.method import MissingPackageError, make_method
 from benchmarks.registry import benchmark
 
-SMOKE = {"paper-synthetic": ["a1-gaussian-0", "a2-cardinality-0"], "paper-xgboost": ["monks-table"], "paper-vae": []}
+SMOKE = {
+    "paper-synthetic": ["a1-gaussian-0", "a2-cardinality-0"],
+    "paper-xgboost": ["monks-table"],
+    "paper-vae": ["vae-proxy"],
+}
 """Problems of the smoke size: none that trains for more than seconds."""
 BUDGET = 12
 SLOW = ("direct", "laptop", "paper")

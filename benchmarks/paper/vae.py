@@ -18,6 +18,7 @@ import numpy as np
 import mipcash as mc
 from benchmarks.peers import history
 from benchmarks.peers.problem import Config, Objective, Problem
+from benchmarks.peers.problems import vae_proxy
 from benchmarks.peers.shape import Shape
 from mipcash.models import vae
 
@@ -107,8 +108,8 @@ def _problem(size: str) -> Problem:
 
 @cache
 def problems() -> Mapping[str, Problem]:
-    """By name: ``vae-small``, ``vae-laptop`` and ``vae-paper``."""
-    return {f"vae-{size}": _problem(size) for size in OPTIONS}
+    """By name: ``vae-small``, ``vae-laptop`` and ``vae-paper``; ``vae-proxy``, the analytic stand-in of the peers benchmark."""
+    return {f"vae-{size}": _problem(size) for size in OPTIONS} | {p.name: p for p in vae_proxy.PROBLEMS}
 
 
 def hours() -> dict[str, float]:

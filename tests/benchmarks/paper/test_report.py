@@ -138,8 +138,8 @@ def test_what_cannot_run_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "make_method", make)
     monkeypatch.setattr(benchmark, "_cuda", lambda: False)
     found = benchmark._feasible(VAE, "full", said.append)
-    assert [g.name for g, _ in found] == ["small", "laptop"]
+    assert [g.name for g, _ in found] == ["small", "proxy", "laptop"]
     assert all("hybrid" in methods and "smac" not in methods for _, methods in found)
-    assert sum("no smac" in text for text in said) == 2
+    assert sum("no smac" in text for text in said) == 3
     assert sum("no GPU" in text for text in said) == 1
-    assert [g.name for g, _ in benchmark._feasible(VAE, "quick", said.append)] == ["small"]
+    assert [g.name for g, _ in benchmark._feasible(VAE, "quick", said.append)] == ["small", "proxy"]
