@@ -30,11 +30,11 @@ ASYMPTOTIC = -1e5
 """t below which the bracket has no digits left."""
 
 
-def _direct(t: Vector) -> Vector:
+def _direct(t: Vector | np.float64) -> Vector:
     return np.asarray(np.log(np.exp(-0.5 * t**2 - LOG_ROOT_2PI) + t * ndtr(t)))
 
 
-def _between(t: Vector) -> Vector:
+def _between(t: Vector | np.float64) -> Vector:
     s = -t
     bracket = 1.0 - s * math.sqrt(math.pi / 2.0) * erfcx(s / math.sqrt(2.0))
     # 1 - s r(s) ~ 1/s^2 for large s: the series takes over where the difference has lost half its digits
@@ -42,7 +42,7 @@ def _between(t: Vector) -> Vector:
     return np.asarray(-0.5 * s**2 - LOG_ROOT_2PI + np.log(np.where(s > 1e2, series, bracket)))
 
 
-def _far(t: Vector) -> Vector:
+def _far(t: Vector | np.float64) -> Vector:
     return np.asarray(-0.5 * t**2 - LOG_ROOT_2PI - 2.0 * np.log(-t))
 
 
@@ -50,18 +50,17 @@ def log_h(t: Vector) -> Vector:
     """log(phi(t) + t Phi(t)), stable for every t: shape of ``t``."""
     t = np.asarray(t, dtype=float)
     direct, far = t > DIRECT, t < ASYMPTOTIC
-    branches = [(direct, _direct), (far, _far), (~direct & ~far, _between)]
-    if t.size == 1:  # a descent asks for one point at a time
-        return next(branch(t) for where, branch in branches if where.all())
     result = np.empty_like(t)
-    for where, branch in branches:
+    for where, branch in [(direct, _direct), (far, _far), (~direct & ~far, _between)]:
         result[where] = branch(t[where])
     return result
 
 
-def log_h_slope(t: Vector, log: Vector) -> Vector:
-    """d log h / dt = Phi(t) / h(t), given log h(t): shape of ``t``."""
-    return np.asarray(np.exp(log_ndtr(t) - log))
+def log_h_at(t: float) -> tuple[float, float]:
+    """log h and its derivative Phi / h at one t; a descent asks for thousands, one at a time."""
+    branch = _direct if t > DIRECT else _far if t < ASYMPTOTIC else _between
+    log = float(branch(np.float64(t)))
+    return log, math.exp(float(log_ndtr(t)) - log)
 
 
 class Acquisition(Protocol):
@@ -84,10 +83,9 @@ class LogEI:
         return np.asarray(-(np.log(sd) + log_h((self.best - mu) / sd)))
 
     def slope(self, mu: float, sd: float) -> tuple[float, float, float]:
-        t = np.array([(self.best - mu) / sd])
-        log = log_h(t)
-        h = float(log_h_slope(t, log)[0])
-        return -(math.log(sd) + float(log[0])), h / sd, -(1.0 - float(t[0]) * h) / sd
+        t = (self.best - mu) / sd
+        log, slope = log_h_at(t)
+        return -(math.log(sd) + log), slope / sd, -(1.0 - t * slope) / sd
 
 
 @dataclass(frozen=True)
