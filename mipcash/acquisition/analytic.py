@@ -60,7 +60,7 @@ def log_h_at(t: float) -> tuple[float, float]:
     """log h and its derivative Phi / h at one t; a descent asks for thousands, one at a time."""
     branch = _direct if t > DIRECT else _far if t < ASYMPTOTIC else _between
     log = float(branch(np.float64(t)))
-    return log, math.exp(float(log_ndtr(t)) - log)
+    return log, float(np.exp(log_ndtr(t) - log))
 
 
 class Acquisition(Protocol):
