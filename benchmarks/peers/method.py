@@ -12,6 +12,8 @@ from benchmarks.peers.problem import Problem
 from benchmarks.peers.shape import Shape
 
 Initial = Sequence[tuple[dict[str, Any], float]]
+INITIAL = 10
+"""Configurations that a run starts from."""
 
 
 class MissingPackageError(Exception):
@@ -25,7 +27,8 @@ class Method(ABC):
         name: as in results.
         packages: distributions that it needs.
         legal: it never suggests an illegal configuration, so that the two conventions are one.
-        own_design: it makes its own initial design; others are given legal samples (ten in the peers benchmark).
+        own_design: it makes its own initial design; others are given legal samples.
+        design: size of the initial design, whoever makes it.
         revision: to be raised when the adapter changes, so that old histories are told from new ones.
     """
 
@@ -34,6 +37,7 @@ class Method(ABC):
     legal: ClassVar[bool] = False
     own_design: ClassVar[bool] = False
     revision: ClassVar[int] = 1
+    design: int = INITIAL
 
     @abstractmethod
     def start(self, problem: Problem, shape: Shape, seed: int, initial: Initial, budget: int) -> None:

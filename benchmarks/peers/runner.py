@@ -22,12 +22,11 @@ from threadpoolctl import threadpool_limits
 from benchmarks.peers import history
 from benchmarks.peers.convention import CONVENTIONS, PATIENCE, Convention, convention
 from benchmarks.peers.history import RESULTS, History
-from benchmarks.peers.method import Method, make_method
+from benchmarks.peers.method import INITIAL, Method, make_method
 from benchmarks.peers.problem import Problem
 from benchmarks.peers.shape import Shape
 from benchmarks.peers.suite import PEERS, suite
 
-INITIAL = 10
 BUDGET = 60
 REPAIR_SECONDS = 10.0
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -94,14 +93,15 @@ def run_one(task: Task, budget: int = BUDGET, folder: Path = RESULTS) -> History
     """One run of one method on one problem."""
     (problem,) = suite(task.suite).chosen([task.problem])
     method = make_method(task.method)
+    method.design = suite(task.suite).initial
     shape = Shape(problem.space())
     with threadpool_limits(1):
         return _run(method, problem, shape, task, budget, folder)
 
 
 def _run(method: Method, problem: Problem, shape: Shape, task: Task, budget: int, folder: Path) -> History:
-    rule, size = convention(task.convention), suite(task.suite).initial
-    configs = [] if method.own_design else initial(problem, shape, task.seed, folder, size)[:budget]
+    rule = convention(task.convention)
+    configs = [] if method.own_design else initial(problem, shape, task.seed, folder, method.design)[:budget]
     losses: list[float | None] = [problem.objective(c) for c in configs]
     legal, cpu = [True] * len(configs), list[float | None]([None] * len(configs))
     began = time.process_time()

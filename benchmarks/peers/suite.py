@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks.peers.convention import CONVENTIONS
 from benchmarks.peers.history import RESULTS
+from benchmarks.peers.method import INITIAL
 from benchmarks.peers.problem import Problem, chosen, problems
 
 PEERS = "peers"
@@ -23,7 +24,7 @@ class Suite:
         problems: makes the problems by name.
         folder: of the results.
         budget: evaluations of a run, the initial ones included.
-        initial: legal samples that methods without a design of their own start from.
+        initial: configurations that a run starts from: legal samples, the same for all methods without a design of their own.
         conventions: for illegal suggestions, see :mod:`benchmarks.peers.convention`.
     """
 
@@ -31,7 +32,7 @@ class Suite:
     problems: Callable[[], Mapping[str, Problem]]
     folder: Path
     budget: int = 60
-    initial: int = 10
+    initial: int = INITIAL
     conventions: tuple[str, ...] = CONVENTIONS
 
     def chosen(self, names: list[str] | None = None) -> list[Problem]:

@@ -75,7 +75,7 @@ class HybridSettings:
     """
 
     acquisition: str = "log-ei"
-    n_initial: int = 10
+    n_initial: int = 6
     samples: int = 1
     inflation: float = 1.0
     kappa: float = 2.0

@@ -15,7 +15,7 @@ from mipcash.optimizers.registry import make_optimizer, optimizer_names
 
 
 class OurMethod(Method):
-    """A study with one of our optimizers."""
+    """A study with one of our optimizers; its initial design is as large as that of the others unless ``n_initial`` says so."""
 
     legal: ClassVar[bool] = True
     own_design: ClassVar[bool] = True
@@ -34,6 +34,8 @@ class OurMethod(Method):
 
     def start(self, problem: Problem, shape: Shape, seed: int, initial: Initial, budget: int) -> None:
         settings = make_optimizer(self.optimizer, shape.space).settings  # type: ignore[attr-defined]
+        if hasattr(settings, "n_initial"):
+            settings = replace(settings, n_initial=self.design)
         for path, value in self.changes:
             settings = changed(settings, path, value)
         self.study = mc.Study(shape.space, self.optimizer, "highs", seed=seed, settings=settings)

@@ -10,6 +10,7 @@ from benchmarks.peers.method import PEERS, MissingPackageError, make_method
 from benchmarks.peers.methods.ours import changed
 from benchmarks.peers.problem import problems
 from benchmarks.peers.runner import Task, run_one
+from benchmarks.peers.shape import Shape
 from mipcash.optimizers.mivabo import MiVaBOSettings
 
 BUDGET = 12
@@ -42,6 +43,14 @@ def test_conformance(name: str, problem: str, tmp_path: Path) -> None:
         assert found.stamp["revision"] >= 1
         if problem == "branin-cat" and name != "smac":
             assert run_one(task, BUDGET, tmp_path).losses == found.losses
+
+
+@pytest.mark.parametrize(("name", "size"), [("hybrid", 4), ("hybrid:n_initial=3", 3), ("mivabo", 4)])
+def test_our_designs_are_as_large_as_those_of_the_others_unless_told(name: str, size: int) -> None:
+    problem, method = problems()["branin-cat"], make_method(name)
+    method.design = 4
+    method.start(problem, Shape(problem.space()), 0, [], BUDGET)
+    assert method.study.optimizer.settings.n_initial == size  # type: ignore[attr-defined]
 
 
 def test_unknown_methods_and_settings() -> None:
