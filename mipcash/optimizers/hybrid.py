@@ -66,7 +66,7 @@ class HybridSettings:
         refit: iterations of L-BFGS-B on the evidence per proposal, from where the last one ended.
         restart_every: fits after which one takes twice as long, starts from the prior's medians too, and looks
             at the length-scales of ordered groups.
-        best: observations in the pool.
+        best: observations in the pool, and among which a plateau is looked for.
         warp: whether the worse half of the losses may be compressed (chosen by evidence).
         product_columns: product columns of the MIP of the posterior mean; weaker products are bounded, not modelled.
         boldest: factor that predicted deviations reach while the incumbent does not improve; 1: never more than predicted.
