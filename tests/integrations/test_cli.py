@@ -207,7 +207,14 @@ def test_models_solvers_and_version() -> None:
 
 def start(*arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "mipcash", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=interruptible
+    )
+
+
+def interruptible() -> None:
+    """A shell that starts tests in the background has SIGINT ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def until_evaluation(process: subprocess.Popen[str], number: int) -> None:
