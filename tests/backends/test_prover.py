@@ -208,7 +208,7 @@ def test_the_time_limit_holds() -> None:
     answer = prover.solve(Task(program, form), SolverSettings(time_limit=0.2))
     assert answer is not None
     assert answer.status != "optimal"
-    assert time.perf_counter() - began < 2.0
+    assert time.perf_counter() - began < 1.0
 
 
 def test_out_of_reach() -> None:

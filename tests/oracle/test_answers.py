@@ -227,7 +227,7 @@ def test_explain_names_an_irreducible_conflict() -> None:
     assert all(any(trio - {name} <= kept for kept in legal) for name in trio)
     began = time.perf_counter()
     text = space.explain()
-    assert time.perf_counter() - began < 20
+    assert time.perf_counter() - began < 5
     assert {name for name in space.rules if repr(name) in text} == trio
     assert "relax or drop" in text
     for name in trio:

@@ -177,7 +177,7 @@ def test_a_trio_among_forty_rules_is_named_in_seconds():
     began = time.perf_counter()
     found = space.conflict()
     assert set(found.rules) == {"north", "south", "east"}
-    assert time.perf_counter() - began < 20
+    assert time.perf_counter() - began < 5.0
 
 
 def test_an_empty_space_is_refused_at_minimize_with_the_reason():

@@ -136,7 +136,7 @@ def test_no_evaluation_starts_after_the_timeout(space: mc.Space, workers: int) -
     began = time.monotonic()
     result = run(space, slow, 1000, timeout=0.35, workers=workers)
     assert result.stopped == "timeout"
-    assert max(starts) - began < 0.35 + 1.0  # a busy machine may pause between the check and the start
+    assert max(starts) - began < 0.35 + 0.1  # a busy machine may pause between the check and the start
     assert result.n_done == len(starts)
 
 
