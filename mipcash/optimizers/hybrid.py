@@ -194,8 +194,10 @@ class Hybrid(ModelBased):
             theta, value = fit(evidence, [start], self.settings.refit)
             found.append((value - warp.log_jacobian(losses[part]), theta, warp))
         _, theta, warp = min(found, key=lambda f: f[0])
-        theta, _ = fit(Evidence.of(self.structure, x, warp(losses)), [theta, median], self.settings.refit)
-        return theta, warp
+        starts = [theta, median]
+        if len(part) < len(losses):  # which start is the better one shows on a part of the observations
+            starts = [fit(Evidence.of(self.structure, x[part], warp(losses[part])), starts, self.settings.refit)[0]]
+        return fit(Evidence.of(self.structure, x, warp(losses)), starts, self.settings.refit)[0], warp
 
     def _boldness(self, data: Data) -> float:
         """Factor on predicted deviations: 1 while losses fall, growing with the observations since the incumbent."""

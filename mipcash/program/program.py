@@ -195,7 +195,7 @@ class BinaryProgram:
             StopIteration: a value outside its domain (validate first).
         """
         levels = []
-        for group in self.groups:
+        for group, known in zip(self.groups, self._known_levels, strict=True):
             if group.kind == "ordering":
                 member = group.label[len(group.parameter) + 1 :]
                 levels.append(list(config[group.parameter]).index(member))
@@ -204,12 +204,20 @@ class BinaryProgram:
                     raise KeyError(group.parameter)
                 levels.append(group.size - 1)
             else:
-                domain = self.domains[group.parameter]
-                value = domain.canonical(config[group.parameter])  # type: ignore[attr-defined]
-                levels.append(
-                    next(l for l, v in enumerate(group.values) if v is value or (v == value and type(v) is type(value)))
-                )
+                value = config[group.parameter]
+                level = known.get((type(value), value)) if isinstance(value, Hashable) else None
+                levels.append(self._level(group, value) if level is None else level)
         return np.array(levels, dtype=np.int64)
+
+    def _level(self, group: Group, value: Value) -> int:
+        """The level of a value however it is spelt (a NumPy integer for an integer)."""
+        value = self.domains[group.parameter].canonical(value)  # type: ignore[attr-defined]
+        return next(l for l, v in enumerate(group.values) if v is value or (v == value and type(v) is type(value)))
+
+    @cached_property
+    def _known_levels(self) -> list[dict[tuple[type, Value], int]]:
+        """Per group: the level of each value that has a hash, by type too, since True == 1."""
+        return [{(type(v), v): l for l, v in enumerate(g.values) if isinstance(v, Hashable)} for g in self.groups]
 
     def decode(self, levels: Indices, numbers: Mapping[str, float]) -> Configuration:
         """Configuration of levels and natural values of the active numbers, in the order of declaration."""

@@ -94,6 +94,12 @@ def split_relation(name: str, relation: Any) -> tuple[Any, float, float]:
         )
     if strict:
         raise RuleError(f"rule {name!r} is a strict inequality, which has no smallest violation; use <= or >=")
+    for side in (left, right):
+        if side is not None and is_potentially_variable(side):
+            raise RuleError(
+                f"rule {name!r} reads as the chain {left} <= {body} <= {right}, whose outer side {side} is not a constant; "
+                "declare one rule per relation, each with its own <=, >= or =="
+            )
     bounds = []
     for side, missing in ((left, -math.inf), (right, math.inf)):
         try:

@@ -183,6 +183,7 @@ def test_on_a_plateau_every_second_proposal_leaves_what_its_points_share() -> No
         assert sum(o.loss == 0.25 for o in history) >= 3
         proposal = optimizer.ask(history, np.random.default_rng(seed), {})
         assert proposal.config["learner"] != "svm"
+        assert optimizer.ask(history[:15], np.random.default_rng(seed), {}).config["learner"] == "svm"
         assert space.is_legal(proposal.config)
         assert proposal.solution is not None
         assert proposal.solution.bound <= proposal.solution.value + 1e-9

@@ -114,6 +114,7 @@ REFUSED: dict[str, tuple[Declare, type[Exception], str, str]] = {
     "function of a parameter": (lambda s: s.rule("exp", pyo.exp(s["lr"]) <= 1), RuleError, "exp", "ordinal"),
     "plain bool": (lambda s: s.rule("bool", 1 <= 2), RuleError, "bool", "plain Python bool"),
     "not a relation": (lambda s: s.rule("sum", s["layers"] + 1), RuleError, "sum", "relation"),
+    "chain": (lambda s: s.rule("deep", s["layers"] <= (s["lr"] >= 2)), RuleError, "deep", "one rule per relation"),
     "strict": (lambda s: s.rule("strict", s["layers"] < 2), RuleError, "strict", "use <= or >="),
     "nan in a rule": (lambda s: s.rule("nan", s["layers"] * math.nan <= 2), RuleError, "nan", "finite"),
     "nan bound of a rule": (lambda s: s.rule("nan", s["layers"] <= math.nan), RuleError, "nan", "nan"),
