@@ -172,7 +172,7 @@ class Evidence:
     def _squares(self) -> Vector:
         """(u_j - u'_j)^2 at the pairs, shape (J, n)."""
         rows, cols = self._pairs
-        return np.asarray((self.x.u[rows] - self.x.u[cols]).T ** 2)
+        return np.asarray((self.x.shown[rows] - self.x.shown[cols]).T ** 2)
 
     @cached_property
     def _active(self) -> Vector:

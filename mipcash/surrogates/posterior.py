@@ -225,7 +225,7 @@ class StructuredPosterior:
         return PosteriorSection(
             self,
             KernelSection.of(self.kernel, z, point.on[0], self.x),
-            ResidualSection.of(self.kernel, z, self.x),
+            ResidualSection.of(self.kernel, z, point.on[0], self.x),
             float(self.kernel.diagonal(point)[0]) + self.kernel.residual_variance,
         )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mipcash.features.numbers import INACTIVE
 from mipcash.program.forms import Vector
 from mipcash.surrogates.structured import Kernel, Points
 
@@ -20,24 +21,26 @@ class ResidualSection:
 
     Attributes:
         u: the other points' units, shape (B', J).
+        on: activities at z, shape (J,).
         r: lengths, shape (J,).
         amplitude: what z leaves of R, shape (B',).
     """
 
     u: Vector
+    on: Vector
     r: Vector
     amplitude: Vector
 
     @classmethod
-    def of(cls, kernel: Kernel, z: Vector, y: Points) -> ResidualSection:
-        """R((z, .), y) at fixed binaries z (n_z,)."""
-        return cls(y.u, kernel.r, kernel.residual_variance * np.exp(-(y.z @ kernel.apart @ z)))
+    def of(cls, kernel: Kernel, z: Vector, on: Vector, y: Points) -> ResidualSection:
+        """R((z, .), y) at fixed binaries z (n_z,) with activities on (J,)."""
+        return cls(y.shown, on, kernel.r, kernel.residual_variance * np.exp(-(y.z @ kernel.apart @ z)))
 
     def __call__(self, u: Vector) -> tuple[Vector, Vector]:
         """R and its gradient by u: (J,) -> (B',), (B', J)."""
-        difference = u - self.u
+        difference = np.where(self.on > 0, u, INACTIVE) - self.u
         k = self.amplitude * np.exp(-0.5 * np.sum((difference / self.r) ** 2, axis=1))
-        return k, -k[:, None] * difference / self.r**2
+        return k, -k[:, None] * difference * self.on / self.r**2
 
 
 @dataclass(frozen=True)

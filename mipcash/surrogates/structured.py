@@ -9,7 +9,8 @@ Notation
 
     K = 1 + s1/V sum_v A_v + s2/|E| sum_E A_v A_w + P (sc + sm/G sum_g A_g + sq/|E_D| sum_{E_D} A_g A_h)
 
-A residual R (see :mod:`mipcash.surrogates.residual`) stands beside K: predictions use K + R, exact forms K alone.
+A residual R (see :mod:`mipcash.surrogates.residual`) stands beside K: predictions use K + R, exact forms K alone. R sees a
+number that is off in the middle of its range, where configurations have it, whatever u_j is.
 At fixed u each K(., x_i) is a quadratic form in z. A pair whose product would be cubic in z (a group and a number with
 two conditions) is therefore not in E.
 
@@ -28,7 +29,7 @@ from scipy.spatial.distance import cdist
 
 from mipcash.features.interactions import Interactions
 from mipcash.features.level_kernels import ORDINAL_LENGTH, has_length, level_kernel
-from mipcash.features.numbers import RESOLVED, NumberScale, activity
+from mipcash.features.numbers import INACTIVE, RESOLVED, NumberScale, activity
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram, Group, Indicator
 from mipcash.surrogates.residual import level_distance
@@ -223,6 +224,11 @@ class Points:
         return cls(z, u, structure.activity(z))
 
     @cached_property
+    def shown(self) -> Vector:
+        """Unit values as a configuration has them: numbers that are off in the middle. Shape (B, J)."""
+        return np.where(self.on > 0, self.u, INACTIVE)
+
+    @cached_property
     def distinct(self) -> tuple[Vector, Indices]:
         """The distinct rows of u, shape (U, J), and which of them each point has, shape (B,)."""
         return _distinct(self.u)
@@ -323,7 +329,7 @@ class Kernel:
 
     def residual(self, x: Points, y: Points) -> Vector:
         """R: (B, B')."""
-        exponent = x.z @ self.apart @ y.z.T + 0.5 * _squared_distances(x.u / self.r, y.u / self.r)
+        exponent = x.z @ self.apart @ y.z.T + 0.5 * _squared_distances(x.shown / self.r, y.shown / self.r)
         return np.asarray(self.residual_variance * np.exp(-exponent))
 
     def number_terms(self, x: Points, y: Points) -> Vector:

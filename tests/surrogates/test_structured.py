@@ -194,7 +194,14 @@ def test_an_inactive_parameter_contributes_nothing() -> None:
     off = next(k for k in range(len(x)) if x.on[k, scale.labels.index("one")] == 0)
     moved = x.u.copy()
     moved[off, scale.labels.index("one")] = 0.9
-    np.testing.assert_allclose(kernel(Points(x.z, moved, x.on), x), kernel(x, x), atol=1e-12)
+    phantom = Points(x.z, moved, x.on)
+    np.testing.assert_allclose(kernel(phantom, x), kernel(x, x), atol=1e-12)
+    np.testing.assert_allclose(kernel.residual(phantom, x), kernel.residual(x, x), atol=1e-12)
+    posterior = StructuredPosterior.fit(kernel, x, np.arange(float(len(x))))
+    np.testing.assert_allclose(posterior.predict(phantom), posterior.predict(x), atol=1e-9)
+    section = posterior.section(x.z[off])
+    np.testing.assert_allclose(section(moved[off])[:2], section(x.u[off])[:2], atol=1e-9)
+    assert all(slope[scale.labels.index("one")] == 0 for slope in section(moved[off])[2:])
 
 
 def test_the_slope_of_a_level_kernel_agrees_with_finite_differences() -> None:
