@@ -37,3 +37,15 @@ class StorageError(MipcashError, RuntimeError):
 
 class ModelError(MipcashError, ValueError):
     """A model file (``models/*.py`` or a path) does not exist or does not declare what it must."""
+
+
+def at_least(settings: object, **least: float) -> None:
+    """Check settings against their least values, by name.
+
+    Raises:
+        SpaceError: one is below it, or nan.
+    """
+    for name, low in least.items():
+        value = getattr(settings, name)
+        if not value >= low:
+            raise SpaceError(f"{type(settings).__name__}: {name} must be at least {low}, got {value}")

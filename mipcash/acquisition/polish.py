@@ -21,6 +21,7 @@ from mipcash.acquisition.alternating import Alternation
 from mipcash.acquisition.analytic import Acquisition
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.backends.local_search import LocalSearch
+from mipcash.errors import at_least
 from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.posterior import PosteriorSection, StructuredPosterior
 from mipcash.surrogates.structured import Points
@@ -54,6 +55,9 @@ class PolishSettings:
     sweeps: int = 30
     pairs: int = 400
     tolerance: float = 1e-6
+
+    def __post_init__(self) -> None:
+        at_least(self, walks=0, survivors=1, moved=1, finalists=1, rounds=1, sweeps=0, pairs=0, tolerance=0)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from mipcash.acquisition.split_function import SplitFunction
 from mipcash.backends.base import Backend
-from mipcash.errors import SpaceError
+from mipcash.errors import SpaceError, at_least
 from mipcash.features.numbers import INACTIVE, decoded
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.joint_gp import GaussianProcess, Relaxation
@@ -100,6 +100,9 @@ class AnnealingSettings:
     refit: int = 25
     cooling: CoolingSettings = field(default_factory=CoolingSettings)
 
+    def __post_init__(self) -> None:
+        at_least(self, n_initial=1, refit=1, inflation=0)
+
 
 @dataclass(frozen=True)
 class GPAnnealingSettings:
@@ -116,6 +119,9 @@ class GPAnnealingSettings:
     ard: bool = False
     kappa: float = 2.0
     cooling: CoolingSettings = field(default_factory=CoolingSettings)
+
+    def __post_init__(self) -> None:
+        at_least(self, n_initial=1, kappa=0)
 
 
 class _Walk:

@@ -5,13 +5,14 @@
    does not improve, because a posterior that takes its hyperparameters for granted is too sure of itself
 3. a pool: minimisers of the posterior mean and of a few samples over the legal configurations, by alternation
 4. the acquisition function, polished from that pool by legal moves and L-BFGS-B
-5. the MIP minimises the posterior mean at the proposal's numbers: it joins the pool if its acquisition is better, and its
-   bound is the proposal's certificate: no legal configuration at these numbers has a lower predicted loss than the bound
+5. the MIP minimises the structured part of the posterior mean at the proposal's numbers: its minimiser joins the pool if its
+   acquisition is better, and its bound is the proposal's certificate: by that part of the model no legal configuration at
+   these numbers that was not proposed before has a lower loss than the bound. Predictions add a residual, which no MIP takes
 
 Where the best observations tie exactly, every second proposal leaves a choice that they share (:mod:`mipcash.acquisition.plateau`).
 
-The solution of a proposal holds that certificate: its value is the predicted loss of the proposal, and its status is
-``optimal`` where the proposal is also the best predicted one, ``feasible`` where the acquisition prefers to explore.
+The solution of a proposal holds that certificate: its value is the structured part of the proposal's predicted loss, and its
+status is ``optimal`` where no other is lower, ``feasible`` where the acquisition prefers to explore.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from mipcash.acquisition.polish import Criterion, LevelsAndUnits, Polish, Polish
 from mipcash.acquisition.pruning import prune
 from mipcash.backends.base import Answer, Backend, SolverSettings
 from mipcash.backends.solution import FEASIBLE, OPTIMAL, relative_gap
-from mipcash.errors import SpaceError
+from mipcash.errors import SpaceError, at_least
 from mipcash.features.interactions import NameTuple, named, resolve
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step
@@ -60,7 +61,8 @@ class HybridSettings:
     Attributes:
         acquisition: ``log-ei``, ``ucb`` (lower confidence bound), ``mes`` (max-value entropy) or ``thompson``.
         n_initial: size of the initial design.
-        samples: posterior samples whose minimisers join the pool.
+        samples: posterior samples whose minimisers join the pool; ``mes`` knows the least loss by them, ``thompson`` proposes
+            the lowest of their minimisers.
         inflation: factor on the posterior covariance of a sample.
         kappa: deviations of the confidence bound.
         refit: iterations of L-BFGS-B on the evidence per proposal, from where the last one ended.
@@ -99,10 +101,8 @@ class HybridSettings:
             raise SpaceError(f"there is no acquisition {self.acquisition!r} (there are {', '.join(ACQUISITIONS)})")
         if not self.boldest >= 1.0:
             raise SpaceError(f"boldest is a factor of at least 1, got {self.boldest}")
-        least = {"n_initial": 1, "best": 1, "samples": 0}
-        for name, low in least.items():
-            if getattr(self, name) < low:
-                raise SpaceError(f"{name} must be at least {low}, got {getattr(self, name)}")
+        drawn = int(self.acquisition in ("mes", "thompson"))  # what they minimise, or take the least value from
+        at_least(self, n_initial=1, samples=drawn, best=1, refit=1, restart_every=1, inflation=0, kappa=0)
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,9 @@ class Hybrid(ModelBased):
         step.clock.add("search", began)
         pool = [m for m in minima if m is not None]
         if settings.acquisition == "thompson":
-            return Target(surfaces[-1], None, pool[-1]) if pool else None
+            drawn = [(f, m) for f, m in zip(surfaces[1:], minima[1:], strict=True) if m is not None]
+            least = min(drawn, key=lambda d: d[0].value(self.program.one_hot(d[1][0]), d[1][1]), default=None)
+            return None if least is None else Target(least[0], None, least[1])
         began = time.perf_counter()
         near = Neighbourhood(self.space, self.oracle, self.scale, excluded, self._memory(step.data.best()))
         criterion = Criterion(posterior, self._acquisition(posterior, surfaces, minima))
@@ -298,7 +300,7 @@ class Hybrid(ModelBased):
         return Points.of(self.structure, self.program.one_hot(levels).astype(float), units)
 
     def _answer(self, surface: Surface, levels: Indices, u: Vector, bound: float) -> Answer:
-        """The certificate, on the scale of the losses."""
+        """The certificate of the structured part (or of the sample), on the scale of the losses."""
         value = surface.value(self.program.one_hot(levels), u)
         bound = min(bound, value)
         status = OPTIMAL if relative_gap(value, bound) <= self.settings.solver.gap else FEASIBLE

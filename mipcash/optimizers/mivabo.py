@@ -22,7 +22,7 @@ from mipcash.acquisition.decomposition import DecompositionSettings, decompose
 from mipcash.acquisition.polish import LevelsAndUnits
 from mipcash.backends.base import Answer, Backend
 from mipcash.backends.solution import FEASIBLE, OPTIMAL
-from mipcash.errors import SpaceError
+from mipcash.errors import SpaceError, at_least
 from mipcash.features.discrete import DiscreteFeatures
 from mipcash.features.interactions import named, resolve
 from mipcash.features.maps import known_map
@@ -57,7 +57,7 @@ class MiVaBOSettings:
         alpha, beta, sigma: prior precision, noise precision and bandwidth of the paper's preset (losses standardised).
         sizes: numbers of features.
         inflation: factor on the posterior covariance of a sample (preset ``evidence``). 0.25, half the standard deviation,
-            did better than 1 on the synthetic function and on monks-problem-1; to be settled by the peers benchmark.
+            did better than 1 on the synthetic function and on monks-problem-1.
         refit: iterations of L-BFGS-B on the evidence per proposal.
         prior: ``gaussian``, ``laplace`` or ``horseshoe``, on the weights of pairs and of mixed products. Horseshoe finds
             sparse structure from far fewer observations than Laplace (the benchmark ``priors``) and costs the same.
@@ -95,15 +95,18 @@ class MiVaBOSettings:
     def __post_init__(self) -> None:
         if self.preset not in ("evidence", "paper"):
             raise SpaceError(f"MiVaBO has the presets 'evidence' and 'paper', not {self.preset!r}")
-        if self.n_initial < 1 or self.starts < 1:
-            raise SpaceError(f"n_initial and starts must be at least 1, got {self.n_initial} and {self.starts}")
+        at_least(self, n_initial=1, starts=1, refit=1, inflation=0)
         if self.prior not in ("gaussian", *PRIORS):
             raise SpaceError(f"MiVaBO has the priors 'gaussian', 'laplace' and 'horseshoe', not {self.prior!r}")
         if not 0.0 <= self.threshold < 1.0 or not self.tolerance >= 0.0:
             raise SpaceError(
                 f"threshold must be in [0, 1) and tolerance at least 0, got {self.threshold} and {self.tolerance}"
             )
-        known_map(self.features)
+        if known_map(self.features) == "neural" and self.certificate is not None:
+            raise SpaceError(
+                "a certificate needs features whose bounds are known; choose features='fourier' or 'quadrature', "
+                "or certificate=None"
+            )
         if self.interactions is not None:
             object.__setattr__(self, "interactions", named(self.interactions))
 
@@ -160,8 +163,10 @@ class MiVaBO(ModelBased):
             moved = self._moved(self.alternation, (levels, u), step)
             if moved is None:
                 return None
-            u, origin = moved, "neighbour"
+            u, origin, everywhere = moved, "neighbour", answer.bound
             answer = self._bounded(f, levels, u, excluded)
+            if self.settings.certificate is not None:
+                answer = replace(answer, bound=min(answer.value, everywhere))
         config = self._configuration(levels, u)
         answer = replace(answer, value=f.loss(answer.value), bound=f.loss(answer.bound))
         solution = as_solution(config, answer, 1.0, solve_began, self.backend.name)

@@ -13,6 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
+from mipcash.errors import at_least
 from mipcash.features.discrete import DiscreteFeatures
 from mipcash.features.fourier import FourierFeatures
 from mipcash.features.interactions import Interactions, Pair
@@ -46,6 +47,9 @@ class FeatureSizes:
     nodes: int = 8
     learned: int = 32
     neural: NeuralSettings = field(default_factory=NeuralSettings)
+
+    def __post_init__(self) -> None:
+        at_least(self, fourier=1, per_number=1, product_columns=0, nodes=1, learned=1)
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class Structure:
         groups: the program's groups.
         conditions: J tuples of at most RESOLVED indicators.
         pairs: E as a symmetric 0/1 matrix, shape (V, V), zero diagonal; groups first.
-        joined: whether the joint kernel P, which couples everything with all numbers, is in the model.
+        joined: whether P, which couples everything with all numbers, and R, which couples everything, are in the model.
     """
 
     n: int
@@ -66,7 +66,7 @@ class Structure:
         """The structure of a program.
 
         Args:
-            interactions: pairs that may interact; None: all of them, and the joint kernel too.
+            interactions: pairs that may interact; None: all of them, and P and R too.
         """
         conditions = tuple(c[:RESOLVED] for c in scale.conditions)
         degree = np.array([1] * len(program.groups) + [len(c) for c in conditions])
@@ -316,8 +316,8 @@ class Kernel:
 
     @property
     def residual_variance(self) -> float:
-        """sr."""
-        return float(self._part("sr")[0])
+        """sr; 0 where interactions are declared, as R has all of them."""
+        return float(self._part("sr")[0]) if self.structure.joined else 0.0
 
     @cached_property
     def apart(self) -> Vector:

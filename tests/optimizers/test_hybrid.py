@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.acquisition.polish import PolishSettings
 from mipcash.errors import SpaceError
 from mipcash.optimizers.base import Observation
 from mipcash.optimizers.hybrid import ACQUISITIONS, Hybrid, HybridSettings
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.oracle.core import Apart
+from mipcash.surrogates.models import FeatureSizes
+from mipcash.surrogates.structured import Points
 from tests.spaces import ALL, loss
 
 
@@ -23,7 +26,7 @@ def history_of(space: mc.Space, n: int, seed: int = 0) -> list[Observation]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_legal_configuration_has_a_lower_predicted_loss_than_the_bound(seed: int) -> None:
+def test_no_new_legal_configuration_has_a_lower_structured_prediction_than_the_bound(seed: int) -> None:
     space = ALL["discrete"]()
     optimizer = make_optimizer("hybrid", space)
     assert isinstance(optimizer, Hybrid)
@@ -57,6 +60,15 @@ def test_every_acquisition_proposes_legal_new_points(acquisition: str, name: str
         history.append(Observation(proposal.config, "done", loss(proposal.config)))
 
 
+def second_difference(optimizer: Hybrid, one: str, other: str) -> tuple[Any, Any]:
+    """Binaries (4, n_z) and units (4, J) of points that differ in two groups: both moved, either, none; legal or not."""
+    labels = [g.label for g in optimizer.program.groups]
+    levels = np.zeros((4, len(labels)), dtype=np.int64)
+    levels[[0, 1], labels.index(one)] = 1
+    levels[[0, 2], labels.index(other)] = 1
+    return optimizer.program.one_hot(levels).astype(float), np.full((4, len(optimizer.scale)), 0.5)
+
+
 def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused() -> None:
     space = ALL["conv_net"]()
     settings = HybridSettings(interactions=(("layers", "stride"), ("lr", "activation")))
@@ -66,17 +78,57 @@ def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused(
     pairs = optimizer.structure.pairs
     assert pairs[labels.index("layers"), labels.index("stride")] == 1.0
     assert pairs[labels.index("layers"), labels.index("filter")] == 0.0
+    history = history_of(space, 14)
+    _, posterior = optimizer._posterior(optimizer.data(history), {})
+    x = Points.of(optimizer.structure, *second_difference(optimizer, "layers", "filter"))
+    together, alone, beside, neither = posterior.predict(x)[0]
+    assert together - alone - beside + neither == pytest.approx(0.0, abs=1e-9)
+    x = Points.of(optimizer.structure, *second_difference(optimizer, "layers", "stride"))
+    together, alone, beside, neither = posterior.predict(x)[0]
+    assert abs(together - alone - beside + neither) > 1e-6
     with pytest.raises(SpaceError, match="layer"):
         make_optimizer("hybrid", space, settings=HybridSettings(interactions=(("layer", "stride"),)))
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"acquisition": "pi"}, {"n_initial": 0}, {"samples": -1}, {"boldest": 0.5}, {"best": 0}],
+    ("changes", "named"),
+    [
+        ({"acquisition": "pi"}, "'pi'"),
+        ({"n_initial": 0}, "n_initial must be at least 1, got 0"),
+        ({"samples": -1}, "samples must be at least 0"),
+        ({"acquisition": "thompson", "samples": 0}, "samples must be at least 1"),
+        ({"acquisition": "mes", "samples": 0}, "samples must be at least 1"),
+        ({"boldest": 0.5}, "boldest"),
+        ({"best": 0}, "best must be at least 1"),
+        ({"restart_every": 0}, "restart_every must be at least 1"),
+        ({"inflation": -1.0}, "inflation must be at least 0"),
+        ({"kappa": float("nan")}, "kappa must be at least 0"),
+    ],
 )
-def test_wrong_settings_are_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(SpaceError):
+def test_wrong_settings_are_refused(changes: dict[str, Any], named: str) -> None:
+    with pytest.raises(SpaceError, match=named):
         HybridSettings(**changes)
+
+
+def test_limits_of_nothing_are_refused() -> None:
+    with pytest.raises(SpaceError, match="PolishSettings: survivors must be at least 1"):
+        PolishSettings(survivors=0)
+    with pytest.raises(SpaceError, match="FeatureSizes: fourier must be at least 1"):
+        FeatureSizes(fourier=0)
+
+
+def test_thompson_proposes_the_lowest_minimiser_of_several_draws() -> None:
+    """The more draws, the lower the proposal's value under its own one: that value is the certificate's."""
+    space = ALL["discrete"]()
+    history, values = history_of(space, 12), []
+    for samples in (1, 12):
+        settings = HybridSettings(acquisition="thompson", samples=samples)
+        found = [
+            make_optimizer("hybrid", space, settings=settings).ask(history, np.random.default_rng(seed), {}).solution
+            for seed in range(6)
+        ]
+        values.append(np.mean([s.value for s in found if s is not None]))
+    assert values[1] < values[0]
 
 
 def test_failures_and_constant_losses_do_not_stop_it() -> None:

@@ -192,6 +192,8 @@ def test_refusals():
         {"threshold": 1.0},
         {"tolerance": -0.1},
         {"interactions": ["lr"]},
+        {"n_initial": 0},
+        {"features": "neural", "certificate": DecompositionSettings()},
     ):
         with pytest.raises(SpaceError):
             MiVaBOSettings(**wrong)
