@@ -7,7 +7,7 @@ Appendix A.1 (no rule) and A.2 (``cardinality=2``) of Daxberger et al., "Mixed-v
     phi_c = sqrt(2 / M_c) cos(V x + u)           M_c = 16,  V ~ N(0, I / sigma^2),  u ~ U(0, 2 pi),  sigma = 1
     phi_m = [phi_d_i phi_c_j]                    M_m = 37 * 16 = 592         so M = 645
 
-The paper leaves the box of the reals open; here x is in [-1, 1]^8, in which f has several local minima along x.
+Here x is in [-1, 1]^8, in which f has several local minima along x; the paper scales its box to [0, 1]^8 (Sec. 2).
 Neither does it give its weights: they follow from ``seed``. The true minimum is not known to the paper either.
 """
 

@@ -1,6 +1,7 @@
-"""``python -m benchmarks.paper table | collect``: tables of real evaluations of XGBoost; records of what has been run.
+"""``python -m benchmarks.paper table | final | collect``: tables of XGBoost; best networks; records of what has been run.
 
-table --problem monks --rows 20000 --jobs 1
+table --problem monks --rows 20000 --jobs 1      real evaluations
+final --size small --methods hybrid,random       the best network of each method again, 5,000 samples, reconstructions
 collect paper-vae
 
 Parts of an experiment are run by ``python -m benchmarks.peers run --suite paper-vae --methods .. --seeds ..``.
@@ -14,9 +15,10 @@ import sys
 import time
 from collections.abc import Sequence
 
-from benchmarks.paper import table
+from benchmarks.paper import final, table, vae
 from benchmarks.paper.benchmark import out, write
 from benchmarks.paper.experiments import EXPERIMENTS
+from benchmarks.peers.__main__ import names
 from benchmarks.records import PART, stamped
 
 
@@ -28,6 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     make.add_argument("--problem", choices=list(table.DATA), required=True)
     make.add_argument("--rows", type=int, default=20_000)
     make.add_argument("--jobs", type=int, default=1, help="processes")
+    last = commands.add_parser("final", help="train the best network of each method again, test it well, draw pictures")
+    last.add_argument("--size", choices=list(vae.OPTIONS), required=True)
+    last.add_argument("--methods", type=names, help="default: all that have runs")
+    last.add_argument("--samples", type=int, default=final.SAMPLES, help="importance samples per test image")
+    last.add_argument("--epochs", type=int, help="of training; default: as in the runs (the paper: 3,280)")
     collect = commands.add_parser("collect", help="write record, table and figures of the histories that are there")
     collect.add_argument("names", nargs="*", help="default: all experiments")
     options = parser.parse_args(arguments)
@@ -38,6 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def progress(text: str) -> None:
         print(f"[{time.perf_counter() - began:8.1f} s] {text}", file=sys.stderr, flush=True)
 
+    if options.command == "final":
+        experiment = EXPERIMENTS["paper-vae"]
+        group = next(g for g in experiment.groups if g.name == options.size)
+        methods = options.methods or group.methods
+        chosen = final.bests(options.size, experiment.suite, methods, group.conventions_of(experiment.suite))
+        final.make(options.size, chosen, progress, options.samples, options.epochs)
+        print(final.markdown(options.size) or "no method has a run yet")
+        return 0
     made = table.make(options.problem, options.rows, options.jobs, progress)
     print(
         f"{len(made)} rows of {made.stamp['trainings']} trainings, errors {made.errors.min():.4f} to {made.errors.max():.4f}"

@@ -35,13 +35,17 @@ GPU = ("paper",)
 def _run(experiment: Experiment, size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     if size == "smoke":
         return _smoke(experiment, progress)
-    failed, groups = 0, _feasible(experiment, size, progress)
-    budget, folder = experiment.suite.budget, experiment.suite.folder
-    for seed in experiment.seeds[size]:  # seeds first, so that partial results are balanced
-        for group, methods in groups:
-            conventions, suite = experiment.suite.conventions, experiment.suite.name
-            wanted = runner.tasks(methods, group.problems, [seed], conventions, suite)
-            failed += runner.coordinate(runner.missing(wanted, budget, folder), 1, progress, budget, folder)
+    groups = _feasible(experiment, size, progress)
+    suite = experiment.suite
+    wanted = [
+        task
+        for seed in experiment.seeds[size]  # seeds first, so that partial results are balanced
+        for group, methods in groups
+        for task in runner.tasks(methods, group.problems, [seed], group.conventions_of(suite), suite.name)
+    ]
+    todo = runner.missing(wanted, suite.budget, suite.folder)
+    progress(f"{len(todo)} of {len(wanted)} runs are missing")
+    failed = runner.coordinate(todo, 1, progress, suite.budget, suite.folder)
     return {"failed": failed, **write(experiment)}
 
 

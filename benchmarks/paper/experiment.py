@@ -12,9 +12,12 @@ import numpy as np
 
 from benchmarks.peers import history
 from benchmarks.peers.history import History
+from benchmarks.peers.runner import complete
 from benchmarks.peers.suite import Suite
 
 Key = tuple[str, int]
+OURS = "hybrid"
+"""The method that the others are set against."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class Group:
         methods: compared ones.
         scaled: how it is smaller than in the paper, for the table; empty where it is not.
         paper: what the paper reports, Markdown.
+        conventions: for illegal suggestions; None: those of the suite.
+        more: folder of the figures as the page sees it -> what else there is to show, Markdown.
     """
 
     name: str
@@ -36,6 +41,11 @@ class Group:
     methods: tuple[str, ...]
     scaled: str = ""
     paper: str = ""
+    conventions: tuple[str, ...] | None = None
+    more: Callable[[str], str] = field(default=lambda figures: "")
+
+    def conventions_of(self, suite: Suite) -> tuple[str, ...]:
+        return suite.conventions if self.conventions is None else self.conventions
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,7 @@ class Experiment:
         unit: of that value, for axes and headings.
         seeds: size -> seeds; smoke has one.
         evaluations: CPU hours of evaluations, by a word for them.
+        machines: what they were made on.
     """
 
     name: str
@@ -59,6 +70,7 @@ class Experiment:
     seeds: Mapping[str, Sequence[int]]
     value: Callable[[str, float], float] = field(default=lambda problem, loss: loss)
     evaluations: Callable[[], dict[str, float]] = dict
+    machines: Callable[[], list[str]] = list
 
 
 @dataclass
@@ -70,8 +82,9 @@ class Row:
         mean, deviation: of the best value after each number of legal evaluations, shape (budget,).
         told: the same after each number of suggestions, illegal ones included; None where there were none.
         violations: illegal suggestions until each number of legal evaluations of ``at``, mean and standard deviation.
-        short: runs that ended with fewer legal evaluations than the budget.
+        short: runs that ended with fewer legal evaluations than the budget; their last value stands for the rest.
         cpu: median CPU seconds of a suggestion.
+        ours: runs in which ``hybrid`` ends lower, higher, and both it and this method have.
     """
 
     method: str
@@ -83,27 +96,35 @@ class Row:
     violations: list[tuple[float, float]]
     short: int
     cpu: float
+    ours: tuple[int, int, int] | None = None
 
 
 def rows(experiment: Experiment, group: Group, folder: Path | None = None, budget: int | None = None) -> list[Row]:
     """What the histories in a folder come to; methods and conventions without a run are left out."""
     folder, budget = folder or experiment.suite.folder, budget or experiment.suite.budget
-    found = []
-    for convention in ("", *experiment.suite.conventions):
+    known, found, ends = experiment.suite.problems(), list[Row](), dict[tuple[str, str], dict[Key, float]]()
+    for convention in ("", *group.conventions_of(experiment.suite)):
         for method in group.methods:
-            runs = [h for h in history.read(method, convention, folder) if _done(h, group, budget)]
+            read = history.read(method, convention, folder)
+            runs = [h for h in read if h.problem in group.problems and complete(h, budget, known.get(h.problem))]
             if runs:
                 found.append(_row(experiment, runs, method, convention, budget))
+                ends[method, convention] = {h.key: min(h.solutions()[:budget]) for h in runs}
+    for row in found:
+        if row.method != OURS and (OURS, "") in ends:
+            row.ours = duel(ends[OURS, ""], ends[row.method, row.convention])
     return sorted(found, key=lambda r: r.mean[-1])
+
+
+def duel(ours: Mapping[Key, float], other: Mapping[Key, float]) -> tuple[int, int, int]:
+    """Of the runs that both have: in how many ours is lower, in how many higher, and how many there are."""
+    shared = [(ours[k], other[k]) for k in ours.keys() & other.keys()]
+    return sum(a < b for a, b in shared), sum(a > b for a, b in shared), len(shared)
 
 
 def shown(experiment: Experiment, budget: int) -> list[int]:
     """The numbers of evaluations that the table shows."""
     return [n for n in experiment.at if n <= budget] or [budget]
-
-
-def _done(h: History, group: Group, budget: int) -> bool:
-    return h.problem in group.problems and len(h.losses) >= budget
 
 
 def _row(experiment: Experiment, runs: list[History], method: str, convention: str, budget: int) -> Row:
@@ -157,10 +178,11 @@ def summary(experiment: Experiment, folder: Path | None = None, budget: int | No
     ]
     runs = [h for g in experiment.groups for h in _all(experiment, g, folder)]
     stamps: dict[str, list[Any]] = {}
+    known = experiment.suite.problems()
     for h in runs:
-        for package, value in h.stamp.items():
-            stamps.setdefault(package, [])
-            if value not in stamps[package]:
+        for package in h.stamp.keys() - known[h.problem].stamp.keys():
+            value = h.stamp[package]
+            if value not in stamps.setdefault(package, []):
                 stamps[package].append(value)
     return {
         "experiment": experiment.name,
@@ -170,7 +192,8 @@ def summary(experiment: Experiment, folder: Path | None = None, budget: int | No
         "runs": len(runs),
         "cpu_hours": {"proposals": sum(c for h in runs for c in h.cpu if c is not None) / 3600}
         | experiment.evaluations(),
-        "stamps": stamps,
+        "stamps": {k: sorted(v) for k, v in sorted(stamps.items())},
+        "machines": experiment.machines(),
         "groups": groups,
     }
 
@@ -185,7 +208,7 @@ def _plain(value: Any) -> Any:
 
 
 def _all(experiment: Experiment, group: Group, folder: Path) -> list[History]:
-    conventions = ("", *experiment.suite.conventions)
+    conventions = ("", *group.conventions_of(experiment.suite))
     return [
         h for c in conventions for m in group.methods for h in history.read(m, c, folder) if h.problem in group.problems
     ]

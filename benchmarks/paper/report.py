@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.paper.experiment import Experiment, Group
+from benchmarks.paper.experiment import OURS, Experiment, Group
 
 COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#999999")
 """Okabe and Ito's, which the colour-blind can tell apart."""
@@ -37,7 +37,20 @@ def markdown(experiment: Experiment, results: dict[str, Any], figures: str = "")
             lines += [f"![{group.title}]({figures}/{experiment.name}-{group.name}.svg)", ""]
         if group.paper:
             lines += [group.paper.strip(), ""]
-    return "\n".join(lines) if lines else "no run yet\n"
+        more = group.more(figures)
+        if more:
+            lines += [more, ""]
+    return "\n".join([*lines, *_made(results)]) if lines else "no run yet\n"
+
+
+def _made(results: dict[str, Any]) -> list[str]:
+    """What histories and evaluations were made with; the first runs kept no commit."""
+    told = [f"{name} {', '.join(map(str, values))}" for name, values in results.get("stamps", {}).items()]
+    lines = ["Histories: " + "; ".join(told) + "."] if told else []
+    machines = results.get("machines")
+    if machines:
+        lines.append("Evaluations that say so: " + "; ".join(machines) + ".")
+    return [" ".join(lines), ""] if lines else []
 
 
 def _table(experiment: Experiment, group: Group, rows: list[dict[str, Any]], results: dict[str, Any]) -> list[str]:
@@ -47,6 +60,8 @@ def _table(experiment: Experiment, group: Group, rows: list[dict[str, Any]], res
     head += [f"{experiment.unit} after {n}" for n in at]
     if ruled:
         head += [f"violations until {n}" for n in at] + [f"after {results['budget']}, violations counted"]
+    duels = any(r.get("ours") for r in rows)
+    head += [f"{OURS} lower / higher (shared runs)"] if duels else []
     head += ["CPU s per proposal"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     if group.scaled:
@@ -59,6 +74,8 @@ def _table(experiment: Experiment, group: Group, rows: list[dict[str, Any]], res
             seen = dict(zip(results["at"], r["violations"], strict=True))
             cells += [spread(*seen[n], digits=1) for n in at]
             cells.append(number((r["counted"] or r["mean"])[-1]))
+        if duels:
+            cells.append("{} / {} ({})".format(*r["ours"]) if r.get("ours") else "-")
         cells.append("?" if r["cpu"] is None else f"{r['cpu']:.2g}")
         lines.append("| " + " | ".join(cells) + " |")
     return lines

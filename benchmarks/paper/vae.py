@@ -1,14 +1,8 @@
-"""Section 4 (b): the 28 hyperparameters of the variational autoencoder under their rules.
-
-An evaluation takes seconds to minutes, so all of them are kept beside the histories: methods share their initial designs,
-and an interrupted run finds what it had.
-"""
+"""Section 4 (b): the 28 hyperparameters of the variational autoencoder under their rules; all trainings are kept."""
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import mipcash as mc
-from benchmarks.peers import history
+from benchmarks.paper import remembered
+from benchmarks.paper.remembered import Remembered
 from benchmarks.peers.problem import Config, Objective, Problem
 from benchmarks.peers.problems import vae_proxy
 from benchmarks.peers.shape import Shape
@@ -34,45 +29,19 @@ WORST = 500.0
 """Nats of a training that ended without a finite loss: the paper's penalty, about those of uniformly random pixels."""
 
 
-class Remembered:
-    """An objective whose evaluations are kept in a file, a line of JSON each.
-
-    Attributes:
-        make: makes the objective; called only when something is to be evaluated.
-        path: the file.
-        stamp: what the loss depends on beside the configuration; evaluations of another stamp are not used.
-    """
-
-    def __init__(self, make: Callable[[], Objective], path: Path, stamp: Mapping[str, Any] | None = None) -> None:
-        self.make, self.path, self.stamp = make, path, dict(stamp or {})
-        self._objective: Objective | None = None
-
-    def __call__(self, config: Config) -> float:
-        key = _key(config)
-        for record in self.records():
-            if record["config"] == key and record["stamp"] == self.stamp:
-                return float(record["loss"])
-        if self._objective is None:
-            self._objective = self.make()
-        began = time.process_time()
-        loss = self._objective(config)
-        spent = round(time.process_time() - began, 2)
-        line = {"config": key, "loss": loss, "seconds": spent, "stamp": self.stamp}
-        history.append_line(self.path, json.dumps(line))
-        return loss
-
-    def records(self) -> list[dict[str, Any]]:
-        """What is kept: configuration, loss and CPU seconds."""
-        return [json.loads(line) for line in history.lines(self.path)]
-
-
-def _key(config: Config) -> dict[str, Any]:
-    return json.loads(json.dumps(dict(sorted(config.items())), default=lambda v: v.item()))
-
-
 def _stamp(size: str) -> dict[str, Any]:
     given = vars(vae.settings(**OPTIONS[size]))
     return {k: given[k] for k in ("data", "train_size", "test_size", "epochs", "batch", "seconds", "samples", "seed")}
+
+
+def machine(size: str) -> dict[str, Any]:
+    """What trainings are made on here."""
+    from mipcash.models._vae_training import device_of, import_torch
+
+    torch = import_torch()
+    device = device_of(vae.settings(**OPTIONS[size]).device)
+    name = f"cuda ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else str(device)
+    return {"torch": torch.__version__, "device": name, "threads": OPTIONS[size].get("threads", "all")}
 
 
 def _trained(size: str) -> Objective:
@@ -96,7 +65,9 @@ def _problem(size: str) -> Problem:
     return Problem(
         name=f"vae-{size}",
         space=_space,
-        objective=Remembered(lambda: _trained(size), FOLDER / f"evaluations-{size}.jsonl", _stamp(size)),
+        objective=Remembered(
+            lambda: _trained(size), FOLDER / f"evaluations-{size}.jsonl", _stamp(size), lambda: machine(size)
+        ),
         stamp=_stamp(size),
         group="rules",
         optimum=0.0,
@@ -113,9 +84,13 @@ def problems() -> Mapping[str, Problem]:
 
 
 def hours() -> dict[str, float]:
-    """CPU hours of all trainings that are kept."""
-    kept = [p.objective for p in problems().values() if isinstance(p.objective, Remembered)]
-    return {"trainings": sum(r["seconds"] for objective in kept for r in objective.records()) / 3600}
+    """Hours of all trainings that are kept."""
+    return remembered.hours(p.objective for p in problems().values())
+
+
+def machines() -> list[str]:
+    """What they were made on."""
+    return remembered.machines(p.objective for p in problems().values())
 
 
 def uniform_violations(at: tuple[int, ...] = (16, 32), seeds: range = range(8)) -> list[tuple[float, float]]:

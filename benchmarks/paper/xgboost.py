@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
-from benchmarks.paper import table
-from benchmarks.peers.problem import Config, Problem
+from benchmarks.paper import remembered, table
+from benchmarks.paper.remembered import Remembered
+from benchmarks.peers.problem import Config, Objective, Problem
 from mipcash.models.xgboost import build, error
 
 DIRECT = "monks-direct"
+KEPT = table.FOLDER.parent / "xgboost" / "evaluations-direct.jsonl"
+SEED = 0
 
 
 def looked_up(name: str, config: Config) -> float:
@@ -16,7 +21,7 @@ def looked_up(name: str, config: Config) -> float:
     return table.kept(name)(config)
 
 
-def _problem(name: str, objective: partial[float], source: str) -> Problem:
+def _problem(name: str, objective: Objective, source: str) -> Problem:
     return Problem(
         name=name,
         space=lambda: build()[0],
@@ -29,11 +34,30 @@ def _problem(name: str, objective: partial[float], source: str) -> Problem:
     )
 
 
+def _machine() -> dict[str, Any]:
+    try:
+        return {"xgboost": version("xgboost-cpu")}
+    except PackageNotFoundError:
+        return {"xgboost": version("xgboost")}
+
+
+@cache
 def problems() -> dict[str, Problem]:
     """By name: ``monks-table``, ``phoneme-table``, and ``monks-direct``, which trains at every evaluation."""
     made = [
         _problem(f"{n}-table", partial(looked_up, n), f"nearest of real trainings on {d}")
         for n, d in table.DATA.items()
     ]
-    made.append(_problem(DIRECT, partial(error, seed=0), "trained on monks-problem-1"))
+    trained = Remembered(lambda: partial(error, seed=SEED), KEPT, {"data": "monks-problem-1", "seed": SEED}, _machine)
+    made.append(_problem(DIRECT, trained, "trained on monks-problem-1"))
     return {p.name: p for p in made}
+
+
+def hours() -> dict[str, float]:
+    """Hours of the tables and of the trainings that are kept."""
+    return table.hours() | remembered.hours(p.objective for p in problems().values())
+
+
+def machines() -> list[str]:
+    """What the latter were made on."""
+    return remembered.machines(p.objective for p in problems().values())

@@ -96,6 +96,9 @@ def _run(options: argparse.Namespace) -> int:
             history.drop(*file, keys, folder)
     todo = runner.missing(wanted, budget, folder)
     progress(f"{len(todo)} of {len(wanted)} runs are missing")
+    older = runner.older([t for t in wanted if t not in set(todo)], folder)
+    if older:
+        progress(f"{len(older)} of the others were made by another commit of mipcash; --fresh makes them again")
     if options.jobs:
         return int(runner.coordinate(todo, options.jobs, progress, budget, folder) > 0)
     return int(runner.work(todo, progress, budget, folder) > 0)

@@ -61,7 +61,7 @@ class History:
         record = {
             "problem": self.problem,
             "seed": self.seed,
-            "losses": [None if v is None else float(f"{v:.{DIGITS}g}") for v in self.losses],
+            "losses": [None if v is None else kept(v) for v in self.losses],
             "legal": "".join("01"[flag] for flag in self.legal),
             "cpu": [None if v is None else float(f"{v:.3g}") for v in self.cpu],
             "stamp": self.stamp,
@@ -73,6 +73,11 @@ class History:
         r = json.loads(line)
         legal = tuple(flag == "1" for flag in r["legal"])
         return cls(method, r["problem"], r["seed"], convention, tuple(r["losses"]), legal, tuple(r["cpu"]), r["stamp"])
+
+
+def kept(loss: float) -> float:
+    """A loss with the digits that a history has."""
+    return float(f"{loss:.{DIGITS}g}")
 
 
 def path_of(method: str, convention: str, folder: Path = RESULTS) -> Path:

@@ -95,9 +95,9 @@ def make_method(name: str) -> Method:
         ValueError: there is no such method.
     """
     if name not in PEERS:
-        from benchmarks.peers.methods.ours import OurMethod
+        from benchmarks.peers.methods.ours import our_method
 
-        return OurMethod(name)
+        return our_method(name)
     module, kind = PEERS[name]
     try:
         made: Callable[[], Method] = getattr(import_module(module), kind)

@@ -15,7 +15,8 @@ Config = Mapping[str, Any]
 Objective = Callable[[Config], float]
 
 GROUPS = ("rules", "free")
-CERTIFICATES = ("enumeration", "construction", "best known", "lower bound")
+LOWER_BOUND = "lower bound"
+CERTIFICATES = ("enumeration", "construction", "best known", LOWER_BOUND)
 """enumeration: the discrete part is enumerated, the numbers are solved in closed form; construction: the function is built
 around its optimum, or reaches its lower bound; best known: enumeration with a multistart over the numbers, or a
 long search; lower bound: no loss can be below it (an error rate of 0), attained or not."""

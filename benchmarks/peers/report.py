@@ -3,7 +3,8 @@
 Only pairs (problem, seed) that all compared methods have are compared; their number n stands beside every table.
 
 rank      of the best loss after ``budget`` evaluations, ties share the mean; averaged over pairs, with the standard error
-regret    (best - optimum) / (median of random search's best over its seeds - optimum), the mean over problems of medians
+regret    (best - optimum) / (median of random search's best over its seeds - optimum), the mean over problems of medians,
+          with a bootstrapped standard error; where only a bound is known the least loss found takes the optimum's place
 match     evaluations that ours needs for what a peer has found after ``budget`` ones; the median over pairs (> budget: never)
 wins      pairs in which ours is better, worse, level, and the two-sided sign test over those that are not level
 """
@@ -24,11 +25,13 @@ from benchmarks.peers import history
 from benchmarks.peers.convention import CONVENTIONS
 from benchmarks.peers.history import RESULTS, History
 from benchmarks.peers.method import PEERS
-from benchmarks.peers.problem import Problem, problems
+from benchmarks.peers.problem import LOWER_BOUND, Problem, problems
 
 Key = tuple[str, int]
 TIE = 1e-7
 """Losses closer than this share of their size are level."""
+BOOTSTRAP = 400
+"""Resamples behind the standard error of the regret."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class Row:
     rank: float
     error: float
     regret: float
+    regret_error: float
     match: float = math.nan
     wins: int = 0
     losses: int = 0
@@ -133,7 +137,7 @@ def _table(
             method,
             float(ranks[:, k].mean()),
             float(ranks[:, k].std(ddof=1) / math.sqrt(len(pairs))) if len(pairs) > 1 else math.nan,
-            regrets[method],
+            *regrets[method],
         )
         histories = [runs[method][p] for p in pairs]
         late = [c for h in histories for c in h.cpu[budget - 10 : budget] if c is not None]
@@ -168,30 +172,40 @@ def to_match(ours: History, target: float) -> float:
 
 
 def floors(runs: dict[str, dict[Key, History]], names: Sequence[str]) -> dict[str, float]:
-    """The optimum of each problem, or the least loss found where that is below one that is not proven."""
+    """The optimum of each problem; the least loss found where that is lower, or where a bound is all that is known."""
     known, found = problems(), dict[str, float]()
     for name in names:
         least = min(min(h.best()) for of in runs.values() for k, h in of.items() if k[0] == name)
-        found[name] = min(known[name].optimum, least) if name in known else least
+        attained = name in known and known[name].certificate != LOWER_BOUND
+        found[name] = min(known[name].optimum, least) if attained else least
     return found
 
 
-def normalised(runs: dict[str, dict[Key, History]], pairs: Sequence[Key], budget: int) -> dict[str, float]:
-    """Mean over problems of the median normalised regret; nan without random search."""
-    names = sorted({p for p, _ in pairs})
-    least = floors(runs, names)
+def normalised(
+    runs: dict[str, dict[Key, History]], pairs: Sequence[Key], budget: int
+) -> dict[str, tuple[float, float]]:
+    """Mean over problems of the median regret in units of random search's, with its standard error; nan without random search.
+
+    The error is that of the runs of a method, by a bootstrap in each problem; random search's median stays.
+    """
+    names = sorted({p for p, _ in pairs}) if "random" in runs else []
+    least, rng = floors(runs, names), np.random.default_rng(0)
+    single = len(set(pairs)) == len(names)
+    drawn: dict[str, np.ndarray] = {}
     result = {}
     for method, of in runs.items():
-        values = []
+        values, again = [], []
         for name in names:
             seeds = [s for p, s in pairs if p == name]
-            if "random" not in runs:
-                continue
             scale = float(np.median([runs["random"][name, s].best()[budget - 1] for s in seeds])) - least[name]
-            own = float(np.median([of[name, s].best()[budget - 1] for s in seeds])) - least[name]
-            if scale > 1e-12:
-                values.append(own / scale)
-        result[method] = float(np.mean(values)) if values else math.nan
+            if scale <= 1e-12:
+                continue
+            own = (np.array([of[name, s].best()[budget - 1] for s in seeds]) - least[name]) / scale
+            rows = drawn.setdefault(name, rng.integers(len(own), size=(BOOTSTRAP, len(own))))
+            values.append(float(np.median(own)))
+            again.append(np.median(own[rows], axis=1))
+        spread = float(np.std(np.mean(again, axis=0), ddof=1)) if again and not single else math.nan
+        result[method] = (float(np.mean(values)), spread) if values else (math.nan, math.nan)
     return result
 
 
@@ -217,10 +231,11 @@ def _line(row: Row, ours: str, budget: int) -> str:
     elif math.isnan(row.match):
         match = duel = "?"
     else:
-        match = f"{row.match:.0f}" if math.isfinite(row.match) else f"> {budget}"
+        match = f"{row.match:g}" if math.isfinite(row.match) else f"> {budget}"
         sign = "" if math.isnan(row.p) else f" ({row.p:.2g})"
         duel = f"{row.wins} / {row.losses} / {row.ties}{sign}"
     error = "" if math.isnan(row.error) else f" ± {row.error:.2f}"
-    regret = "?" if math.isnan(row.regret) else f"{row.regret:.2f}"
+    spread = "" if math.isnan(row.regret_error) else f" ± {row.regret_error:.2f}"
+    regret = "?" if math.isnan(row.regret) else f"{row.regret:.2f}{spread}"
     cpu = "?" if math.isnan(row.cpu) else f"{row.cpu:.3g}"
     return f"| {row.method} | {row.rank:.2f}{error} | {regret} | {match} | {duel} | {cpu} | {row.illegal:.1f} |"

@@ -67,13 +67,37 @@ def tasks(
 
 
 def missing(wanted: Sequence[Task], budget: int = BUDGET, folder: Path = RESULTS) -> list[Task]:
-    """The runs that are not in the results, or shorter than the budget."""
+    """The runs that are not in the results, shorter than the budget, or of a problem with other settings."""
     there: dict[tuple[str, str], set[tuple[str, int]]] = {}
     for task in wanted:
         file = (task.method, task.convention)
         if file not in there:
-            there[file] = {h.key for h in history.read(*file, folder) if len(h.losses) >= budget}
+            known = suite(task.suite).problems()
+            there[file] = {h.key for h in history.read(*file, folder) if complete(h, budget, known.get(h.problem))}
     return [t for t in wanted if (t.problem, t.seed) not in there[t.method, t.convention]]
+
+
+def complete(h: History, budget: int, problem: Problem | None) -> bool:
+    """Whether a run has its evaluations, on the problem as it is."""
+    if problem is not None and any(h.stamp.get(k) != v for k, v in problem.stamp.items()):
+        return False
+    return _over(h.losses, budget, convention(h.convention))
+
+
+def older(done: Sequence[Task], folder: Path = RESULTS) -> list[Task]:
+    """The runs of our own methods that carry another commit than the present one, or none."""
+    stamps: dict[tuple[str, str], dict[tuple[str, int], dict[str, Any]]] = {}
+    now = {m: make_method(m).stamp().get("commit") for m in {t.method for t in done}}
+    found = []
+    for task in done:
+        file = (task.method, task.convention)
+        if now[task.method] is None:
+            continue
+        if file not in stamps:
+            stamps[file] = {h.key: h.stamp for h in history.read(*file, folder)}
+        if stamps[file][task.problem, task.seed].get("commit") != now[task.method]:
+            found.append(task)
+    return found
 
 
 def initial(

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar
+
+import numpy as np
 
 import mipcash as mc
 from benchmarks.peers.method import Initial, Method
 from benchmarks.peers.problem import Problem
 from benchmarks.peers.shape import Shape
+from mipcash.optimizers.base import DONE, PENDING, Observation
 from mipcash.optimizers.registry import make_optimizer, optimizer_names
 
 
@@ -32,13 +38,17 @@ class OurMethod(Method):
             )
         self.changes = [_change(part) for part in text.split(",") if part]
 
-    def start(self, problem: Problem, shape: Shape, seed: int, initial: Initial, budget: int) -> None:
+    def settings(self, shape: Shape) -> Any:
+        """The optimizer's own, with the changes of the name."""
         settings = make_optimizer(self.optimizer, shape.space).settings  # type: ignore[attr-defined]
         if hasattr(settings, "n_initial"):
             settings = replace(settings, n_initial=self.design)
         for path, value in self.changes:
             settings = changed(settings, path, value)
-        self.study = mc.Study(shape.space, self.optimizer, "highs", seed=seed, settings=settings)
+        return settings
+
+    def start(self, problem: Problem, shape: Shape, seed: int, initial: Initial, budget: int) -> None:
+        self.study = mc.Study(shape.space, self.optimizer, "highs", seed=seed, settings=self.settings(shape))
 
     def suggest(self) -> dict[str, Any]:
         self.trial = self.study.ask()
@@ -46,6 +56,60 @@ class OurMethod(Method):
 
     def observe(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
         self.study.tell(self.trial, loss)
+
+    def stamp(self) -> dict[str, Any]:
+        return super().stamp() | commit()
+
+
+class SentMethod(OurMethod):
+    """An optimizer that suggests what breaks rules as it is, ``joint-gp:illegal=send``: GPyOpt's relax-and-round.
+
+    It is asked without a study, which would refuse that, and starts from the legal samples that the peers have.
+    """
+
+    legal: ClassVar[bool] = False
+    own_design: ClassVar[bool] = False
+
+    def start(self, problem: Problem, shape: Shape, seed: int, initial: Initial, budget: int) -> None:
+        settings = replace(self.settings(shape), n_initial=max(1, len(initial)))
+        self.asked = make_optimizer(self.optimizer, shape.space, settings=settings)
+        self.rng = np.random.default_rng(np.random.SeedSequence([seed, 5]))
+        self.history = [Observation(c, DONE, y) for c, y in initial]
+        self.state: dict[str, Any] = {}
+
+    def suggest(self) -> dict[str, Any]:
+        proposal = self.asked.ask(self.history, self.rng, self.state)
+        self.state = dict(proposal.state)
+        return dict(proposal.config)
+
+    def observe(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
+        self.history.append(Observation(config, DONE, loss))
+
+    def skip(self, config: dict[str, Any], violations: Mapping[str, float]) -> None:
+        self.history.append(Observation(config, PENDING))  # not to be repeated, and nothing is known of it
+
+
+def our_method(name: str) -> OurMethod:
+    """The adapter of one of our optimizers.
+
+    Raises:
+        ValueError: there is no such optimizer.
+    """
+    made = OurMethod(name)
+    return SentMethod(name) if (["illegal"], "send") in made.changes else made
+
+
+@cache
+def commit() -> dict[str, str]:
+    """The commit that runs are made with, with a plus where the code differs from it; nothing outside a repository."""
+    root = Path(mc.__file__).resolve().parents[1]
+    said = [
+        subprocess.run(["git", "-C", str(root), *command], capture_output=True, text=True, check=False)
+        for command in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "--", "mipcash", "models"])
+    ]
+    if any(s.returncode for s in said):
+        return {}
+    return {"commit": said[0].stdout.strip() + ("+" if said[1].stdout.strip() else "")}
 
 
 def _change(text: str) -> tuple[list[str], Any]:

@@ -82,7 +82,7 @@ def _learning(name: str, data: str, optimum: float, held_out: bool = False) -> P
         certificate="lower bound",
         source=f"bundled sklearn_pipeline space, {data} data",
         held_out=held_out,
-        tolerance=1.0,
+        tolerance=0.0,
     )
 
 

@@ -13,10 +13,11 @@ from benchmarks.__main__ import main
 from benchmarks.paper import benchmark, report, synthetic
 from benchmarks.paper.experiment import Experiment, summary
 from benchmarks.paper.experiments import EXPERIMENTS
-from benchmarks.paper.vae import Remembered
+from benchmarks.paper.remembered import Remembered
 from benchmarks.peers import history
 from benchmarks.peers.history import History
 from benchmarks.peers.method import MissingPackageError
+from benchmarks.peers.runner import complete
 from benchmarks.registry import benchmarks
 
 VAE = EXPERIMENTS["paper-vae"]
@@ -24,16 +25,19 @@ VAE = EXPERIMENTS["paper-vae"]
 
 def fill(folder: Path) -> None:
     """Two runs of ours and of a peer that breaks rules twice in one of them and never in the other."""
+    of = dict(VAE.suite.problems()["vae-small"].stamp)
     for seed in (0, 1):
         ours = tuple(200.0 - k for k in range(32))
         history.append(
-            History("hybrid", "vae-small", seed, "", ours, (True,) * 32, (0.2,) * 32, {"mipcash": "0"}), folder
+            History("hybrid", "vae-small", seed, "", ours, (True,) * 32, (0.2,) * 32, {"mipcash": "0"} | of), folder
         )
         gaps = (None, None) if seed else ()
         losses = (*gaps, *(210.0 + seed for _ in range(32)))
         flags = tuple(v is not None for v in losses)
         spent = (0.1,) * len(losses)
-        history.append(History("smac", "vae-small", seed, "penalty-500", losses, flags, spent, {"smac": "1"}), folder)
+        history.append(
+            History("smac", "vae-small", seed, "penalty-500", losses, flags, spent, {"smac": "1"} | of), folder
+        )
 
 
 def test_what_the_histories_come_to(tmp_path: Path) -> None:
@@ -45,7 +49,10 @@ def test_what_the_histories_come_to(tmp_path: Path) -> None:
     assert (ours["method"], ours["mean"][15], ours["mean"][31]) == ("hybrid", 185.0, 169.0)
     assert smac["violations"] == [[1.0, pytest.approx(math.sqrt(2))]] * 2
     text = report.markdown(VAE, results, "figures")
-    assert "| hybrid | none | 2 | 185.0 ± 0.0 | 169.0 ± 0.0 | 0.0 ± 0.0 | 0.0 ± 0.0 | 169.0 | 0.2 |" in text
+    assert "| hybrid | none | 2 | 185.0 ± 0.0 | 169.0 ± 0.0 | 0.0 ± 0.0 | 0.0 ± 0.0 | 169.0 | - | 0.2 |" in text
+    assert smac["ours"] == [2, 0, 2]
+    assert "| 2 / 0 (2) | 0.1 |" in text
+    assert "Histories: mipcash 0; smac 1." in text
     assert "| smac | penalty-500 | 2 | 210.5 ± 0.7 |" in text
     assert "1.0 ± 1.4" in text
     assert "1,000 images" in text.split("| hybrid")[0]  # what is scaled down stands in the table
@@ -143,3 +150,18 @@ def test_what_cannot_run_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum("no smac" in text for text in said) == 3
     assert sum("no GPU" in text for text in said) == 1
     assert [g.name for g, _ in benchmark._feasible(VAE, "quick", said.append)] == ["small", "proxy"]
+
+
+def test_runs_of_another_problem_or_cut_short_do_not_count(tmp_path: Path) -> None:
+    of = VAE.suite.problems()["vae-small"]
+    stamp = dict(of.stamp)
+    legal, half = (150.0,) * 32, (*(None,) * 16, *(150.0,) * 16)
+
+    def run(losses: tuple[float | None, ...], changes: dict[str, object]) -> History:
+        flags = tuple(v is not None for v in losses)
+        return History("smac", "vae-small", 0, "penalty-500", losses, flags, (0.1,) * len(losses), stamp | changes)
+
+    assert complete(run(legal, {}), 32, of)
+    assert not complete(run(legal, {"epochs": 99}), 32, of)
+    assert not complete(run(half, {}), 32, of), "illegal suggestions cost no evaluation"
+    assert complete(run(half + legal, {}), 32, of)

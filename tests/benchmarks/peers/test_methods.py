@@ -14,7 +14,7 @@ from benchmarks.peers.shape import Shape
 from mipcash.optimizers.mivabo import MiVaBOSettings
 
 BUDGET = 12
-METHODS = [*PEERS, "mivabo:starts=2"]
+METHODS = [*PEERS, "hybrid", "mivabo:starts=2", "joint-gp:illegal=send"]
 
 
 def available(name: str) -> None:

@@ -1,0 +1,82 @@
+"""Objectives whose evaluations are kept: methods share their initial designs, an interrupted run finds what it had."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers import history
+from benchmarks.peers.problem import Config, Objective
+
+
+class Remembered:
+    """An objective whose evaluations are kept, a line of JSON each.
+
+    Attributes:
+        make: makes the objective; called only when something is to be evaluated.
+        path: the file.
+        stamp: what the loss depends on beside the configuration; evaluations of another stamp are not used.
+        machine: what an evaluation is made on: versions, device; kept beside it, and no part of the look-up.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Objective],
+        path: Path,
+        stamp: Mapping[str, Any] | None = None,
+        machine: Callable[[], dict[str, Any]] = dict,
+    ) -> None:
+        self.make, self.path, self.stamp, self.machine = make, path, dict(stamp or {}), machine
+        self._objective: Objective | None = None
+
+    def __call__(self, config: Config) -> float:
+        key = _key(config)
+        for record in self.records():
+            if record["config"] == key:
+                return float(record["loss"])
+        if self._objective is None:
+            self._objective = self.make()
+        began, cpu = time.perf_counter(), time.process_time()
+        loss = self._objective(config)
+        line = {
+            "config": key,
+            "loss": loss,
+            "seconds": round(time.process_time() - cpu, 2),
+            "wall": round(time.perf_counter() - began, 2),
+            "stamp": self.stamp,
+            "machine": self.machine(),
+        }
+        history.append_line(self.path, json.dumps(line))
+        return loss
+
+    def records(self) -> list[dict[str, Any]]:
+        """What is kept under this stamp: configuration, loss, CPU and wall seconds, machine."""
+        kept = (json.loads(line) for line in history.lines(self.path))
+        return [record for record in kept if record["stamp"] == self.stamp]
+
+    def config_of(self, loss: float) -> dict[str, Any] | None:
+        """The first configuration with a loss, to the digits that histories keep; None: it is not there."""
+        wanted = history.kept(loss)
+        return next((r["config"] for r in self.records() if history.kept(r["loss"]) == wanted), None)
+
+
+def hours(objectives: Iterable[object]) -> dict[str, float]:
+    """CPU hours of the evaluations that are kept, and the hours of a clock where some were made on a GPU."""
+    records = [r for o in objectives if isinstance(o, Remembered) for r in o.records()]
+    found = {"trainings": sum(r["seconds"] for r in records) / 3600}
+    gpu = sum(r["wall"] for r in records if "cuda" in str(r.get("machine", {}).get("device", "")))
+    return found | ({"of a clock for trainings on a GPU": gpu / 3600} if gpu else {})
+
+
+def machines(objectives: Iterable[object]) -> list[str]:
+    """What the kept evaluations were made on, each once; older ones do not say."""
+    records = [r for o in objectives if isinstance(o, Remembered) for r in o.records()]
+    told = [", ".join(f"{k} {v}" for k, v in r.get("machine", {}).items()) for r in records]
+    return [f"{text} ({told.count(text)})" for text in dict.fromkeys(told) if text]
+
+
+def _key(config: Config) -> dict[str, Any]:
+    return json.loads(json.dumps(dict(sorted(config.items())), default=lambda v: v.item()))
