@@ -24,13 +24,29 @@ _HOMES = {
     "minimize": "mipcash.study.minimize",
     "HybridSettings": "mipcash.optimizers.hybrid",
     "MiVaBOSettings": "mipcash.optimizers.mivabo",
+    "JointGPSettings": "mipcash.optimizers.joint_gp",
+    "AnnealingSettings": "mipcash.optimizers.annealing",
+    "GPAnnealingSettings": "mipcash.optimizers.annealing",
+    "AlternatingSettings": "mipcash.acquisition.alternating",
+    "DecompositionSettings": "mipcash.acquisition.decomposition",
+    "PolishSettings": "mipcash.acquisition.polish",
+    "SolverSettings": "mipcash.backends.base",
+    "FeatureSizes": "mipcash.surrogates.models",
+    "SparseSettings": "mipcash.surrogates.scales",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
+    from mipcash.acquisition.alternating import AlternatingSettings as AlternatingSettings
+    from mipcash.acquisition.decomposition import DecompositionSettings as DecompositionSettings
+    from mipcash.acquisition.polish import PolishSettings as PolishSettings
+    from mipcash.backends.base import SolverSettings as SolverSettings
     from mipcash.backends.solution import Solution as Solution
+    from mipcash.optimizers.annealing import AnnealingSettings as AnnealingSettings
+    from mipcash.optimizers.annealing import GPAnnealingSettings as GPAnnealingSettings
     from mipcash.optimizers.hybrid import HybridSettings as HybridSettings
+    from mipcash.optimizers.joint_gp import JointGPSettings as JointGPSettings
     from mipcash.optimizers.mivabo import MiVaBOSettings as MiVaBOSettings
     from mipcash.oracle.space import Space as Space
     from mipcash.space.domains import Categorical as Categorical
@@ -42,6 +58,8 @@ if TYPE_CHECKING:
     from mipcash.study.study import Study as Study
     from mipcash.study.trial import Failed as Failed
     from mipcash.study.trial import Trial as Trial
+    from mipcash.surrogates.models import FeatureSizes as FeatureSizes
+    from mipcash.surrogates.scales import SparseSettings as SparseSettings
 
 
 def __getattr__(name: str) -> Any:

@@ -176,7 +176,8 @@ VAE_EXPERIMENT = Experiment(
             "VAE on MNIST, preset laptop",
             ("vae-laptop",),
             (*OURS, *ANNEALED, *RULED),
-            "Training: {train_size} images, {epochs} epochs in batches of {batch}, {test_size} test images; the paper: 60,000, "
+            "Training: {train_size} images, {epochs} epochs in batches of {batch}, at most {seconds:g} seconds of one core, "
+            "{test_size} test images; the paper: 60,000, "
             "32 epochs, batches of 128, 10,000 test images. Runs: see the column; the paper: 8".format(
                 **vars(PRESETS["laptop"])
             )

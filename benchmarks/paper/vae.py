@@ -19,12 +19,21 @@ from mipcash.models import vae
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "paper" / "vae"
 OPTIONS: dict[str, dict[str, Any]] = {
-    "small": {"train_size": 1000, "test_size": 100, "epochs": 6, "batch": 16, "device": "cpu", "threads": 1},
+    "small": {
+        "train_size": 1000,
+        "test_size": 100,
+        "epochs": 6,
+        "batch": 16,
+        "seconds": "none",
+        "device": "cpu",
+        "threads": 1,
+    },
     "laptop": {"preset": "laptop", "device": "cpu", "threads": 1},
     "paper": {"preset": "paper"},
 }
-"""Name of a size -> options of the model. ``small`` takes some 5 s; with fewer steps the losses stay near 202 nats, those of
-the mean image; on CPUs and with one thread its losses do not depend on the machine's load."""
+"""Name of a size -> options of the model. ``small`` takes a median of 10 CPU seconds, 125 for the largest network; with fewer
+steps the losses stay near 202 nats, those of the mean image. On CPUs and with one thread its losses do not depend on the
+machine's load, as those of ``laptop`` do, which has a limit."""
 WORST = 500.0
 """Nats of a training that ended without a finite loss: the paper's penalty, about those of uniformly random pixels."""
 

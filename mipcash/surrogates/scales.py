@@ -37,7 +37,7 @@ class SparseSettings:
 
     Attributes:
         prior: ``laplace`` or ``horseshoe``.
-        inference: ``gibbs``, or ``variational`` (Laplace only: a bound instead of a chain, about ten times cheaper).
+        inference: ``gibbs``, or ``variational`` (Laplace only: a bound instead of a chain, about half as costly).
         burn_in: sweeps before any is kept.
         draws: sweeps that are kept.
         by: ``pair``, one local scale per pair of groups and block, which does not depend on how levels are encoded; or

@@ -148,7 +148,7 @@ class Structure:
 
     @cached_property
     def prior(self) -> tuple[Vector, Vector]:
-        """Means and standard deviations of theta (SURROGATE, item 3, with shorter length-scales of numbers)."""
+        """Means and standard deviations of theta (SURROGATE, item 3; lengths are shorter and wider, relevances narrower)."""
         medians = {
             "a": 1.0,
             "b": 1.0,
