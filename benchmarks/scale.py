@@ -20,7 +20,7 @@ from benchmarks.registry import benchmark
 from mipcash.optimizers.base import DONE, Observation
 from mipcash.optimizers.registry import make_optimizer
 
-OBSERVATIONS = {"smoke": 60, "quick": 1000, "full": 1000}
+OBSERVATIONS = {"smoke": 20, "quick": 1000, "full": 1000}
 PROPOSALS = {"smoke": 2, "quick": 6, "full": 30}
 BINARIES, LEVELS = 200, 4
 LIMITS = {"vae": 2.0, "sklearn_pipeline": 2.0, "binaries": 5.0}

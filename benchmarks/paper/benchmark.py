@@ -18,6 +18,7 @@ from benchmarks.paper.suites import FOLDER
 from benchmarks.peers import runner
 from benchmarks.peers.method import MissingPackageError, make_method
 from benchmarks.registry import benchmark
+from mipcash.errors import ModelError
 
 SMOKE = {
     "paper-synthetic": ["a1-gaussian-0", "a2-cardinality-0"],
@@ -59,6 +60,11 @@ def _feasible(
             continue
         if group.name in GPU and not _cuda():
             progress(f"{group.title}: left out, there is no GPU")
+            continue
+        try:
+            group.needs()
+        except ModelError as error:
+            progress(f"{group.title}: left out, {error}")
             continue
         methods = []
         for name in group.methods:

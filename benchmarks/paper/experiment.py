@@ -33,6 +33,7 @@ class Group:
         paper: what the paper reports, Markdown.
         conventions: for illegal suggestions; None: those of the suite.
         more: folder of the figures as the page sees it -> what else there is to show, Markdown.
+        needs: raises ``mipcash.errors.ModelError`` where data or a package is missing.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Group:
     paper: str = ""
     conventions: tuple[str, ...] | None = None
     more: Callable[[str], str] = field(default=lambda figures: "")
+    needs: Callable[[], None] = field(default=lambda: None)
 
     def conventions_of(self, suite: Suite) -> tuple[str, ...]:
         return suite.conventions if self.conventions is None else self.conventions

@@ -162,6 +162,7 @@ VAE_EXPERIMENT = Experiment(
             PAPER_VAE,
             SENSIBLE,
             partial(final.markdown, "small"),
+            partial(vae.check, "small"),
         ),
         Group(
             "proxy",
@@ -184,6 +185,7 @@ VAE_EXPERIMENT = Experiment(
             + GIVEN,
             conventions=SENSIBLE,
             more=partial(final.markdown, "laptop"),
+            needs=partial(vae.check, "laptop"),
         ),
         Group(
             "paper",
@@ -193,6 +195,7 @@ VAE_EXPERIMENT = Experiment(
             "Runs: see the column; the paper: 8" + GIVEN,
             "Paper, Fig. 2 right (curves only): MiVaBO is below SMAC, TPE, GPyOpt and random search throughout.",
             more=partial(final.markdown, "paper"),
+            needs=partial(vae.check, "paper"),
         ),
     ),
 )

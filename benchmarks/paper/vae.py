@@ -53,6 +53,15 @@ def machine(size: str) -> dict[str, Any]:
     return {"torch": torch.__version__, "device": name, "threads": OPTIONS[size].get("threads", "all")}
 
 
+def check(size: str) -> None:
+    """Look for torch and the images.
+
+    Raises:
+        mipcash.errors.ModelError: what is missing, and how to get it.
+    """
+    vae.held_out(vae.settings(**OPTIONS[size]))
+
+
 def _trained(size: str) -> Objective:
     evaluate = vae.build(**OPTIONS[size])[1]
 

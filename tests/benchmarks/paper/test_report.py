@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from benchmarks.peers.history import History
 from benchmarks.peers.method import MissingPackageError
 from benchmarks.peers.runner import complete
 from benchmarks.registry import benchmarks
+from mipcash.errors import ModelError
 
 VAE = EXPERIMENTS["paper-vae"]
 
@@ -141,15 +143,22 @@ def test_what_cannot_run_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
         if name == "smac":
             raise MissingPackageError("no smac")
 
+    def no_images() -> None:
+        raise ModelError("there are no images")
+
     said: list[str] = []
+    without = replace(VAE, groups=tuple(replace(g, needs=lambda: None) for g in VAE.groups))
     monkeypatch.setattr(benchmark, "make_method", make)
     monkeypatch.setattr(benchmark, "_cuda", lambda: False)
-    found = benchmark._feasible(VAE, "full", said.append)
+    found = benchmark._feasible(without, "full", said.append)
     assert [g.name for g, _ in found] == ["small", "proxy", "laptop"]
     assert all("hybrid" in methods and "smac" not in methods for _, methods in found)
     assert sum("no smac" in text for text in said) == 3
     assert sum("no GPU" in text for text in said) == 1
-    assert [g.name for g, _ in benchmark._feasible(VAE, "quick", said.append)] == ["small", "proxy"]
+    assert [g.name for g, _ in benchmark._feasible(without, "quick", said.append)] == ["small", "proxy"]
+    blind = replace(VAE, groups=tuple(replace(g, needs=no_images) for g in VAE.groups[:1]))
+    assert benchmark._feasible(blind, "quick", said.append) == []
+    assert said[-1] == "VAE on MNIST, 1,000 images: left out, there are no images"
 
 
 def test_runs_of_another_problem_or_cut_short_do_not_count(tmp_path: Path) -> None:
