@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers import report, runner
+from benchmarks.peers.figures import draw
 from benchmarks.peers.history import RESULTS
 from benchmarks.peers.method import PEERS
 from benchmarks.registry import benchmark
@@ -30,6 +31,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     todo = runner.missing(runner.tasks(methods, None, SEEDS[size]))
     failed = runner.coordinate(todo, 1, progress)
     found = report.collect(methods, seeds=SEEDS[size], folder=RESULTS)
+    draw(found, RESULTS / "figures")
     return {"failed": failed, **_plain(report.summarise(found, OURS))}
 
 

@@ -19,6 +19,7 @@ def draw(found: Collection, folder: Path, budget: int = 60) -> list[Path]:
     import matplotlib
 
     matplotlib.use("agg")
+    matplotlib.rcParams["svg.hashsalt"] = "mipcash"  # equal results make equal files
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     for convention in CONVENTIONS:
@@ -69,6 +70,6 @@ def _ranks(found: Collection, convention: str, folder: Path, budget: int) -> Pat
 def _saved(figure: object, path: Path) -> Path:
     import matplotlib.pyplot as plt
 
-    figure.savefig(path)  # type: ignore[attr-defined]
+    figure.savefig(path, metadata={"Date": None})  # type: ignore[attr-defined]
     plt.close("all")
     return path

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
 import pytest
 
+from benchmarks.__main__ import main as benchmarks_main
 from benchmarks.peers import history, report, runner
 from benchmarks.peers.__main__ import main, names, numbers
 from benchmarks.peers.figures import draw
 from benchmarks.peers.history import History
+from benchmarks.peers.methods import ours
 
 
 def silent(text: str) -> None:
@@ -47,6 +50,28 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["problems"]) == 0
     assert numbers("0-2,5") == [0, 1, 2, 5]
     assert names("a,mivabo:x=1,y=2,b") == ["a", "mivabo:x=1,y=2", "b"]
+
+
+def test_smoke(tmp_path: Path) -> None:
+    out = tmp_path / "peers.json"
+    assert benchmarks_main(["run", "peers", "--size", "smoke", "--out", str(out)]) == 0
+    results = json.loads(out.read_text(encoding="utf-8"))["results"]
+    assert results["failed"] == 0
+    table = next(t for t in results["tables"] if (t["convention"], t["group"]) == ("repair", "all"))
+    assert {r["method"] for r in table["rows"]} == {"random", "mutation", "hybrid"}
+    assert table["problems"] == 2
+
+
+def test_runs_of_another_commit_are_pointed_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ours, "commit", lambda: {"commit": "abc"})
+    wanted = runner.tasks(["random", "mivabo"], ["branin-cat"], [0, 1])
+    for seed, stamp in enumerate(({"commit": "abc"}, {"revision": 1})):
+        for method in ("random", "mivabo"):
+            losses = (1.0,) * 12
+            history.append(History(method, "branin-cat", seed, "", losses, (True,) * 12, losses, dict(stamp)), tmp_path)
+    assert [(t.method, t.seed) for t in runner.older(wanted, tmp_path)] == [("mivabo", 1)]
+    monkeypatch.setattr(ours, "commit", dict)  # outside a repository nothing is known
+    assert runner.older(wanted, tmp_path) == []
 
 
 def made(method: str, problem: str, seed: int, losses: list[float | None], convention: str = "") -> History:
