@@ -22,12 +22,12 @@ from mipcash.optimizers.registry import make_optimizer
 
 OBSERVATIONS = {"smoke": 20, "quick": 1000, "full": 1000}
 PROPOSALS = {"smoke": 2, "quick": 6, "full": 30}
-BINARIES, LEVELS = 200, 4
+BINARIES, LEVELS = {"smoke": 40, "quick": 200, "full": 200}, 4
 LIMITS = {"vae": 2.0, "sklearn_pipeline": 2.0, "binaries": 5.0}
 """Seconds that a proposal may take."""
 
 
-def wide(binaries: int = BINARIES) -> mc.Space:
+def wide(binaries: int) -> mc.Space:
     """Categories of LEVELS levels, half of which may take their first one, and two numbers."""
     space = mc.Space(f"{binaries} binaries")
     names = [f"c{k}" for k in range(binaries // LEVELS)]
@@ -58,7 +58,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     rows = []
     for name in LIMITS:
         progress(name)
-        space = wide() if name == "binaries" else import_module(f"mipcash.models.{name}").space
+        space = wide(BINARIES[size]) if name == "binaries" else import_module(f"mipcash.models.{name}").space
         observations = min(200, OBSERVATIONS[size]) if name == "binaries" else OBSERVATIONS[size]
         rows.append(measure(name, space, observations, PROPOSALS[size]))
     return {"rows": rows}

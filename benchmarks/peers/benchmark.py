@@ -22,7 +22,7 @@ SEEDS = {"quick": range(3), "full": range(10)}
 def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     if size == "smoke":
         with tempfile.TemporaryDirectory() as folder:
-            methods, names, budget = ["random", "mutation", OURS], ["branin-cat", "spring"], 12
+            methods, names, budget = ["random", "mutation", OURS], ["branin-cat", "ising-rules"], 12
             todo = runner.tasks(methods, names, [0])
             failed = runner.work(todo, progress, budget, Path(folder))
             found = report.collect(methods, names, budget=budget, folder=Path(folder))

@@ -44,5 +44,5 @@ def test_the_scale_benchmark(tmp_path: Path) -> None:
     assert main(["run", "scale", "--size", "smoke", "--out", str(out)]) == 0
     rows = {r["space"]: r for r in json.loads(out.read_text(encoding="utf-8"))["results"]["rows"]}
     assert set(rows) == {"vae", "sklearn_pipeline", "binaries"}
-    assert rows["binaries"]["binaries"] == 200
+    assert rows["binaries"]["binaries"] == 40
     assert all(min(r["seconds"]) > 0 for r in rows.values())
