@@ -65,8 +65,8 @@ def random_form(program: BinaryProgram, rng: np.random.Generator, coupling: floa
     cols: list[int] = []
     for g, h in itertools.combinations(program.groups, 2):
         if rng.random() < coupling:
-            block = itertools.product(range(g.start, g.stop), range(h.start, h.stop))
-            rows, cols = map(list, zip(*zip(rows, cols, strict=True), *block, strict=True))
+            rows += np.repeat(np.arange(g.start, g.stop), h.size).tolist()
+            cols += list(range(h.start, h.stop)) * g.size
     for column in range(program.n_z, program.n):
         group = program.groups[rng.integers(len(program.groups))]
         if program.integer[column] and rng.random() < coupling:
