@@ -355,7 +355,8 @@ class GPAnnealing(_Annealing):
         gp = GaussianProcess(self.relaxation.encode(data.levels, data.u), data.losses, self.settings.ard)
 
         def bound(s: Indices, v: Vector) -> float:
-            mean, sd = gp(self.relaxation.encode(s[None], v[None]))
+            on = self.scale.active(self.program.one_hot(s[None]))
+            mean, sd = gp(self.relaxation.encode(s[None], np.where(on > 0, v, INACTIVE)))
             return float(mean[0] - self.settings.kappa * sd[0])
 
         return bound

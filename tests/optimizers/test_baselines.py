@@ -161,3 +161,17 @@ def test_settings_are_refused():
         CoolingSettings(steps=0)
     cooling = CoolingSettings(steps=10, hot=1.0, cold=0.01)
     assert [cooling.temperature(k) for k in (0, 5, 10)] == pytest.approx([1.0, 0.1, 0.01])
+
+
+def test_a_number_that_is_off_has_no_say_in_the_energy():
+    space = ALL["bound_numbers"]()  # "extra" is there for the kind "deep" alone
+    optimizer = make_optimizer("gp-annealing", space)
+    assert isinstance(optimizer, GPAnnealing)
+    data, labels = optimizer.data(history(space)), optimizer.scale.labels
+    energy = optimizer._energy(data, np.random.default_rng(0))
+    on = optimizer.scale.active(optimizer.program.one_hot(data.levels))[:, labels.index("extra")]
+    for state, expected in ((0, True), (1, False)):
+        k = int(np.flatnonzero(on == state)[0])
+        moved = data.u[k].copy()
+        moved[labels.index("extra")] = 0.93
+        assert (energy(data.levels[k], moved) == energy(data.levels[k], data.u[k])) == expected
