@@ -15,7 +15,7 @@ COLUMNS = 4
 
 
 def draw(found: Collection, folder: Path, budget: int = 60) -> list[Path]:
-    """Write ``regret-<convention>.svg`` and ``rank-<convention>.svg``; returns their paths."""
+    """Write ``regret-<convention>.png`` and ``rank-<convention>.svg``; returns their paths."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -50,7 +50,7 @@ def _regrets(found: Collection, convention: str, folder: Path, budget: int) -> P
         axis.tick_params(labelsize=6)
     handles, labels = axes.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8)
-    return _saved(figure, folder / f"regret-{convention}.svg")
+    return _saved(figure, folder / f"regret-{convention}.png")
 
 
 def _ranks(found: Collection, convention: str, folder: Path, budget: int) -> Path:
@@ -70,6 +70,6 @@ def _ranks(found: Collection, convention: str, folder: Path, budget: int) -> Pat
 def _saved(figure: object, path: Path) -> Path:
     import matplotlib.pyplot as plt
 
-    figure.savefig(path, metadata={"Date": None})  # type: ignore[attr-defined]
+    figure.savefig(path, metadata={} if path.suffix == ".png" else {"Date": None}, dpi=110)  # type: ignore[attr-defined]
     plt.close("all")
     return path
