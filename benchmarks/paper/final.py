@@ -116,7 +116,7 @@ def _grey(images: np.ndarray) -> list[list[list[int]]]:
 def _draw(results: dict[str, Any], path: Path) -> None:
     """A row of images per method, the lowest nats first."""
     rows = {
-        f"{r['method']} {r['convention']}\n{r['nats']:.1f} nats": np.array(r["images"], np.float32) / 255
+        f"{r['method']} {r['convention']}".strip() + f"\n{r['nats']:.1f} nats": np.array(r["images"], np.float32) / 255
         for r in sorted(results["rows"], key=lambda r: r["nats"])
     }
     path.parent.mkdir(parents=True, exist_ok=True)
