@@ -104,11 +104,10 @@ class Row:
 def rows(experiment: Experiment, group: Group, folder: Path | None = None, budget: int | None = None) -> list[Row]:
     """What the histories in a folder come to; methods and conventions without a run are left out."""
     folder, budget = folder or experiment.suite.folder, budget or experiment.suite.budget
-    known, found, ends = experiment.suite.problems(), list[Row](), dict[tuple[str, str], dict[Key, float]]()
+    found, ends = list[Row](), dict[tuple[str, str], dict[Key, float]]()
     for convention in ("", *group.conventions_of(experiment.suite)):
         for method in group.methods:
-            read = history.read(method, convention, folder)
-            runs = [h for h in read if h.problem in group.problems and complete(h, budget, known.get(h.problem))]
+            runs = completed(experiment.suite, group.problems, method, convention, folder, budget)
             if runs:
                 found.append(_row(experiment, runs, method, convention, budget))
                 ends[method, convention] = {h.key: min(h.solutions()[:budget]) for h in runs}
@@ -116,6 +115,14 @@ def rows(experiment: Experiment, group: Group, folder: Path | None = None, budge
         if row.method != OURS and (OURS, "") in ends:
             row.ours = duel(ends[OURS, ""], ends[row.method, row.convention])
     return sorted(found, key=lambda r: r.mean[-1])
+
+
+def completed(
+    suite: Suite, names: Sequence[str], method: str, convention: str, folder: Path, budget: int
+) -> list[History]:
+    """The complete runs of a method on some problems of a suite."""
+    known, read = suite.problems(), history.read(method, convention, folder)
+    return [h for h in read if h.problem in names and complete(h, budget, known.get(h.problem))]
 
 
 def duel(ours: Mapping[Key, float], other: Mapping[Key, float]) -> tuple[int, int, int]:

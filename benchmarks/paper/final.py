@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.paper import vae as runs
+from benchmarks.paper.experiment import completed
 from benchmarks.paper.remembered import Remembered
-from benchmarks.peers import history
-from benchmarks.peers.runner import complete
 from benchmarks.peers.suite import Suite
 from mipcash.models import vae
 
@@ -49,8 +48,7 @@ def bests(size: str, suite: Suite, methods: Sequence[str], conventions: Sequence
     found = []
     for convention in ("", *conventions):
         for method in methods:
-            read = history.read(method, convention, suite.folder)
-            done = [h for h in read if h.problem == problem.name and complete(h, suite.budget, problem)]
+            done = completed(suite, [problem.name], method, convention, suite.folder, suite.budget)
             if not done:
                 continue
             loss = min(min(h.solutions()[: suite.budget]) for h in done)
