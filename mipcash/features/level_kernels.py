@@ -42,14 +42,20 @@ def level_kernel(group: Group, length: float = ORDINAL_LENGTH) -> tuple[Vector, 
         place = np.arange(n_levels) / (n_levels - 1)
         squares = (place[:, None] - place) ** 2 / length**2
         plain = np.exp(-0.5 * squares)
-        effect = centre @ plain @ centre + NUGGET * centre
-        effect_slope = centre @ (plain * squares) @ centre
+        effect = _centred(plain) + NUGGET * centre
+        effect_slope = _centred(plain * squares)
         mean, mean_slope = effect.trace() / n_levels, effect_slope.trace() / n_levels
         slope[:n_levels, :n_levels] = effect_slope / mean - effect * (mean_slope / mean**2)
     else:
         effect, mean = centre, centre[0, 0]
     kernel[:n_levels, :n_levels] = effect / mean + (ACTIVE if group.conditional else 0.0)
     return kernel, slope
+
+
+def _centred(k: Vector) -> Vector:
+    """H k H of a symmetric k (L, L)."""
+    means = k.sum(axis=0) / len(k)
+    return np.asarray(k - means - means[:, None] + means.sum() / len(k))
 
 
 def factor_of(kernel: Vector) -> Vector:

@@ -72,8 +72,7 @@ class Evidence:
             theta[s.slices["lo"]] = self.held[s.slices["lo"]]
         kernel, at = Kernel(s, theta), s.slices
         c1, c2, sc, cm, cq = kernel.factors
-        numbers = kernel.number_products(self._squares, self._active)
-        terms = np.concatenate([self._group_terms(kernel), numbers])
+        terms = self._terms(kernel)
         sums: PairSums = Complete(terms, s.n_groups) if s.complete else Graph(terms, s.n_groups, s.pairs)
         joint = kernel.joint_product(self._squares)
         bracket = sc + cm * sums.total + cq * sums.discrete
@@ -84,7 +83,7 @@ class Evidence:
         value = 0.5 * self.y @ alpha + np.sum(np.log(np.diag(lower))) + 0.5 * np.sum(((theta - mean) / sd) ** 2)
         weighted = w * joint
         sums.weigh(w, weighted, (c1, c2, cm, cq))
-        trace = self._trace(kernel, sums, numbers)
+        trace = self._trace(kernel, sums, terms)
         trace[at["l"]] = self._squares[s.joint] @ (weighted * bracket) / kernel.joint_length**2
         trace[at["s1"]] = c1 * (w @ (sums.total + sums.extra))
         trace[at["s2"]] = c2 * (w @ sums.pairs)
@@ -118,16 +117,17 @@ class Evidence:
         w[rows != cols] *= 2.0
         return lower, alpha, w, float(alpha @ alpha - np.trace(inverse))
 
-    def _trace(self, kernel: Kernel, sums: PairSums, numbers: Vector) -> Vector:
+    def _trace(self, kernel: Kernel, sums: PairSums, terms: Vector) -> Vector:
         """tr(W dK) for a, b, m and lo; 0 elsewhere."""
         s, at = self.structure, self.structure.slices
         trace = np.zeros(at["noise"].stop)
         relevance = sums.relevance()
         trace[at["a"]], trace[at["b"]] = relevance[: s.n_groups], relevance[s.n_groups :]
-        moved = numbers * self._squares
-        trace[at["m"]] = [sums.slope(s.n_groups + j) @ row for j, row in enumerate(moved)] / kernel.m**2
+        for j, (on, squares) in enumerate(self._numbers):
+            v = s.n_groups + j
+            trace[at["m"]][j] = sums.slope(v)[on] @ (terms[v, on] * squares) / kernel.m[j] ** 2
         if self.held is None:
-            trace[at["lo"]] = [kernel.a[g] * (sums.slope(g) @ self._gram(g, kernel.blocks[g][1])) for g in s.ordered]
+            trace[at["lo"]] = [kernel.a[g] * self._weighed(g, sums.slope(g), kernel.blocks[g][1]) for g in s.ordered]
         return trace
 
     @cached_property
@@ -151,21 +151,30 @@ class Evidence:
         return np.array(layers).reshape(len(layers), len(self._pairs[0]))
 
     @cached_property
-    def _levels(self) -> list[Indices]:
-        """Level of each group at each observation: G arrays of shape (t,)."""
-        return [np.argmax(self.x.z[:, g.start : g.stop], axis=1) for g in self.structure.groups]
+    def _entries(self) -> list[Indices]:
+        """Which entry of a matrix over its levels each pair reads, row by row, per group: G arrays of shape (n,)."""
+        rows, cols = self._pairs
+        levels = [np.argmax(self.x.z[:, g.start : g.stop], axis=1) for g in self.structure.groups]
+        return [at[rows] * group.size + at[cols] for at, group in zip(levels, self.structure.groups, strict=True)]
 
     def _gram(self, g: int, k: Vector) -> Vector:
         """A matrix over the levels of group g, at the pairs: (n,)."""
-        rows, cols = self._pairs
-        return np.asarray(k[self._levels[g][rows], self._levels[g][cols]])
+        return np.asarray(k.ravel()[self._entries[g]])
 
-    def _group_terms(self, kernel: Kernel) -> Vector:
-        """A_g at the pairs: only groups with a length-scale under way are computed afresh."""
-        terms: Vector = kernel.a[:, None] * self._grams
+    def _weighed(self, g: int, weights: Vector, k: Vector) -> float:
+        """The weights (n,) times ``_gram(g, k)``, summed by entry first."""
+        return float(np.bincount(self._entries[g], weights, minlength=k.size) @ k.ravel())
+
+    def _terms(self, kernel: Kernel) -> Vector:
+        """A_v at the pairs, shape (V, n): only groups with a length-scale under way are computed afresh."""
+        n_groups = self.structure.n_groups
+        terms = np.zeros((len(self.structure.pairs), len(self._pairs[0])))
+        np.multiply(kernel.a[:, None], self._grams, out=terms[:n_groups])
         if self.held is None:
             for g in self.structure.ordered:
-                terms[g] = kernel.a[g] * self._gram(g, kernel.blocks[g][0])
+                np.multiply(kernel.a[g], self._gram(g, kernel.blocks[g][0]), out=terms[g])
+        for term, b, m, (on, squares) in zip(terms[n_groups:], kernel.b, kernel.m, self._numbers, strict=True):
+            term[on] = b * np.exp(squares * (-0.5 / m**2))
         return terms
 
     @cached_property
@@ -175,10 +184,15 @@ class Evidence:
         return np.asarray((self.x.shown[rows] - self.x.shown[cols]).T ** 2)
 
     @cached_property
-    def _active(self) -> Vector:
-        """on_j on'_j at the pairs, shape (J, n)."""
+    def _numbers(self) -> list[tuple[Indices | slice, Vector]]:
+        """Per number: the pairs in which it is on at both points, and (u_j - u'_j)^2 there."""
         rows, cols = self._pairs
-        return np.asarray((self.x.on[rows] * self.x.on[cols]).T)
+        found: list[tuple[Indices | slice, Vector]] = []
+        for active, squares in zip(self.x.on.T > 0, self._squares, strict=True):
+            both = np.flatnonzero(active[rows] & active[cols])
+            on = slice(None) if len(both) == len(rows) else both
+            found.append((on, squares[on]))
+        return found
 
 
 def fit(evidence: Evidence, starts: Sequence[Vector], iterations: int = 25) -> tuple[Vector, float]:

@@ -334,19 +334,11 @@ class Kernel:
 
     def number_terms(self, x: Points, y: Points) -> Vector:
         """A_j: shape (J, B, B')."""
-        shape = (self.structure.n_numbers, len(x), len(y))
-        squares = (x.u.T[:, :, None] - y.u.T[:, None, :]) ** 2
-        on = x.on.T[:, :, None] * y.on.T[:, None, :]
-        flat = (len(squares), len(x) * len(y))
-        return self.number_products(squares.reshape(flat), on.reshape(flat)).reshape(shape)
+        terms: Vector = np.exp((x.u.T[:, :, None] - y.u.T[:, None, :]) ** 2 * (-0.5 / self.m**2)[:, None, None])
+        terms *= self.b[:, None, None] * x.on.T[:, :, None] * y.on.T[:, None, :]
+        return terms
 
     # -- from what two points differ by, at n pairs of points: squares (u_j - u'_j)^2 (J, n), distances d_g (G, n) ---------
-
-    def number_products(self, squares: Vector, on: Vector) -> Vector:
-        """A_j from squares and on_j on'_j: (J, n), (J, n) -> (J, n)."""
-        terms: Vector = np.exp(squares * (-0.5 / self.m**2)[:, None])
-        terms *= self.b[:, None] * on
-        return terms
 
     def joint_product(self, squares: Vector) -> Vector:
         """P: (J, n) -> (n,); 0 where no number is in it."""
