@@ -12,7 +12,7 @@ import numpy as np
 import mipcash as mc
 from benchmarks.paper import remembered
 from benchmarks.paper.remembered import Remembered
-from benchmarks.peers.problem import Config, Objective, Problem
+from benchmarks.peers.problem import LOWER_BOUND, Config, Objective, Problem
 from benchmarks.peers.problems import vae_proxy
 from benchmarks.peers.shape import Shape
 from mipcash.models import vae
@@ -89,7 +89,7 @@ def _problem(size: str) -> Problem:
         stamp=_stamp(size),
         group="rules",
         optimum=0.0,
-        certificate="lower bound",
+        certificate=LOWER_BOUND,
         source="Daxberger et al., Section 4 (b) and Table 2",
         tolerance=0.0,
     )

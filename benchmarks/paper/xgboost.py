@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.paper import remembered, table
 from benchmarks.paper.remembered import Remembered
-from benchmarks.peers.problem import Config, Objective, Problem
+from benchmarks.peers.problem import LOWER_BOUND, Config, Objective, Problem
 from mipcash.models.xgboost import build, error
 
 DIRECT = "monks-direct"
@@ -28,7 +28,7 @@ def _problem(name: str, objective: Objective, source: str) -> Problem:
         objective=objective,
         group="free",
         optimum=0.0,
-        certificate="lower bound",
+        certificate=LOWER_BOUND,
         source=f"Daxberger et al., Section 4 (a) and Table 5; {source}",
         tolerance=0.0,
     )

@@ -16,10 +16,11 @@ Objective = Callable[[Config], float]
 
 GROUPS = ("rules", "free")
 LOWER_BOUND = "lower bound"
-CERTIFICATES = ("enumeration", "construction", "best known", LOWER_BOUND)
+CERTIFICATES = ("enumeration", "construction", "branch and bound", "best known", LOWER_BOUND)
 """enumeration: the discrete part is enumerated, the numbers are solved in closed form; construction: the function is built
-around its optimum, or reaches its lower bound; best known: enumeration with a multistart over the numbers, or a
-long search; lower bound: no loss can be below it (an error rate of 0), attained or not."""
+around its optimum, or reaches its lower bound; branch and bound: the discrete part is enumerated, and a bound over the
+numbers (``prove``) leaves no more than the tolerance; best known: enumeration with a multistart over the numbers, or a long
+search; lower bound: no loss can be below it (an error rate of 0), attained or not."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Problem:
         certificate: how the optimum is known, one of :data:`CERTIFICATES`.
         best: a configuration that attains the optimum; None where only its value is published.
         certify: computes the optimum and ``best`` again (seconds to a minute).
+        prove: a bound below every loss, at most the target that it is given (seconds to a minute).
         source: where the problem comes from.
         held_out: not to be looked at while an optimizer is tuned.
         tolerance: how far below ``optimum`` a loss may lie by rounding or by the polish of the numbers.
@@ -51,6 +53,7 @@ class Problem:
     source: str
     best: Config | None = None
     certify: Callable[[], tuple[float, dict[str, Any]]] | None = None
+    prove: Callable[[float], float] | None = None
     held_out: bool = False
     tolerance: float = 1e-6
     penalty: float | None = None

@@ -45,6 +45,8 @@ class Observation:
     values: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.status not in (DONE, FAILED, PENDING):
+            raise ValueError(f"an observation is {DONE!r}, {FAILED!r} or {PENDING!r}, and not {self.status!r}")
         if self.status == DONE and (self.loss is None or not math.isfinite(self.loss)):
             raise ValueError(f"a done observation needs a finite loss, got {self.loss!r}")
 

@@ -163,10 +163,9 @@ class MiVaBO(ModelBased):
             moved = self._moved(self.alternation, (levels, u), step)
             if moved is None:
                 return None
-            u, origin, everywhere = moved, "neighbour", answer.bound
-            answer = self._bounded(f, levels, u, excluded)
-            if self.settings.certificate is not None:
-                answer = replace(answer, bound=min(answer.value, everywhere))
+            everywhere = None if self.settings.certificate is None else answer.bound
+            u, origin = moved, "neighbour"
+            answer = self._bounded(f, levels, u, excluded, everywhere)
         config = self._configuration(levels, u)
         answer = replace(answer, value=f.loss(answer.value), bound=f.loss(answer.bound))
         solution = as_solution(config, answer, 1.0, solve_began, self.backend.name)
@@ -174,13 +173,19 @@ class MiVaBO(ModelBased):
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def _bounded(self, f: WeightSample, levels: Indices, u: Vector, excluded: Sequence[Exclusion]) -> Answer:
-        """What the MIP says of given levels at other numbers than those it was solved at."""
+    def _bounded(
+        self, f: WeightSample, levels: Indices, u: Vector, excluded: Sequence[Exclusion], below: float | None
+    ) -> Answer:
+        """Given levels at other numbers than those they were solved at; without a bound over all numbers the MIP's there."""
         numbers, limits = self.scale.natural(u), self.settings.alternation.solver
         value = f.value(self.program.one_hot(levels), u)
-        point = self.oracle.minimise(f.form_at(u), limits, numbers=numbers, excluded=excluded, starts=[levels])
         answer = self.oracle.unproven(levels, numbers, value).answer
-        return answer if point is None else replace(answer, status=FEASIBLE, bound=min(value, point.answer.bound))
+        if below is None:
+            point = self.oracle.minimise(f.form_at(u), limits, numbers=numbers, excluded=excluded, starts=[levels])
+            if point is None:
+                return answer
+            below = point.answer.bound
+        return replace(answer, status=FEASIBLE, bound=min(value, below))
 
     def _certified(
         self, f: WeightSample, found: Minimiser, excluded: Sequence[Exclusion], step: Step

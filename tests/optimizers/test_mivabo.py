@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -36,7 +37,7 @@ def propose(space, settings, n=2, seed=0):
         history.append(Observation(proposal.config, "done", loss(proposal.config)))
         made.append(proposal)
         assert space.validate(proposal.config) == []
-        assert proposal.origin == "thompson"
+        assert proposal.origin in ("thompson", "neighbour")
     return optimizer, made
 
 
@@ -74,6 +75,24 @@ def test_a_certificate_bounds_the_sample_at_all_numbers(name):
     for config in space.sample(200, 3):
         z, (u,) = space.program.one_hot(space.program.encode(config)), optimizer.scale.units([config])
         assert f.loss(f.value(z, u)) >= made[0].solution.bound - 1e-6
+
+
+@pytest.mark.parametrize("certificate", [None, DecompositionSettings(iterations=3, nodes=2)])
+def test_beside_a_running_trial_a_proposal_keeps_its_bound(certificate):
+    space = ALL["conv_net"]()
+    optimizer = make_optimizer(
+        "mivabo", space, settings=MiVaBOSettings(n_initial=8, starts=2, sizes=SIZES, certificate=certificate)
+    )
+    history = [Observation(c, "done", loss(c)) for c in space.sample(8, 0)]
+    first = optimizer.ask(history, np.random.default_rng(1), {})
+    second = optimizer.ask([*history, Observation(first.config, "pending")], np.random.default_rng(1), {})
+    assert (first.origin, second.origin) == ("thompson", "neighbour")
+    assert second.config != first.config
+    assert space.is_legal(second.config)
+    assert math.isfinite(second.solution.bound)
+    assert second.solution.bound <= second.solution.value
+    if certificate is not None:  # it is about the sample at all numbers, whichever of them are proposed
+        assert second.solution.bound == pytest.approx(min(first.solution.bound, second.solution.value))
 
 
 def test_presets_infer_their_own_sparse_prior():

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
+from benchmarks.peers.problem import LOWER_BOUND, Config, Problem
 from mipcash.models import sklearn_pipeline as pipelines
 
 ROUNDS = (3, 200)
@@ -79,7 +79,7 @@ def _learning(name: str, data: str, optimum: float, held_out: bool = False) -> P
         objective=pipeline_loss(data),
         group="rules",
         optimum=optimum,
-        certificate="lower bound",
+        certificate=LOWER_BOUND,
         source=f"bundled sklearn_pipeline space, {data} data",
         held_out=held_out,
         tolerance=0.0,
@@ -93,7 +93,7 @@ PROBLEMS = (
         objective=xgboost,
         group="free",
         optimum=0.0,
-        certificate="lower bound",
+        certificate=LOWER_BOUND,
         source="Daxberger et al., Section 4 (a) and Table 5",
         tolerance=0.0,
     ),

@@ -108,8 +108,17 @@ def test_normalised_errors_and_optima() -> None:
     for name, (least, most) in synthetic.RANGES.items():
         assert experiment.value(name, least) == 0
         assert experiment.value(name, most) == 1
-    least, most = synthetic.ranges("a2-cardinality-0", starts=4)
-    assert (least, most) == pytest.approx(synthetic.RANGES["a2-cardinality-0"], abs=1e-5)
+
+
+def test_the_least_value_is_solved_for() -> None:
+    pytest.importorskip("gurobipy", reason="proofs need the gurobi extra")
+    problem = synthetic.problems()["a1-laplace-1"]
+    target = problem.optimum + 0.5  # saves what is far above
+    bound, least, config = synthetic.solve("laplace", None, synthetic.FIRST + 1, target=target)
+    assert least == pytest.approx(problem.optimum, abs=1e-5)
+    assert least - 1e-3 <= bound <= least
+    assert problem.objective(config) == pytest.approx(least)
+    assert problem.space().is_legal(config)
 
 
 def test_evaluations_are_remembered(tmp_path: Path) -> None:

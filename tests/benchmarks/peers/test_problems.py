@@ -21,6 +21,7 @@ QUICK = [
     "speed-reducer",
     "spring",
     "vae-proxy",
+    "branin-cat",
     "nvs09-cat",
     "nvs09-rules",
     "schoen-int",
@@ -66,6 +67,19 @@ def test_certified_optima_are_attained_by_legal_configurations(name: str) -> Non
     assert value == pytest.approx(problem.optimum, abs=problem.tolerance)
     assert problem.objective(config) == pytest.approx(problem.optimum, abs=problem.tolerance)
     assert problem.space().is_legal(config)
+
+
+def test_a_bound_leaves_no_more_than_the_tolerance() -> None:
+    pytest.importorskip("gurobipy", reason="proofs need the gurobi extra")
+    problem = problems()["hartman6-rules"]
+    assert problem.prove is not None
+    for target in (problem.optimum - problem.tolerance / 2, problem.optimum + 1.0):
+        assert problem.prove(target) == pytest.approx(problem.optimum, abs=problem.tolerance)
+
+
+def test_every_optimum_that_a_run_can_attain_is_certified() -> None:
+    assert {p.name for p in chosen() if p.certificate == "best known"} == set()
+    assert all((p.prove is not None) == (p.certificate == "branch and bound") for p in chosen())
 
 
 def test_ising_by_the_definition() -> None:
