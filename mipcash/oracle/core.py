@@ -281,7 +281,7 @@ class SpaceCore(Declaration):
         for _ in range(n):
             began = time.perf_counter()
             shown = [program.encode(c) for c in configs]
-            settings = SolverSettings(time_limit=QUESTION_SECONDS, gap=0.01)
+            settings = SolverSettings(time_limit=QUESTION_SECONDS, gap=1e-4)
             point = cover(oracle, shown, settings, rng, self.exclusions(configs, apart))
             if point is None:
                 self.nothing_left(configs, apart, solver)

@@ -18,6 +18,7 @@ from mipcash.backends.base import SolverSettings
 from mipcash.backends.local_search import LocalSearch
 from mipcash.oracle.oracle import Exclusion, Oracle, Point
 from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.program import BinaryProgram
 
 SEEDS = 48
 """Solver-made starting points of a large sample."""
@@ -136,8 +137,11 @@ def cover(
 ) -> Point | None:
     """The next point of an initial design that covers the levels a legal configuration can take, rare ones first.
 
-    A level that no earlier point shows earns 1, one shown k times 1 / (1 + k)^2, and levels on which other parameters
-    depend (the structure) earn twice; a random target breaks ties and keeps points apart.
+    A level that no earlier point shows earns 1, one shown k times 1 / (1 + k)^2; a random target breaks ties and keeps points
+    apart. Levels on which other parameters depend (the structure) come before those, as large structures, which have more
+    levels to show, would be all that is ever seen otherwise: w (1 + U) where a level was shown at most once more than the
+    rarest of its group, 3 w where it was never shown, else no more than w U / 2. U is uniform, so that groups do not
+    alternate in step, and w such that all that depends on the group earns less than w / 2.
 
     Args:
         shown: levels of the earlier points.
@@ -145,12 +149,30 @@ def cover(
     """
     program = oracle.program
     count = program.one_hot(np.array(shown)).sum(axis=0) if shown else np.zeros(program.n_z)
-    weight = program.active_columns * 1.0
-    for group in program.groups:
-        for condition in group.conditions:
-            for g in {int(program.group_of[c]) for c in condition.columns}:
-                weight[program.groups[g].start : program.groups[g].stop] = 2.0
-    return seed(oracle, settings, rng, bonus=weight / (1.0 + count) ** 2, excluded=excluded, pull=TIE_BREAK)
+    bonus = program.active_columns / (1.0 + count) ** 2
+    for g, weight in _structure(program).items():
+        at = np.flatnonzero(program.active_columns[program.starts[g] :][: program.sizes[g]]) + program.starts[g]
+        bonus[at] = 3.0 * weight
+        known = at[count[at] > 0]
+        more = count[known] - count[known].min(initial=np.inf)
+        bonus[known] = weight * np.where(more < 2, 1.0, 0.0) + weight * rng.random(len(known)) / np.maximum(1.0, more)
+    return seed(oracle, settings, rng, bonus=bonus, excluded=excluded, pull=TIE_BREAK)
+
+
+def _structure(program: BinaryProgram) -> dict[int, float]:
+    """Groups on which others depend, with twice of what those can earn (and 2)."""
+    dependents: dict[int, set[int]] = {}
+    for child, group in enumerate(program.groups):
+        for parent in {int(program.group_of[c]) for condition in group.conditions for c in condition.columns}:
+            dependents.setdefault(parent, set()).add(child)
+    weights: dict[int, float] = {}
+
+    def weight(g: int) -> float:
+        if g not in weights:
+            weights[g] = 2.0 + 2.0 * sum(3.0 * weight(c) if c in dependents else 1.0 for c in dependents[g])
+        return weights[g]
+
+    return {g: weight(g) for g in dependents}
 
 
 def latin_hypercube(n: int, k: int, rng: np.random.Generator) -> Vector:

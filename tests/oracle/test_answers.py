@@ -70,6 +70,21 @@ def test_a_design_covers_every_possible_level() -> None:
     assert sorted(first) == ["linear", "svm", "tree"], "the structure comes first"
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_small_structures_are_shown_as_often_as_large_ones(seed: int) -> None:
+    space = mc.Space("one, many or none")
+    kind = space.categorical("kind", ["bare", "rich", "plain"])
+    for k in range(8):
+        space.integer(f"p{k}", 0, 20, when=kind["rich"])
+    inner = space.categorical("inner", ["a", "b"], when=kind["rich"])
+    space.integer("q", 0, 9, when=inner["b"])
+    space.real("x", 0.0, 1.0)
+    design = [c for c, _ in space.design(12, np.random.default_rng(seed))]
+    counts = {name: sum(c["kind"] == name for c in design) for name in ("bare", "rich", "plain")}
+    assert max(counts.values()) - min(counts.values()) <= 2, counts
+    assert {c["inner"] for c in design if "inner" in c} == {"a", "b"}
+
+
 @pytest.mark.parametrize("legal", [1, 3])
 def test_tight_spaces(legal: int) -> None:
     """1 or 3 legal configurations among 10^6: no rejection, no endless loop, all of them found."""
