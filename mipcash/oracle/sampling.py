@@ -25,6 +25,8 @@ SEEDS = 48
 BATCH = 2048
 TIE_BREAK = 0.1
 """Pull of the random target beside the reward of an unseen level: a level that excludes many others is still worth it."""
+HEAVIEST = 1e4
+"""Weight of a level at most: a solver cannot tell the others' rewards from nothing beside larger ones."""
 LOOSE = 0.5
 """Fraction of legal uniform draws above which the space counts as loose."""
 
@@ -135,7 +137,7 @@ def cover(
     rng: np.random.Generator,
     excluded: Sequence[Exclusion] = (),
 ) -> Point | None:
-    """The next point of an initial design that covers the levels a legal configuration can take, rare ones first.
+    """The next point of an initial design that covers the levels a legal configuration can take, structure and rare ones first.
 
     A level that no earlier point shows earns 1, one shown k times 1 / (1 + k)^2; a random target breaks ties and keeps points
     apart. Levels on which other parameters depend (the structure) come before those, as large structures, which have more
@@ -160,7 +162,7 @@ def cover(
 
 
 def _structure(program: BinaryProgram) -> dict[int, float]:
-    """Groups on which others depend, with twice of what those can earn (and 2)."""
+    """Groups on which others depend, with twice of what those can earn (and 2), up to a limit."""
     dependents: dict[int, set[int]] = {}
     for child, group in enumerate(program.groups):
         for parent in {int(program.group_of[c]) for condition in group.conditions for c in condition.columns}:
@@ -169,7 +171,8 @@ def _structure(program: BinaryProgram) -> dict[int, float]:
 
     def weight(g: int) -> float:
         if g not in weights:
-            weights[g] = 2.0 + 2.0 * sum(3.0 * weight(c) if c in dependents else 1.0 for c in dependents[g])
+            earned = sum(3.0 * weight(c) if c in dependents else 1.0 for c in dependents[g])
+            weights[g] = min(HEAVIEST, 2.0 + 2.0 * earned)
         return weights[g]
 
     return {g: weight(g) for g in dependents}
