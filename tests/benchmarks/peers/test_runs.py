@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.__main__ import main as benchmarks_main
-from benchmarks.peers import history, report, runner
+from benchmarks.peers import history, problem, report, runner
 from benchmarks.peers.__main__ import main, names, numbers
 from benchmarks.peers.figures import draw
 from benchmarks.peers.history import History
@@ -50,6 +51,18 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["problems"]) == 0
     assert numbers("0-2,5") == [0, 1, 2, 5]
     assert names("a,mivabo:x=1,y=2,b") == ["a", "mivabo:x=1,y=2", "b"]
+
+
+def test_optima_are_computed_and_proven_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    branin = problem.problems()["branin-cat"]
+    proven = replace(branin, prove=lambda target: target - 0.25)
+    monkeypatch.setattr(problem, "problems", lambda: {"branin-cat": proven})
+    assert main(["certify", "branin-cat"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("branin-cat         0.39788735772973")
+    assert f"no loss is below {branin.optimum - branin.tolerance / 2 - 0.25!r}" in second
 
 
 def test_smoke(tmp_path: Path) -> None:
