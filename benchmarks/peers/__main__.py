@@ -69,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     certify = commands.add_parser(
         "certify", help="compute optima again, and prove those that need a proof (extra gurobi)"
     )
-    certify.add_argument("problems", nargs="*")
+    certify.add_argument("problems", nargs="*", help="default: all")
+    certify.add_argument("--suite", default="peers", help="as of run")
     options = parser.parse_args(arguments)
     return {"run": _run, "report": _report, "problems": _problems, "certify": _certify}[options.command](options)
 
@@ -128,9 +129,14 @@ def _problems(options: argparse.Namespace) -> int:
 
 
 def _certify(options: argparse.Namespace) -> int:
-    from benchmarks.peers.problem import chosen
+    from benchmarks.peers.suite import suite
 
-    for p in chosen(options.problems):
+    try:
+        listed = suite(options.suite).chosen(options.problems)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    for p in listed:
         if p.certify is None:
             print(f"{p.name:18} {p.optimum!r} is the best of long searches; nothing to compute")
             continue

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import main as benchmarks_main
-from benchmarks.peers import history, problem, report, runner
+from benchmarks.peers import history, problem, report, runner, suite
 from benchmarks.peers.__main__ import main, names, numbers
 from benchmarks.peers.figures import draw
 from benchmarks.peers.history import History
@@ -58,11 +58,14 @@ def test_optima_are_computed_and_proven_again(
 ) -> None:
     branin = problem.problems()["branin-cat"]
     proven = replace(branin, prove=lambda target: target - 0.25)
-    monkeypatch.setattr(problem, "problems", lambda: {"branin-cat": proven})
+    of = replace(suite.suite(), problems=lambda: {"branin-cat": proven})
+    monkeypatch.setattr(suite, "suite", lambda name: of)
     assert main(["certify", "branin-cat"]) == 0
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("branin-cat         0.39788735772973")
     assert f"no loss is below {branin.optimum - branin.tolerance / 2 - 0.25!r}" in second
+    assert main(["certify", "nothing"]) == 2
+    assert "there is no problem nothing" in capsys.readouterr().err
 
 
 def test_smoke(tmp_path: Path) -> None:
