@@ -36,7 +36,8 @@ def minimum(build: Callable[[Any], tuple[Any, Any]], target: float) -> tuple[flo
         objective, reported = build(model)
         model.setObjective(objective, gp.GRB.MINIMIZE)
         model.optimize()
-        if model.Status in (gp.GRB.INFEASIBLE, gp.GRB.CUTOFF):
+        # all variables are bounded, so that nothing is "infeasible or unbounded" but what the cutoff leaves
+        if model.Status in (gp.GRB.INFEASIBLE, gp.GRB.CUTOFF, gp.GRB.INF_OR_UNBD):
             return target, None
         if model.Status != gp.GRB.OPTIMAL:
             raise RuntimeError(f"Gurobi ended with status {model.Status} and a bound of {model.ObjBound}, not {target}")

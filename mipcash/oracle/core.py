@@ -32,6 +32,8 @@ from mipcash.space.validation import Violation, check
 
 WALK_STEPS = 40
 """Hit-and-run steps for numbers that rules bind."""
+DESIGN_GAP = 1e-6
+"""Relative gap of a point of an initial design: an unseen level must count beside a structure that is worth ten thousand."""
 QUESTION_SECONDS = 60.0
 REPEAT_TOLERANCE = 1e-6
 """Difference on the unit scale up to which two numbers count as the same proposal."""
@@ -265,7 +267,7 @@ class SpaceCore(Declaration):
         before: Sequence[Configuration] = (),
         apart: Apart | None = None,
     ) -> list[tuple[Configuration, Solution]]:
-        """n further points of an initial design, each with the solution that made it; covers rare structures.
+        """n further points of an initial design, each with the solution that made it; small structures are shown as often as large.
 
         Args:
             before: earlier configurations, whose values count as covered.
@@ -281,7 +283,7 @@ class SpaceCore(Declaration):
         for _ in range(n):
             began = time.perf_counter()
             shown = [program.encode(c) for c in configs]
-            settings = SolverSettings(time_limit=QUESTION_SECONDS, gap=1e-4)
+            settings = SolverSettings(time_limit=QUESTION_SECONDS, gap=DESIGN_GAP)
             point = cover(oracle, shown, settings, rng, self.exclusions(configs, apart))
             if point is None:
                 self.nothing_left(configs, apart, solver)

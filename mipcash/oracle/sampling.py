@@ -143,7 +143,8 @@ def cover(
     apart. Levels on which other parameters depend (the structure) come before those, as large structures, which have more
     levels to show, would be all that is ever seen otherwise: w (1 + U) where a level was shown at most once more than the
     rarest of its group, 3 w where it was never shown, else no more than w U / 2. U is uniform, so that groups do not
-    alternate in step, and w such that all that depends on the group earns less than w / 2.
+    alternate in step, and w such that all that depends on the group earns less than w / 2 (up to five levels deep or so, where
+    w reaches its limit and deeper structures are shown somewhat more often).
 
     Args:
         shown: levels of the earlier points.
@@ -157,7 +158,8 @@ def cover(
         bonus[at] = 3.0 * weight
         known = at[count[at] > 0]
         more = count[known] - count[known].min(initial=np.inf)
-        bonus[known] = weight * np.where(more < 2, 1.0, 0.0) + weight * rng.random(len(known)) / np.maximum(1.0, more)
+        rare, drawn = np.where(more < 2, 1.0, 0.0), rng.random(len(known)) / np.maximum(1.0, more)
+        bonus[known] = weight * (rare + drawn)
     return seed(oracle, settings, rng, bonus=bonus, excluded=excluded, pull=TIE_BREAK)
 
 

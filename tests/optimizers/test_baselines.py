@@ -175,3 +175,8 @@ def test_a_number_that_is_off_has_no_say_in_the_energy():
         moved = data.u[k].copy()
         moved[labels.index("extra")] = 0.93
         assert (energy(data.levels[k], moved) == energy(data.levels[k], data.u[k])) == expected
+
+
+def test_observations_have_a_known_status():
+    with pytest.raises(ValueError, match="'done', 'failed' or 'pending', and not 'running'"):
+        Observation({}, "running")

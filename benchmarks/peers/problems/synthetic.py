@@ -22,7 +22,10 @@ SLACK = 1e-4
 
 
 def certify(weights: str, cardinality: int | None, starts: int = 24) -> tuple[float, dict[str, Any]]:
-    """Every setting of the bits, and from ``starts`` points each a polish of the reals: what :func:`prove` bounds."""
+    """Every setting of the bits, and from ``starts`` points each a polish of the reals.
+
+    Needs no further solver, and may miss the optimum: :func:`prove` says whether it did.
+    """
     _, f = build(seed=SEED, cardinality=cardinality, weights=weights)
     assert isinstance(f, Function)
     rng, best = np.random.default_rng(0), (np.inf, dict[str, Any]())

@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -64,6 +65,12 @@ def test_optima_are_computed_and_proven_again(
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("branin-cat         0.39788735772973")
     assert f"no loss is below {branin.optimum - branin.tolerance / 2 - 0.25!r}" in second
+    absent = replace(branin, prove=Mock(side_effect=ModuleNotFoundError("no gurobipy")))
+    bounded = replace(branin, name="bounded", certificate="lower bound", certify=None)
+    of = replace(of, problems=lambda: {"branin-cat": absent, "bounded": bounded})
+    assert main(["certify"]) == 0
+    assert "not proven: no gurobipy; install the extra gurobi" in (out := capsys.readouterr().out)
+    assert "(lower bound): nothing to compute" in out
     assert main(["certify", "nothing"]) == 2
     assert "there is no problem nothing" in capsys.readouterr().err
 
