@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.peers.problem import Problem
-from benchmarks.peers.problems.synthetic import solve
+from benchmarks.peers.problems.synthetic import TOLERANCES, prove, solve
 from mipcash.models.synthetic import build
 
 FIRST = 2019
@@ -51,10 +51,6 @@ def _least(weights: str, cardinality: int | None, seed: int) -> tuple[float, dic
     return value, config
 
 
-def _bound(weights: str, cardinality: int | None, seed: int, target: float) -> float:
-    return solve(weights, cardinality, seed, target=target, slack=0.0)[0]
-
-
 def _problem(name: str, draw: int) -> Problem:
     weights, cardinality = SETTINGS[name]
     make = partial(build, seed=FIRST + draw, cardinality=cardinality, weights=weights)
@@ -68,8 +64,8 @@ def _problem(name: str, draw: int) -> Problem:
         certificate="branch and bound",
         source="Daxberger et al., appendix " + ("A.1" if cardinality is None else "A.2"),
         certify=partial(_least, weights, cardinality, FIRST + draw),
-        prove=partial(_bound, weights, cardinality, FIRST + draw),
-        tolerance=1e-3 if weights == "laplace" else 1e-4,
+        prove=partial(prove, weights, cardinality, seed=FIRST + draw),
+        tolerance=TOLERANCES[weights],
     )
 
 

@@ -154,7 +154,8 @@ def cover(
     count = program.one_hot(np.array(shown)).sum(axis=0) if shown else np.zeros(program.n_z)
     bonus = program.active_columns / (1.0 + count) ** 2
     for g, weight in _structure(program).items():
-        at = np.flatnonzero(program.active_columns[program.starts[g] :][: program.sizes[g]]) + program.starts[g]
+        group = program.groups[g]
+        at = np.arange(group.start, group.stop - int(group.conditional))
         bonus[at] = 3.0 * weight
         known = at[count[at] > 0]
         more = count[known] - count[known].min(initial=np.inf)

@@ -23,7 +23,7 @@ from scipy.linalg.lapack import dpotri
 from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.maximum import maximum
 from mipcash.surrogates.pair_sums import Complete, Graph, PairSums
-from mipcash.surrogates.structured import Kernel, Points, Structure
+from mipcash.surrogates.structured import Kernel, Points, Structure, number_product
 
 JITTER = 1e-8
 FITTED = 160
@@ -174,7 +174,7 @@ class Evidence:
             for g in self.structure.ordered:
                 np.multiply(kernel.a[g], self._gram(g, kernel.blocks[g][0]), out=terms[g])
         for term, b, m, (on, squares) in zip(terms[n_groups:], kernel.b, kernel.m, self._numbers, strict=True):
-            term[on] = b * np.exp(squares * (-0.5 / m**2))
+            term[on] = number_product(squares, b, m)
         return terms
 
     @cached_property

@@ -194,6 +194,13 @@ def _squared_distances(left: Vector, right: Vector) -> Vector:
     return np.asarray(cdist(left, right, "sqeuclidean")) if left.shape[1] else np.zeros((len(left), len(right)))
 
 
+def number_product(squares: Vector, b: Vector, m: Vector) -> Vector:
+    """A_j from (u_j - u'_j)^2, its relevance where the number is on, and its length; arrays that go together."""
+    terms: Vector = np.exp(squares * (-0.5 / m**2))
+    terms *= b
+    return terms
+
+
 def _matrix(interactions: Interactions, n_groups: int, n_numbers: int) -> Vector:
     """Declared pairs as a symmetric 0/1 matrix over groups, then numbers."""
     allowed = np.zeros((n_groups + n_numbers,) * 2)
@@ -334,9 +341,9 @@ class Kernel:
 
     def number_terms(self, x: Points, y: Points) -> Vector:
         """A_j: shape (J, B, B')."""
-        terms: Vector = np.exp((x.u.T[:, :, None] - y.u.T[:, None, :]) ** 2 * (-0.5 / self.m**2)[:, None, None])
-        terms *= self.b[:, None, None] * x.on.T[:, :, None] * y.on.T[:, None, :]
-        return terms
+        squares = (x.u.T[:, :, None] - y.u.T[:, None, :]) ** 2
+        on = x.on.T[:, :, None] * y.on.T[:, None, :]
+        return number_product(squares, self.b[:, None, None] * on, self.m[:, None, None])
 
     # -- from what two points differ by, at n pairs of points: squares (u_j - u'_j)^2 (J, n), distances d_g (G, n) ---------
 

@@ -110,6 +110,12 @@ def test_normalised_errors_and_optima() -> None:
         assert experiment.value(name, most) == 1
 
 
+def test_extremes_are_solved_for() -> None:
+    pytest.importorskip("gurobipy", reason="proofs need the gurobi extra")
+    least, most = synthetic.ranges("a2-cardinality-0")
+    assert (least, most) == pytest.approx(synthetic.RANGES["a2-cardinality-0"], abs=1e-5)
+
+
 def test_the_least_value_is_solved_for() -> None:
     pytest.importorskip("gurobipy", reason="proofs need the gurobi extra")
     problem = synthetic.problems()["a1-laplace-1"]
