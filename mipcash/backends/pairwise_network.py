@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mipcash.backends.base import Cut
-from mipcash.backends.recent import Recent
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality, LevelTable
 from mipcash.program.program import BaseRow, BinaryProgram
+from mipcash.program.recent import Recent
 from mipcash.space.rules import slack
 
 KEPT_NETWORKS = 16

@@ -1,8 +1,9 @@
 """An exact answer before a solver is asked: proof by soft consistency and enumeration where a program allows it.
 
 A program allows it where its numbers are fixed, its helpers follow from the levels, and its rules leave pairs and linear
-rows over few states (:mod:`mipcash.backends.pairwise_network`). The effort counts nodes, so that what is proven does not
-depend on the clock; what the effort did not suffice for goes to a solver, with the best point found and the bound.
+rows over few states (:mod:`mipcash.backends.pairwise_network`), or few joint levels at all (:mod:`mipcash.backends.listing`).
+The effort counts nodes, so that what is proven does not depend on the clock; what the effort did not suffice for goes to a
+solver, with the best point found and the bound.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import numpy as np
 
 from mipcash.backends.base import Answer, SolverSettings, Task
 from mipcash.backends.enumeration import Best, Effort, prove
+from mipcash.backends.listing import Listing, make_listing
 from mipcash.backends.pairwise_network import PairwiseNetwork, network_at
-from mipcash.backends.recent import Recent
 from mipcash.backends.soft_consistency import make_potentials
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
 from mipcash.program.forms import Indices, Vector
-from mipcash.program.legality import Legality
+from mipcash.program.legality import Legality, legality_at
 from mipcash.program.program import BinaryProgram
+from mipcash.program.recent import Recent
 
 KEPT_SPACES = 16
 NODES = 200_000.0
@@ -34,11 +36,15 @@ PRECISION = 1e-10
 
 @dataclass(frozen=True)
 class _Space:
-    """A program with some columns fixed; the program is kept so that its id stays its own."""
+    """A program with some columns fixed; the program is kept so that its id stays its own.
+
+    Attributes:
+        within: what the rules come to; None where the program is out of reach.
+    """
 
     program: BinaryProgram
     legality: Legality
-    network: PairwiseNetwork | None
+    within: PairwiseNetwork | Listing | None
 
 
 class Prover:
@@ -59,9 +65,11 @@ class Prover:
             return None
         key = (id(task.program), tuple(sorted(task.fixed.items())))
         space = self._spaces.get(key, lambda: self._make_space(task))
-        if space.network is None:
+        if space.within is None:
             return None
-        network = space.network.with_cuts(task.cuts)
+        if isinstance(space.within, Listing):
+            return _least(space.within, space.legality, task, began)
+        network = space.within.with_cuts(task.cuts)
         if not np.all(np.diff(network.starts)):
             return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began)
         constant = task.form.constant
@@ -91,7 +99,7 @@ class Prover:
     def _make_space(task: Task) -> _Space:
         program = task.program
         numbers = {n.label: float(task.fixed[n.latent]) for n in program.numbers}
-        legality = Legality(program, numbers, program.derived.setdefault("legal levels", {}))
+        legality = legality_at(program, numbers)
         allowed = program.high[: program.n_z] > 0.5
         required = program.low[: program.n_z] > 0.5
         for column, fixed in task.fixed.items():
@@ -101,7 +109,18 @@ class Prover:
         # a level that must be taken leaves no other of its group
         taken = np.bincount(program.group_of[required], minlength=len(program.groups)) > 0
         allowed &= required | ~taken[program.group_of]
-        return _Space(program, legality, network_at(legality, allowed))
+        return _Space(program, legality, network_at(legality, allowed) or make_listing(legality, allowed))
+
+
+def _least(listing: Listing, legality: Legality, task: Task, began: float) -> Answer:
+    """The least of all that the cuts admit, the first of equals."""
+    values = np.where(listing.admitted(task.cuts), listing.values(task.form), math.inf)
+    at = int(np.argmin(values)) if len(values) else -1
+    if at < 0 or values[at] == math.inf:
+        return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began)
+    columns = legality.completed(listing.levels[at])
+    value, spread = task.form.value(columns), float(np.ptp(values[values < math.inf]))
+    return Answer(OPTIMAL, columns, value, value - PRECISION * spread, time.perf_counter() - began)
 
 
 def _expressible(task: Task) -> bool:

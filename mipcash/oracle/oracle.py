@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from mipcash.backends.base import Answer, Backend, Cut, SolverSettings, Task
 from mipcash.backends.local_search import KICKS, LocalSearch
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, UNKNOWN, Solution, relative_gap
 from mipcash.program.forms import Indices, QuadraticForm, Vector
-from mipcash.program.legality import Booleans, Legality
+from mipcash.program.legality import Booleans, Legality, legality_at
 from mipcash.program.program import BinaryProgram, orders_of
 
 ANY = -1
@@ -47,8 +46,7 @@ class Oracle:
     def __init__(self, program: BinaryProgram, backend: Backend) -> None:
         self.program, self.backend = program, backend
         self._anchors: list[Indices] | None = None
-        self._tables: dict[frozenset[int], Any] = {}
-        self._free = Legality(program, None, self._tables)
+        self._free = legality_at(program, None)
         self.separable = _separable(program)
         self.orderings = orders_of(program)
         self.last = Answer(UNKNOWN, None, math.nan, -math.inf, 0.0)
@@ -79,7 +77,7 @@ class Oracle:
         """The local search at fixed numbers (None: free); None where legality cannot be decided without a solver."""
         if not self.program.numbers or numbers is None:
             return LocalSearch(self.program, self._free) if self._free.complete else None
-        legality = Legality(self.program, numbers, self._tables)
+        legality = legality_at(self.program, numbers)
         return LocalSearch(self.program, legality) if legality.complete else None
 
     def minimise(

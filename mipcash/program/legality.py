@@ -18,10 +18,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mipcash.program.affine_rows import affine_rows, columns_of
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BaseRow, BinaryProgram, Indicator
+from mipcash.program.recent import Recent
 from mipcash.space.rules import slack
 
+KEPT = 16
+"""Settings of the numbers whose legality is kept."""
 BLOCK_LIMIT = 1 << 17
 """Legal joint levels of a table up to which it is a block for local search."""
 TABLE_LIMIT = 1 << 23
@@ -61,25 +65,17 @@ class Legality:
         tables = {} if tables is None else tables
         declared = set(map(id, program.base_rows))
         self.complete = True
-        helper = set(range(program.n_z, program.n))
         direct: list[BaseRow] = []
         clustered: list[tuple[set[int], BaseRow]] = []
-        value_of = {} if numbers is None else {n.column: numbers[n.label] for n in program.numbers}
-        latents = {n.latent for n in program.numbers if n.latent != n.column}
-        tuned = {n.column for n in program.numbers}
-        for row in program.base_rows:
-            used = _columns(row.form)
-            if used & latents:
+        for each in affine_rows(program):
+            if each.latent:
                 continue
-            if used & tuned:
-                several = any(len(n.conditions) > 1 for n in program.numbers if n.column in used)
-                if numbers is None or several:  # a conjunction is not affine in z
-                    self.complete = False
-                    continue
-                row = self._fixed(row, value_of)
-                used = _columns(row.form)
-            if used & helper:
-                clustered.append((used & helper, row))
+            if each.parts is None or (each.parts and numbers is None):
+                self.complete = False
+                continue
+            row = each.at(numbers or {})
+            if each.helpers:
+                clustered.append((set(each.helpers), row))
             else:
                 direct.append(row)
         self._blocks: list[tuple[Indices, Indices]] | None = None
@@ -215,49 +211,9 @@ class Legality:
         group = self.program.groups[self.program.group_of[used[0]]]
         return bool(len(used) == group.size and used[0] == group.start and used[-1] == group.stop - 1)
 
-    def _fixed(self, row: BaseRow, value_of: Mapping[int, float]) -> BaseRow:
-        """The row with each tuned number replaced by value * on(z); on has at most one non-trivial indicator."""
-        linear = row.form.linear.copy()
-        constant = 0.0
-        rows, cols, values = [], [], []
-        for number in self.program.numbers:
-            c = linear[number.column]
-            if c:
-                linear[number.column] = 0.0
-                on_constant, on_columns, on_values = self._on(number.conditions)
-                constant += c * value_of[number.column] * on_constant
-                np.add.at(linear, on_columns, c * value_of[number.column] * on_values)
-        by_column = {number.column: number for number in self.program.numbers}
-        for i, j, v in zip(row.form.rows.tolist(), row.form.cols.tolist(), row.form.values.tolist(), strict=True):
-            number_columns = [k for k in (i, j) if k in by_column]
-            if not number_columns:
-                rows.append(i)
-                cols.append(j)
-                values.append(v)
-                continue
-            number = by_column[number_columns[0]]
-            other = j if number_columns[0] == i else i
-            on_constant, on_columns, on_values = self._on(number.conditions)
-            scale = v * value_of[number.column]
-            linear[other] += scale * on_constant
-            for k, w in zip(on_columns.tolist(), on_values.tolist(), strict=True):
-                rows.append(other)
-                cols.append(k)
-                values.append(scale * w)
-        form = QuadraticForm(
-            0.0, linear, np.array(rows, dtype=np.int64), np.array(cols, dtype=np.int64), np.array(values)
-        )
-        return BaseRow(row.rule, self.program.folded(form), row.low - constant, row.high - constant)
-
-    def _on(self, conditions: Sequence[Indicator]) -> tuple[float, Indices, Vector]:
-        if not conditions:
-            return 1.0, np.zeros(0, dtype=np.int64), np.zeros(0)
-        (only,) = conditions
-        return only.constant, only.columns, only.coefficients
-
     def _tabulate(self, helpers: Sequence[int], rows: Sequence[BaseRow]) -> LevelTable | None:
         program = self.program
-        used = sorted(set().union(*(_columns(r.form) for r in rows)))
+        used = sorted(set().union(*(columns_of(r.form) for r in rows)))
         groups = sorted({int(program.group_of[c]) for c in used if c < program.n_z})
         if not all(program.integer[c] for c in helpers):
             return None
@@ -297,6 +253,14 @@ class Legality:
         return LevelTable(np.array(groups, dtype=np.int64), legal)
 
 
+def legality_at(program: BinaryProgram, numbers: Mapping[str, float] | None) -> Legality:
+    """The legality of a program's levels at some numbers, kept with the program for the next one who asks."""
+    kept: Recent[Legality] = program.derived.setdefault("legality", Recent(KEPT))
+    tables = program.derived.setdefault("legal levels", {})
+    key = None if numbers is None else tuple(float(numbers[n.label]) for n in program.numbers)
+    return kept.get(key, lambda: Legality(program, numbers, tables))
+
+
 def _blocks(
     form: QuadraticForm, program: BinaryProgram, axis_of: Mapping[int, int], unit: Vector, profile: object
 ) -> dict[tuple[int, int], Vector]:
@@ -310,10 +274,6 @@ def _blocks(
         key = (left, right)
         blocks[key] = blocks.get(key, np.zeros((len(a), len(b)))) + v * np.outer(a, b)
     return blocks
-
-
-def _columns(form: QuadraticForm) -> set[int]:
-    return set(np.flatnonzero(form.linear).tolist()) | set(form.rows.tolist()) | set(form.cols.tolist())
 
 
 def _merge(rows: Sequence[tuple[set[int], BaseRow]]) -> list[tuple[set[int], list[BaseRow]]]:

@@ -11,8 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from mipcash.backends.base import SolverSettings, Task
+import mipcash as mc
+from mipcash.backends.base import Cut, SolverSettings, Task
 from mipcash.backends.enumeration import Best, Effort, prove
+from mipcash.backends.highs import HighsBackend
+from mipcash.backends.listing import make_listing
 from mipcash.backends.pairwise_network import PairwiseNetwork, make_network
 from mipcash.backends.prover import Prover
 from mipcash.backends.soft_consistency import make_potentials
@@ -49,6 +52,15 @@ def network_of(program: BinaryProgram, numbers: dict[str, float] | None = None) 
 def test_random_spaces(description: Description, number: int, table: int) -> None:
     """With small tables, rules stay linear rows."""
     with mock.patch("mipcash.backends.pairwise_network.TABLE_LIMIT", table):
+        check(description.build().program, number)
+
+
+@seed(6)
+@settings(max_examples=200, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@given(descriptions(), st.integers(0, 2**32))
+def test_random_spaces_listed(description: Description, number: int) -> None:
+    """The same where no network is to be had, so that all levels are looked at."""
+    with mock.patch("mipcash.backends.prover.network_at", return_value=None):
         check(description.build().program, number)
 
 
@@ -109,6 +121,44 @@ def test_states_are_the_legal_levels(space: str) -> None:
             point = np.concatenate([program.one_hot(found), np.zeros(program.n - program.n_z)])
             assert value == pytest.approx(form.value(point), abs=1e-9)
     assert admitted == levels
+
+
+def triangle() -> mc.Space:
+    """A rule over three groups that leaves thousands of combinations, at any value of a number."""
+    space = mc.Space("triangle")
+    a, b, c = (space.integer(name, 0, 11) for name in "abc")
+    x = space.real("x", 1.0, 2.0)
+    space.rule("area", a * b + b * c + a * c + 10 * x >= 60)
+    space.rule("slope", a * x <= 18)
+    return space
+
+
+def test_rules_that_are_no_pairs_are_listed() -> None:
+    """No network, and still the optimum of HiGHS alone; what is listed is what is legal."""
+    program = triangle().program
+    (x,) = program.numbers
+    numbers = {x.label: 1.7}
+    legality = Legality(program, numbers)
+    allowed = np.ones(program.n_z, dtype=bool)
+    listing = make_listing(legality, allowed)
+    assert make_network(legality, allowed) is None
+    assert listing is not None
+    legal = [
+        s for s in np.ndindex(12, 12, 12) if s[0] * s[1] + s[1] * s[2] + s[0] * s[2] + 17 >= 60 and s[0] * 1.7 <= 18
+    ]
+    assert {tuple(s) for s in listing.levels.tolist()} == set(legal)
+    rng, prover, alone = np.random.default_rng(0), Prover(), HighsBackend({"enumeration": "off"})
+    cuts: list[Cut] = []
+    for _ in range(4):
+        form = over_binaries(program, random_form(program, rng))
+        task = Task(program, form, {x.latent: 1.7}, cuts)
+        answer, other = prover.solve(task, EXACT), alone.solve(task, EXACT)
+        assert answer is not None
+        assert answer.status == other.status == "optimal"
+        assert answer.value == pytest.approx(other.value, abs=1e-6)
+        assert answer.bound <= answer.value
+        assert answer.columns is not None
+        cuts = [*cuts, no_good(program, answer.columns)]
 
 
 def test_moving_costs_changes_none() -> None:
