@@ -28,6 +28,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from mipcash.backends.base import SolverSettings
+from mipcash.errors import at_least
 from mipcash.features.numbers import INACTIVE, NumberScale
 from mipcash.oracle.numbers import NumberRules
 from mipcash.oracle.oracle import Exclusion, Oracle, Point
@@ -76,6 +77,9 @@ class AlternatingSettings:
     continuous_starts: int = 2
     restarts: int = 8
     solver: SolverSettings = field(default_factory=lambda: SolverSettings(time_limit=20.0, gap=1e-4, node_limit=20_000))
+
+    def __post_init__(self) -> None:
+        at_least(self, rounds=1, tolerance=0, continuous_starts=0, restarts=1)
 
 
 @dataclass

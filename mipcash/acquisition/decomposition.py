@@ -46,6 +46,7 @@ from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Mi
 from mipcash.acquisition.box_slaves import Box, Relaxation, Slaves, natural_unit
 from mipcash.acquisition.split_function import SplitFunction
 from mipcash.backends.base import SolverSettings
+from mipcash.errors import SpaceError, at_least
 from mipcash.features.numbers import INACTIVE, NumberScale
 from mipcash.oracle.oracle import Exclusion, Oracle, Point
 from mipcash.oracle.space import Space
@@ -79,6 +80,11 @@ class DecompositionSettings:
     patience: int = 3
     tolerance: float = 1e-5
     solver: SolverSettings = field(default_factory=lambda: SolverSettings(time_limit=20.0, gap=1e-7, node_limit=20_000))
+
+    def __post_init__(self) -> None:
+        at_least(self, iterations=0, child_iterations=0, nodes=0, splits=0, patience=1, tolerance=0)
+        if not 0.0 < self.step < 2.0:
+            raise SpaceError(f"DecompositionSettings: step must lie between 0 and 2, got {self.step}")
 
 
 @dataclass(frozen=True)

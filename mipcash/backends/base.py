@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL
+from mipcash.errors import at_least
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 
@@ -24,6 +25,9 @@ class SolverSettings:
         threads: number of threads; 1 keeps runs reproducible.
         seed: the solver's own seed.
         node_limit: branch-and-bound nodes; a limit that, unlike time, is reproducible.
+
+    Raises:
+        SpaceError: a limit is negative or not a number, or there are no threads.
     """
 
     time_limit: float = 60.0
@@ -31,6 +35,11 @@ class SolverSettings:
     threads: int = 1
     seed: int = 0
     node_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        at_least(self, time_limit=0, gap=0, threads=1)
+        if self.node_limit is not None:
+            at_least(self, node_limit=0)
 
 
 @dataclass(frozen=True)

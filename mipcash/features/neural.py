@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from mipcash.errors import MipcashError
+from mipcash.errors import MipcashError, SpaceError, at_least
 from mipcash.program.forms import Indices, Vector
 
 
@@ -39,6 +39,11 @@ class NeuralSettings:
     steps: int = 200
     rate: float = 0.01
     ridge: float = 1e-3
+
+    def __post_init__(self) -> None:
+        at_least(self, steps=1, rate=0, ridge=0)
+        if min(self.hidden, default=1) < 1:
+            raise SpaceError(f"NeuralSettings: a hidden layer must have at least one unit, got {self.hidden}")
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.acquisition.alternating import AlternatingSettings
+from mipcash.acquisition.decomposition import DecompositionSettings
 from mipcash.acquisition.polish import PolishSettings
+from mipcash.backends.base import SolverSettings
 from mipcash.errors import SpaceError
+from mipcash.features.neural import NeuralSettings
 from mipcash.optimizers.base import Observation
 from mipcash.optimizers.hybrid import ACQUISITIONS, Hybrid, HybridSettings
 from mipcash.optimizers.registry import make_optimizer
@@ -115,6 +119,18 @@ def test_limits_of_nothing_are_refused() -> None:
         PolishSettings(survivors=0)
     with pytest.raises(SpaceError, match="FeatureSizes: fourier must be at least 1"):
         FeatureSizes(fourier=0)
+    with pytest.raises(SpaceError, match="SolverSettings: time_limit must be at least 0, got -1"):
+        SolverSettings(time_limit=-1)
+    with pytest.raises(SpaceError, match="SolverSettings: gap must be at least 0, got nan"):
+        SolverSettings(gap=float("nan"))
+    with pytest.raises(SpaceError, match="SolverSettings: node_limit must be at least 0"):
+        SolverSettings(node_limit=-1)
+    with pytest.raises(SpaceError, match="AlternatingSettings: rounds must be at least 1"):
+        AlternatingSettings(rounds=0)
+    with pytest.raises(SpaceError, match="DecompositionSettings: step must lie between 0 and 2, got 2"):
+        DecompositionSettings(step=2)
+    with pytest.raises(SpaceError, match="NeuralSettings: a hidden layer must have at least one unit"):
+        NeuralSettings(hidden=(8, 0))
 
 
 def test_thompson_proposes_the_lowest_minimiser_of_several_draws() -> None:
