@@ -12,7 +12,7 @@ incomplete. What is too large to tabulate makes it incomplete too: then the call
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from mipcash.program.affine_rows import affine_rows, columns_of
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BaseRow, BinaryProgram, Indicator
 from mipcash.program.recent import Recent
+from mipcash.space.clusters import clusters
 from mipcash.space.rules import slack
 
 KEPT = 16
@@ -66,7 +67,7 @@ class Legality:
         declared = set(map(id, program.base_rows))
         self.complete = True
         direct: list[BaseRow] = []
-        clustered: list[tuple[set[int], BaseRow]] = []
+        clustered: list[tuple[Set[int], BaseRow]] = []
         for each in affine_rows(program):
             if each.latent:
                 continue
@@ -75,7 +76,7 @@ class Legality:
                 continue
             row = each.at(numbers or {})
             if each.helpers:
-                clustered.append((set(each.helpers), row))
+                clustered.append((each.helpers, row))
             else:
                 direct.append(row)
         self._blocks: list[tuple[Indices, Indices]] | None = None
@@ -83,7 +84,7 @@ class Legality:
         self._activities = [self._activity(g) for g, group in enumerate(program.groups) if group.conditions]
         self.numbers = numbers
         self._declared = declared
-        self._clusters = [(sorted(helpers), rows) for helpers, rows in _merge(clustered)]
+        self._clusters = [(sorted(helpers), rows) for helpers, rows in clusters(clustered)]
         self._tables: list[LevelTable] = []
         self._tabulated: list[Sequence[BaseRow]] = []
         for helpers, rows in self._clusters:
@@ -274,18 +275,3 @@ def _blocks(
         key = (left, right)
         blocks[key] = blocks.get(key, np.zeros((len(a), len(b)))) + v * np.outer(a, b)
     return blocks
-
-
-def _merge(rows: Sequence[tuple[set[int], BaseRow]]) -> list[tuple[set[int], list[BaseRow]]]:
-    """Cluster rows that share helper columns."""
-    clusters: list[tuple[set[int], list[BaseRow]]] = []
-    for helpers, row in rows:
-        joined, members, rest = set(helpers), [row], []
-        for other, others in clusters:
-            if other & joined:
-                joined |= other
-                members = others + members
-            else:
-                rest.append((other, others))
-        clusters = [*rest, (joined, members)]
-    return clusters

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mipcash.space.clusters import clusters
 from mipcash.space.declaration import Declaration
 from mipcash.space.domains import Configuration
 from mipcash.space.rules import TOLERANCE, Rule, slack
@@ -216,19 +217,9 @@ def _enumerate_rest(
 
 
 def _clusters(pending: list[Rule], assignment: Mapping[int, float]) -> list[list[Rule]]:
-    clusters: list[tuple[set[int], list[Rule]]] = []
-    for rule in pending:
-        ids = rule.body.ids.union(*(w.ids for w in rule.when)) - assignment.keys()
-        joined, rules = set(ids), [rule]
-        rest = []
-        for other_ids, other_rules in clusters:
-            if other_ids & joined:
-                joined |= other_ids
-                rules = other_rules + rules
-            else:
-                rest.append((other_ids, other_rules))
-        clusters = [*rest, (joined, rules)]
-    return [rules for _, rules in clusters]
+    """Rules that share what is not assigned yet."""
+    loose = ((rule.body.ids.union(*(w.ids for w in rule.when)) - assignment.keys(), rule) for rule in pending)
+    return [rules for _, rules in clusters(loose)]
 
 
 __all__ = ["TOLERANCE", "Verdict", "Violation", "check"]

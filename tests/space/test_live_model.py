@@ -11,6 +11,7 @@ from pyomo.gdp import Disjunct, Disjunction
 
 import mipcash as mc
 from mipcash.errors import SpaceError
+from tests.spaces import conv_net
 
 
 def agree(space: mc.Space, domains: dict[str, list[object]], legal: object) -> None:
@@ -214,22 +215,8 @@ def test_from_pyomo_refuses() -> None:
 
 
 def test_the_example_of_the_design() -> None:
-    space = mc.Space("conv net")
-    layers = space.integer("layers", 0, 2)
-    stride = space.ordinal("stride", [1, 2])
-    filt = space.ordinal("filter", [3, 5])
-    pad = space.integer("padding", 0, 3)
-    act = space.categorical("activation", ["relu", "tanh", "selu"])
-    space.real("lr", 1e-4, 1e-2, log=True)
-    width = space.auxiliary("width", 1, 28)
-    space.rule("output size is integral", 28 - filt + pad == stride * (width - 1))
-    space.rule("selu only when deep", act["selu"] <= layers / 2)
-    scaler = space.module(
-        "scaler", {"none": {}, "standard": {}, "quantile": {"n_quantiles": mc.Integer(10, 1000, log=True)}}
-    )
-    selector = space.module("selector", {"none": {}, "percentile": {"percentile": mc.Integer(1, 99)}})
-    order = space.ordering("order", [scaler, selector])
-    space.rule("scale before selecting", order.position(scaler) <= order.position(selector))
+    space = conv_net()
+    layers, act, pad, stride = (space[name] for name in ("layers", "activation", "padding", "stride"))
 
     def legal(c: dict[str, object]) -> bool:
         room = 28 - c["filter"] + c["padding"]  # type: ignore[operator]
@@ -237,7 +224,8 @@ def test_the_example_of_the_design() -> None:
         deep = c["activation"] != "selu" or c["layers"] == 2
         quantiles = ("scaler.quantile.n_quantiles" in c) == (c["scaler"] == "quantile")
         percentile = ("selector.percentile.percentile" in c) == (c["selector"] == "percentile")
-        return bool(integral and deep and quantiles and percentile and c["order"] == ("scaler", "selector"))
+        k = ("k" in c) == (c["layers"] > 0)  # type: ignore[operator]
+        return bool(integral and deep and quantiles and percentile and k and c["order"] == ("scaler", "selector"))
 
     samples = space.sample(300, seed=0)
     assert all(legal(c) and space.is_legal(c) for c in samples)
