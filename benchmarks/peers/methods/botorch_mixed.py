@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any, ClassVar
@@ -39,10 +40,6 @@ from benchmarks.peers.method import Initial, Method
 from benchmarks.peers.problem import Problem
 from benchmarks.peers.shape import Shape
 
-RESTARTS, RAW = 4, 256
-"""Restarts and raw samples; the library's defaults of 20 and 1,024 take several times as long."""
-ALTERNATIONS = 16
-"""At most so many discrete and continuous steps in turn (of up to 4 and 8 iterations), where the default is 64."""
 FIT_ITERATIONS = 50
 """Of L-BFGS-B on the hyperparameters, from those of the fit before (which converge long before)."""
 POOL = 64
@@ -52,10 +49,29 @@ FAILURES = (BotorchError, RuntimeError, ValueError)
 torch.set_default_dtype(torch.float64)
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What a suggestion may cost; the library's own limits take several times as long.
+
+    Attributes:
+        restarts, raw: of the acquisition's maximiser, and random samples from which the restarts are chosen.
+        alternations: discrete and continuous steps in turn (of up to 4 and 8 iterations).
+    """
+
+    restarts: int = 4
+    raw: int = 256
+    alternations: int = 16
+
+
+LIBRARY = Limits(restarts=20, raw=1024, alternations=64)
+"""What BoTorch's documentation uses, and the default of its alternation."""
+
+
 class BotorchMethod(Method):
     """See the module's description."""
 
     packages: ClassVar[tuple[str, ...]] = ("botorch", "gpytorch", "torch")
+    limits: ClassVar[Limits] = Limits()
 
     def start(self, problem: Problem, shape: Shape, seed: int, initial: Initial, budget: int) -> None:
         warnings.filterwarnings("ignore")
@@ -121,15 +137,17 @@ class BotorchMethod(Method):
 
     def _maximum(self) -> np.ndarray:
         combinations = math.prod(map(len, self.lists.values()))
-        limits = self.constraints or None
+        given, rules = self.limits, self.constraints or None
         if not self.lists:
-            found, _ = optimize_acqf(self.improvement, self.bounds, 1, RESTARTS, RAW, inequality_constraints=limits)
+            found, _ = optimize_acqf(
+                self.improvement, self.bounds, 1, given.restarts, given.raw, inequality_constraints=rules
+            )
         elif len(self.lists) == len(self.shape.dimensions) and combinations <= MAX_CHOICES_ENUMERATE:
             choices = torch.tensor(list(product(*self.lists.values())))
             found, _ = optimize_acqf_discrete(self.improvement, 1, self._feasible(choices))
-        elif combinations <= ALTERNATING_OPTIMIZER_THRESHOLD and not limits:
+        elif combinations <= ALTERNATING_OPTIMIZER_THRESHOLD and not rules:
             fixed = [dict(zip(self.lists, values, strict=True)) for values in product(*self.lists.values())]
-            found, _ = optimize_acqf_mixed(self.improvement, self.bounds, 1, RESTARTS, fixed, RAW)
+            found, _ = optimize_acqf_mixed(self.improvement, self.bounds, 1, given.restarts, fixed, given.raw)
         else:
             found, _ = optimize_acqf_mixed_alternating(
                 self.improvement,
@@ -137,11 +155,11 @@ class BotorchMethod(Method):
                 discrete_dims={k: v for k, v in self.lists.items() if k not in self.categories},
                 cat_dims={k: v for k, v in self.lists.items() if k in self.categories},
                 # the default start, a continuous relaxation, first walks 10,000 steps where there are linear rules
-                options={"maxiter_alternating": ALTERNATIONS}
-                | ({"initialization_strategy": "random"} if limits else {}),
-                raw_samples=RAW,
-                num_restarts=RESTARTS,
-                inequality_constraints=limits,
+                options={"maxiter_alternating": given.alternations}
+                | ({"initialization_strategy": "random"} if rules else {}),
+                raw_samples=given.raw,
+                num_restarts=given.restarts,
+                inequality_constraints=rules,
             )
         return found[0].detach().numpy()
 
@@ -177,6 +195,12 @@ class BotorchMethod(Method):
             if config not in self.known:
                 return config
         return self.shape.space.sample(1, self.rng)[0]
+
+
+class LibraryBotorchMethod(BotorchMethod):
+    """With the library's own limits."""
+
+    limits: ClassVar[Limits] = LIBRARY
 
 
 def constraints(shape: Shape) -> list[tuple[torch.Tensor, torch.Tensor, float]]:

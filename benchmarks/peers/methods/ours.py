@@ -30,10 +30,10 @@ class OurMethod(Method):
         self.name = name
         self.optimizer, _, text = name.partition(":")
         if self.optimizer not in optimizer_names():
-            from benchmarks.peers.method import PEERS
+            from benchmarks.peers.method import PEERS, SLOWER
 
             raise ValueError(
-                f"there is no method {self.optimizer!r}; there are {', '.join(PEERS)}, "
+                f"there is no method {self.optimizer!r}; there are {', '.join(PEERS | SLOWER)}, "
                 f"and of our own {', '.join(optimizer_names())}"
             )
         self.changes = [_change(part) for part in text.split(",") if part]

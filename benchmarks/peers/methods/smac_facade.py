@@ -31,18 +31,21 @@ ACCEPTED = 0.2
 """Clauses are told while at least this share of uniform draws passes them: ConfigSpace samples by rejection."""
 
 
-RETRAIN = 4
-"""The forest is trained after every fourth evaluation; the facade's default is every eighth."""
-CHALLENGERS = 1000
-"""Random configurations scored per suggestion, beside the local search; the facade's 10,000 take seconds."""
 SEED = 0
 """The one seed under which SMAC keeps trials of a deterministic function; it takes it over from the first trial told."""
 
 
 class SmacMethod(Method):
-    """See the module's description."""
+    """See the module's description.
+
+    Attributes:
+        challengers: random configurations scored per suggestion, beside the local search; the facade's 10,000 take seconds.
+        retrain: the forest is trained after every fourth evaluation; the facade's default is every eighth.
+    """
 
     packages: ClassVar[tuple[str, ...]] = ("smac", "ConfigSpace")
+    challengers: ClassVar[int] = 1000
+    retrain: ClassVar[int] = 4
 
     def start(self, problem: Problem, shape: Shape, seed: int, initial: Initial, budget: int) -> None:
         logging.getLogger("smac").setLevel(logging.ERROR)
@@ -58,8 +61,8 @@ class SmacMethod(Method):
             scenario,
             lambda config, seed: 0.0,
             initial_design=facade.get_initial_design(scenario, n_configs=0),
-            acquisition_maximizer=facade.get_acquisition_maximizer(scenario, challengers=CHALLENGERS),
-            config_selector=facade.get_config_selector(scenario, retrain_after=RETRAIN),
+            acquisition_maximizer=facade.get_acquisition_maximizer(scenario, challengers=self.challengers),
+            config_selector=facade.get_config_selector(scenario, retrain_after=self.retrain),
             logging_level=logging.ERROR,
             overwrite=True,
         )
@@ -87,6 +90,13 @@ class SmacMethod(Method):
             return  # an illegal suggestion that its own clauses do not forbid cannot come here; a mended one may, by rounding
         if made not in self.smac.runhistory.get_configs():
             self.smac.tell(TrialInfo(made, seed=SEED), TrialValue(cost=float(loss)), save=False)
+
+
+class LibrarySmacMethod(SmacMethod):
+    """With the facade's own limits."""
+
+    challengers: ClassVar[int] = 10_000
+    retrain: ClassVar[int] = 8
 
 
 def hyperparameter(d: Dimension, default: Any) -> Any:
