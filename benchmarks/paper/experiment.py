@@ -16,6 +16,8 @@ from benchmarks.peers.runner import complete
 from benchmarks.peers.suite import Suite
 
 Key = tuple[str, int]
+Runs = Mapping[tuple[str, str], list[History]]
+"""(method, convention) -> runs."""
 OURS = "hybrid"
 """The method that the others are set against."""
 
@@ -104,13 +106,22 @@ class Row:
 def rows(experiment: Experiment, group: Group, folder: Path | None = None, budget: int | None = None) -> list[Row]:
     """What the histories in a folder come to; methods and conventions without a run are left out."""
     folder, budget = folder or experiment.suite.folder, budget or experiment.suite.budget
-    found, ends = list[Row](), dict[tuple[str, str], dict[Key, float]]()
-    for convention in ("", *group.conventions_of(experiment.suite)):
-        for method in group.methods:
-            runs = completed(experiment.suite, group.problems, method, convention, folder, budget)
-            if runs:
-                found.append(_row(experiment, runs, method, convention, budget))
-                ends[method, convention] = {h.key: min(h.solutions()[:budget]) for h in runs}
+    return _rows(experiment, runs_of(experiment, group, folder, budget), budget)
+
+
+def runs_of(experiment: Experiment, group: Group, folder: Path, budget: int) -> Runs:
+    """The complete runs of a group, those without any left out."""
+    found = {
+        (method, convention): completed(experiment.suite, group.problems, method, convention, folder, budget)
+        for convention in ("", *group.conventions_of(experiment.suite))
+        for method in group.methods
+    }
+    return {key: runs for key, runs in found.items() if runs}
+
+
+def _rows(experiment: Experiment, runs: Runs, budget: int) -> list[Row]:
+    found = [_row(experiment, of, method, convention, budget) for (method, convention), of in runs.items()]
+    ends = {key: {h.key: min(h.solutions()[:budget]) for h in of} for key, of in runs.items()}
     for row in found:
         if row.method != OURS and (OURS, "") in ends:
             row.ours = duel(ends[OURS, ""], ends[row.method, row.convention])
@@ -181,11 +192,12 @@ def summary(experiment: Experiment, folder: Path | None = None, budget: int | No
     """All groups as plain data, with the CPU seconds that proposals took and the stamps of their histories."""
     folder = folder or experiment.suite.folder
     budget = budget or experiment.suite.budget
+    complete_runs = [runs_of(experiment, g, folder, budget) for g in experiment.groups]
     groups = [
-        {"name": g.name, "rows": [_plain(vars(r)) for r in rows(experiment, g, folder, budget)]}
-        for g in experiment.groups
+        {"name": g.name, "rows": [_plain(vars(r)) for r in _rows(experiment, found, budget)]}
+        for g, found in zip(experiment.groups, complete_runs, strict=True)
     ]
-    runs = [h for g in experiment.groups for h in _all(experiment, g, folder)]
+    runs = [h for found in complete_runs for of in found.values() for h in of]
     stamps: dict[str, list[Any]] = {}
     known = experiment.suite.problems()
     for h in runs:
@@ -214,10 +226,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _all(experiment: Experiment, group: Group, folder: Path) -> list[History]:
-    conventions = ("", *group.conventions_of(experiment.suite))
-    return [
-        h for c in conventions for m in group.methods for h in history.read(m, c, folder) if h.problem in group.problems
-    ]
