@@ -74,7 +74,7 @@ def make_listing(legality: Legality, allowed: NDArray[np.bool_]) -> Listing | No
     program = legality.program
     kept: Recent[Indices | None] = program.derived.setdefault("levels listed", Recent(KEPT_LISTINGS))
     levels = kept.get(allowed.tobytes(), lambda: _legal_at_some_numbers(program, allowed))
-    return None if levels is None else Listing(program, levels[legality.check(levels)])
+    return None if levels is None else Listing(program, levels[legality.check(levels, free=False)])
 
 
 def _legal_at_some_numbers(program: BinaryProgram, allowed: NDArray[np.bool_]) -> Indices | None:

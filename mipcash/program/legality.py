@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,33 @@ class LevelTable:
 
     groups: Indices
     legal: Booleans
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows over the binaries: bounds with their slack, shape (m,), linear part (m, n_z), products by row."""
+
+    linear: Vector
+    low: Vector
+    high: Vector
+    products: Sequence[tuple[int, Indices, Indices, Vector]]
+
+    @classmethod
+    def of(cls, rows: Sequence[BaseRow], n_z: int) -> _Rows:
+        return cls(
+            np.array([r.form.linear[:n_z] for r in rows]).reshape(len(rows), n_z),
+            np.array([r.low - slack(r.low) for r in rows]),
+            np.array([r.high + slack(r.high) for r in rows]),
+            [(k, r.form.rows, r.form.cols, r.form.values) for k, r in enumerate(rows) if len(r.form.rows)],
+        )
+
+    def hold(self, z: Vector) -> Booleans:
+        """Whether every row holds: (B, n_z) -> (B,)."""
+        body = z @ self.linear.T
+        for k, rows, cols, values in self.products:
+            body[:, k] += (z[:, rows] * z[:, cols]) @ values
+        within: Booleans = np.all((body >= self.low) & (body <= self.high), axis=1)
+        return within
 
 
 class Legality:
@@ -80,7 +108,8 @@ class Legality:
             else:
                 direct.append(row)
         self._blocks: list[tuple[Indices, Indices]] | None = None
-        self._set_direct(direct)
+        self._direct = [row for row in direct if not self._always_true(row)]
+        self._rows = _Rows.of(self._direct, program.n_z)
         self._activities = [self._activity(g) for g, group in enumerate(program.groups) if group.conditions]
         self.numbers = numbers
         self._declared = declared
@@ -113,17 +142,24 @@ class Legality:
             levels[:, g] = np.where(active, np.minimum(latent[:, g], off - 1), off)
         return levels
 
-    def check(self, levels: Indices) -> Booleans:
-        """Which effective level vectors are legal: (B, G) -> (B,)."""
+    def check(self, levels: Indices, *, free: bool = True) -> Booleans:
+        """Which effective level vectors are legal: (B, G) -> (B,).
+
+        Args:
+            free: also look at the rules that hold at any numbers; False where the levels are known to keep them.
+        """
+        tables, rows = (self._tables, self._rows) if free else self._with_numbers
         legal = np.ones(len(levels), dtype=bool)
-        for table in self._tables:
+        for table in tables:
             legal &= table.legal[tuple(levels[:, table.groups].T)]
-        z = self.program.one_hot(levels)
-        body = z @ self._linear.T
-        for k, rows, cols, values in self._products:
-            body[:, k] += (z[:, rows] * z[:, cols]) @ values
-        within: Booleans = np.all((body >= self._low) & (body <= self._high), axis=1)
-        return legal & within
+        return legal & rows.hold(self.program.one_hot(levels))
+
+    @cached_property
+    def _with_numbers(self) -> tuple[list[LevelTable], _Rows]:
+        """What depends on the numbers."""
+        tables, rows = self.constraints()
+        bound = _Rows.of([r for r, free in rows if not free], self.program.n_z)
+        return [t for t, free in tables if not free], bound
 
     def blocks(self) -> list[tuple[Indices, Indices]]:
         """Groups that a table binds together, and their legal joint levels: [(groups (k,), levels (N, k))].
@@ -190,17 +226,6 @@ class Legality:
         return g, program.groups[g].size - 1, lookups, general
 
     # -- construction -------------------------------------------------------------------------------------------
-
-    def _set_direct(self, rows: Sequence[BaseRow]) -> None:
-        one_hot = self._direct = [r for r in rows if not self._always_true(r)]
-        self._linear = np.array([r.form.linear[: self.program.n_z] for r in one_hot]).reshape(
-            len(one_hot), self.program.n_z
-        )
-        self._low = np.array([r.low - slack(r.low) for r in one_hot])
-        self._high = np.array([r.high + slack(r.high) for r in one_hot])
-        self._products = [
-            (k, r.form.rows, r.form.cols, r.form.values) for k, r in enumerate(one_hot) if len(r.form.rows)
-        ]
 
     def _always_true(self, row: BaseRow) -> bool:
         """Whether a row is a group's own ``sum z = 1``."""
