@@ -59,10 +59,10 @@ class Parameter:
             raise SpaceError(f"{self.label}.is_() needs at least one value of {list(levels)}")
         chosen = []
         for value in values:
-            found = [l for l, v in enumerate(levels) if same_value(v, value)]
-            if not found:
+            level = next((l for l, v in enumerate(levels) if same_value(v, value)), None)
+            if level is None:
                 raise SpaceError(f"parameter {self.label!r} has no value {value!r}; it takes {list(levels)}")
-            chosen.append(block.z[found[0]])
+            chosen.append(block.z[level])
         return chosen[0] if len(chosen) == 1 else sum(chosen)
 
     def __getitem__(self, value: Value) -> Expression:

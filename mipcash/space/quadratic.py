@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from pyomo.repn.quadratic import QuadraticRepnVisitor
@@ -32,10 +33,10 @@ class Quadratic:
     products: Mapping[tuple[int, int], float]
     variables: Mapping[int, Variable] = field(repr=False)
 
-    @property
-    def ids(self) -> set[int]:
+    @cached_property
+    def ids(self) -> frozenset[int]:
         """Keys of the variables that occur with a coefficient other than zero."""
-        return set(self.linear) | {i for pair in self.products for i in pair}
+        return frozenset(self.linear) | {i for pair in self.products for i in pair}
 
     def value(self, assignment: Mapping[int, float]) -> float:
         """The polynomial's value; every occurring variable must be in ``assignment``."""
