@@ -76,6 +76,19 @@ def error(config: Mapping[str, Any], seed: int = 0, data: str = MONKS) -> float:
     return learning_curve(config, [config["nrounds"]], seed, data)[0]
 
 
+def import_xgboost() -> Any:
+    """The package.
+
+    Raises:
+        ModelError: it is not installed.
+    """
+    try:
+        import xgboost
+    except ImportError:
+        raise ModelError("the xgboost model needs the package xgboost; pip install 'mipcash[xgboost]'") from None
+    return xgboost
+
+
 def learning_curve(
     config: Mapping[str, Any], rounds: Sequence[int], seed: int = 0, data: str = MONKS
 ) -> tuple[float, ...]:
@@ -86,10 +99,7 @@ def learning_curve(
     Args:
         rounds: increasing; ``config["nrounds"]`` is not looked at.
     """
-    try:
-        import xgboost
-    except ImportError:
-        raise ModelError("the xgboost model needs the package xgboost; pip install 'mipcash[xgboost]'") from None
+    xgboost = import_xgboost()
     x_train, y_train, x_test, y_test = split(seed, data)
     settings = {name: config[name] for name in ("booster", "alpha", "lambda", "eta")}
     classes = int(max(y_train.max(), y_test.max())) + 1

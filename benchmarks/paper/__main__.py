@@ -15,11 +15,12 @@ import sys
 import time
 from collections.abc import Sequence
 
-from benchmarks.paper import final, table, vae
+from benchmarks.paper import final, table, vae, xgboost
 from benchmarks.paper.benchmark import out, write
 from benchmarks.paper.experiments import EXPERIMENTS
 from benchmarks.peers.__main__ import names
 from benchmarks.records import PART, stamped
+from mipcash.errors import ModelError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,10 +37,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     last.add_argument("--samples", type=int, default=final.SAMPLES, help="importance samples per test image")
     last.add_argument("--epochs", type=int, help="of training; default: as in the runs (the paper: 3,280)")
     collect = commands.add_parser("collect", help="write record, table and figures of the histories that are there")
-    collect.add_argument("names", nargs="*", help="default: all experiments")
+    collect.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(EXPERIMENTS)}; default: all of them")
     options = parser.parse_args(arguments)
     if options.command == "collect":
+        unknown = [n for n in options.names if n not in EXPERIMENTS]
+        if unknown:
+            parser.error(f"there is no experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}")
         return _collect(options.names or list(EXPERIMENTS))
+    if options.command == "final" and min(options.samples, options.epochs or 1) < 1:
+        parser.error("--samples and --epochs must be at least 1")
     began = time.perf_counter()
 
     def progress(text: str) -> None:
@@ -50,9 +56,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         group = next(g for g in experiment.groups if g.name == options.size)
         methods = options.methods or group.methods
         chosen = final.bests(options.size, experiment.suite, methods, group.conventions_of(experiment.suite))
-        final.make(options.size, chosen, progress, options.samples, options.epochs)
+        try:
+            final.make(options.size, chosen, progress, options.samples, options.epochs)
+        except ModelError as error:
+            print(error, file=sys.stderr)
+            return 2
         print(final.markdown(options.size) or "no method has a run yet")
         return 0
+    try:
+        xgboost.check()
+    except ModelError as error:
+        print(error, file=sys.stderr)
+        return 2
     made = table.make(options.problem, options.rows, options.jobs, progress)
     print(
         f"{len(made)} rows of {made.stamp['trainings']} trainings, errors {made.errors.min():.4f} to {made.errors.max():.4f}"

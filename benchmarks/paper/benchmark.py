@@ -47,7 +47,7 @@ def _run(experiment: Experiment, size: str, progress: Callable[[str], None]) -> 
     todo = runner.missing(wanted, suite.budget, suite.folder)
     progress(f"{len(todo)} of {len(wanted)} runs are missing")
     failed = runner.coordinate(todo, 1, progress, suite.budget, suite.folder)
-    return {"failed": failed, **write(experiment)}
+    return {"failed": failed, **write(experiment, progress=progress)}
 
 
 def _feasible(
@@ -96,14 +96,17 @@ def _smoke(experiment: Experiment, progress: Callable[[str], None]) -> dict[str,
         return {"failed": failed, **summary(experiment, Path(folder), BUDGET)}
 
 
-def write(experiment: Experiment, folder: Path = FOLDER) -> dict[str, Any]:
-    """Collect the histories; writes the table and the figures, returns the results."""
+def write(experiment: Experiment, folder: Path = FOLDER, progress: Callable[[str], None] = print) -> dict[str, Any]:
+    """Collect the histories; writes the table and, where matplotlib is installed, the figures; returns the results."""
     results = summary(experiment)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{experiment.name}.md").write_text(
         f"# {experiment.title}\n\n" + report.markdown(experiment, results, "figures"), encoding="utf-8"
     )
-    report.draw(experiment, results, folder / "figures")
+    try:
+        report.draw(experiment, results, folder / "figures")
+    except ModuleNotFoundError as error:
+        progress(f"no figures: {error}; pip install 'mipcash[plots]'")
     return results
 
 

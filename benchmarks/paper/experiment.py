@@ -34,6 +34,8 @@ class Group:
         scaled: how it is smaller than in the paper, for the table; empty where it is not.
         paper: what the paper reports, Markdown.
         conventions: for illegal suggestions; None: those of the suite.
+        points: what the paper reports in numbers, for a panel beside the figure: method -> its name there and, by the number of
+            evaluations, mean and standard deviation.
         more: folder of the figures as the page sees it -> what else there is to show, Markdown.
         needs: raises ``mipcash.errors.ModelError`` where data or a package is missing.
     """
@@ -45,6 +47,7 @@ class Group:
     scaled: str = ""
     paper: str = ""
     conventions: tuple[str, ...] | None = None
+    points: Mapping[str, tuple[str, Mapping[int, tuple[float, float]]]] = field(default_factory=dict)
     more: Callable[[str], str] = field(default=lambda figures: "")
     needs: Callable[[], None] = field(default=lambda: None)
 
@@ -60,7 +63,7 @@ class Experiment:
         at: numbers of evaluations that the table shows.
         value: (problem, loss) -> what is averaged.
         unit: of that value, for axes and headings.
-        seeds: size -> seeds; smoke has one.
+        seeds: size -> seeds; smoke has one. Runs of other seeds are not reported.
         evaluations: CPU hours of evaluations, by a word for them.
         machines: what they were made on.
     """
@@ -110,13 +113,15 @@ def rows(experiment: Experiment, group: Group, folder: Path | None = None, budge
 
 
 def runs_of(experiment: Experiment, group: Group, folder: Path, budget: int) -> Runs:
-    """The complete runs of a group, those without any left out."""
-    found = {
-        (method, convention): completed(experiment.suite, group.problems, method, convention, folder, budget)
-        for convention in ("", *group.conventions_of(experiment.suite))
-        for method in group.methods
-    }
-    return {key: runs for key, runs in found.items() if runs}
+    """The complete runs of a group on the seeds of the experiment; methods without any are left out."""
+    found, seeds = {}, {s for of in experiment.seeds.values() for s in of}
+    for convention in ("", *group.conventions_of(experiment.suite)):
+        for method in group.methods:
+            done = completed(experiment.suite, group.problems, method, convention, folder, budget)
+            runs = [h for h in done if h.seed in seeds]
+            if runs:
+                found[method, convention] = runs
+    return found
 
 
 def _rows(experiment: Experiment, runs: Runs, budget: int) -> list[Row]:

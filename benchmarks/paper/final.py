@@ -6,8 +6,10 @@ What is there already for the same configuration, epochs and samples is not made
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +78,16 @@ def make(
         epochs: of training; None: as in the runs.
         folder: of ``final-<size>.json``; pictures go to ``figures`` beside it.
     """
+    if not chosen:
+        return load(size, folder)
     settings = vae.settings(**runs.OPTIONS[size])
     settings = settings if epochs is None else replace(settings, epochs=epochs)
     path, there = _path(size, folder), load(size, folder)
     known, originals = there.get("rows", []), there.get("originals", [])
     test = vae.held_out(settings)
     rows: list[dict[str, Any]] = []
-    for best in chosen:
+    began = time.perf_counter()
+    for done, best in enumerate(chosen, 1):
         key = {"config": best.config, "samples": samples, "epochs": settings.epochs}
         row = next((r for r in known if key.items() <= r.items()), None)
         if row is None:
@@ -97,9 +102,12 @@ def make(
         rows.append(row)
         kept = [r for r in known if not any(key_of(r) == key_of(n) for n in rows)]
         path.parent.mkdir(parents=True, exist_ok=True)
-        made = {"size": size, "originals": originals, "rows": [*rows, *kept]}
+        stamp = {"mipcash": version("mipcash"), "seed": settings.seed}
+        made = {"size": size, "stamp": stamp, "originals": originals, "rows": [*rows, *kept]}
         path.write_text(json.dumps(made, separators=(",", ":")) + "\n", encoding="utf-8")
-        progress(f"{best.label}: {best.loss:.2f} nats in its run, {row['nats']:.2f} with {samples} samples")
+        left = (time.perf_counter() - began) / done * (len(chosen) - done) / 60
+        told = f"{best.loss:.2f} nats in its run, {row['nats']:.2f} with {samples} samples"
+        progress(f"{best.label}: {told}; about {left:.1f} min left")
     results = load(size, folder)
     if results:
         _draw(results, picture_path(size, folder))

@@ -33,6 +33,7 @@ def markdown(experiment: Experiment, results: dict[str, Any], figures: str = "")
         if not found["rows"]:
             continue
         lines += [f"**{group.title}**", "", *_table(experiment, group, found["rows"], results), ""]
+        lines += _by_convention(experiment, found["rows"], results)
         if figures:
             lines += [f"![{group.title}]({figures}/{experiment.name}-{group.name}.svg)", ""]
         if group.paper:
@@ -81,6 +82,26 @@ def _table(experiment: Experiment, group: Group, rows: list[dict[str, Any]], res
     return lines
 
 
+def _by_convention(experiment: Experiment, rows: list[dict[str, Any]], results: dict[str, Any]) -> list[str]:
+    """Methods by conventions, as the paper's Tables 3 and 4 have them; nothing where there are not several."""
+    told = [c for c in experiment.suite.conventions if any(r["convention"] == c for r in rows)]
+    if len(told) < 2:
+        return []
+    first = results["at"][0]
+    heads = [c.replace("penalty-", "penalty of ").replace("ignore", "ignored") for c in told]
+    head = ["method", *heads, *(f"violations, {h}" for h in heads)]
+    lines = [f"After {first} evaluations, by what an illegal suggestion is told:", ""]
+    lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for method in dict.fromkeys(r["method"] for r in rows):
+        of = {r["convention"]: r for r in rows if r["method"] == method}
+        legal = of.get("")
+        found = [legal] + [None] * (len(told) - 1) if legal else [of.get(c) for c in told]
+        cells = [spread(r["mean"][first - 1], r["deviation"][first - 1]) if r else "" for r in found]
+        cells += [spread(*r["violations"][0], digits=1) if r else "" for r in found]
+        lines.append("| " + " | ".join([method + (", always legal" if legal else ""), *cells]) + " |")
+    return [*lines, ""]
+
+
 def number(value: float | None, digits: int | None = None) -> str:
     """Four significant places, or a fixed number of decimals."""
     if value is None:
@@ -116,7 +137,15 @@ def draw(experiment: Experiment, results: dict[str, Any], folder: Path) -> list[
 def _figure(experiment: Experiment, group: Group, rows: list[dict[str, Any]], budget: int, folder: Path) -> Path:
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(8.4, 4.2), layout="constrained")
+    figure, axes = plt.subplots(
+        1,
+        1 + bool(group.points),
+        figsize=(8.4 + 1.8 * bool(group.points), 4.2),
+        layout="constrained",
+        squeeze=False,
+        width_ratios=[3, 1] if group.points else None,
+    )
+    axis = axes[0, 0]
     marks = [n for n in experiment.at if n <= budget] or [budget]
     looks = styles([r["method"] + r["convention"] for r in rows])
     for k, (row, (colour, dash)) in enumerate(zip(rows, looks, strict=True)):
@@ -127,11 +156,31 @@ def _figure(experiment: Experiment, group: Group, rows: list[dict[str, Any]], bu
     axis.set(xlim=(first, budget + 2), ylim=(max(0.0, shown.min() - 3 * room), shown.max() + room))
     axis.set(xlabel="legal evaluations", ylabel=f"best {experiment.unit}", title=group.title)
     axis.grid(alpha=0.25)
+    if group.points:
+        _paper(
+            axes[0, 1],
+            experiment,
+            group,
+            {r["method"]: look for r, look in reversed(list(zip(rows, looks, strict=True)))},
+        )
     figure.legend(loc="outside right upper", fontsize=8)
     path = folder / f"{experiment.name}-{group.name}.svg"
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
     return path
+
+
+def _paper(axis: Any, experiment: Experiment, group: Group, looks: dict[str, tuple[str, str]]) -> None:
+    """The paper's numbers, in the colours of ours."""
+    for k, (method, (name, values)) in enumerate(group.points.items()):
+        colour, dash = looks.get(method, ("#555555", ":"))
+        at = np.array(sorted(values))
+        mean, deviation = (np.array([values[n][i] for n in at.tolist()]) for i in (0, 1))
+        axis.errorbar(at + 0.5 * (k - 2), mean, deviation, color=colour, ls=dash, marker="o", ms=3, capsize=2, lw=1.2)
+        axis.annotate(name, (at[-1], mean[-1]), xytext=(8, -3), textcoords="offset points", fontsize=8, color=colour)
+    axis.set(xlim=(experiment.at[0] - 3, experiment.at[-1] + 12), xticks=experiment.at, xlabel="evaluations")
+    axis.set_title("the paper, MNIST, 60,000 images", fontsize=9)
+    axis.grid(alpha=0.25)
 
 
 def _line(axis: Any, row: dict[str, Any], colour: str, dash: str, marks: list[int], shift: float) -> None:

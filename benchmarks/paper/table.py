@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ CHUNK = 50
 """Trainings between two writes of the file; each chunk has its own random numbers, so that an interrupted run goes on."""
 EXTRA = 1.08
 """Expected evaluations at smaller numbers of rounds, per unit of log n; about 4 per training."""
+ROUNDING = 1e-9
+"""More than products of points in the unit cube lose by rounding."""
 ROUNDS = "nrounds"
 WRONG = "wrong"
 
@@ -57,7 +59,7 @@ class Table:
     def __len__(self) -> int:
         return len(self.wrong)
 
-    @property
+    @cached_property
     def errors(self) -> np.ndarray:
         """Classification errors, shape (n,)."""
         return self.wrong / self.stamp["held"]
@@ -75,7 +77,14 @@ class Table:
         """The row nearest to a configuration; the first of several."""
         values = {d.name: np.array([_raw(d, config[d.name])]) for d in shape().dimensions}
         point = np.column_stack([code for d in shape().dimensions for code in _codes(d, values[d.name])])
-        return int(np.argmin(((self.points - point) ** 2).sum(axis=1)))
+        rough = self._norms - 2 * (self.points @ point[0])  # up to a constant, and to rounding
+        near = np.flatnonzero(rough <= rough.min() + ROUNDING)
+        return int(near[np.argmin(((self.points[near] - point) ** 2).sum(axis=1))])
+
+    @cached_property
+    def _norms(self) -> np.ndarray:
+        """Squared lengths of the rows, shape (n,)."""
+        return np.einsum("ij,ij->i", self.points, self.points)
 
     def __call__(self, config: Mapping[str, Any]) -> float:
         """The error of the nearest row."""
@@ -190,8 +199,16 @@ def _empty(name: str) -> Table:
     columns = {d.name: np.zeros(0, _type(d)) for d in shape().dimensions}
     held = len(xgboost.split(0, DATA[name])[3])
     stamp = {"data": DATA[name], "seed": SEED, "held": held, "chunks": 0, "cpu_seconds": 0.0, "trainings": 0}
-    stamp |= {package: version(package) for package in ("mipcash", "xgboost-cpu")}
+    stamp |= {"mipcash": version("mipcash"), "xgboost-cpu": xgboost_version()}
     return Table(columns, np.zeros(0, np.int16), stamp)
+
+
+def xgboost_version() -> str:
+    """Of the package that holds XGBoost here: the CPU build, or the whole one."""
+    try:
+        return version("xgboost-cpu")
+    except PackageNotFoundError:
+        return version("xgboost")
 
 
 def _joined(a: Table, b: Table) -> Table:

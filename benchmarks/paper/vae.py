@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ def machine(size: str) -> dict[str, Any]:
     torch = import_torch()
     device = device_of(vae.settings(**OPTIONS[size]).device)
     name = f"cuda ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else str(device)
-    return {"torch": torch.__version__, "device": name, "threads": OPTIONS[size].get("threads", "all")}
+    threads = OPTIONS[size].get("threads", "all")
+    return {"mipcash": version("mipcash"), "torch": torch.__version__, "device": name, "threads": threads}
 
 
 def check(size: str) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import cache, partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any
 
 from benchmarks.paper import remembered, table
 from benchmarks.paper.remembered import Remembered
 from benchmarks.peers.problem import LOWER_BOUND, Config, Objective, Problem
-from mipcash.models.xgboost import build, error
+from mipcash.models.xgboost import build, error, import_xgboost
 
 DIRECT = "monks-direct"
 KEPT = table.FOLDER.parent / "xgboost" / "evaluations-direct.jsonl"
@@ -35,10 +35,16 @@ def _problem(name: str, objective: Objective, source: str) -> Problem:
 
 
 def _machine() -> dict[str, Any]:
-    try:
-        return {"xgboost": version("xgboost-cpu")}
-    except PackageNotFoundError:
-        return {"xgboost": version("xgboost")}
+    return {"mipcash": version("mipcash"), "xgboost": table.xgboost_version()}
+
+
+def check() -> None:
+    """Look for XGBoost.
+
+    Raises:
+        mipcash.errors.ModelError: it is not installed.
+    """
+    import_xgboost()
 
 
 @cache

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +151,7 @@ def initial_design(problem: str, seed: int, folder: Path = RESULTS) -> list[dict
 
 def keep_initial_design(problem: str, seed: int, configs: list[dict[str, Any]], folder: Path = RESULTS) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    record = {"problem": problem, "seed": seed, "configs": configs}
+    record = {"problem": problem, "seed": seed, "configs": configs, "stamp": {"mipcash": version("mipcash")}}
     with (folder / "initial.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(record, separators=(",", ":"), default=_plain) + "\n")
 

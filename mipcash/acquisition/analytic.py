@@ -8,8 +8,9 @@ log h has three branches. Direct evaluation loses all digits once phi(t) and t P
 
     log h(t) = -t^2/2 - log(2 pi)/2 + log(1 - |t| sqrt(pi/2) erfcx(|t| / sqrt 2)),
 
-whose bracket in turn cancels like 1/t^2: from t < -1e5 on it is replaced by its limit, log h = -t^2/2 - log(2 pi)/2 -
-2 log |t| (Ament et al. 2023). The derivative is d log h / dt = Phi / h in every branch, computed likewise.
+whose bracket in turn cancels like 1/t^2: for t < -1e2 it is replaced by three terms of its series in 1/t^2, and for
+t < -1e5 by the first, log h = -t^2/2 - log(2 pi)/2 - 2 log |t| (Ament et al. 2023).
+The derivative is d log h / dt = Phi / h in every branch, computed likewise.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from mipcash.program.forms import Vector
 LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 DIRECT = -1.0
 """t above which h is evaluated directly."""
+SERIES = -1e2
+"""t below which the bracket is its series: the difference has lost half its digits there."""
 ASYMPTOTIC = -1e5
 """t below which the bracket has no digits left."""
 
@@ -37,9 +40,8 @@ def _direct(t: Vector | np.float64) -> Vector:
 def _between(t: Vector | np.float64) -> Vector:
     s = -t
     bracket = 1.0 - s * math.sqrt(math.pi / 2.0) * erfcx(s / math.sqrt(2.0))
-    # 1 - s r(s) ~ 1/s^2 for large s: the series takes over where the difference has lost half its digits
     series = 1.0 / s**2 - 3.0 / s**4 + 15.0 / s**6
-    return np.asarray(-0.5 * s**2 - LOG_ROOT_2PI + np.log(np.where(s > 1e2, series, bracket)))
+    return np.asarray(-0.5 * s**2 - LOG_ROOT_2PI + np.log(np.where(t < SERIES, series, bracket)))
 
 
 def _far(t: Vector | np.float64) -> Vector:

@@ -23,7 +23,7 @@ from mipcash.space.domains import Configuration, Integer, Real
 
 INACTIVE = 0.5
 RESOLVED = 2
-"""Conditions of a number that a quadratic form can multiply; where only a third one fails the number stays at INACTIVE."""
+"""Conditions of a number that a quadratic form can multiply."""
 
 
 @dataclass(frozen=True)

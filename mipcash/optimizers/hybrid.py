@@ -42,7 +42,8 @@ from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.fitting import Evidence, chosen_part, fit
 from mipcash.surrogates.posterior import StructuredPosterior, Surface
-from mipcash.surrogates.structured import Kernel, Points, Structure
+from mipcash.surrogates.structure import Structure
+from mipcash.surrogates.structured import Kernel, Points
 from mipcash.surrogates.warping import STRENGTHS, Warp
 
 PATIENCE, STALL_RATE = 5, 0.1
@@ -51,6 +52,8 @@ SETTLED, EVERY = 40, 80
 """Observations from which on every second proposal fits the hyperparameters, and per proposal that does later on."""
 COMPARED = 80
 """Observations on which warps are compared, at most."""
+NOISES = 5.0
+"""Standard deviations of the noise by which a sampled minimum lies below the observations at least (Wang and Jegelka 2017)."""
 ACQUISITIONS = ("log-ei", "ucb", "mes", "thompson")
 
 
@@ -260,12 +263,14 @@ class Hybrid(ModelBased):
         if self.settings.acquisition == "ucb":
             return ConfidenceBound(self.settings.kappa)
         if self.settings.acquisition == "mes":
+            # surfaces are samples without the residual: their least values may lie above what was observed, the minimum cannot
+            known = float(posterior.fitted.min()) - NOISES * math.sqrt(posterior.kernel.noise)
             least = [
-                f.value(self.program.one_hot(m[0]), m[1])
+                min(known, f.value(self.program.one_hot(m[0]), m[1]))
                 for f, m in zip(surfaces[1:], minima[1:], strict=True)
                 if m is not None
             ]
-            return MaxValueEntropy(np.array(least or [posterior.fitted.min()]))
+            return MaxValueEntropy(np.array(least or [known]))
         return LogEI(float(posterior.fitted.min()))
 
     # -- the certificate ----------------------------------------------------------------------------------------

@@ -23,7 +23,8 @@ from scipy.linalg.lapack import dpotri
 from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.maximum import maximum
 from mipcash.surrogates.pair_sums import Complete, Graph, PairSums
-from mipcash.surrogates.structured import Kernel, Points, Structure, number_product
+from mipcash.surrogates.structure import Structure
+from mipcash.surrogates.structured import Kernel, Points, number_product
 
 JITTER = 1e-8
 FITTED = 160

@@ -17,7 +17,7 @@ import numpy as np
 from mipcash.features.numbers import activity_product
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import Indicator
-from mipcash.surrogates.structured import Structure
+from mipcash.surrogates.structure import Structure
 
 Quadratic = tuple[float, Vector, Vector]
 """Constant, linear (n_z,) and product (n_z, n_z) coefficients."""

@@ -24,7 +24,8 @@ from mipcash.surrogates.fitting import JITTER, chosen_part
 from mipcash.surrogates.forms import FormParts
 from mipcash.surrogates.prior_draw import PriorDraw, PriorSizes
 from mipcash.surrogates.sections import KernelSection, ResidualSection
-from mipcash.surrogates.structured import Kernel, Points, Structure
+from mipcash.surrogates.structure import Structure
+from mipcash.surrogates.structured import Kernel, Points
 from mipcash.surrogates.warping import Warp
 
 NEAR = 256
@@ -65,7 +66,8 @@ class Surface:
     def section(self, z: Vector) -> SurfaceSection:
         """f(z, .) at fixed binaries, with its gradient."""
         z = z.astype(float)
-        on = self.kernel.structure.activity(z[None])[0]
+        structure = self.kernel.structure
+        on = structure.on(structure.activity(z[None]))[0]
         waves = None if self.draw is None else self.draw.waves(z, on)
         return SurfaceSection(KernelSection.of(self.kernel, z, on, self.x), self.weights, waves)
 
@@ -80,8 +82,7 @@ class Surface:
         """sum_i w_i K((z, u), x_i), coefficient by coefficient (see :class:`FormParts`)."""
         kernel, s, x, w = self.kernel, self.kernel.structure, self.x, self.weights
         c1, c2, sc, cm, cq = kernel.factors
-        everywhere = Points(x.z[:1], u[None], np.ones((1, s.n_numbers)))
-        numbers = kernel.number_terms(everywhere, x)[:, 0]  # without on_j(z): shape (J, t)
+        numbers = kernel.number_terms(Points.everywhere(x.z[:1], u), x)[:, 0]  # without on_j(z): shape (J, t)
         joint = kernel.joint_term(u[None], x)[0] if len(s.joint) else np.zeros(len(w))
         group_pairs, mixed, number_pairs = _blocks(s)
         levels = kernel.levels @ x.z.T  # a_g k_g(l, l_i): shape (n_z, t)
@@ -168,8 +169,8 @@ class StructuredPosterior:
         x: the observations' points.
         y: warped losses, shape (t,).
         warp: from losses to y.
-        lower: Cholesky factor of K(X, X) + s2 I.
-        inflation: factor on every predicted deviation ; samples have a factor of their own.
+        lower: Cholesky factor of S = K(X, X) + R(X, X) + s2 I.
+        inflation: factor on every predicted deviation; samples have a factor of their own.
     """
 
     kernel: Kernel
@@ -188,7 +189,7 @@ class StructuredPosterior:
 
     @cached_property
     def weights(self) -> Vector:
-        """r, shape (t,)."""
+        """w = S^-1 y, shape (t,)."""
         return np.asarray(cho_solve((self.lower, True), self.y))
 
     @cached_property
@@ -225,7 +226,7 @@ class StructuredPosterior:
         return PosteriorSection(
             self,
             KernelSection.of(self.kernel, z, point.on[0], self.x),
-            ResidualSection.of(self.kernel, z, point.on[0], self.x),
+            ResidualSection.of(self.kernel, z, point.active[0], self.x),
             float(self.kernel.diagonal(point)[0]) + self.kernel.residual_variance,
         )
 

@@ -23,7 +23,8 @@ from mipcash.features.fourier import FourierFeatures
 from mipcash.features.level_kernels import factor_of
 from mipcash.program.forms import Vector
 from mipcash.surrogates.forms import FormParts
-from mipcash.surrogates.structured import Kernel, Points, Structure
+from mipcash.surrogates.structure import Structure
+from mipcash.surrogates.structured import Kernel, Points
 
 
 @dataclass(frozen=True)

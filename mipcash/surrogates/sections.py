@@ -21,26 +21,26 @@ class ResidualSection:
 
     Attributes:
         u: the other points' units, shape (B', J).
-        on: activities at z, shape (J,).
+        active: activities at z, shape (J,).
         r: lengths, shape (J,).
         amplitude: what z leaves of R, shape (B',).
     """
 
     u: Vector
-    on: Vector
+    active: Vector
     r: Vector
     amplitude: Vector
 
     @classmethod
-    def of(cls, kernel: Kernel, z: Vector, on: Vector, y: Points) -> ResidualSection:
-        """R((z, .), y) at fixed binaries z (n_z,) with activities on (J,)."""
-        return cls(y.shown, on, kernel.r, kernel.residual_variance * np.exp(-(y.z @ kernel.apart @ z)))
+    def of(cls, kernel: Kernel, z: Vector, active: Vector, y: Points) -> ResidualSection:
+        """R((z, .), y) at fixed binaries z (n_z,) with activities (J,)."""
+        return cls(y.shown, active, kernel.r, kernel.residual_variance * np.exp(-(y.z @ kernel.apart @ z)))
 
     def __call__(self, u: Vector) -> tuple[Vector, Vector]:
         """R and its gradient by u: (J,) -> (B',), (B', J)."""
-        difference = np.where(self.on > 0, u, INACTIVE) - self.u
+        difference = np.where(self.active > 0, u, INACTIVE) - self.u
         k = self.amplitude * np.exp(-0.5 * np.sum((difference / self.r) ** 2, axis=1))
-        return k, -k[:, None] * difference * self.on / self.r**2
+        return k, -k[:, None] * difference * self.active / self.r**2
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class KernelSection:
 
     @classmethod
     def of(cls, kernel: Kernel, z: Vector, on: Vector, y: Points) -> KernelSection:
-        """K((z, .), y) at fixed binaries z (n_z,) with activities on (J,)."""
+        """K((z, .), y) at fixed binaries z (n_z,) with on (J,)."""
         s, (c1, c2, sc, cm, cq) = kernel.structure, kernel.factors
         g = s.n_groups
-        groups = kernel.group_terms(Points(z[None], np.zeros((1, s.n_numbers)), on[None]), y)[:, 0]
+        groups = kernel.group_terms(Points(z[None], np.zeros((1, s.n_numbers)), on[None], on[None]), y)[:, 0]
         total = groups.sum(axis=0)
         pairs = 0.5 * np.sum(groups * (s.pairs[:g, :g] @ groups), axis=0)
         return cls(

@@ -2,7 +2,8 @@
 
 Notation
     x = (z, u)      binaries (n_z,) and unit values (J,);   G groups, J numbers, V = G + J variables
-    on_j            activity of number j: the product of its first two conditions
+    on_j            activity of number j, the product of its conditions; 0 in K for numbers with more than two, whose
+                    products are no quadratic form: R alone sees them
     A_g = a_g k_g(z, z'),   A_j = b_j on_j on'_j exp(-(u_j - u'_j)^2 / (2 m_j^2))
     E, E_D          pairs of variables, and of groups, that may interact
     P               exp(-sum_d (u_d - u'_d)^2 / (2 l_d^2)) over the numbers that are always active
@@ -10,7 +11,8 @@ Notation
     K = 1 + s1/V sum_v A_v + s2/|E| sum_E A_v A_w + P (sc + sm/G sum_g A_g + sq/|E_D| sum_{E_D} A_g A_h)
 
 A residual R (see :mod:`mipcash.surrogates.residual`) stands beside K: predictions use K + R, exact forms K alone. R sees a
-number that is off in the middle of its range, where configurations have it, whatever u_j is.
+number that is off in the middle of its range, where configurations have it, whatever u_j is. Where pairs are declared there is
+no R, and the model knows nothing of numbers with more than two conditions.
 At fixed u each K(., x_i) is a quadratic form in z. A pair whose product would be cubic in z (a group and a number with
 two conditions) is therefore not in E.
 
@@ -20,160 +22,16 @@ noise], with O ordered groups and D joint numbers.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from mipcash.features.interactions import Interactions
-from mipcash.features.level_kernels import ORDINAL_LENGTH, has_length, level_kernel
-from mipcash.features.numbers import INACTIVE, RESOLVED, NumberScale, activity
+from mipcash.features.level_kernels import level_kernel
+from mipcash.features.numbers import INACTIVE
 from mipcash.program.forms import Indices, Vector
-from mipcash.program.program import BinaryProgram, Group, Indicator
-from mipcash.surrogates.residual import level_distance
-
-LENGTH = 0.2
-"""Median length-scale of a number on the unit scale, times the root of how many share a distance.
-
-SURROGATE has 0.5, with which the first proposals run into corners: what few observations say of one number is carried to its
-ends. With a short one a fit to few observations knows what is near them, and learns longer ones from more.
-"""
-
-
-@dataclass(frozen=True)
-class Structure:
-    """What a space tells the kernel.
-
-    Attributes:
-        n, n_z: base columns of the program, and the binaries among them.
-        groups: the program's groups.
-        conditions: J tuples of at most RESOLVED indicators.
-        pairs: E as a symmetric 0/1 matrix, shape (V, V), zero diagonal; groups first.
-        joined: whether P, which couples everything with all numbers, and R, which couples everything, are in the model.
-    """
-
-    n: int
-    n_z: int
-    groups: tuple[Group, ...]
-    conditions: tuple[tuple[Indicator, ...], ...]
-    pairs: Vector
-    joined: bool = True
-
-    @classmethod
-    def of(cls, program: BinaryProgram, scale: NumberScale, interactions: Interactions | None = None) -> Structure:
-        """The structure of a program.
-
-        Args:
-            interactions: pairs that may interact; None: all of them, and P and R too.
-        """
-        conditions = tuple(c[:RESOLVED] for c in scale.conditions)
-        degree = np.array([1] * len(program.groups) + [len(c) for c in conditions])
-        pairs = ((degree[:, None] + degree) <= 2).astype(float)
-        if interactions is not None:
-            pairs *= _matrix(interactions, len(program.groups), len(scale))
-        np.fill_diagonal(pairs, 0.0)
-        return cls(program.n, program.n_z, program.groups, conditions, pairs, interactions is None)
-
-    @property
-    def n_groups(self) -> int:
-        return len(self.groups)
-
-    @property
-    def n_numbers(self) -> int:
-        return len(self.conditions)
-
-    @cached_property
-    def joint(self) -> Indices:
-        """Numbers of the joint kernel, those that are always active: shape (D,)."""
-        if not self.joined:
-            return np.zeros(0, dtype=np.int64)
-        return self.always
-
-    @cached_property
-    def always(self) -> Indices:
-        """Numbers without conditions."""
-        return np.array([j for j, c in enumerate(self.conditions) if not c], dtype=np.int64)
-
-    @cached_property
-    def conditional(self) -> Indices:
-        """Numbers with one condition, shape (J_1,)."""
-        return np.array([j for j, c in enumerate(self.conditions) if len(c) == 1], dtype=np.int64)
-
-    @cached_property
-    def conjunctions(self) -> list[int]:
-        """Numbers with two conditions."""
-        return [j for j, c in enumerate(self.conditions) if len(c) == RESOLVED]
-
-    @cached_property
-    def affine(self) -> tuple[Vector, Vector]:
-        """on_j = c_j + l_j . z of the numbers with one condition: (J_1,), (n_z, J_1)."""
-        constants, linear = np.zeros(len(self.conditional)), np.zeros((self.n_z, len(self.conditional)))
-        for k, j in enumerate(self.conditional):
-            (indicator,) = self.conditions[j]
-            constants[k] = indicator.constant
-            np.add.at(linear[:, k], indicator.columns, indicator.coefficients)
-        return constants, linear
-
-    @cached_property
-    def ordered(self) -> Indices:
-        """Groups with a length-scale, shape (O,)."""
-        return np.array([g for g, group in enumerate(self.groups) if has_length(group)], dtype=np.int64)
-
-    @cached_property
-    def fixed_blocks(self) -> list[tuple[Vector, Vector]]:
-        """k_g of every group at the median of lo, with its derivative by log lo; the others need no second look."""
-        return [level_kernel(group) for group in self.groups]
-
-    @cached_property
-    def distances(self) -> list[Vector]:
-        """d_g of every group."""
-        return [level_distance(group) for group in self.groups]
-
-    @cached_property
-    def complete(self) -> bool:
-        """Whether every pair is in E, so that sums over pairs have a closed form."""
-        v = len(self.pairs)
-        return bool(self.pairs.sum() == v * (v - 1))
-
-    @cached_property
-    def slices(self) -> dict[str, slice]:
-        """Where each hyperparameter stands in theta."""
-        names = ("a", "b", "m", "lo", "l", "s1", "s2", "sc", "sm", "sq", "w", "r", "sr", "noise")
-        g, j = self.n_groups, self.n_numbers
-        sizes = [g, j, j, len(self.ordered), len(self.joint), 1, 1, 1, 1, 1, g, j, 1, 1]
-        ends = np.cumsum([0, *sizes])
-        return {n: slice(int(i), int(j)) for n, i, j in zip(names, ends[:-1], ends[1:], strict=True)}
-
-    @cached_property
-    def prior(self) -> tuple[Vector, Vector]:
-        """Means and standard deviations of theta (SURROGATE, item 3; lengths are shorter and wider, relevances narrower)."""
-        medians = {
-            "a": 1.0,
-            "b": 1.0,
-            "m": LENGTH,
-            "lo": ORDINAL_LENGTH,
-            "s1": 0.5,
-            "s2": 0.3,
-            "sc": 0.3,
-            "sm": 0.2,
-            "sq": 0.1,
-        }
-        v = max(1, len(self.pairs))
-        medians |= {"l": LENGTH * math.sqrt(max(1, len(self.joint))), "noise": 1e-3}
-        medians |= {"w": 1.5 / v, "r": LENGTH * math.sqrt(v), "sr": 1.0}
-        # lengths are left wide: smooth functions need them long, and a short one is soon refuted
-        spreads = {"a": 0.5, "b": 0.7, "m": 0.7, "lo": 0.5, "l": 1.0, "w": 1.2, "r": 1.0, "sr": 1.0}
-        size = self.slices["noise"].stop
-        mean, sd = np.zeros(size), np.zeros(size)
-        for name, at in self.slices.items():
-            mean[at], sd[at] = math.log(medians[name]), spreads.get(name, 1.5)
-        return mean, sd
-
-    def activity(self, z: Vector) -> Vector:
-        """on_j: (B, n_z) -> (B, J)."""
-        return activity(self.conditions, z)
+from mipcash.surrogates.structure import Structure
 
 
 def _distinct(rows: Vector) -> tuple[Vector, Indices]:
@@ -201,17 +59,6 @@ def number_product(squares: Vector, b: Vector, m: Vector) -> Vector:
     return terms
 
 
-def _matrix(interactions: Interactions, n_groups: int, n_numbers: int) -> Vector:
-    """Declared pairs as a symmetric 0/1 matrix over groups, then numbers."""
-    allowed = np.zeros((n_groups + n_numbers,) * 2)
-    shifted = [(g, h) for g, h in interactions.groups]
-    shifted += [(g, n_groups + d) for g, d in interactions.mixed]
-    shifted += [(n_groups + d, n_groups + e) for d, e in interactions.numbers]
-    for v, w in shifted:
-        allowed[v, w] = allowed[w, v] = 1.0
-    return allowed
-
-
 @dataclass(frozen=True)
 class Points:
     """A batch of points.
@@ -219,21 +66,30 @@ class Points:
     Attributes:
         z: binaries, shape (B, n_z).
         u: unit values, shape (B, J).
-        on: activities, shape (B, J).
+        on: on_j of K, shape (B, J).
+        active: whether each number is active, shape (B, J).
     """
 
     z: Vector
     u: Vector
     on: Vector
+    active: Vector
 
     @classmethod
     def of(cls, structure: Structure, z: Vector, u: Vector) -> Points:
-        return cls(z, u, structure.activity(z))
+        active = structure.activity(z)
+        return cls(z, u, structure.on(active), active)
+
+    @classmethod
+    def everywhere(cls, z: Vector, u: Vector) -> Points:
+        """One point, z (1, n_z) and u (J,), with every number on: for terms without on_j(z)."""
+        ones = np.ones((1, len(u)))
+        return cls(z, u[None], ones, ones)
 
     @cached_property
     def shown(self) -> Vector:
         """Unit values as a configuration has them: numbers that are off in the middle. Shape (B, J)."""
-        return np.where(self.on > 0, self.u, INACTIVE)
+        return np.where(self.active > 0, self.u, INACTIVE)
 
     @cached_property
     def distinct(self) -> tuple[Vector, Indices]:
@@ -244,7 +100,7 @@ class Points:
         return len(self.z)
 
     def __getitem__(self, rows: Indices | slice) -> Points:
-        return Points(self.z[rows], self.u[rows], self.on[rows])
+        return Points(self.z[rows], self.u[rows], self.on[rows], self.active[rows])
 
 
 @dataclass(frozen=True)
@@ -384,7 +240,7 @@ class Kernel:
             return total, squares
         for k, u in enumerate(unique):
             rows = np.flatnonzero(inverse == k)
-            terms = self.number_terms(Points(x.z[:1], u[None], np.ones((1, len(u)))), y)[:, 0]
+            terms = self.number_terms(Points.everywhere(x.z[:1], u), y)[:, 0]
             total[rows], squares[rows] = x.on[rows] @ terms, x.on[rows] @ terms**2
         return total, squares
 

@@ -17,7 +17,8 @@ from mipcash.backends.registry import make_backend
 from mipcash.features.numbers import NumberScale, decoded
 from mipcash.oracle.oracle import Exclusion
 from mipcash.surrogates.posterior import StructuredPosterior
-from mipcash.surrogates.structured import Kernel, Points, Structure
+from mipcash.surrogates.structure import Structure
+from mipcash.surrogates.structured import Kernel, Points
 from tests.spaces import ALL
 
 

@@ -18,7 +18,8 @@ from mipcash.program.program import BinaryProgram
 from mipcash.surrogates.fitting import FITTED, JITTER, Evidence, fit
 from mipcash.surrogates.posterior import StructuredPosterior
 from mipcash.surrogates.prior_draw import PriorSizes
-from mipcash.surrogates.structured import Kernel, Points, Structure, _distinct
+from mipcash.surrogates.structure import Structure
+from mipcash.surrogates.structured import Kernel, Points, _distinct
 
 
 def nested() -> mc.Space:
@@ -140,7 +141,7 @@ def test_sums_over_numbers_are_those_of_their_terms(name: str, shared: bool) -> 
     """Points that share their numbers, and points that do not, take different ways to the same kernel."""
     _, structure, x = observed(SPACES[name]())
     rng = np.random.default_rng(4)
-    left = Points(x.z, np.repeat(x.u[:2], len(x) // 2, axis=0) if shared else rng.random(x.u.shape), x.on)
+    left = Points(x.z, np.repeat(x.u[:2], len(x) // 2, axis=0) if shared else rng.random(x.u.shape), x.on, x.active)
     kernel = Kernel(structure, some_theta(structure))
     terms = np.concatenate([kernel.group_terms(left, x), kernel.number_terms(left, x)])
     pairs = 0.5 * np.einsum("vbt,vw,wbt->bt", terms, structure.pairs, terms)
@@ -194,7 +195,7 @@ def test_an_inactive_parameter_contributes_nothing() -> None:
     off = next(k for k in range(len(x)) if x.on[k, scale.labels.index("one")] == 0)
     moved = x.u.copy()
     moved[off, scale.labels.index("one")] = 0.9
-    phantom = Points(x.z, moved, x.on)
+    phantom = Points(x.z, moved, x.on, x.active)
     np.testing.assert_allclose(kernel(phantom, x), kernel(x, x), atol=1e-12)
     np.testing.assert_allclose(kernel.residual(phantom, x), kernel.residual(x, x), atol=1e-12)
     posterior = StructuredPosterior.fit(kernel, x, np.arange(float(len(x))))
