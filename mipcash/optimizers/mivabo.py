@@ -231,7 +231,7 @@ class MiVaBO(ModelBased):
                 program, scale, settings.sizes, settings.alpha, settings.sigma, rng, maker, self.declared
             )
             return None, LinearPosterior.fit(blocks, z, u, losses, 1.0 / settings.beta, program.n)
-        grams = evidence.Grams.of(program, scale, z, u)
+        grams = evidence.Grams.of(program, scale, z, u, self.declared)
         starts = [np.array(state["theta"])] if "theta" in state else []
         theta, _ = evidence.fit(grams, y, starts, settings.refit)
         sizes = settings.sizes
