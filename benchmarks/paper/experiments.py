@@ -35,7 +35,8 @@ def _normalised(problem: str, loss: float) -> float:
 FUNCTIONS = (
     "Runs: see the column, over four draws of the function; the paper: 16. 50 evaluations; the paper's number, and how many "
     "functions it has, cannot be read from its text. Errors are normalised by the true extremes, the paper's by observed ones; "
-    "reals in [-1, 1]. `prior=laplace` is inferred by Gibbs sampling, in the paper by a variational bound"
+    "reals in [-1, 1]. `prior=laplace` is inferred by Gibbs sampling in `mivabo`, by a variational bound in `mivabo-paper` and "
+    "the paper"
 )
 
 SYNTHETIC_EXPERIMENT = Experiment(

@@ -17,5 +17,6 @@ VAE = Suite(
     FOLDER / "vae",
     budget=32,
     conventions=("penalty-500", "penalty-250", "penalty-125", "ignore"),
+    named=("vae-paper",),
 )
 SUITES = (SYNTHETIC, XGBOOST, VAE)

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.peers run | report | problems | certify``: the peers benchmark in parts.
+"""``python -m benchmarks.peers run | report | collect | problems | certify``: the peers benchmark in parts.
 
 run --methods optuna-tpe,hybrid:samples=4 --problems ising,spring --seeds 0-9 --jobs 1
 report --methods hybrid,botorch,optuna-tpe,random --figures FOLDER
@@ -65,6 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report.add_argument("--budget", type=int, default=60)
     report.add_argument("--results", type=Path, default=RESULTS)
     report.add_argument("--figures", type=Path, help="folder for the figures")
+    collect = commands.add_parser("collect", help="write the record and the figures of the histories that are there")
+    collect.add_argument("--methods", type=names, default=["hybrid", *PEERS])
+    collect.add_argument("--seeds", type=numbers, default=numbers("0-9"))
     commands.add_parser("problems", help="list the problems")
     certify = commands.add_parser(
         "certify", help="compute optima again, and prove those that need a proof (extra gurobi)"
@@ -72,7 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     certify.add_argument("problems", nargs="*", help="default: all")
     certify.add_argument("--suite", default="peers", help="as of run")
     options = parser.parse_args(arguments)
-    return {"run": _run, "report": _report, "problems": _problems, "certify": _certify}[options.command](options)
+    do = {"run": _run, "report": _report, "collect": _collect, "problems": _problems, "certify": _certify}
+    return do[options.command](options)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -116,6 +120,20 @@ def _report(options: argparse.Namespace) -> int:
         from benchmarks.peers.figures import draw
 
         draw(found, options.figures, options.budget)
+    return 0
+
+
+def _collect(options: argparse.Namespace) -> int:
+    import json
+
+    from benchmarks.peers.benchmark import OUT, collected
+    from benchmarks.records import PART, stamped
+
+    began = time.perf_counter()
+    results = collected(options.methods, options.seeds)
+    record = stamped("peers", PART, time.perf_counter() - began, results)
+    OUT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    print(f"{OUT}: {results['runs']} runs")
     return 0
 
 

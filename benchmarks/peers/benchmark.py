@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,10 @@ OURS = "hybrid"
 SEEDS = {"quick": range(3), "full": range(10)}
 
 
-@benchmark("peers", "optimizers of other libraries against ours, on mixed spaces with and without rules")
+OUT = RESULTS / "peers.json"
+
+
+@benchmark("peers", "optimizers of other libraries against ours, on mixed spaces with and without rules", OUT)
 def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     if size == "smoke":
         with tempfile.TemporaryDirectory() as folder:
@@ -30,16 +33,35 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     methods = [OURS, *PEERS]
     todo = runner.missing(runner.tasks(methods, None, SEEDS[size]))
     failed = runner.coordinate(todo, 1, progress)
-    found = report.collect(methods, seeds=SEEDS[size], folder=RESULTS)
+    return {"failed": failed, **collected(methods, SEEDS[size])}
+
+
+def collected(methods: Sequence[str], seeds: Sequence[int]) -> dict[str, Any]:
+    """What the histories come to; draws the figures."""
+    found = report.collect(methods, seeds=seeds, folder=RESULTS)
     draw(found, RESULTS / "figures")
-    return {"failed": failed, **_plain(report.summarise(found, OURS))}
+    runs = {(m, h.convention, h.key): h for of in found.runs.values() for m, by in of.items() for h in by.values()}
+    spent = sum(c for h in runs.values() for c in h.cpu if c is not None) / 3600
+    done = {"runs": len(runs), "seeds": sorted({h.seed for h in runs.values()}), "cpu_hours": {"proposals": spent}}
+    return done | _plain(report.summarise(found, OURS))
 
 
 def _plain(summary: dict[str, Any]) -> dict[str, Any]:
     return summary | {"tables": [asdict(t) for t in summary["tables"]]}
 
 
-def markdown(results: dict[str, Any]) -> str:
-    """The tables for the README."""
+def markdown(results: dict[str, Any], figures: str = "") -> str:
+    """The tables for the README.
+
+    Args:
+        figures: their folder as the page sees it; empty: no pictures.
+    """
     tables = [report.Table(**(t | {"rows": [report.Row(**r) for r in t["rows"]]})) for t in results["tables"]]
-    return report.markdown(results | {"tables": tables})
+    text = report.markdown(results | {"tables": tables})
+    told = {t.convention for t in tables} if figures else set()
+    pictures = [
+        f"![average rank after each evaluation, {c}]({figures}/rank-{c}.svg)\n\n"
+        f"Regret over the evaluations, medians and quartiles, {c}: [figure]({figures}/regret-{c}.png)\n"
+        for c in sorted(told)
+    ]
+    return "\n".join([text, *pictures])

@@ -26,6 +26,7 @@ class Suite:
         budget: evaluations of a run, the initial ones included.
         initial: configurations that a run starts from: legal samples, the same for all methods without a design of their own.
         conventions: for illegal suggestions, see :mod:`benchmarks.peers.convention`.
+        named: problems that are run only where they are named: they take days without a GPU.
     """
 
     name: str
@@ -34,14 +35,15 @@ class Suite:
     budget: int = 60
     initial: int = INITIAL
     conventions: tuple[str, ...] = CONVENTIONS
+    named: tuple[str, ...] = ()
 
     def chosen(self, names: list[str] | None = None) -> list[Problem]:
-        """Problems by name; None: all.
+        """Problems by name; None: all but those that have to be named.
 
         Raises:
             ValueError: a name that no problem has.
         """
-        return chosen(names, self.problems())
+        return chosen(names or [name for name in self.problems() if name not in self.named], self.problems())
 
 
 @cache

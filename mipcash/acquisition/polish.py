@@ -1,7 +1,7 @@
 """Minimise an acquisition function that no MIP can take, by legal moves from a pool of good points.
 
 Posterior variance is quartic in the one-hot binaries, so that expected improvement, confidence bounds and entropies have
-no exact program. The pool holds what exact programs give (minimisers of the posterior mean and of samples), the best
+no exact program. The pool holds minimisers of the posterior mean and of samples, which exact programs describe, the best
 observations, and random legal walks from both; the best of the pool go on by
 
     levels     best-improvement single moves, all points of the pool in one batch; pair moves where single ones end
@@ -179,6 +179,8 @@ class Polish:
     def _walks(self, levels: Indices, units: Vector, rng: np.random.Generator) -> tuple[Indices, Vector]:
         """Random legal points around the starts."""
         count = self.settings.walks
+        if not count:
+            return levels[:0], units[:0]
         if self._bound:
             return self._bound_walks(levels, units, rng)
         base = rng.integers(len(levels), size=count)

@@ -62,7 +62,7 @@ class MiVaBOSettings:
         prior: ``gaussian``, ``laplace`` or ``horseshoe``, on the weights of pairs and of mixed products. Horseshoe finds
             sparse structure from far fewer observations than Laplace (the benchmark ``priors``) and costs the same.
         sparse: how a sparse prior is inferred; its ``prior`` is overridden by the one above. None: by pair, s2 learned
-            (preset ``evidence``), or by feature, s2 = 1 / beta (preset ``paper``).
+            (preset ``evidence``), or by feature, s2 = 1 / beta (preset ``paper``, Laplace by the paper's variational bound).
         threshold: under a sparse prior, pairs whose inclusion probability is below it are left out of the sample.
         tolerance: under a sparse prior, the smallest pairs of the sample are left out as long as that changes it by at most
             so many standard deviations of the losses. What is left out altogether is bounded by ``Proposal.state["left_out"]``,
@@ -96,6 +96,8 @@ class MiVaBOSettings:
         if self.preset not in ("evidence", "paper"):
             raise SpaceError(f"MiVaBO has the presets 'evidence' and 'paper', not {self.preset!r}")
         at_least(self, n_initial=1, starts=1, refit=1, inflation=0)
+        if not min(self.alpha, self.beta, self.sigma) > 0.0 or math.isnan(self.alpha + self.beta + self.sigma):
+            raise SpaceError(f"alpha, beta and sigma must be above 0, got {self.alpha}, {self.beta} and {self.sigma}")
         if self.prior not in ("gaussian", *PRIORS):
             raise SpaceError(f"MiVaBO has the priors 'gaussian', 'laplace' and 'horseshoe', not {self.prior!r}")
         if not 0.0 <= self.threshold < 1.0 or not self.tolerance >= 0.0:
@@ -116,7 +118,8 @@ class MiVaBOSettings:
         if self.sparse is not None:
             return replace(self.sparse, prior=self.prior)
         if self.preset == "paper":
-            return SparseSettings(self.prior, by="feature", noise_sd=0.0)
+            inference = "variational" if self.prior == "laplace" else "gibbs"
+            return SparseSettings(self.prior, inference, by="feature", noise_sd=0.0)
         return SparseSettings(self.prior)
 
     @classmethod
@@ -231,7 +234,7 @@ class MiVaBO(ModelBased):
                 program, scale, settings.sizes, settings.alpha, settings.sigma, rng, maker, self.declared
             )
             return None, LinearPosterior.fit(blocks, z, u, losses, 1.0 / settings.beta, program.n)
-        grams = evidence.Grams.of(program, scale, z, u)
+        grams = evidence.Grams.of(program, scale, z, u, self.declared)
         starts = [np.array(state["theta"])] if "theta" in state else []
         theta, _ = evidence.fit(grams, y, starts, settings.refit)
         sizes = settings.sizes

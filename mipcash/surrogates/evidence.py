@@ -2,12 +2,16 @@
 
 Notation
     k_g (t, t)      level covariance of group g between observations, 0 where either is off
-    a_g             relevance of group g;   S = sum_g a_g k_g;   e2 = (S^2 - sum_g (a_g k_g)^2) / 2, elementwise
-    P (t, t)        exp(-sum_d (u_d - u'_d)^2 / (2 l_d^2)) over the numbers that are always active
+    a_g             relevance of group g;   S = sum_g a_g k_g
+    e2              sum over the pairs of groups g < h that may interact of a_g k_g a_h k_h, elementwise
+    T               numbers that share a feature: all that are always active, or, where pairs are declared, the components of
+                    the declared graph and each of its numbers; with c_T (a share of the constant) and w_T (G,) 0/1, the
+                    groups that it may multiply
+    P_T (t, t)      exp(-sum_{d in T} (u_d - u'_d)^2 / (2 l_d^2))
     r_j (t, t)      on_j on'_j exp(-(u_j - u'_j)^2 / (2 m_j^2)) of each number j, with relevance b_j
     G, J            numbers of groups and of numbers
 
-    K = 1 + s1/(G + J) (S + sum_j b_j r_j) + s2 2/(G (G - 1)) e2 + P o (sc + sm/G S)
+    K = 1 + s1/(G + J) (S + sum_j b_j r_j) + s2 2/(G (G - 1)) e2 + sum_T P_T o (sc c_T + sm/G sum_g w_Tg a_g k_g)
 
     log posterior = -y'(K + s2n I)^-1 y / 2 - log det(K + s2n I) / 2 + sum_i log N(theta_i; mu_i, sd_i)
 
@@ -23,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from mipcash.features.interactions import Interactions
 from mipcash.features.level_kernels import level_kernel
 from mipcash.features.numbers import NumberScale
 from mipcash.program.forms import Indices, Vector
@@ -69,6 +74,37 @@ class Layout:
 
 
 @dataclass(frozen=True)
+class Shared:
+    """Numbers that share a feature (T in the module's notation).
+
+    Attributes:
+        dims: places among the numbers that are always active.
+        constant: c_T.
+        groups: w_T, shape (G,).
+    """
+
+    dims: Indices
+    constant: float
+    groups: Vector
+
+
+def shared(n_groups: int, joint: Indices, declared: Interactions | None) -> tuple[Shared, ...]:
+    """The sets T, as the blocks of :func:`mipcash.surrogates.models.evidence_blocks` have them."""
+    if not len(joint):
+        return ()
+    if declared is None:
+        return (Shared(np.arange(len(joint)), 1.0, np.ones(n_groups)),)
+    place = {int(d): k for k, d in enumerate(joint)}
+    parts = declared.components(joint)
+    found = [Shared(np.array([place[d] for d in part]), 1.0 / len(parts), np.zeros(n_groups)) for part in parts]
+    for d in joint.tolist():
+        groups = np.array([float((g, d) in declared.mixed) for g in range(n_groups)])
+        if groups.any():
+            found.append(Shared(np.array([place[d]]), 0.0, groups))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
 class Grams:
     """Everything in K that does not depend on theta.
 
@@ -77,27 +113,40 @@ class Grams:
         active: on_j on'_j stacked, shape (J, t, t).
         squares: (u_d - u'_d)^2 stacked, shape (J, t, t).
         joint: as in :class:`Layout`.
+        pairs: which groups may interact, symmetric 0/1 of shape (G, G) with a zero diagonal; None: all.
+        shared: the sets T.
     """
 
     groups: Vector
     active: Vector
     squares: Vector
     joint: Indices
+    pairs: Vector | None
+    shared: tuple[Shared, ...]
 
     @classmethod
-    def of(cls, program: BinaryProgram, scale: NumberScale, z: Vector, u: Vector) -> Grams:
-        """From observations z (t, n_z) and u (t, D)."""
+    def of(
+        cls, program: BinaryProgram, scale: NumberScale, z: Vector, u: Vector, declared: Interactions | None = None
+    ) -> Grams:
+        """From observations z (t, n_z) and u (t, D); None: everything may interact."""
         groups = []
         for group in program.groups:
             levels = z[:, group.start : group.stop]
             groups.append(levels @ level_kernel(group)[0] @ levels.T)
-        on = scale.active(z)
-        t = len(z)
+        on, joint = scale.active(z), always_active(scale)
+        t, n_groups = len(z), len(groups)
+        pairs = None
+        if declared is not None:
+            pairs = np.zeros((n_groups, n_groups))
+            for g, h in declared.groups:
+                pairs[g, h] = pairs[h, g] = 1.0
         return cls(
             np.array(groups).reshape(-1, t, t),
             np.einsum("sj,tj->jst", on, on),
             (u.T[:, :, None] - u.T[:, None, :]) ** 2,
-            always_active(scale),
+            joint,
+            pairs,
+            shared(n_groups, joint, declared),
         )
 
     @property
@@ -121,25 +170,34 @@ def covariance(theta: Vector, grams: Grams) -> tuple[Vector, Vector]:
     cm = 1.0 / max(1, n_groups)
     ak = a[:, None, None] * grams.groups
     total = ak.sum(axis=0) if n_groups else np.zeros((t, t))
-    e2 = 0.5 * (total**2 - (ak**2).sum(axis=0)) if n_groups else np.zeros((t, t))
+    # the sum over the partners of each group
+    others = total - ak if grams.pairs is None or not n_groups else np.tensordot(grams.pairs, ak, axes=1)
+    e2 = 0.5 * (ak * others).sum(axis=0)
     br = b[:, None, None] * grams.active * np.exp(-0.5 * grams.squares / m[:, None, None] ** 2)
     joint_squares = grams.squares[grams.joint]
-    has_joint = float(len(grams.joint) > 0)
-    big_p = has_joint * np.exp(-0.5 * np.sum(joint_squares / l[:, None, None] ** 2, axis=0)) * np.ones((t, t))
-    bracket = sc + sm * cm * total
-    k = 1.0 + s1 * c1 * (total + br.sum(axis=0)) + s2 * c2 * e2 + big_p * bracket
+    constants, mixed = np.zeros((t, t)), np.zeros((t, t))
+    beside, by_length = np.zeros_like(ak), np.zeros_like(joint_squares)  # what multiplies a_g k_g; derivatives by log l
+    for part in grams.shared:
+        p_t = np.exp(-0.5 * np.sum(joint_squares[part.dims] / l[part.dims, None, None] ** 2, axis=0))
+        own = np.tensordot(part.groups, ak, axes=1) if n_groups else np.zeros((t, t))
+        constants += part.constant * p_t
+        mixed += p_t * own
+        beside += part.groups[:, None, None] * p_t
+        bracket = p_t * (sc * part.constant + sm * cm * own)
+        by_length[part.dims] += bracket * joint_squares[part.dims] / l[part.dims, None, None] ** 2
+    k = 1.0 + s1 * c1 * (total + br.sum(axis=0)) + s2 * c2 * e2 + sc * constants + sm * cm * mixed
     identity = np.eye(t)
     k = k + (noise + JITTER) * identity
     d = np.concatenate(
         [
-            ak * (s1 * c1 + s2 * c2 * (total - ak) + sm * cm * big_p),
+            ak * (s1 * c1 + s2 * c2 * others + sm * cm * beside),
             s1 * c1 * br,
             s1 * c1 * br * grams.squares / m[:, None, None] ** 2,
-            big_p * bracket * joint_squares / l[:, None, None] ** 2,
+            by_length,
             (s1 * c1 * (total + br.sum(axis=0)))[None],
             (s2 * c2 * e2)[None],
-            (sc * big_p)[None],
-            (sm * cm * big_p * total)[None],
+            (sc * constants)[None],
+            (sm * cm * mixed)[None],
             (noise * identity)[None],
         ]
     )

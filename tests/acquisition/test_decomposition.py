@@ -141,7 +141,11 @@ def test_the_bound_holds_wherever_it_stops(space, preset, seed, iterations, node
     found = decompose(f, space, oracle, scale, limits, np.random.default_rng(seed), primal)
     z = oracle.program.one_hot(primal.point.levels)
     reached = f.value(z, scale.rounded(np.where(scale.active(z[None])[0] > 0, primal.units, 0.5)))
-    truth = min(brute_force(f, space, scale), reached)
+    brute = brute_force(f, space, scale)
+    # the enumeration has a grid of the numbers, between whose points the alternation may be lower where there are any
+    grid = 0.0 if not len(scale) else 0.3 if oracle.program.numbers else 0.05
+    assert brute <= reached + grid + 1e-6
+    truth = min(brute, reached)
     assert max(found.history) <= truth + 1e-6  # the bound itself, before it is cut at the value
     assert list(found.history) == sorted(found.history)
     assert found.lower == pytest.approx(min(found.history[-1], found.value))

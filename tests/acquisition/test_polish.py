@@ -114,7 +114,81 @@ def test_single_moves_are_all_legal_single_changes() -> None:
     }
     # a choice that switches another on takes that one's remembered level: such neighbours are represented once
     assert {m.tobytes() for m in moved[legal]} <= expected
+    off = setting.program.off_levels
+    plain = {s for s in expected if np.array_equal(np.frombuffer(s, dtype=np.int64) == off, levels == off)}
+    assert len(plain) >= 2
+    assert plain <= {m.tobytes() for m in moved[legal]}
     assert len({m.tobytes() for m in moved[legal]}) == len(moved[legal])
+
+
+ALONE = {"walks": 0, "survivors": 1, "moved": 1, "finalists": 1}
+"""Limits under which a polish has its start and its own moves, and nothing else."""
+
+
+def legal_levels(setting: Setting) -> np.ndarray:
+    """Every legal level vector of a discrete space."""
+    every = map(np.array, product(*(range(int(s)) for s in setting.program.sizes)))
+    return np.array([levels for levels in every if _consistent(setting, levels)])
+
+
+def values_of(setting: Setting, levels: np.ndarray) -> np.ndarray:
+    return setting.criterion.values(setting.program.one_hot(levels).astype(float), np.zeros((len(levels), 0)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_levels_move_until_no_single_change_is_better(seed: int) -> None:
+    """From the worst configuration of all, without walks: what is found is due to the moves."""
+    setting = Setting(ALL["discrete"](), seed, LogEI(-0.5))
+    every = legal_levels(setting)
+    values = values_of(setting, every)
+    start = every[int(np.argmax(values))]
+    polish = Polish(setting.alternation, setting.near, PolishSettings(**ALONE, pairs=0))
+    found = polish.minimise(setting.criterion, [(start, np.zeros(0))], np.random.default_rng(0))
+    assert found is not None
+    value = setting.value(*found)
+    assert value < values.max() - 1e-6
+    search = setting.near.search_at(np.zeros(0))
+    _, latent = setting.near.singles(found[0][None])
+    moved, legal = setting.near.legal(search, latent, np.zeros(0), np.arange(len(latent)))
+    assert values_of(setting, moved[legal]).min() >= value - 1e-9
+
+
+def test_pairs_of_changes_leave_where_single_ones_end() -> None:
+    better = 0
+    for seed in range(12):
+        setting = Setting(ALL["discrete"](), seed, ConfidenceBound(1.0))
+        every = legal_levels(setting)
+        start = every[int(np.argmax(values_of(setting, every)))]
+        ends = []
+        for pairs in (0, 10_000):
+            polish = Polish(setting.alternation, setting.near, PolishSettings(**ALONE, pairs=pairs))
+            found = polish.minimise(setting.criterion, [(start, np.zeros(0))], np.random.default_rng(0))
+            assert found is not None
+            ends.append(setting.value(*found))
+        assert ends[1] <= ends[0] + 1e-9
+        better += ends[1] < ends[0] - 1e-6
+    assert better > 0
+
+
+@pytest.mark.parametrize("name", ["conv_net", "bound_numbers", "continuous"])
+def test_numbers_move_downhill(name: str) -> None:
+    """From each start alone, its levels held by having no moves: numbers fall, to where the gradient does where none is bound."""
+    fell = 0
+    for seed in range(3):
+        setting = Setting(ALL[name](), seed, ConfidenceBound(2.0))
+        polish = Polish(setting.alternation, setting.near, PolishSettings(**ALONE, pairs=0, sweeps=0))
+        for levels, u in setting.starts()[:4]:
+            found = polish.minimise(setting.criterion, [(levels, u)], np.random.default_rng(0))
+            assert found is not None
+            assert np.array_equal(found[0], levels)
+            assert setting.value(*found) <= setting.value(levels, u) + 1e-9
+            fell += setting.value(*found) < setting.value(levels, u) - 1e-3
+            if name == "conv_net":  # no rule binds its number
+                z = setting.program.one_hot(levels).astype(float)
+                _, gradient = setting.criterion.section(z)(found[1])
+                inside = (found[1] > 1e-6) & (found[1] < 1 - 1e-6)
+                assert np.abs(gradient[inside]).max(initial=0.0) < 5e-2
+    assert fell >= 6
 
 
 def _consistent(setting: Setting, levels: np.ndarray) -> bool:

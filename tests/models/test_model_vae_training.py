@@ -189,6 +189,23 @@ def test_the_time_limit_stops_training() -> None:
     assert (last.epochs, last.stopped) == (1.0, False), "a limit that comes with the end cuts nothing"
 
 
+def test_the_time_limit_stops_testing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Images are looked at in parts; a part that has begun is finished, and its images alone are counted."""
+    monkeypatch.setattr(training, "DECODED", 32)
+    settings = replace(SETTINGS, test_size=16, epochs=1)
+    trained, test = vae.train(SMALL, settings), vae.held_out(settings)
+    seen = []
+    for seconds in (math.inf, 0.0):
+        noise = training.generator("cpu", 0, training.SAMPLES)
+        seen.append(training.negative_log_likelihood(trained.encoder, trained.decoder, test.binary, 2, noise, seconds))
+    whole, cut = seen
+    assert (len(whole), len(cut)) == (16, 4)
+    assert cut.tolist() == whole[:4].tolist()
+    assert vae.nll(trained, test, settings, seconds=0.0) != vae.nll(trained, test, settings)
+    with pytest.raises(ModelError, match="samples must be at least 1"):
+        vae.nll(trained, test, settings, samples=0)
+
+
 def test_a_diverged_training_is_a_failure() -> None:
     with pytest.raises(FloatingPointError, match=r"diverged.*learning_rate"):
         vae.evaluate(dict(SMALL, learning_rate=1e6), SETTINGS)

@@ -53,6 +53,20 @@ def test_sparse_priors_propose(preset, prior):
     assert [p.config for p in made] == [p.config for p in propose(ALL["conv_net"](), settings)[1]]
 
 
+def test_a_threshold_leaves_out_pairs_that_are_probably_nothing():
+    """Without a tolerance nothing else is left out; what the higher threshold lets go includes what the lower one does."""
+    left_out = []
+    for threshold in (0.0, 0.5, 0.99):
+        settings = MiVaBOSettings.paper(
+            prior="laplace", n_initial=8, starts=1, sizes=SIZES, sparse=BRIEF, tolerance=0.0, threshold=threshold
+        )
+        _, made = propose(ALL["conv_net"](), settings, n=1)
+        left_out.append(made[0].state["left_out"])
+    assert left_out[0] == 0.0
+    assert left_out[1] <= left_out[2]
+    assert left_out[2] > 0.0
+
+
 @pytest.mark.parametrize("name", ["conv_net", "bound_numbers"])
 def test_a_certificate_bounds_the_sample_at_all_numbers(name):
     limits = DecompositionSettings(iterations=3, nodes=2)
@@ -97,7 +111,9 @@ def test_beside_a_running_trial_a_proposal_keeps_its_bound(certificate):
 
 def test_presets_infer_their_own_sparse_prior():
     assert MiVaBOSettings(prior="laplace").inference == SparseSettings("laplace")
-    assert MiVaBOSettings.paper(prior="laplace").inference == SparseSettings("laplace", by="feature", noise_sd=0.0)
+    assert MiVaBOSettings.paper(prior="laplace").inference == SparseSettings(
+        "laplace", "variational", by="feature", noise_sd=0.0
+    )
     own = MiVaBOSettings(prior="laplace", sparse=SparseSettings(inference="gibbs", draws=7))
     assert (own.inference.prior, own.inference.draws) == ("laplace", 7)
 
@@ -213,6 +229,9 @@ def test_refusals():
         {"tolerance": -0.1},
         {"interactions": ["lr"]},
         {"n_initial": 0},
+        {"alpha": -1.0},
+        {"beta": 0.0},
+        {"sigma": math.nan},
         {"features": "neural", "certificate": DecompositionSettings()},
     ):
         with pytest.raises(SpaceError):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import combinations, product
+
 import numpy as np
 import pytest
 
+from mipcash.features.interactions import Interactions
 from mipcash.features.numbers import NumberScale
 from mipcash.surrogates import evidence
 from mipcash.surrogates.linear import LinearPosterior, standardisation
@@ -114,10 +117,20 @@ def test_a_section_is_the_sample_with_its_gradient(name, preset):
             assert gradient[d] == pytest.approx(difference, abs=1e-5)
 
 
+def declared_at_random(program, scale, seed=3):
+    """Half of all pairs."""
+    rng, g, d = np.random.default_rng(seed), range(len(program.groups)), range(len(scale))
+    drawn = [
+        frozenset(p for p in of if rng.random() < 0.5) for of in (combinations(g, 2), product(g, d), combinations(d, 2))
+    ]
+    return Interactions(*drawn)
+
+
+@pytest.mark.parametrize("some", [False, True])
 @pytest.mark.parametrize("name", list(ALL))
-def test_evidence_gradients(name):
+def test_evidence_gradients(name, some):
     program, scale, z, u, y = observations(ALL[name]())
-    grams = evidence.Grams.of(program, scale, z, u)
+    grams = evidence.Grams.of(program, scale, z, u, declared_at_random(program, scale) if some else None)
     mean, sd = grams.layout.prior()
     rng = np.random.default_rng(0)
     y = (y - y.mean()) / y.std()
@@ -132,20 +145,24 @@ def test_evidence_gradients(name):
             assert gradient[i] == pytest.approx((above - below) / 2e-5, rel=2e-4, abs=2e-5), i
 
 
-def test_the_features_have_the_kernel_that_was_fitted():
-    """Discrete part: exact. With enough Fourier features the whole kernel agrees too."""
-    space = ALL["conv_net"]()
+@pytest.mark.parametrize("some", [False, True])
+@pytest.mark.parametrize("name", ["conv_net", "bound_numbers"])
+def test_the_features_have_the_kernel_that_was_fitted(name, some):
+    """Discrete part: exact. With enough Fourier features the whole kernel agrees too; declared pairs or all of them."""
+    space = ALL[name]()
     program, scale, z, u, _ = observations(space, n=10)
-    grams = evidence.Grams.of(program, scale, z, u)
+    declared = declared_at_random(program, scale) if some else None
+    grams = evidence.Grams.of(program, scale, z, u, declared)
     theta = grams.layout.prior()[0]
+    theta[grams.layout.slices["a"]] += np.random.default_rng(4).normal(size=len(program.groups))
     sizes = FeatureSizes(fourier=6000, per_number=6000, product_columns=10**6)
-    blocks = evidence_blocks(program, scale, sizes, theta, grams.layout, np.random.default_rng(0))
+    blocks = evidence_blocks(program, scale, sizes, theta, grams.layout, np.random.default_rng(0), declared=declared)
     total = sum(((b.left(z) * b.variances) @ b.left(z).T) * (b.right(u) @ b.right(u).T) for b in blocks)
     k, _ = evidence.covariance(theta, grams)
     noise = np.exp(theta[grams.layout.slices["noise"]][0]) + evidence.JITTER
     np.testing.assert_allclose(total, k - noise * np.eye(len(k)), atol=0.06)
     no_numbers = np.full_like(u, 0.5)
-    grams = evidence.Grams.of(program, scale, z, no_numbers)
+    grams = evidence.Grams.of(program, scale, z, no_numbers, declared)
     discrete = blocks[0]
     expected, _ = evidence.covariance(_only_discrete(theta, grams), grams)
     got = (discrete.left(z) * discrete.variances) @ discrete.left(z).T

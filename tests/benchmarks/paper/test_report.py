@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from benchmarks import records
 from benchmarks.__main__ import main
 from benchmarks.paper import benchmark, report, synthetic
+from benchmarks.paper.__main__ import main as paper_main
 from benchmarks.paper.experiment import Experiment, summary
 from benchmarks.paper.experiments import EXPERIMENTS
 from benchmarks.paper.remembered import Remembered
@@ -145,6 +147,72 @@ def test_evaluations_are_remembered(tmp_path: Path) -> None:
     assert len(again.records()) == len(calls) == 2
     Remembered(lambda: objective, path, {"epochs": 5})({"a": 1, "b": 0.1})  # other settings: trained again
     assert len(calls) == 3
+
+
+def test_runs_of_other_seeds_are_not_reported(tmp_path: Path) -> None:
+    fill(tmp_path)
+    (first, *_) = history.read("hybrid", "", tmp_path)
+    history.append(replace(first, seed=99, losses=(1.0,) * 32), tmp_path)
+    results = summary(VAE, tmp_path)
+    assert (results["runs"], results["seeds"]) == (4, [0, 1])
+
+
+def test_methods_by_what_an_illegal_suggestion_is_told(tmp_path: Path) -> None:
+    fill(tmp_path)
+    assert "After 16 evaluations" not in report.markdown(VAE, summary(VAE, tmp_path)), "one convention makes no table"
+    for run in history.read("smac", "penalty-500", tmp_path):
+        losses = tuple(None if v is None else v - 5.0 for v in run.losses)
+        history.append(replace(run, convention="penalty-125", losses=losses), tmp_path)
+    text = report.markdown(VAE, summary(VAE, tmp_path))
+    assert (
+        "| method | penalty of 500 | penalty of 125 | violations, penalty of 500 | violations, penalty of 125 |" in text
+    )
+    assert "| hybrid, always legal | 185.0 ± 0.0 |  | 0.0 ± 0.0 |  |" in text
+    assert "| smac | 210.5 ± 0.7 | 205.5 ± 0.7 | 1.0 ± 1.4 | 1.0 ± 1.4 |" in text
+
+
+def test_the_numbers_of_the_paper_are_drawn_beside_ours(tmp_path: Path) -> None:
+    fill(tmp_path)
+    results = summary(VAE, tmp_path)
+    (path,) = report.draw(VAE, results, tmp_path / "with")
+    bare = replace(VAE, groups=tuple(replace(g, points={}) for g in VAE.groups))
+    (plain,) = report.draw(bare, results, tmp_path / "without")
+    assert path.stat().st_size > plain.stat().st_size + 2000
+    names = {n for g in VAE.groups for n in g.points}
+    assert names <= {m for g in VAE.groups for m in g.methods}
+
+
+def test_the_command_line_names_what_is_wrong(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SystemExit):
+        paper_main(["collect", "nothing"])
+    assert "there is no experiment 'nothing'; there are paper-synthetic" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        paper_main(["final", "--size", "small", "--samples", "0"])
+    assert "--samples and --epochs must be at least 1" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    assert paper_main(["table", "--problem", "monks"]) == 2
+    assert "pip install 'mipcash[xgboost]'" in capsys.readouterr().err
+    said: list[str] = []
+    monkeypatch.setattr(benchmark, "make_method", lambda name: None)
+    left = benchmark._feasible(EXPERIMENTS["paper-xgboost"], "full", said.append)
+    assert [g.name for g, _ in left] == ["monks", "phoneme"], "looked up, not trained"
+    assert "XGBoost on monks-problem-1, trained at every evaluation: left out" in said[-1]
+
+
+def test_records_do_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    said: list[str] = []
+    experiment = EXPERIMENTS["paper-synthetic"]
+    assert benchmark.write(experiment, tmp_path, said.append)["runs"] > 0
+    assert (tmp_path / "paper-synthetic.md").read_text(encoding="utf-8").startswith("# Synthetic")
+    assert "mipcash[plots]" in said[0]
+
+
+def test_what_takes_days_has_to_be_named() -> None:
+    assert "vae-paper" not in {p.name for p in VAE.suite.chosen()}
+    assert [p.name for p in VAE.suite.chosen(["vae-paper"])] == ["vae-paper"]
 
 
 def test_every_line_of_a_figure_is_distinct() -> None:

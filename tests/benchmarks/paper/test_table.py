@@ -97,6 +97,10 @@ def test_the_bundled_tables() -> None:
     assert len(kept) >= 20_000
     assert kept.errors.min() < 0.02
     assert kept.errors[77] == kept(kept.config(77))
+    for config in table.shape().space.sample(40, 1):  # the nearest row is that of a plain search
+        values = {d.name: np.array([table._raw(d, config[d.name])]) for d in table.shape().dimensions}
+        point = np.column_stack([code for d in table.shape().dimensions for code in table._codes(d, values[d.name])])
+        assert kept.nearest(config) == int(np.argmin(((kept.points - point) ** 2).sum(axis=1)))
 
 
 def test_a_missing_table_is_named(tmp_path: Path) -> None:

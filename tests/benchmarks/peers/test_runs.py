@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import pytest
 
 from benchmarks.__main__ import main as benchmarks_main
-from benchmarks.peers import history, problem, report, runner, suite
+from benchmarks.peers import benchmark, history, problem, report, runner, suite
 from benchmarks.peers.__main__ import main, names, numbers
 from benchmarks.peers.figures import draw
 from benchmarks.peers.history import History
@@ -52,6 +52,21 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["problems"]) == 0
     assert numbers("0-2,5") == [0, 1, 2, 5]
     assert names("a,mivabo:x=1,y=2,b") == ["a", "mivabo:x=1,y=2", "b"]
+
+
+def test_a_record_of_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    methods = ["random", "mutation"]
+    assert runner.work(runner.tasks(methods, ["branin-cat", "ising-rules"], [0, 1]), silent, 60, tmp_path) == 0
+    monkeypatch.setattr(benchmark, "RESULTS", tmp_path)
+    monkeypatch.setattr(benchmark, "OUT", tmp_path / "peers.json")
+    assert main(["collect", "--methods", "random,mutation", "--seeds", "0-1"]) == 0
+    record = json.loads((tmp_path / "peers.json").read_text(encoding="utf-8"))
+    assert (record["size"], record["results"]["runs"], record["results"]["seeds"]) == ("part", 8, [0, 1])
+    text = benchmark.markdown(record["results"], "figures")
+    assert "**all, repair**: 2 problems, n = 4 runs" in text
+    assert "![average rank after each evaluation, repair](figures/rank-repair.svg)" in text
+    assert (tmp_path / "figures" / "rank-repair.svg").is_file()
+    assert "![" not in benchmark.markdown(record["results"])
 
 
 def test_optima_are_computed_and_proven_again(

@@ -1,0 +1,151 @@
+"""What each part of the default optimizer is for: a proposal without it is another, or a worse one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mipcash.acquisition.polish import Criterion, Polish
+from mipcash.optimizers import hybrid
+from mipcash.optimizers.base import Observation
+from mipcash.optimizers.hybrid import Hybrid, HybridSettings
+from mipcash.optimizers.registry import make_optimizer
+from tests.optimizers.test_hybrid import history_of
+from tests.spaces import ALL
+from tests.surrogates.test_formulas import deep
+
+Point = tuple[np.ndarray, np.ndarray]
+
+
+def made(space: Any, **settings: Any) -> Hybrid:
+    optimizer = make_optimizer("hybrid", space, settings=HybridSettings(**settings))
+    assert isinstance(optimizer, Hybrid)
+    return optimizer
+
+
+@pytest.mark.parametrize("name", ["discrete", "conv_net", "bound_numbers"])
+def test_the_pool_holds_the_minimisers_of_the_mean_and_of_every_sample(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    optimizer = made(ALL[name](), samples=3)
+    minima: list[Point] = []
+    pools: list[Sequence[Point]] = []
+    minimum, minimise = Hybrid._minimum, Polish.minimise
+
+    def remembered(self: Hybrid, *given: Any) -> Point | None:
+        found = minimum(self, *given)
+        assert found is not None
+        minima.append(found)
+        return found
+
+    def watched(self: Polish, criterion: Criterion, starts: Sequence[Point], rng: np.random.Generator) -> Point | None:
+        pools.append(starts)
+        return minimise(self, criterion, starts, rng)
+
+    monkeypatch.setattr(Hybrid, "_minimum", remembered)
+    monkeypatch.setattr(Polish, "minimise", watched)
+    history = history_of(optimizer.space, 12)
+    optimizer.ask(history, np.random.default_rng(0), {})
+    assert len(minima) == 4
+    (pool,) = pools
+    for levels, u in minima:
+        assert any(np.array_equal(levels, s) and np.array_equal(u, v) for s, v in pool)
+    best = optimizer.data(history).best(optimizer.settings.best)
+    for levels, u in best:
+        assert any(np.array_equal(levels, s) and np.array_equal(u, v) for s, v in pool)
+
+
+@pytest.mark.parametrize("name", ["discrete", "conv_net", "bound_numbers"])
+def test_a_minimiser_of_a_surface_is_below_all_observations(name: str) -> None:
+    """As it is a minimiser over all legal levels: at the numbers of the best observation none has less."""
+    optimizer = made(ALL[name]())
+    data = optimizer.data(history_of(optimizer.space, 14))
+    _, posterior = optimizer._posterior(data, {})
+    rng = np.random.default_rng(0)
+    for surface in (posterior.mean(), posterior.sample(rng), posterior.sample(rng)):
+        found = optimizer._minimum(surface, data.best(5), [], rng)
+        assert found is not None
+        value = surface.value(optimizer.program.one_hot(found[0]), found[1])
+        assert value <= surface.values(posterior.x).min() + 1e-9
+
+
+def test_the_minimiser_of_the_program_is_proposed_where_the_polish_is_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under the mean as the criterion nothing beats the program's minimiser but for the residual."""
+    optimizer = made(ALL["discrete"](), acquisition="ucb", kappa=0.0, boldest=1.0)
+    history = history_of(optimizer.space, 12)
+    worst: list[np.ndarray] = []
+
+    def bad(self: Polish, criterion: Criterion, starts: Sequence[Point], rng: np.random.Generator) -> Point:
+        """The worst legal configuration that was not seen."""
+        seen = {optimizer.program.encode(o.config).tobytes() for o in history}
+        levels = [optimizer.program.encode(c) for c in optimizer.space.sample(200, 5)]
+        new = np.array([s for s in levels if s.tobytes() not in seen])
+        values = criterion.values(optimizer.program.one_hot(new).astype(float), np.zeros((len(new), 0)))
+        worst.append(new[int(np.argmax(values))])
+        return worst[-1], np.zeros(0)
+
+    monkeypatch.setattr(Polish, "minimise", bad)
+    proposal = optimizer.ask(history, np.random.default_rng(0), {})
+    proposed = optimizer.program.encode(proposal.config)
+    assert not np.array_equal(proposed, worst[0])
+    _, posterior = optimizer._posterior(optimizer.data(history), {})
+    mean = posterior.mean()
+    assert proposal.solution is not None
+    assert proposal.solution.status == "optimal"
+    assert proposal.solution.value == pytest.approx(
+        mean.loss(mean.value(optimizer.program.one_hot(proposed), np.zeros(0)))
+    )
+
+
+def test_fits_start_from_the_hyperparameters_of_the_last_proposal(monkeypatch: pytest.MonkeyPatch) -> None:
+    optimizer = made(ALL["conv_net"]())
+    starts: list[np.ndarray] = []
+    fit = hybrid.fit
+
+    def watched(evidence: Any, given: Sequence[np.ndarray], *rest: Any) -> Any:
+        starts.append(np.array(given[0]))
+        return fit(evidence, given, *rest)
+
+    monkeypatch.setattr(hybrid, "fit", watched)
+    history, state = history_of(optimizer.space, 20), dict[str, Any]()
+    median = optimizer.structure.prior[0]
+    for t in range(12, 20):
+        del starts[:]
+        before = state.get("theta")
+        state = dict(optimizer.ask(history[:t], np.random.default_rng(t), state).state)
+        assert np.array_equal(starts[0], median if before is None else before)
+    assert not np.allclose(state["theta"], median)
+
+
+def test_a_number_under_three_conditions_is_proposed_with_its_own_certificate() -> None:
+    """What a search left in a number that is off does not count: the certificate is that of the configuration."""
+    space = deep()
+    optimizer = made(space)
+    history = [
+        Observation(c, "done", c["d"] + (3.0 * (c["r"] - 0.8) ** 2 - 2.0 if "r" in c else c["s"]))
+        for c in space.sample(25, 0)
+    ]
+    _, posterior = optimizer._posterior(optimizer.data(history), {})
+    mean = posterior.mean()
+    for seed in range(4):
+        proposal = optimizer.ask(history, np.random.default_rng(seed), {})
+        levels, u = optimizer._points([proposal.config])
+        predicted = mean.loss(mean.value(optimizer.program.one_hot(levels)[0], u[0]))
+        assert proposal.solution is not None
+        assert proposal.solution.value == pytest.approx(predicted, abs=1e-9)
+
+
+def test_sampled_minima_of_the_entropy_search_lie_below_what_is_known() -> None:
+    optimizer = made(ALL["conv_net"](), acquisition="mes", samples=4)
+    data = optimizer.data(history_of(optimizer.space, 25))
+    _, posterior = optimizer._posterior(data, {})
+    rng = np.random.default_rng(0)
+    surfaces = [posterior.mean(), *(posterior.sample(rng) for _ in range(4))]
+    minima = [optimizer._minimum(f, data.best(5), [], rng) for f in surfaces]
+    acquisition = optimizer._acquisition(posterior, surfaces, minima)
+    assert len(acquisition.minima) == 4  # type: ignore[attr-defined]
+    assert acquisition.minima.max() < posterior.fitted.min()  # type: ignore[attr-defined]
+    assert len(np.unique(acquisition.minima)) > 1  # type: ignore[attr-defined]

@@ -1,0 +1,182 @@
+"""The structured kernel against its formulas (SURROGATE, items 1 and 2), written out pair by pair with nothing of the library."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.features.numbers import NumberScale
+from mipcash.surrogates.posterior import StructuredPosterior
+from mipcash.surrogates.structure import Structure
+from mipcash.surrogates.structured import Kernel, Points
+from tests.surrogates.test_structured import nested, some_theta
+
+Config = dict[str, Any]
+
+
+def deep() -> mc.Space:
+    """A number under three conditions."""
+    space = mc.Space("deep")
+    a, b, c = (space.categorical(name, ["x", "y"]) for name in "abc")
+    space.integer("d", 0, 3)
+    space.real("r", 0, 1, when=[a["x"], b["x"], c["x"]])
+    space.real("s", 0, 1)
+    return space
+
+
+def centred(kernel: np.ndarray) -> np.ndarray:
+    """H K H, scaled to a mean diagonal of one."""
+    size = len(kernel)
+    h = np.eye(size) - np.ones((size, size)) / size
+    made = h @ kernel @ h
+    return made / np.mean(np.diag(made))
+
+
+def of_levels(values: list[Any], kind: str, length: float) -> np.ndarray:
+    """k_v of a discrete variable: identity, or squared exponential on places in [0, 1] with 1e-3 beside it."""
+    n = len(values)
+    if kind == "categorical" or n < 3:
+        return centred(np.eye(n))
+    place = np.arange(n) / (n - 1)
+    return centred(np.exp(-((place[:, None] - place) ** 2) / (2 * length**2)) + 1e-3 * np.eye(n))
+
+
+class Written:
+    """K and R of two configurations at some theta."""
+
+    def __init__(self, space: mc.Space, theta: np.ndarray) -> None:
+        self.program = space.program
+        self.scale = NumberScale.of(space, self.program)
+        structure = Structure.of(self.program, self.scale)
+        self.p = {name: np.exp(theta[at]) for name, at in structure.slices.items()}
+        self.domains = {g.label: space[g.label].domain for g in self.program.groups}
+        self.groups = [g.label for g in self.program.groups]
+        ordered = [g.label for g in self.program.groups if self.is_ordered(g.label)]
+        self.lo = dict(zip(ordered, self.p["lo"], strict=True))
+        self.numbers = list(self.scale.labels)
+        conditions = dict(zip(self.numbers, map(len, self.scale.conditions), strict=True))
+        self.always = [n for n in self.numbers if conditions[n] == 0]
+        self.conditions = conditions
+        self.conditional = {g.label: g.conditional for g in self.program.groups}
+
+    def is_ordered(self, label: str) -> bool:
+        return self.domains[label].kind != "categorical" and len(self.domains[label].values) >= 3
+
+    def u(self, config: Config, name: str) -> float:
+        return float(self.scale.units([config])[0][self.numbers.index(name)])
+
+    def discrete(self, g: int, x: Config, y: Config) -> float:
+        """A_g: 0 where either is off; 1/4 for being active at all, where that is a choice."""
+        label = self.groups[g]
+        if label not in x or label not in y:
+            return 0.0
+        values = list(self.domains[label].values)
+        k = of_levels(values, self.domains[label].kind, self.lo.get(label, 1.0))
+        at = k[values.index(x[label]), values.index(y[label])] + (0.25 if self.conditional[label] else 0.0)
+        return float(self.p["a"][g] * at)
+
+    def number(self, j: int, x: Config, y: Config) -> float:
+        """A_j; what more than two conditions hang on is left to R."""
+        name = self.numbers[j]
+        if name not in x or name not in y or self.conditions[name] > 2:
+            return 0.0
+        return float(self.p["b"][j] * math.exp(-((self.u(x, name) - self.u(y, name)) ** 2) / (2 * self.p["m"][j] ** 2)))
+
+    def k(self, x: Config, y: Config) -> float:
+        p = {name: float(v[0]) for name, v in self.p.items() if len(v) == 1}
+        a = [self.discrete(g, x, y) for g in range(len(self.groups))]
+        n = [self.number(j, x, y) for j in range(len(self.numbers))]
+        degrees = [1] * len(a) + [self.conditions[name] for name in self.numbers]
+        terms = a + n
+        # a product is quadratic in the binaries: at most two conditions and levels together
+        pairs = [(v, w) for v, w in itertools.combinations(range(len(terms)), 2) if degrees[v] + degrees[w] <= 2]
+        discrete = list(itertools.combinations(range(len(a)), 2))
+        total = 1 + p["s1"] / len(terms) * sum(terms)
+        total += p["s2"] / max(1, len(pairs)) * sum(terms[v] * terms[w] for v, w in pairs)
+        if self.always:
+            squares = [
+                ((self.u(x, name) - self.u(y, name)) / l) ** 2 for name, l in zip(self.always, self.p["l"], strict=True)
+            ]
+            inner = p["sc"] + p["sm"] / max(1, len(a)) * sum(a)
+            inner += p["sq"] / max(1, len(discrete)) * sum(a[g] * a[h] for g, h in discrete)
+            total += math.exp(-sum(squares) / 2) * inner
+        return total
+
+    def r(self, x: Config, y: Config) -> float:
+        exponent = sum(self.p["w"][g] * self.apart(label, x, y) for g, label in enumerate(self.groups))
+        for j, name in enumerate(self.numbers):
+            exponent += (self.u(x, name) - self.u(y, name)) ** 2 / (2 * self.p["r"][j] ** 2)
+        return float(self.p["sr"][0] * math.exp(-exponent))
+
+    def apart(self, label: str, x: Config, y: Config) -> float:
+        """d_g: categories at distance 1; places on [0, 1]; off at distance 1 from the middle, at a right angle."""
+        if (label in x) != (label in y):
+            if self.domains[label].kind == "categorical":
+                return 1.0
+            return 1.0 + (self.place(label, x if label in x else y) - 0.5) ** 2
+        if label not in x or x[label] == y[label]:
+            return 0.0
+        if self.domains[label].kind == "categorical":
+            return 1.0
+        return (self.place(label, x) - self.place(label, y)) ** 2
+
+    def place(self, label: str, x: Config) -> float:
+        values = list(self.domains[label].values)
+        return values.index(x[label]) / (len(values) - 1) if len(values) > 1 else 0.5
+
+
+SPACES = {"nested": nested, "deep": deep}
+
+
+@pytest.mark.parametrize("name", list(SPACES))
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_kernel_is_what_is_written(name: str, seed: int) -> None:
+    space = SPACES[name]()
+    program, scale = space.program, NumberScale.of(space, space.program)
+    structure = Structure.of(program, scale)
+    theta = some_theta(structure, seed)
+    configs = space.sample(14, seed)
+    z = program.one_hot(np.array([program.encode(c) for c in configs])).astype(float)
+    points, kernel = Points.of(structure, z, scale.units(configs)), Kernel(structure, theta)
+    written = Written(space, theta)
+    expected = np.array([[written.k(x, y) for y in configs] for x in configs])
+    np.testing.assert_allclose(kernel(points, points), expected, rtol=1e-9)
+    np.testing.assert_allclose(kernel.diagonal(points), np.diag(expected), rtol=1e-9)
+    expected = np.array([[written.r(x, y) for y in configs] for x in configs])
+    np.testing.assert_allclose(kernel.residual(points, points), expected, rtol=1e-9)
+
+
+def test_a_number_that_is_off_by_its_third_condition_contributes_nothing() -> None:
+    """Predictions, sections, the mean and samples do not see the value that a search has left in it."""
+    space = deep()
+    program, scale = space.program, NumberScale.of(space, space.program)
+    structure = Structure.of(program, scale)
+    configs = space.sample(30, 0)
+    z = program.one_hot(np.array([program.encode(c) for c in configs])).astype(float)
+    points = Points.of(structure, z, scale.units(configs))
+    losses = np.array([c["d"] + 3.0 * (c["r"] - 0.8) ** 2 if "r" in c else c["s"] for c in configs])
+    posterior = StructuredPosterior.fit(Kernel(structure, some_theta(structure)), points, losses)
+    r = scale.labels.index("r")
+    off = [k for k, c in enumerate(configs) if c["a"] == "x" and c["b"] == "x" and "r" not in c]
+    on = [k for k, c in enumerate(configs) if "r" in c]
+    assert off
+    assert on
+    moved = points.u.copy()
+    moved[:, r] = 0.95
+    phantom = Points.of(structure, z, moved)
+    for before, after in zip(posterior.predict(points), posterior.predict(phantom), strict=True):
+        np.testing.assert_allclose(after[off], before[off], atol=1e-10)
+        assert np.abs(after[on] - before[on]).max() > 1e-3
+    for surface in (posterior.mean(), posterior.sample(np.random.default_rng(0))):
+        np.testing.assert_allclose(surface.values(phantom)[off], surface.values(points)[off], atol=1e-10)
+        form = surface.form_at(moved[off[0]])
+        base = np.concatenate([z[off[0]], np.zeros(program.n - program.n_z)])
+        assert form.value(base) == pytest.approx(surface.value(z[off[0]], points.u[off[0]]), abs=1e-9)
+    section = posterior.section(z[off[0]])
+    assert section(moved[off[0]])[:2] == pytest.approx(section(points.u[off[0]])[:2])
+    assert all(slope[r] == 0 for slope in section(moved[off[0]])[2:])
