@@ -32,7 +32,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "laptop": {"preset": "laptop", "device": "cpu", "threads": 1},
     "paper": {"preset": "paper"},
 }
-"""Name of a size -> options of the model. ``small`` takes a median of 10 CPU seconds, 125 for the largest network; with fewer
+"""Name of a size -> options of the model. ``small`` takes a median of 10 CPU seconds, 155 for the largest network; with fewer
 steps the losses stay near 202 nats, those of the mean image. On CPUs and with one thread its losses do not depend on the
 machine's load, as those of ``laptop`` do, which has a limit."""
 WORST = 500.0
