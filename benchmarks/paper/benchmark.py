@@ -27,9 +27,9 @@ SMOKE = {
 }
 """Problems of the smoke size: none that trains for more than seconds."""
 BUDGET = 12
-SLOW = ("direct", "laptop", "paper")
+SLOW = ("direct", "laptop", "paper", "paper-mnist")
 """Groups that only the full size has."""
-GPU = ("paper",)
+GPU = ("paper", "paper-mnist")
 """Groups that take days without a GPU."""
 
 

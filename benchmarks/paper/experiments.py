@@ -206,6 +206,16 @@ VAE_EXPERIMENT = Experiment(
             more=partial(final.markdown, "paper"),
             needs=partial(vae.check, "paper"),
         ),
+        Group(
+            "paper-mnist",
+            "VAE on MNIST, preset paper",
+            ("vae-paper-mnist",),
+            (*OURS, *ANNEALED, *RULED),
+            "Runs: see the column; the paper: 8" + GIVEN,
+            points=POINTS,
+            more=partial(final.markdown, "paper-mnist"),
+            needs=partial(vae.check, "paper-mnist"),
+        ),
     ),
 )
 

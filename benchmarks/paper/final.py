@@ -149,6 +149,14 @@ def load(size: str, folder: Path = runs.FOLDER) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
+def _shared(rows: list[dict[str, Any]]) -> list[str]:
+    """Which methods have the same best network: one of the initial design that they share."""
+    by: dict[str, list[str]] = {}
+    for row in rows:
+        by.setdefault(json.dumps(row["config"], sort_keys=True), []).append(" ".join(filter(None, key_of(row))))
+    return [line for names in by.values() if len(names) > 1 for line in ("", f"The same network: {', '.join(names)}.")]
+
+
 def markdown(size: str, figures: str = "", folder: Path = runs.FOLDER) -> str:
     """The table, the picture and what the paper has; empty where nothing was made."""
     found = load(size, folder)
@@ -164,6 +172,7 @@ def markdown(size: str, figures: str = "", folder: Path = runs.FOLDER) -> str:
         cells = [r["method"], r["convention"] or "none", r["runs"], f"{r['searched']:.2f}"]
         cells += [f"{r['samples']:,}", f"{r['nats']:.2f}", r["epochs"]]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
+    lines += _shared(found["rows"])
     if figures:
         lines += ["", f"![reconstructions of test images]({figures}/{picture_path(size).name})"]
     return "\n".join([*lines, "", PAPER])

@@ -17,6 +17,6 @@ VAE = Suite(
     FOLDER / "vae",
     budget=32,
     conventions=("penalty-500", "penalty-250", "penalty-125", "ignore"),
-    named=("vae-paper",),
+    named=("vae-paper", "vae-paper-mnist"),
 )
 SUITES = (SYNTHETIC, XGBOOST, VAE)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.peers.method import PEERS, SLOWER, MissingPackageError, make_method
+from benchmarks.peers.convention import PATIENCE
+from benchmarks.peers.method import INITIAL, PEERS, SLOWER, MissingPackageError, make_method
 from benchmarks.peers.methods.ours import changed
 from benchmarks.peers.problem import problems
 from benchmarks.peers.runner import Task, run_one
@@ -43,6 +44,18 @@ def test_conformance(name: str, problem: str, tmp_path: Path) -> None:
         assert found.stamp["revision"] >= 1
         if problem == "branin-cat" and not name.startswith("smac"):
             assert run_one(task, BUDGET, tmp_path).losses == found.losses
+
+
+@pytest.mark.parametrize("name", ["joint-gp:illegal=send", "optuna-tpe", "hyperopt", "smac"])
+@pytest.mark.parametrize("convention", ["penalty-50", "ignore"])
+def test_the_conventions_of_the_paper(name: str, convention: str, tmp_path: Path) -> None:
+    """Illegal suggestions cost no evaluation; a run has its legal evaluations, or ends where there is no hope for them."""
+    available(name)
+    found = run_one(Task(name, "a2-cardinality-0", 0, convention, "paper-synthetic"), BUDGET, tmp_path)
+    assert [v is not None for v in found.losses] == list(found.legal)
+    assert found.legal[:INITIAL] == (True,) * INITIAL
+    assert len(found.solutions()) == BUDGET or len(found.losses) == PATIENCE * BUDGET
+    assert found.losses[-1] is not None or len(found.losses) == PATIENCE * BUDGET
 
 
 @pytest.mark.parametrize(("name", "size"), [("hybrid", 4), ("hybrid:n_initial=3", 3), ("mivabo", 4)])
