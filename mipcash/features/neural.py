@@ -41,7 +41,7 @@ class NeuralSettings:
     ridge: float = 1e-3
 
     def __post_init__(self) -> None:
-        at_least(self, steps=1, rate=0, ridge=0)
+        at_least(self, steps=0, rate=0, ridge=0)
         if min(self.hidden, default=1) < 1:
             raise SpaceError(f"NeuralSettings: a hidden layer must have at least one unit, got {self.hidden}")
 
