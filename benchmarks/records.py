@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,15 @@ def stamped(name: str, size: str, seconds: float, results: Results) -> Results:
         "versions": {each: version for each in PACKAGES if (version := _version(each))},
         "results": results,
     }
+
+
+def keep_part(name: str, collect: Callable[[], Results], path: Path) -> None:
+    """Write the record of what histories come to, and say so."""
+    began = time.perf_counter()
+    results = collect()
+    record = stamped(name, PART, time.perf_counter() - began, results)
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    print(f"{path}: {results['runs']} runs")
 
 
 def _version(package: str) -> str:

@@ -136,9 +136,7 @@ def settings(
     counts = {"train_size": train_size, "test_size": test_size, "epochs": epochs, "batch": batch, "samples": samples}
     counts["threads"] = threads
     changes: dict[str, Any] = {
-        name: whole(name, value, low=1)
-        for name, value in counts.items()
-        if value is not None and str(value).lower() != "none"
+        name: whole(name, value, low=1) for name, value in counts.items() if str(value).lower() != "none"
     }
     if data is not None:
         changes["data"] = data

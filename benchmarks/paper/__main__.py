@@ -10,16 +10,16 @@ Parts of an experiment are run by ``python -m benchmarks.peers run --suite paper
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from benchmarks.paper import final, table, vae, xgboost
 from benchmarks.paper.benchmark import out, write
 from benchmarks.paper.experiments import EXPERIMENTS
 from benchmarks.peers.__main__ import names
-from benchmarks.records import PART, stamped
+from benchmarks.records import keep_part
 from mipcash.errors import ModelError
 
 
@@ -51,37 +51,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def progress(text: str) -> None:
         print(f"[{time.perf_counter() - began:8.1f} s] {text}", file=sys.stderr, flush=True)
 
-    if options.command == "final":
-        experiment = EXPERIMENTS["paper-vae"]
-        group = next(g for g in experiment.groups if g.name == options.size)
-        methods = options.methods or group.methods
-        chosen = final.bests(options.size, experiment.suite, methods, group.conventions_of(experiment.suite))
-        try:
-            final.make(options.size, chosen, progress, options.samples, options.epochs)
-        except ModelError as error:
-            print(error, file=sys.stderr)
-            return 2
-        print(final.markdown(options.size) or "no method has a run yet")
-        return 0
     try:
-        xgboost.check()
+        return _final(options, progress) if options.command == "final" else _table(options, progress)
     except ModelError as error:
         print(error, file=sys.stderr)
         return 2
+
+
+def _final(options: argparse.Namespace, progress: Callable[[str], None]) -> int:
+    experiment = EXPERIMENTS["paper-vae"]
+    group = next(g for g in experiment.groups if g.name == options.size)
+    methods = options.methods or group.methods
+    chosen = final.bests(options.size, experiment.suite, methods, group.conventions_of(experiment.suite))
+    final.make(options.size, chosen, progress, options.samples, options.epochs)
+    print(final.markdown(options.size) or "no method has a run yet")
+    return 0
+
+
+def _table(options: argparse.Namespace, progress: Callable[[str], None]) -> int:
+    xgboost.check()
     made = table.make(options.problem, options.rows, options.jobs, progress)
-    print(
-        f"{len(made)} rows of {made.stamp['trainings']} trainings, errors {made.errors.min():.4f} to {made.errors.max():.4f}"
-    )
+    errors = f"errors {made.errors.min():.4f} to {made.errors.max():.4f}"
+    print(f"{len(made)} rows of {made.stamp['trainings']} trainings, {errors}")
     return 0
 
 
 def _collect(names: Sequence[str]) -> int:
     for name in names:
-        began = time.perf_counter()
-        results = write(EXPERIMENTS[name])
-        record = stamped(name, PART, time.perf_counter() - began, results)
-        out(name).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        print(f"{out(name)}: {results['runs']} runs")
+        keep_part(name, partial(write, EXPERIMENTS[name]), out(name))
     return 0
 
 

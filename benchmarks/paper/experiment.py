@@ -106,12 +106,6 @@ class Row:
     ours: tuple[int, int, int] | None = None
 
 
-def rows(experiment: Experiment, group: Group, folder: Path | None = None, budget: int | None = None) -> list[Row]:
-    """What the histories in a folder come to; methods and conventions without a run are left out."""
-    folder, budget = folder or experiment.suite.folder, budget or experiment.suite.budget
-    return _rows(experiment, runs_of(experiment, group, folder, budget), budget)
-
-
 def runs_of(experiment: Experiment, group: Group, folder: Path, budget: int) -> Runs:
     """The complete runs of a group on the seeds of the experiment; methods without any are left out."""
     found, seeds = {}, {s for of in experiment.seeds.values() for s in of}
@@ -124,7 +118,8 @@ def runs_of(experiment: Experiment, group: Group, folder: Path, budget: int) -> 
     return found
 
 
-def _rows(experiment: Experiment, runs: Runs, budget: int) -> list[Row]:
+def rows(experiment: Experiment, runs: Runs, budget: int) -> list[Row]:
+    """What runs come to, the lowest last mean first."""
     found = [_row(experiment, of, method, convention, budget) for (method, convention), of in runs.items()]
     ends = {key: {h.key: min(h.solutions()[:budget]) for h in of} for key, of in runs.items()}
     for row in found:
@@ -199,7 +194,7 @@ def summary(experiment: Experiment, folder: Path | None = None, budget: int | No
     budget = budget or experiment.suite.budget
     complete_runs = [runs_of(experiment, g, folder, budget) for g in experiment.groups]
     groups = [
-        {"name": g.name, "rows": [_plain(vars(r)) for r in _rows(experiment, found, budget)]}
+        {"name": g.name, "rows": [_plain(vars(r)) for r in rows(experiment, found, budget)]}
         for g, found in zip(experiment.groups, complete_runs, strict=True)
     ]
     runs = [h for found in complete_runs for of in found.values() for h in of]

@@ -124,16 +124,10 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _collect(options: argparse.Namespace) -> int:
-    import json
-
     from benchmarks.peers.benchmark import OUT, collected
-    from benchmarks.records import PART, stamped
+    from benchmarks.records import keep_part
 
-    began = time.perf_counter()
-    results = collected(options.methods, options.seeds)
-    record = stamped("peers", PART, time.perf_counter() - began, results)
-    OUT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    print(f"{OUT}: {results['runs']} runs")
+    keep_part("peers", lambda: collected(options.methods, options.seeds), OUT)
     return 0
 
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import numpy as np
+
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL
 from mipcash.errors import at_least
 from mipcash.program.forms import Indices, QuadraticForm, Vector
@@ -50,6 +52,12 @@ class Cut:
     values: Vector
     low: float
     high: float
+
+    def weights(self, n: int) -> Vector:
+        """The row over the first n base columns, which must hold all of its own: shape (n,)."""
+        dense = np.zeros(n)
+        np.add.at(dense, self.columns, self.values)
+        return dense
 
 
 @dataclass(frozen=True)

@@ -227,9 +227,8 @@ def with_cuts(network: Network, program: BinaryProgram, cuts: Sequence[Cut]) -> 
         network.empty,
     )
     for cut in cuts:
-        linear = np.zeros(program.n)
-        np.add.at(linear, cut.columns, cut.values)
-        extended.add_row(replace(QuadraticForm.zero(program.n), linear=linear), cut.low, cut.high, "a cut")
+        form = replace(QuadraticForm.zero(program.n), linear=cut.weights(program.n))
+        extended.add_row(form, cut.low, cut.high, "a cut")
     return extended
 
 

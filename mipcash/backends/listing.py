@@ -42,10 +42,7 @@ class Listing:
 
     def values(self, form: QuadraticForm) -> Vector:
         """q of a folded form over the binaries, shape (S,)."""
-        program, columns = self.program, self.program.starts + self.levels
-        n_z = program.n_z
-        matrix = np.bincount(form.rows * n_z + form.cols, form.values, n_z * n_z).reshape(n_z, n_z)
-        matrix = matrix + matrix.T
+        columns, matrix = self.program.starts + self.levels, form.symmetric()
         found: Vector = form.constant + form.linear[columns].sum(axis=1)
         for g in range(1, columns.shape[1]):
             found += matrix[columns[:, :g], columns[:, g, None]].sum(axis=1)
@@ -55,9 +52,7 @@ class Listing:
         """Which of the level vectors satisfy further rows over the binaries, shape (S,)."""
         columns, admitted = self.program.starts + self.levels, np.ones(len(self.levels), dtype=bool)
         for cut in cuts:
-            linear = np.zeros(self.program.n_z)
-            np.add.at(linear, cut.columns, cut.values)
-            body = linear[columns].sum(axis=1)
+            body = cut.weights(self.program.n_z)[columns].sum(axis=1)
             admitted &= (body >= cut.low - slack(cut.low)) & (body <= cut.high + slack(cut.high))
         return admitted
 

@@ -121,9 +121,7 @@ class PairwiseNetwork:
         """The network with further rows over the binaries."""
         if not cuts:
             return self
-        linear = np.zeros((len(cuts), self.program.n_z))
-        for k, cut in enumerate(cuts):
-            np.add.at(linear[k], cut.columns, cut.values)
+        linear = np.array([cut.weights(self.program.n_z) for cut in cuts])
         return replace(
             self,
             weights=np.concatenate([self.weights, (self.members @ linear.T).T]),

@@ -16,8 +16,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
+
 from mipcash.errors import SpaceError
 from mipcash.features.numbers import NumberScale
+from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.space.declaration import Declaration
 
@@ -50,6 +53,44 @@ class Interactions:
             return [tuple(among)] if among else []
         paired = {d for pair in edges for d in pair}
         return sorted([*edges, *((d,) for d in among if d not in paired)])
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Numbers that share a feature, and what it may multiply.
+
+    Attributes:
+        dims: places in the list of numbers that was given.
+        constant: share of the constant, whose features are phi_c.
+        groups: 0/1, shape (G,): the groups that it multiplies, phi_m.
+    """
+
+    dims: Indices
+    constant: float
+    groups: Vector
+
+
+def shared(n_groups: int, dims: Indices, declared: Interactions | None) -> tuple[Shared, ...]:
+    """The sets of numbers that share a feature.
+
+    All of them at once; or, where pairs are declared, the components of the declared graph, and each number beside the
+    groups that it interacts with.
+
+    Args:
+        dims: the numbers, which the sets are places in.
+    """
+    if not len(dims):
+        return ()
+    if declared is None:
+        return (Shared(np.arange(len(dims)), 1.0, np.ones(n_groups)),)
+    place = {int(d): k for k, d in enumerate(dims)}
+    parts = declared.components(dims)
+    found = [Shared(np.array([place[d] for d in part]), 1.0 / len(parts), np.zeros(n_groups)) for part in parts]
+    for d in dims.tolist():
+        groups = np.array([float((g, d) in declared.mixed) for g in range(n_groups)])
+        if groups.any():
+            found.append(Shared(np.array([place[d]]), 0.0, groups))
+    return tuple(found)
 
 
 def named(pairs: Iterable[Sequence[str]]) -> NameTuple:

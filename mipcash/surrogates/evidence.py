@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from mipcash.features.interactions import Interactions
+from mipcash.features.interactions import Interactions, Shared, shared
 from mipcash.features.level_kernels import level_kernel
 from mipcash.features.numbers import NumberScale
 from mipcash.program.forms import Indices, Vector
@@ -71,37 +71,6 @@ class Layout:
             (np.array([math.log(1e-3)]), 1.5),
         ]
         return np.concatenate([m for m, _ in parts]), np.concatenate([np.full(len(m), s) for m, s in parts])
-
-
-@dataclass(frozen=True)
-class Shared:
-    """Numbers that share a feature (T in the module's notation).
-
-    Attributes:
-        dims: places among the numbers that are always active.
-        constant: c_T.
-        groups: w_T, shape (G,).
-    """
-
-    dims: Indices
-    constant: float
-    groups: Vector
-
-
-def shared(n_groups: int, joint: Indices, declared: Interactions | None) -> tuple[Shared, ...]:
-    """The sets T, as the blocks of :func:`mipcash.surrogates.models.evidence_blocks` have them."""
-    if not len(joint):
-        return ()
-    if declared is None:
-        return (Shared(np.arange(len(joint)), 1.0, np.ones(n_groups)),)
-    place = {int(d): k for k, d in enumerate(joint)}
-    parts = declared.components(joint)
-    found = [Shared(np.array([place[d] for d in part]), 1.0 / len(parts), np.zeros(n_groups)) for part in parts]
-    for d in joint.tolist():
-        groups = np.array([float((g, d) in declared.mixed) for g in range(n_groups)])
-        if groups.any():
-            found.append(Shared(np.array([place[d]]), 0.0, groups))
-    return tuple(found)
 
 
 @dataclass(frozen=True)

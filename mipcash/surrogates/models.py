@@ -16,7 +16,7 @@ import numpy as np
 from mipcash.errors import at_least
 from mipcash.features.discrete import DiscreteFeatures
 from mipcash.features.fourier import FourierFeatures
-from mipcash.features.interactions import Interactions, Pair
+from mipcash.features.interactions import Interactions, Pair, shared
 from mipcash.features.maps import FeatureMap, known_map
 from mipcash.features.neural import NeuralFeatures, NeuralSettings
 from mipcash.features.numbers import NumberScale
@@ -172,20 +172,16 @@ def _declared_blocks(
     rng: np.random.Generator,
 ) -> list[Block]:
     """phi_c over the components of the numbers, and phi_m for every number that a group interacts with."""
-    place = {int(d): k for k, d in enumerate(dims)}
-    components = declared.components(dims)
     blocks = []
-    for part in components:
-        made = maker.joint(np.array(part), length[[place[d] for d in part]], rng)
-        blocks.append(Block((), made, np.array([constant / len(components)])))
-    for d in dims:
-        group = np.array([(g, int(d)) in declared.mixed for g in range(len(linear.spans))])
-        if np.any(group):
-            allowed = np.concatenate([[0.0], _per_feature(linear, group.astype(float))])
-            # products within a group (bits) belong to it
-            inside = [np.full(rows.stop - rows.start, float(group[g])) for g, _, rows in linear.pair_rows()]
-            made = maker.joint(np.array([d]), length[[place[int(d)]]], rng)
-            blocks.append(Block(linear, made, mixed * np.concatenate([allowed, *inside])))
+    for part in shared(len(linear.spans), dims, declared):
+        made = maker.joint(dims[part.dims], length[part.dims], rng)
+        if not part.groups.any():
+            blocks.append(Block((), made, np.array([constant * part.constant])))
+            continue
+        allowed = np.concatenate([[0.0], _per_feature(linear, part.groups)])
+        # products within a group (bits) belong to it
+        inside = [np.full(rows.stop - rows.start, part.groups[g]) for g, _, rows in linear.pair_rows()]
+        blocks.append(Block(linear, made, mixed * np.concatenate([allowed, *inside])))
     return blocks
 
 

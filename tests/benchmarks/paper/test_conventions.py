@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import mipcash as mc
-from benchmarks.paper.experiment import Experiment, Group, rows, violations_until
+from benchmarks.paper.experiment import Experiment, Group, rows, runs_of, violations_until
 from benchmarks.peers import history, runner
 from benchmarks.peers.convention import PATIENCE, convention
 from benchmarks.peers.method import Initial, Method
@@ -104,7 +104,7 @@ def test_rows(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
         history.append(found, suite.folder)
     group = Group("one", "One", ("even",), ("fake",))
     experiment = Experiment("made", "Made up", suite, (group,), (3, 5), "loss", {"smoke": (0,)})
-    told, ignored = rows(experiment, group)
+    told, ignored = rows(experiment, runs_of(experiment, group, suite.folder, suite.budget), suite.budget)
     first = [float(v) for v in found.solutions()[:2]]
     assert (told.convention, told.runs, told.short) == ("penalty-500", 1, 0)
     assert told.mean[2:] == [0.0] * 3
