@@ -1,0 +1,92 @@
+"""``python -m benchmarks.fuzz``: draw spaces, ask the library, compare with brute force; exit code 1 if it is ever wrong.
+
+``--only K`` prints space K as a program that declares it, and asks about it alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.fuzz.described import source
+from benchmarks.fuzz.engine import Plan, examine_all
+from benchmarks.fuzz.kinds import KINDS, draw
+from benchmarks.fuzz.record import COMPARED, SOLVERS, Record
+from benchmarks.fuzz.report import classes, summary, table
+
+EVERY = 20.0
+"""Seconds between lines of progress."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    plan = Plan(options.seed, options.kinds, options.solvers, not options.no_runs)
+    numbers = [options.only] if options.only is not None else list(range(options.first, options.first + options.spaces))
+    if options.only is not None:
+        case = draw(plan.seed, options.only, plan.kinds)
+        print(f"# space {options.only}: {case.kind}, {int(case.truth.legal_configs.sum())} legal configurations")
+        print(source(case.drawn), flush=True)
+    began = time.monotonic()
+    deadline = began + options.seconds if options.seconds else None
+    processes = 0 if options.only is not None else options.processes
+    records = _watch(examine_all(plan, numbers, processes, deadline), len(numbers), began)
+    page = table(records, list(KINDS)) + "\n\n" + summary(records, plan, time.monotonic() - began)
+    wrong = any(r.disagreements for r in records)
+    if wrong:
+        page += "\n\n" + classes(records)
+    print("\n" + page)
+    if options.out is not None:
+        listed = sorted((d for r in records for d in r.disagreements), key=lambda d: d.k)
+        text = page + ("\n\n```\n" + "\n".join(map(str, listed)) + "\n```" if listed else "")
+        options.out.write_text(text + "\n", encoding="utf-8")
+    return 1 if wrong or not records else 0
+
+
+def _watch(records: object, total: int, began: float) -> list[Record]:
+    """Collect records, printing disagreements at once and progress now and then."""
+    done: list[Record] = []
+    told = time.monotonic()
+    for record in records:  # type: ignore[attr-defined]
+        done.append(record)
+        for disagreement in record.disagreements:
+            print(disagreement, flush=True)
+        if time.monotonic() - told > EVERY:
+            told = time.monotonic()
+            wrong = sum(len(r.disagreements) for r in done)
+            line = f"[{told - began:6.0f} s] {len(done)} of {total} spaces, {wrong} disagreements"
+            print(line, file=sys.stderr, flush=True)
+    return done
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description=__doc__)
+    parser.add_argument("--spaces", type=int, default=5000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first space")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int, metavar="K", help="space K alone, printed as a program")
+    parser.add_argument("--kinds", type=_names(KINDS), default=(), help=", ".join(KINDS))
+    parser.add_argument("--solvers", type=_names(SOLVERS), default=COMPARED, help=", ".join(SOLVERS))
+    parser.add_argument("--no-runs", action="store_true", help="leave out runs to the last configuration")
+    parser.add_argument("--seconds", type=float, help="begin no new space after so many seconds")
+    parser.add_argument("--processes", type=int, default=2, help="0: in this process")
+    parser.add_argument("--out", type=Path, help="write the table here too, as Markdown")
+    return parser
+
+
+def _names(known: object) -> object:
+    def read(text: str) -> tuple[str, ...]:
+        names = tuple(part.strip() for part in text.split(","))
+        for name in names:
+            if name not in known:  # type: ignore[operator]
+                raise argparse.ArgumentTypeError(f"there is no {name!r}; there are {', '.join(known)}")  # type: ignore
+        return names
+
+    return read
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""Numbers of proposed configurations are clean: rules hold as Python evaluates them, and bounds are met exactly.
+
+an inequality holds without any tolerance, its terms summed in the order of declaration, unless the other rules leave
+no room beyond it at this configuration;
+an equation holds to 1e-9 of its largest term;
+a value within 1e-9 of a bound of its range is the bound.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from benchmarks.fuzz.described import Active, At, Choice, Drawn, Factor, Is, Rule, Value
+from benchmarks.fuzz.record import Record
+from benchmarks.fuzz.table import OPEN, Config
+from benchmarks.fuzz.truth import Judged, Truth
+
+ROOM = 1e-6
+"""How far inside an inequality some legal point must lie, relative to its largest coefficient, for it to hold exactly."""
+
+
+def check_numbers(truth: Truth, record: Record, question: str, config: Config) -> None:
+    """Note every number that is not clean; the configuration must be legal."""
+    drawn, c = truth.table.drawn, truth.table.find(config)
+    assert c is not None
+    for p in truth.table.active_reals(c):
+        value = config[p.name]
+        for bound in (p.low, p.high):
+            if value != bound and (
+                abs(value - bound) < 1e-9 * min(1.0, p.high - p.low) or not p.low <= value <= p.high
+            ):
+                record.wrong(question, "default", f"{p.name!r} = {bound!r} exactly", f"{value!r} in {config}")
+    if drawn.helpers or any(isinstance(j.part, Choice) and j.status[c] == OPEN for j in truth.judged):
+        return  # the room beside a rule depends on helper values, or on the disjunct, that the configuration does not tell
+    for j in truth.judged:
+        if isinstance(j.part, Rule) and j.status[c] == OPEN:
+            problem = _unclean(truth, j, c, config)
+            if problem:
+                record.wrong(question, "default", f"rule {j.part.name!r} {problem}", config)
+
+
+def _unclean(truth: Truth, j: Judged, c: int, config: Config) -> str:
+    assert isinstance(j.part, Rule)
+    relation = j.part.relation
+    listed = []
+    for term in relation.terms:
+        product = term.coefficient
+        for f in term.factors:
+            product = product * factor_value(truth.table.drawn, f, config)
+        listed.append(product)
+    total = sum(listed[1:], listed[0])
+    if relation.sense == "==":
+        largest = max([abs(relation.bound), *map(abs, listed)])
+        off = abs(total - relation.bound)
+        return "" if off <= 1e-9 * largest else f"to 1e-9 of its largest term, off by {off:.3g}"
+    holds = total <= relation.bound if relation.sense == "<=" else total >= relation.bound
+    if holds:
+        return ""
+    body = j.alternatives[0][0]
+    low, high = truth.reach(body, c)
+    bound = Fraction(relation.bound)
+    room = bound - low if relation.sense == "<=" else high - bound
+    if room <= Fraction(ROOM) * body.scale:
+        return ""
+    return f"without tolerance ({total!r} {relation.sense} {relation.bound!r})"
+
+
+def factor_value(drawn: Drawn, factor: Factor, config: Config) -> float:
+    """The value of a factor at a configuration, in plain Python."""
+    if isinstance(factor, Value):
+        return float(config.get(factor.name, 0.0))
+    if isinstance(factor, Active):
+        return float(factor.name in config)
+    if isinstance(factor, At):
+        return float(config[factor.name].index(factor.member) + 1 == factor.position)
+    if isinstance(factor, Is):
+        values = [drawn[factor.name].values[l] for l in factor.levels]
+        hit = factor.name in config and any(
+            type(v) is type(config[factor.name]) and v == config[factor.name] for v in values
+        )
+        return float(hit != factor.negated)
+    return float(config[factor.name].index(factor.member) + 1)

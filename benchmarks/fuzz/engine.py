@@ -1,0 +1,189 @@
+"""One space after another, here or in worker processes that are watched: one that hangs or dies is itself a finding."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from benchmarks.fuzz.described import Choice, Clause, Drawn, Rule
+from benchmarks.fuzz.kinds import draw, unrelated
+from benchmarks.fuzz.questions import begin, interview
+from benchmarks.fuzz.record import COMPARED, SECONDS, Record
+from benchmarks.fuzz.runs import check_run
+
+SILENCE = 4 * SECONDS
+"""Seconds without a word after which a worker is ended."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is drawn and who is asked.
+
+    Attributes:
+        kinds: only these; empty: all.
+    """
+
+    seed: int = 0
+    kinds: tuple[str, ...] = ()
+    solvers: tuple[str, ...] = COMPARED
+    runs: bool = True
+
+
+def examine(plan: Plan, k: int, note: Callable[[str], object] = lambda text: None) -> Record:
+    """Draw space k, decide it by brute force, ask the library, compare."""
+    began = time.perf_counter()
+    record = Record(k, "?", note=note)
+    try:
+        note("the drawing")
+        case = draw(plan.seed, k, plan.kinds)
+        record.kind, record.knives = case.kind, case.knives
+        record.left, record.hidden = int(case.truth.legal_configs.sum()), unrelated(case.truth)
+        record.features = features(case.drawn)
+        drawn = time.perf_counter() - began
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            asked = begin(case, record, plan.seed)
+            if asked is not None:
+                interview(asked, plan.solvers)
+                if plan.runs:
+                    check_run(asked)
+        record.seconds = (drawn, time.perf_counter() - began - drawn)
+    except Exception:
+        record.wrong("harness", "-", "no exception of the harness itself", traceback.format_exc())
+    return record
+
+
+def features(drawn: Drawn) -> tuple[str, ...]:
+    """What occurs in a space, for the table."""
+    relations = [r.relation for r in drawn.rules]
+    relations += [r for p in drawn.parts if isinstance(p, Choice) for d in p.disjuncts for r in d]
+    conditions = [r for r in drawn.rules if r.when]
+    found = {
+        "numbers": bool(drawn.reals),
+        "wide integers": any(map(drawn.wide, drawn.parameters)),
+        "helpers": bool(drawn.helpers),
+        "logic": any(isinstance(p, Clause) for p in drawn.parts),
+        "disjunctions": any(isinstance(p, Choice) for p in drawn.parts),
+        "conditional parameters": any(p.when or p.owner for p in drawn.parameters),
+        "conditional rules": bool(conditions),
+        "orderings": any(p.kind == "ordering" for p in drawn.parameters),
+        "equalities": any(r.sense == "==" for r in relations),
+        "products": any(len(t.factors) > 1 for r in relations for t in r.terms),
+        "constraints": any(isinstance(p, Rule) and p.direct for p in drawn.parts),
+    }
+    return tuple(name for name, there in found.items() if there)
+
+
+# -- many spaces ----------------------------------------------------------------------------------------------------
+
+
+def examine_all(plan: Plan, numbers: Sequence[int], processes: int, deadline: float | None) -> Iterator[Record]:
+    """Records in the order in which they are done; ``processes`` 0: in this process.
+
+    Args:
+        deadline: ``time.monotonic()`` after which no new space is begun.
+    """
+    if processes:
+        yield from _Crew(plan, numbers, processes, deadline).records()
+        return
+    for k in numbers:
+        if deadline is not None and time.monotonic() > deadline:
+            return
+        yield examine(plan, k)
+
+
+def _work(pipe: Connection, plan: Plan) -> None:
+    """A worker: numbers in, records out, and a word before every question."""
+    while (k := pipe.recv()) is not None:
+        record = examine(plan, k, lambda text: pipe.send(text))
+        pipe.send(replace(record, note=print))  # a function of this module's own does not travel
+
+
+@dataclass
+class _Worker:
+    process: Any
+    pipe: Connection
+    k: int
+    heard: float
+    question: str = "its start"
+
+
+class _Crew:
+    """Worker processes, each with one space at a time."""
+
+    def __init__(self, plan: Plan, numbers: Sequence[int], processes: int, deadline: float | None) -> None:
+        self._plan, self._deadline = plan, deadline
+        self._waiting = list(reversed(numbers))
+        self._context = multiprocessing.get_context("spawn")
+        self._workers: list[_Worker] = []
+        self._size = processes
+
+    def records(self) -> Iterator[Record]:
+        """All records; workers that fall silent or die are replaced."""
+        try:
+            while True:
+                while len(self._workers) < self._size and self._more():
+                    self._hire()
+                if not self._workers:
+                    return
+                yield from self._listen()
+        finally:
+            for worker in self._workers:
+                worker.process.kill()
+                worker.process.join()
+
+    def _more(self) -> bool:
+        return bool(self._waiting) and (self._deadline is None or time.monotonic() < self._deadline)
+
+    def _hire(self) -> None:
+        mine, theirs = self._context.Pipe()
+        process = self._context.Process(target=_work, args=(theirs, self._plan), daemon=True)
+        process.start()
+        theirs.close()
+        worker = _Worker(process, mine, self._waiting.pop(), time.monotonic())
+        mine.send(worker.k)
+        self._workers.append(worker)
+
+    def _listen(self) -> Iterator[Record]:
+        ready = wait([w.pipe for w in self._workers], timeout=1.0)
+        for worker in list(self._workers):
+            if worker.pipe in ready:
+                yield from self._hear(worker)
+            elif time.monotonic() - worker.heard > SILENCE:
+                yield self._lost(worker, f"no answer within {SILENCE} s")
+
+    def _hear(self, worker: _Worker) -> Iterator[Record]:
+        try:
+            said = worker.pipe.recv()
+        except (EOFError, OSError):
+            worker.process.join(5)
+            yield self._lost(worker, f"the process died, exit code {worker.process.exitcode}")
+            return
+        worker.heard = time.monotonic()
+        if isinstance(said, str):
+            worker.question = said
+            return
+        yield said
+        if self._more():
+            worker.k, worker.question = self._waiting.pop(), "its start"
+            worker.pipe.send(worker.k)
+        else:
+            worker.pipe.send(None)
+            worker.process.join()
+            self._workers.remove(worker)
+
+    def _lost(self, worker: _Worker, why: str) -> Record:
+        worker.process.kill()
+        worker.process.join()
+        self._workers.remove(worker)
+        case = draw(self._plan.seed, worker.k, self._plan.kinds)
+        record = Record(worker.k, case.kind, int(case.truth.legal_configs.sum()), unrelated(case.truth), case.knives)
+        record.features = features(case.drawn)
+        record.wrong(worker.question, "?", "an answer", why)
+        return record

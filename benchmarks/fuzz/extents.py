@@ -1,0 +1,69 @@
+"""``Space.bounds`` against brute force."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from benchmarks.fuzz.described import Parameter, Term, Value
+from benchmarks.fuzz.record import Record
+from benchmarks.fuzz.table import OPEN
+from benchmarks.fuzz.truth import ALLOWED, Truth
+
+ENDS = 1e-6
+"""Tolerance of the ends of a real, relative to them and to its range."""
+
+
+def check_bounds(truth: Truth, record: Record, solver: str, found: Mapping[str, Any]) -> None:
+    """Least and greatest value of each parameter, its values, and whether it is always active."""
+    for p in truth.table.drawn.parameters:
+        on = truth.table.on[p.name][truth.legal]
+        if not on.any() or p.name not in found:
+            if on.any() or p.name in found:
+                record.wrong("bounds", solver, f"{p.name!r} {'can' if on.any() else 'can never'} be active", found)
+            continue
+        extent = found[p.name]
+        if extent.always != bool(on.all()):
+            record.wrong("bounds", solver, f"{p.name!r} always active: {bool(on.all())}", extent)
+        problem = _real(truth, p, extent) if p.kind == "real" else _discrete(truth, p, extent)
+        if problem:
+            record.wrong("bounds", solver, f"{p.name!r}: {problem}", extent)
+
+
+def _discrete(truth: Truth, p: Parameter, extent: Any) -> str:
+    levels = np.unique(truth.table.levels[p.name][truth.legal])
+    values = tuple(p.values[l] for l in levels if l >= 0)
+    if p.kind == "ordering":
+        members = sorted(values[0])
+        places = tuple((m, tuple(sorted({v.index(m) + 1 for v in values}))) for m in members)
+        return "" if extent.values == places else f"values {places}"
+    if truth.table.drawn.wide(p):
+        said = (extent.low, extent.high)
+        return "" if said == (values[0], values[-1]) else f"from {values[0]} to {values[-1]}"
+    if list(map(repr, extent.values or ())) != list(map(repr, values)):
+        return f"values {values}"
+    ends = (values[0], values[-1]) if p.kind in ("integer", "ordinal") else (None, None)
+    return "" if (extent.low, extent.high) == ends else f"from {ends[0]} to {ends[1]}"
+
+
+def _real(truth: Truth, p: Parameter, extent: Any) -> str:
+    low, high = _ends(truth, p, None)
+    slack = [ENDS * max(abs(float(e)), 1e-3 * (p.high - p.low)) for e in (low, high)]
+    near = abs(extent.low - float(low)) <= slack[0] and abs(extent.high - float(high)) <= slack[1]
+    if not near and any(j.status[r] == OPEN for j in truth.judged for r in np.flatnonzero(truth.legal)):
+        loose = _ends(truth, p, ALLOWED)
+        near = (
+            float(loose[0]) - slack[0] <= extent.low <= float(low) + slack[0]
+            and float(high) - slack[1] <= extent.high <= float(loose[1]) + slack[1]
+        )
+    return "" if near else f"from {float(low)!r} to {float(high)!r}"
+
+
+def _ends(truth: Truth, p: Parameter, tolerance: Fraction | None) -> tuple[Fraction, Fraction]:
+    """Least and greatest value over the legal assignments in which the real is active."""
+    active = truth.legal & truth.table.on[p.name]
+    at = Truth(truth.table, truth.judged, active, truth.knife, truth.cells)
+    return at.extremes((Term(1.0, (Value(p.name),)),), tolerance)

@@ -1,0 +1,351 @@
+"""The kinds of drawn spaces. Space k of a seed is the same everywhere: it comes from ``default_rng([seed, k])`` alone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.fuzz.described import Drawn, Helper, Indicator, Parameter, Term, Value
+from benchmarks.fuzz.shapes import SHAPES, choice, clause, condition, distinct, indicators, mixture
+from benchmarks.fuzz.sketch import CUT, EMPTY, FEW, FEW_CONFIGS, Sketch
+from benchmarks.fuzz.table import TooLargeError
+from benchmarks.fuzz.truth import Truth
+
+AIMS = ((CUT, 0.6), (FEW, 0.12), (EMPTY, 0.28))
+"""What the last rules leave, and how often it is tried."""
+ATTEMPTS, HIDDEN_ATTEMPTS = 20, 15
+"""Last rules that are tried for an aim; of them, those that must contradict no single other rule."""
+MOST_RULES = 8
+MIXED_ROWS = 100
+"""Assignments of a space with reals, each of which costs linear programs in fractions."""
+STRINGS = ("small", "middle", "large", "huge")
+ODD = (None, True, 1, "relu", (1, 2), 0, False, 2.5, "None")
+NUMBERS = (-2, 0, 0.1, 0.3, 0.5, 1, 2, 3, 16, 128)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Space ``k`` of a seed: what it is and what it means.
+
+    Attributes:
+        knives: rules that were redrawn for putting an assignment on a knife's edge.
+    """
+
+    k: int
+    kind: str
+    drawn: Drawn
+    truth: Truth
+    knives: int
+
+
+def draw(seed: int, k: int, kinds: Sequence[str] = ()) -> Case:
+    """Space k of a seed; of these kinds, where any are given."""
+    rng = np.random.default_rng([seed, k])
+    listed = [name for name in KINDS if not kinds or name in kinds]
+    shares = np.array([KINDS[name][0] for name in listed])
+    kind = listed[int(rng.choice(len(listed), p=shares / shares.sum()))]
+    knives = 0
+    while True:
+        sketch = Sketch(rng)
+        try:
+            KINDS[kind][1](sketch)
+        except TooLargeError:
+            continue
+        knives += sketch.knives
+        if sketch.known.judged and sketch.parameters:
+            return Case(k, kind, sketch.drawn, sketch.known, knives)
+
+
+# -- parameters -----------------------------------------------------------------------------------------------------
+
+
+def integer(sketch: Sketch, name: str, levels: int, when: tuple[Indicator, ...] = (), steps: bool = True) -> None:
+    low, step = sketch.one((0, 0, 1, -3, 5)), sketch.one((1, 1, 1, 2, 3)) if steps else 1
+    high = low + (levels - 1) * step + (int(sketch.rng.integers(step)) if sketch.chance(0.3) else 0)
+    values = tuple(range(low, high + 1, step))
+    sketch.parameters.append(Parameter(name, "integer", values, low, high, step, when))
+
+
+def narrow(sketch: Sketch, name: str, when: tuple[Indicator, ...] = (), most: int = 5) -> None:
+    """An integer, an ordinal or a category of two to ``most`` levels."""
+    kind = sketch.one(("integer", "integer", "ordinal", "strings", "categorical"))
+    if kind == "integer":
+        return integer(sketch, name, int(sketch.rng.integers(2, most + 1)), when)
+    pool = {"ordinal": NUMBERS, "strings": STRINGS, "categorical": ODD}[kind]
+    values = tuple(sketch.some(list(pool), int(sketch.rng.integers(2, 5))))
+    if kind == "ordinal":
+        values = tuple(sorted(values))
+    sketch.parameters.append(Parameter(name, "ordinal" if kind == "strings" else kind, values, when=when))
+
+
+def wide(sketch: Sketch, name: str, when: tuple[Indicator, ...] = (), most: int = 101) -> None:
+    """An integer of more levels than are expanded."""
+    step = sketch.one((1, 2, 3))
+    levels = int(sketch.rng.integers(sketch.expand_limit + 1, max(sketch.expand_limit + 3, most + 1)))
+    low = sketch.one((0, 0, 1, -7, 100))
+    high = low + (levels - 1) * step
+    sketch.parameters.append(Parameter(name, "integer", tuple(range(low, high + 1, step)), low, high, step, when))
+
+
+def real(sketch: Sketch, name: str, ranges: Sequence[tuple[float, float]], when: tuple[Indicator, ...] = ()) -> None:
+    low, high = sketch.one(list(ranges))
+    sketch.parameters.append(Parameter(name, "real", (), low, high, when=when))
+
+
+def module(sketch: Sketch, name: str, hyper: bool = True, when: tuple[Indicator, ...] = ()) -> None:
+    algorithms = ("none", "pca", "ica")[: int(sketch.rng.integers(2, 4))]
+    sketch.parameters.append(Parameter(name, "module", algorithms, when=when))
+    for algorithm in algorithms[1:] if hyper else ():
+        narrow(sketch, f"{name}.{algorithm}.k", most=4)
+        made = sketch.parameters.pop()
+        sketch.parameters.append(Parameter(**{**vars(made), "owner": (name, algorithm)}))
+
+
+# -- endings --------------------------------------------------------------------------------------------------------
+
+
+def rules(sketch: Sketch, shapes: Sequence[str], count: int, often: float = 0.25) -> None:
+    """Rules that cut, as many of ``count`` as bounds are found for; the last ones serve an aim."""
+    for _ in range(count):
+        one_rule(sketch, shapes, CUT, often)
+    finish(sketch, shapes, often)
+
+
+def finish(sketch: Sketch, shapes: Sequence[str], often: float = 0.0) -> None:
+    """Rules that leave what a drawn aim says, where some of ATTEMPTS does."""
+    names, shares = zip(*AIMS, strict=True)
+    aim = names[int(sketch.rng.choice(len(names), p=shares))]
+    if aim == CUT:
+        one_rule(sketch, shapes, CUT, often)
+    for attempt in range(ATTEMPTS if aim != CUT else 0):
+        hidden = aim == EMPTY and attempt < HIDDEN_ATTEMPTS
+        if (aim == FEW and sketch.left <= FEW_CONFIGS) or one_rule(sketch, shapes, aim, hidden=hidden):
+            return
+        if (sketch.left > 20 or hidden) and len(sketch.known.judged) < MOST_RULES:
+            one_rule(sketch, shapes, CUT)
+
+
+def one_rule(sketch: Sketch, shapes: Sequence[str], aim: str, often: float = 0.0, hidden: bool = False) -> bool:
+    """A rule of a drawn shape."""
+    shape = sketch.one(list(shapes))
+    drawn = distinct(SHAPES[shape](sketch))
+    when = condition(sketch, often)
+    return len(drawn) > 0 and sketch.rule(drawn, aim, when, equal=sketch.chance(0.15), hidden=hidden)
+
+
+# -- kinds ----------------------------------------------------------------------------------------------------------
+
+
+def cycles(sketch: Sketch) -> None:
+    """Rules of two variables each, in a triangle or a longer cycle."""
+    count = sketch.one((3, 3, 3, 4, 4, 5))
+    for v in range(count):
+        integer(sketch, f"v{v}", int(sketch.rng.integers(3, {3: 11, 4: 8, 5: 6}[count])), steps=False)
+    sketch.settle()
+    names = [p.name for p in sketch.parameters]
+    order = sketch.some(names, count)
+    edges = [(order[i], order[(i + 1) % count]) for i in range(count)]
+    for a, b in edges[:-1]:
+        for _ in range(4):
+            if sketch.rule(_edge(sketch, a, b), CUT, equal=sketch.chance(0.1)):
+                break
+    closing = sketch.one((EMPTY, EMPTY, FEW, CUT, CUT))
+    for attempt in range(ATTEMPTS):
+        hidden = closing == EMPTY and attempt < HIDDEN_ATTEMPTS
+        a, b = edges[-1] if sketch.chance(0.7) else tuple(sketch.some(names, 2))
+        if sketch.rule(_edge(sketch, a, b), closing, equal=sketch.chance(0.15), hidden=hidden):
+            break
+        if closing == FEW:
+            sketch.rule(_edge(sketch, *sketch.some(names, 2)), CUT)
+
+
+def _edge(sketch: Sketch, a: str, b: str) -> tuple[Term, ...]:
+    first, second = sketch.coefficients(2)
+    if sketch.chance(0.6):
+        first, second = (np.sign(first) * abs(first), np.sign(second) * abs(first))
+    return Term(float(first), (Value(a),)), Term(float(second), (Value(b),))
+
+
+def products(sketch: Sketch) -> None:
+    """Equalities, cardinalities, products and forbidden combinations."""
+    for v in range(sketch.one((3, 3, 4))):
+        narrow(sketch, f"v{v}")
+    integer(sketch, "w", int(sketch.rng.integers(3, 8)))
+    sketch.settle()
+    for _ in range(sketch.one((0, 1, 1))):
+        chosen = indicators(sketch, sketch.one((2, 3)))
+        sketch.rule(tuple(Term(1.0, (i,)) for i in chosen), CUT) if len(chosen) > 1 else None
+    rules(sketch, ("pair", "linear", "cardinality", "product", "product"), sketch.one((1, 2, 3)), often=0.15)
+
+
+def conditional(sketch: Sketch) -> None:
+    """Conditional parameters under one and several conditions, modules, an ordering."""
+    if sketch.chance(0.4):
+        members = [f"m{m}" for m in range(sketch.one((2, 3)))]
+        for name in members:
+            module(sketch, name, hyper=sketch.chance(0.3))
+        sketch.parameters.append(Parameter("order", "ordering", tuple(itertools.permutations(members))))
+    else:
+        module(sketch, "m")
+    for v in range(sketch.one((2, 3))):
+        when = tuple(indicators(sketch, sketch.one((1, 1, 2)))) if sketch.chance(0.7) else ()
+        narrow(sketch, f"v{v}", when)
+    integer(sketch, "w", int(sketch.rng.integers(3, 7)))
+    sketch.largest = 6000
+    sketch.settle()
+    rules(sketch, ("pair", "linear", "cardinality", "product"), sketch.one((1, 2, 3)), often=0.4)
+
+
+def helpers(sketch: Sketch) -> None:
+    """Helpers in chains of equations and in products."""
+    for v in range(sketch.one((2, 2, 3))):
+        integer(sketch, f"v{v}", int(sketch.rng.integers(3, 7)))
+    if sketch.chance(0.4):
+        narrow(sketch, "c")
+    names = ["u", "t"] if sketch.chance(0.6) else ["u"]
+    low = int(sketch.rng.integers(-3, 2))
+    sketch.helpers += [Helper(n, low, low + int(sketch.rng.integers(2, 8))) for n in names]
+    sketch.largest = 12_000
+    sketch.settle()
+    if sketch.chance(0.5):
+        chain = ["v0", *names, "v1"]
+        for a, b in itertools.pairwise(chain):
+            size = sketch.one((1.0, 1.0, 0.1, 1e3))
+            sketch.rule((Term(size, (Value(a),)), Term(-size, (Value(b),))), CUT, equal=True)
+    rules(sketch, ("pair", "linear", "linear", "product"), sketch.one((1, 2)), often=0.1)
+
+
+def logic(sketch: Sketch) -> None:
+    """Disjunctions over integers and LogicalConstraints."""
+    for v in range(sketch.one((2, 3))):
+        integer(sketch, f"v{v}", int(sketch.rng.integers(3, 8)))
+    narrow(sketch, "c")
+    sketch.settle()
+    _logic(sketch, ("pair", "linear"))
+    rules(sketch, ("pair", "linear", "cardinality"), sketch.one((0, 1, 2)), often=0.15)
+
+
+def _logic(sketch: Sketch, shapes: Sequence[str]) -> None:
+    for _ in range(sketch.one((1, 1, 2))):
+        made = choice(sketch, shapes)
+        if made is not None:
+            sketch.add(made)
+    for _ in range(sketch.one((0, 1, 2))):
+        drawn = clause(sketch)
+        if drawn is not None:
+            sketch.add(drawn)
+
+
+def wide_integers(sketch: Sketch) -> None:
+    """Integers of more levels than are expanded, some conditional, some only because the limit is small."""
+    few = sketch.chance(0.5)
+    sketch.expand_limit = 4 if few else 64
+    integer(sketch, "v", int(sketch.rng.integers(2, 5)))
+    if sketch.chance(0.6):
+        narrow(sketch, "c", most=4)
+    for w in range(sketch.one((2, 3)) if few else sketch.one((1, 1, 2))):
+        when = tuple(indicators(sketch, 1)) if sketch.chance(0.35) else ()
+        wide(sketch, f"w{w}", when, 9 if few else 101)
+    sketch.settle()
+    rules(sketch, ("pair", "linear", "linear", "product"), sketch.one((1, 2, 3)), often=0.25)
+
+
+UNIT = ((0.0, 1.0),)
+ORDINARY = ((0.0, 1.0), (-1.0, 1.0), (0.0, 10.0), (0.5, 2.5), (-5.0, 0.0))
+HUGE = ((1e-3, 1e6), (0.0, 1e6), (0.0, 1e4), (-1e6, 1e6), (0.0, 1.0))
+
+
+def mixtures(sketch: Sketch) -> None:
+    """Reals that sum to one, and further linear rules."""
+    for v in range(sketch.one((1, 2))):
+        narrow(sketch, f"v{v}", most=4)
+    count = sketch.one((2, 3, 3, 4))
+    for x in range(count):
+        when = tuple(indicators(sketch, 1)) if sketch.chance(0.15) else ()
+        real(sketch, f"x{x}", UNIT if sketch.chance(0.7) else ORDINARY, when)
+    sketch.largest = MIXED_ROWS
+    sketch.settle()
+    if sketch.chance(0.7):
+        sketch.rule(mixture(sketch), CUT, equal=True)
+    rules(sketch, ("real sum", "real sum", "linear"), sketch.one((1, 2)), often=0.2)
+
+
+def large_ranges(sketch: Sketch) -> None:
+    """Conditional reals of ranges up to 1e6: what a large big-M or a loose tolerance lets through."""
+    narrow(sketch, "c", most=3)
+    if sketch.chance(0.6):
+        narrow(sketch, "d", most=3)
+    for x in range(sketch.one((2, 2, 3))):
+        when = tuple(indicators(sketch, 1)) if sketch.chance(0.6) else ()
+        real(sketch, f"x{x}", HUGE, when)
+    sketch.largest = MIXED_ROWS
+    sketch.settle()
+    rules(sketch, ("real sum", "real sum", "cardinality"), sketch.one((1, 2, 3)), often=0.3)
+
+
+def real_products(sketch: Sketch) -> None:
+    """Products of a real and something discrete, wide integers among it."""
+    sketch.expand_limit = sketch.one((4, 64))
+    integer(sketch, "v", int(sketch.rng.integers(2, 5)))
+    narrow(sketch, "c", most=4)
+    if sketch.expand_limit == 4 and sketch.chance(0.5):
+        wide(sketch, "w", (), 7)
+    for x in range(sketch.one((1, 2, 2))):
+        when = tuple(indicators(sketch, 1)) if sketch.chance(0.3) else ()
+        real(sketch, f"x{x}", ORDINARY, when)
+    sketch.largest = 2 * MIXED_ROWS
+    sketch.settle()
+    rules(sketch, ("real product", "real product", "real sum", "linear"), sketch.one((1, 2, 2)), often=0.2)
+
+
+def real_logic(sketch: Sketch) -> None:
+    """Disjunctions over reals beside LogicalConstraints."""
+    narrow(sketch, "c", most=4)
+    integer(sketch, "v", int(sketch.rng.integers(2, 5)))
+    for x in range(sketch.one((1, 2, 2))):
+        real(sketch, f"x{x}", ORDINARY)
+    sketch.largest = MIXED_ROWS
+    sketch.settle()
+    _logic(sketch, ("real sum", "real sum", "linear"))
+    rules(sketch, ("real sum", "linear", "cardinality"), sketch.one((0, 1, 1)), often=0.15)
+
+
+def everything(sketch: Sketch) -> None:
+    """A little of all: conditional parameters, wide integers, a helper, reals and logic in one space."""
+    sketch.expand_limit = 4
+    module(sketch, "m", hyper=sketch.chance(0.5))
+    integer(sketch, "v", int(sketch.rng.integers(2, 5)))
+    if sketch.chance(0.5):
+        wide(sketch, "w", tuple(indicators(sketch, 1)) if sketch.chance(0.4) else (), 6)
+    real(sketch, "x", ORDINARY, tuple(indicators(sketch, 1)) if sketch.chance(0.5) else ())
+    if sketch.chance(0.6):
+        sketch.helpers.append(Helper("u", 0, int(sketch.rng.integers(1, 4))))
+    sketch.largest = 3 * MIXED_ROWS
+    sketch.settle()
+    if sketch.chance(0.6):
+        _logic(sketch, ("pair", "real sum"))
+    rules(sketch, ("pair", "linear", "real sum", "real product", "cardinality"), sketch.one((1, 2, 2)), often=0.25)
+
+
+KINDS: dict[str, tuple[float, Callable[[Sketch], None]]] = {
+    "cycles": (0.16, cycles),
+    "products": (0.1, products),
+    "conditional": (0.12, conditional),
+    "helpers": (0.1, helpers),
+    "logic": (0.1, logic),
+    "wide integers": (0.12, wide_integers),
+    "mixtures": (0.07, mixtures),
+    "large ranges": (0.07, large_ranges),
+    "real products": (0.06, real_products),
+    "real logic": (0.05, real_logic),
+    "everything": (0.05, everything),
+}
+"""Share and recipe of each kind."""
+
+
+def unrelated(truth: Truth) -> bool:
+    """Whether a space is empty though no rule, clause or disjunction, and no two of them, leave nothing."""
+    return truth.empty and not any(truth.contradicts(j.part.name) for j in truth.judged)

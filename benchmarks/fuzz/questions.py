@@ -1,0 +1,282 @@
+"""The questions to a space, and how each answer is compared with brute force.
+
+Tolerances: a value may be off by the relative gap of 1e-6 that ``Space.optimum`` asks for, and where reals are bound by
+rules, by what moving every rule by 1e-9 of its largest coefficient is worth. Nothing else is tolerated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+import mipcash as mc
+from benchmarks.fuzz.clean import check_numbers
+from benchmarks.fuzz.described import Active, Drawn, Relation, Rule, Term, Value, build, expression
+from benchmarks.fuzz.extents import check_bounds
+from benchmarks.fuzz.kinds import Case
+from benchmarks.fuzz.record import SOLVERS, Record
+from benchmarks.fuzz.shapes import distinct, linear, product, real_product, real_sum
+from benchmarks.fuzz.sketch import Sketch
+from benchmarks.fuzz.table import Body, Config
+from benchmarks.fuzz.truth import ALLOWED, Truth
+from mipcash.errors import InfeasibleSpaceError
+
+GAP = 1.01e-6
+CONFIGS_ASKED = 24
+"""Configurations whose legality is asked; all of them where there are no more."""
+
+
+@dataclass(frozen=True)
+class Interview:
+    """A drawn space, built, with what is needed to ask and to compare."""
+
+    case: Case
+    space: mc.Space
+    record: Record
+    rng: np.random.Generator
+
+    @property
+    def truth(self) -> Truth:
+        return self.case.truth
+
+    @property
+    def drawn(self) -> Drawn:
+        return self.case.drawn
+
+    def ask(self, question: str, solver: str, call: Callable[..., Any], *given: Any, **options: Any) -> Any:
+        """Ask with the ``solver`` argument that a name stands for."""
+        raises = options.pop("raises", None)
+        argument = SOLVERS[solver]
+        named = {} if argument is None else {"solver": argument}
+        return self.record.ask(question, solver, lambda: call(*given, **named, **options), raises)
+
+    def illegal(self, config: Config) -> str:
+        """Why a configuration is not legal by brute force; "" if it is."""
+        found = self.truth.violation(config)
+        if found is None:
+            return f"no configuration of the domains and conditions: {config}"
+        return f"illegal by {float(found):.3g} of the largest coefficient: {config}" if found > ALLOWED else ""
+
+
+def begin(case: Case, record: Record, seed: int) -> Interview | None:
+    """Build the space; None where that fails (a disagreement)."""
+    rng = np.random.default_rng([seed, case.k, 1])
+    space = record.ask("build", "default", lambda: build(case.drawn))
+    return None if space is None else Interview(case, space, record, rng)
+
+
+def interview(asked: Interview, solvers: Sequence[str]) -> None:
+    """All questions but runs."""
+    objectives = [objective(asked, quadratic=False)]
+    if asked.rng.random() < 0.4:
+        objectives.append(objective(asked, quadratic=True))
+    for solver in solvers:
+        for terms in objectives:
+            if terms:
+                check_optimum(asked, solver, terms)
+        check_conflict(asked, solver)
+        if asked.truth.empty:
+            asked.ask("bounds", solver, asked.space.bounds, raises=InfeasibleSpaceError)
+        else:
+            found = asked.ask("bounds", solver, asked.space.bounds)
+            if found is not None:
+                check_bounds(asked.truth, asked.record, solver, found)
+    check_explain(asked)
+    check_count(asked)
+    check_legality(asked)
+    check_sample(asked)
+    check_nearest(asked)
+
+
+def objective(asked: Interview, quadratic: bool) -> tuple[Term, ...]:
+    """A random expression over the parameters; a product holds at most one real or wide integer."""
+    sketch = Sketch(asked.rng, asked.drawn.expand_limit, parameters=list(asked.drawn.parameters), truth=asked.truth)
+    shapes = [product] if quadratic else [linear]
+    if asked.drawn.reals:
+        shapes += [real_product] if quadratic else [real_sum, real_sum]
+    numbers = {p.name for p in asked.drawn.parameters if p.kind == "real" or asked.drawn.wide(p)}
+    for _ in range(10):
+        terms = distinct(sketch.one(shapes)(sketch))
+        within = all(sum(isinstance(f, (Value, Active)) and f.name in numbers for f in t.factors) < 2 for t in terms)
+        if terms and within:
+            return terms
+    return ()
+
+
+# -- optimum --------------------------------------------------------------------------------------------------------
+
+
+def check_optimum(asked: Interview, solver: str, terms: tuple[Term, ...]) -> None:
+    """Status, value, bound and configuration, in both senses."""
+    wanted = expression(asked.drawn, terms, asked.space)
+    ends = (Fraction(0), Fraction(0)) if asked.truth.empty else asked.truth.extremes(terms)
+    for sense, end in zip(("min", "max"), ends, strict=True):
+        solution = asked.ask(f"optimum {sense}", solver, asked.space.optimum, wanted, sense)
+        if solution is None:
+            continue
+        said = f"{solution.status}, value {solution.value!r}, bound {solution.bound!r} at {solution.config}"
+        status = "infeasible" if asked.truth.empty else "optimal"
+        if solution.status != status:
+            asked.record.wrong(f"optimum {sense}", solver, f"{status}, {float(end)!r}", said)
+        elif not asked.truth.empty:
+            problem = _judge_solution(asked, terms, sense, end, solution)
+            if problem:
+                asked.record.wrong(f"optimum {sense}", solver, problem, said)
+
+
+def _judge_solution(asked: Interview, terms: tuple[Term, ...], sense: str, end: Fraction, solution: Any) -> str:
+    """What is wrong with a solution; "" if nothing."""
+    best, sign = float(end), 1.0 if sense == "min" else -1.0
+    size = max(abs(t.coefficient) for t in terms)
+    slack = GAP * max(abs(best), abs(solution.value)) + 1e-9 * size
+    if reason := asked.illegal(solution.config):
+        return reason
+    at = float(value_at(asked.truth, terms, solution.config))
+    if abs(at - solution.value) > slack:
+        return f"the value at the configuration, {at!r}"
+    loosened = sign * best
+    if asked.truth.cells and sign * solution.value < sign * best - slack:
+        loosened = min(loosened, sign * float(asked.truth.extremes(terms, ALLOWED)[0 if sense == "min" else 1]))
+    if not loosened - slack <= sign * solution.value <= sign * best + slack:
+        return f"value {best!r}"
+    if sign * solution.bound > min(sign * best + 1e-9 * (abs(best) + size), sign * solution.value + 1e-12):
+        return f"a bound that holds for {best!r}"
+    if sign * (solution.value - solution.bound) > slack:
+        return "a tight bound"
+    return ""
+
+
+def value_at(truth: Truth, terms: tuple[Term, ...], config: Config) -> Fraction:
+    """A sum of terms (without helpers) at a configuration."""
+    c = truth.table.find(config)
+    assert c is not None
+    constant, slopes = Body(truth.table, Relation(terms, "<=", 0.0)).exact(c * truth.table.repeats)
+    return sum((s * Fraction(config[n]) for n, s in slopes.items()), constant)
+
+
+# -- emptiness ------------------------------------------------------------------------------------------------------
+
+
+def check_conflict(asked: Interview, solver: str) -> None:
+    """No rules where the space is not empty; else rules that cannot hold together, none of them in vain."""
+    found = asked.ask("conflict", solver, asked.space.conflict)
+    if found is None:
+        return
+    wrong = asked.record.wrong
+    if not asked.truth.empty:
+        if found.rules or found.relaxations:
+            wrong("conflict", solver, "none: the space is not empty", found)
+        return
+    known = {j.part.name for j in asked.truth.judged if isinstance(j.part, Rule)}
+    logic = {j.part.name for j in asked.truth.judged} - known
+    named = set(found.rules) & known
+    beyond = bool(set(found.rules) - known)
+    rest = asked.truth.only(named | (logic if beyond else set()))
+    if rest.knife:
+        return
+    if not rest.empty:
+        wrong("conflict", solver, "rules that cannot hold together", found)
+    if not beyond:
+        for name in sorted(named):
+            less = asked.truth.only(named - {name})
+            if less.empty and not less.knife:
+                wrong("conflict", solver, f"no conflict without {name!r}", found)
+    check_relaxations(asked, solver, named, found.relaxations)
+
+
+def check_relaxations(asked: Interview, solver: str, named: set[str], relaxations: Sequence[Any]) -> None:
+    """The least move of one rule that makes the space non-empty, of every rule of the conflict that has one."""
+    if asked.drawn.reals:
+        return
+    said = {r.rule: float(r.by) for r in relaxations}
+    for name in sorted(named):
+        least = asked.truth.relaxation(name)
+        if least is None and name in said:
+            asked.record.wrong("relaxation", solver, f"none for {name!r}", said)
+        elif least is not None and (name not in said or abs(said[name] - least) > 1e-6 * least):
+            asked.record.wrong("relaxation", solver, f"{name!r} by {least!r}", said)
+
+
+def check_explain(asked: Interview) -> None:
+    """The sentence says whether the space is empty, and quotes the rules."""
+    text = asked.ask("explain", "default", asked.space.explain)
+    if text is not None and ("is not empty" in text) == asked.truth.empty:
+        asked.record.wrong("explain", "default", "empty" if asked.truth.empty else "not empty", text)
+
+
+# -- configurations -------------------------------------------------------------------------------------------------
+
+
+def check_count(asked: Interview) -> None:
+    """How many legal settings of everything but reals and wide integers."""
+    found, expected = asked.ask("count", "default", asked.space.count), asked.truth.count
+    if found is not None and (found.number, found.exact) != (expected, True):
+        asked.record.wrong("count", "default", expected, found)
+
+
+def random_config(asked: Interview, c: int) -> Config:
+    """Configuration c with random reals, now and then at an end of their range."""
+    config = asked.truth.table.config(c)
+    for p in asked.truth.table.active_reals(c):
+        u = asked.rng.random()
+        config[p.name] = p.low if u < 0.1 else p.high if u > 0.9 else float(asked.rng.uniform(p.low, p.high))
+    return config
+
+
+def check_legality(asked: Interview) -> None:
+    """``is_legal`` of random configurations, legal ones first."""
+    legal = asked.truth.legal_configs
+    order = asked.rng.permutation(len(legal))
+    order = order[np.argsort(~legal[order], kind="stable")]
+    half = CONFIGS_ASKED // 2
+    chosen = order if len(order) <= CONFIGS_ASKED else [*order[:half], *order[-half:]]
+    for c in chosen:
+        config = random_config(asked, int(c))
+        found = asked.truth.violation(config)
+        assert found is not None
+        if Fraction(1, 10**11) < found < Fraction(1, 10**7):
+            continue
+        expected = found <= ALLOWED
+        said = asked.ask("is_legal", "default", asked.space.is_legal, config)
+        if said is not None and said != expected:
+            asked.record.wrong("is_legal", "default", f"{expected} at {config}", said)
+
+
+def check_sample(asked: Interview) -> None:
+    """Five samples, all legal, their numbers clean."""
+    if asked.truth.empty:
+        asked.ask("sample", "default", asked.space.sample, 5, raises=InfeasibleSpaceError)
+        return
+    found = asked.ask("sample", "default", asked.space.sample, 5)
+    if found is None:
+        return
+    if len(found) != 5:
+        asked.record.wrong("sample", "default", "5 configurations", len(found))
+    for config in found:
+        if reason := asked.illegal(config):
+            asked.record.wrong("sample", "default", "legal samples", reason)
+        else:
+            check_numbers(asked.truth, asked.record, "sample", config)
+
+
+def check_nearest(asked: Interview) -> None:
+    """The nearest legal configuration of an illegal one, and of a strange one, is legal."""
+    illegal = np.flatnonzero(~asked.truth.legal_configs)
+    given: list[Config] = [{"stranger": 1}]
+    if len(illegal):
+        given.append(random_config(asked, int(asked.rng.choice(illegal))))
+    for config in given:
+        if asked.truth.empty:
+            asked.ask("nearest", "default", asked.space.nearest, config, raises=InfeasibleSpaceError)
+            continue
+        found = asked.ask("nearest", "default", asked.space.nearest, config)
+        if found is None:
+            continue
+        if reason := asked.illegal(found):
+            asked.record.wrong("nearest", "default", f"a legal one for {config}", reason)
+        else:
+            check_numbers(asked.truth, asked.record, "nearest", found)

@@ -1,0 +1,146 @@
+"""What is asked, by whom, and what came back: the record of one space."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, TypeVar
+
+from mipcash.errors import SolverError
+
+Said = TypeVar("Said")
+
+SECONDS = 30
+"""Wall-clock seconds for one question; then it counts as unanswered."""
+SOLVERS: dict[str, str | None] = {
+    "default": None,
+    "highs": "highs enumeration=off",
+    "scip": "scip",
+    "toulbar2": "toulbar2",
+    "gurobi": "gurobi",
+    "cplex": "cplex",
+}
+"""Name in the table -> the ``solver`` argument; None: no argument, the path of a user who says nothing."""
+COMPARED = ("default", "highs", "scip", "toulbar2")
+
+
+class NoAnswerError(Exception):
+    """A question took longer than SECONDS."""
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """One answer that is not what brute force says.
+
+    Attributes:
+        k, kind: the space.
+        question, solver: what was asked of whom.
+        expected: by brute force in exact fractions.
+        said: by the library.
+    """
+
+    k: int
+    kind: str
+    question: str
+    solver: str
+    expected: str
+    said: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.k:>6} {self.kind:14} {self.question:12} {self.solver:9} expected {self.expected}; got {self.said}"
+        )
+
+
+@dataclass
+class Record:
+    """One space: what it is, what was asked and what went wrong.
+
+    Attributes:
+        left: legal configurations of everything but reals.
+        hidden: empty, though no two parts contradict each other.
+        knives: rules redrawn.
+        features: what occurs in it.
+        asked, refused: number of questions per solver.
+        seconds: to draw and decide it, and to ask.
+    """
+
+    k: int
+    kind: str
+    left: int = 0
+    hidden: bool = False
+    knives: int = 0
+    features: tuple[str, ...] = ()
+    asked: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    disagreements: list[Disagreement] = field(default_factory=list)
+    seconds: tuple[float, float] = (0.0, 0.0)
+    note: Callable[[str], object] = field(default=lambda text: None, repr=False)
+    """Told of every question before it is asked."""
+
+    def wrong(self, question: str, solver: str, expected: object, said: object) -> None:
+        """Note a disagreement."""
+        texts = (" ".join(str(t).split()) for t in (expected, said))
+        short = [t if len(t) <= 600 else f"{t[:600]} ..." for t in texts]
+        self.disagreements.append(Disagreement(self.k, self.kind, question, solver, *short))
+
+    def ask(
+        self, question: str, solver: str, call: Callable[[], Said], raises: type[Exception] | None = None
+    ) -> Said | None:
+        """The answer; None where the solver refuses, or raises (a disagreement, unless ``raises`` says so).
+
+        Args:
+            raises: what the right answer is an exception of; then an answer is the disagreement.
+        """
+        self.asked[solver] += 1
+        self.note(f"{question} of {solver}")
+        try:
+            with limited(SECONDS):
+                said = call()
+        except NoAnswerError:
+            self.wrong(question, solver, "an answer", f"no answer within {SECONDS} s")
+        except Exception as error:
+            if raises is not None and isinstance(error, raises):
+                return None
+            if refuses(solver, error):
+                self.refused[solver] += 1
+            else:
+                self.wrong(
+                    question, solver, raises.__name__ if raises else "an answer", f"{type(error).__name__}: {error}"
+                )
+        else:
+            if raises is None:
+                return said
+            self.wrong(question, solver, raises.__name__, said)
+        return None
+
+
+def refuses(solver: str, error: Exception) -> bool:
+    """Whether a solver says that it does not take such programs (continuous columns, the size of a free licence)."""
+    text = str(error)
+    limits = ("toulbar2 cannot take", "the free licence of solver")
+    return isinstance(error, SolverError) and solver != "default" and any(text.startswith(l) for l in limits)
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise :class:`NoAnswerError` after so many seconds (in the main thread; elsewhere there is no limit)."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def late(_: int, __: FrameType | None) -> None:
+        raise NoAnswerError
+
+    before: Any = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

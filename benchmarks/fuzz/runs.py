@@ -1,0 +1,100 @@
+"""Runs to the last configuration: each legal configuration once, and the end said for what it is."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+import mipcash as mc
+from benchmarks.fuzz.clean import check_numbers
+from benchmarks.fuzz.described import Term, Value
+from benchmarks.fuzz.questions import Interview
+from benchmarks.fuzz.table import Config
+from mipcash.errors import InfeasibleSpaceError
+
+EXHAUSTIBLE = 60
+"""Legal configurations up to which a discrete space is run until nothing is left."""
+HYBRID_CONFIGS = 12
+MIXED_BUDGET = 8
+MOVES = 1e-3
+"""Share of its range that a real must be able to move for a space to count as inexhaustible."""
+SHARES = {"empty": 0.2, "discrete": 0.3, "hybrid": 0.25, "mixed": 0.2}
+"""How many of the spaces that admit a run have one; ``hybrid``: how many of those by the default optimizer."""
+
+
+def check_run(asked: Interview) -> None:
+    """Run a share of the spaces."""
+    draw = asked.rng.random()
+    if asked.truth.empty:
+        if draw < SHARES["empty"]:
+            asked.ask("run", "default", _run, asked.space, 3, "random", [], raises=InfeasibleSpaceError)
+    elif not asked.drawn.reals:
+        left = int(asked.truth.legal_configs.sum())
+        if left <= EXHAUSTIBLE and draw < SHARES["discrete"]:
+            default = left <= HYBRID_CONFIGS and asked.rng.random() < SHARES["hybrid"]
+            _exhaust(asked, left, "hybrid" if default else "random")
+    elif draw < SHARES["mixed"] and _moves(asked):
+        _keep_going(asked)
+
+
+def _run(space: mc.Space, budget: int, optimizer: str, seen: list[Config], **options: Any) -> str:
+    def loss(config: Config) -> float:
+        seen.append(dict(config))
+        return zlib.crc32(repr(sorted(config.items(), key=str)).encode()) / 2**32
+
+    settings = mc.HybridSettings(n_initial=4) if optimizer == "hybrid" else None
+    return str(mc.minimize(loss, space, budget, optimizer, settings=settings, progress=False, **options).stopped)
+
+
+def _exhaust(asked: Interview, left: int, optimizer: str) -> None:
+    seen: list[Config] = []
+    stopped = asked.ask(f"run {optimizer}", "default", _run, asked.space, left + 5, optimizer, seen)
+    if stopped is None:
+        return
+    legal = {str(asked.truth.table.config(int(c))) for c in np.flatnonzero(asked.truth.legal_configs)}
+    met = Counter(_in_order(asked, config) for config in seen)
+    again = [c for c, times in met.items() if times > 1]
+    problems = [
+        f"{stopped!r}" if stopped != "space exhausted: proven optimum" else "",
+        f"{len(legal - set(met))} legal never met, e.g. {min(legal - set(met))}" if legal - set(met) else "",
+        f"illegal: {min(set(met) - legal)}" if set(met) - legal else "",
+        f"met again: {again[0]}" if again else "",
+    ]
+    said = "; ".join(p for p in problems if p)
+    if said:
+        asked.record.wrong(f"run {optimizer}", "default", f"each of {left} configurations once, then exhausted", said)
+
+
+def _in_order(asked: Interview, config: Config) -> str:
+    return str({p.name: config[p.name] for p in asked.drawn.parameters if p.name in config})
+
+
+def _moves(asked: Interview) -> bool:
+    """Whether some legal configuration leaves some real room to move."""
+    for row in np.flatnonzero(asked.truth.legal).tolist():
+        for p in asked.drawn.reals:
+            if asked.truth.table.on[p.name][row]:
+                low, high = asked.truth.ends((Term(1.0, (Value(p.name),)),), row)
+                if float(high - low) > MOVES * (p.high - p.low):
+                    return True
+    return False
+
+
+def _keep_going(asked: Interview) -> None:
+    """A space with a real that moves has no last configuration."""
+    seen: list[Config] = []
+    stopped = asked.ask("run mixed", "default", _run, asked.space, MIXED_BUDGET, "random", seen)
+    if stopped is None:
+        return
+    if stopped != "budget" or len(seen) != MIXED_BUDGET:
+        asked.record.wrong("run mixed", "default", f"{MIXED_BUDGET} evaluations", f"{stopped} after {len(seen)}")
+    if len(set(map(str, seen))) < len(seen):
+        asked.record.wrong("run mixed", "default", "different configurations", seen)
+    for config in seen:
+        if reason := asked.illegal(config):
+            asked.record.wrong("run mixed", "default", "legal configurations", reason)
+        else:
+            check_numbers(asked.truth, asked.record, "run mixed", config)

@@ -1,0 +1,183 @@
+"""What rules are about: pairs, sums, cardinalities, forbidden combinations, products, logic, disjunctions, reals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from benchmarks.fuzz.described import (
+    Active,
+    At,
+    Choice,
+    Clause,
+    Factor,
+    Indicator,
+    Is,
+    Position,
+    Relation,
+    Term,
+    Value,
+)
+from benchmarks.fuzz.sketch import CUT, Sketch
+
+Terms = tuple[Term, ...]
+Shape = Callable[[Sketch], Terms]
+
+
+# -- factors --------------------------------------------------------------------------------------------------------
+
+
+def numbers(sketch: Sketch, reals: bool = False, helpers: bool = True) -> list[Factor]:
+    """Values of numeric parameters, helpers, and positions; of reals alone, or of everything but them."""
+    if reals:
+        return [Value(p.name) for p in sketch.parameters if p.kind == "real"]
+    listed: list[Factor] = [Value(p.name) for p in sketch.parameters if p.numeric and p.kind != "real"]
+    listed += [Value(h.name) for h in sketch.helpers] if helpers else []
+    orders = [p for p in sketch.parameters if p.kind == "ordering"]
+    return listed + [Position(p.name, m) for p in orders for m in sorted(p.values[0])]
+
+
+def indicator(sketch: Sketch) -> Indicator | None:
+    """A random 0/1 factor; None if the space offers none."""
+    options: list[Indicator] = []
+    expandable = [p for p in sketch.parameters if sketch.drawn.has_indicators(p)]
+    if expandable:
+        p = sketch.one(expandable)
+        levels = tuple(sorted(sketch.some(list(range(len(p.values))), sketch.one((1, 1, 2)))))
+        if len(levels) < len(p.values):
+            options.append(Is(p.name, levels, sketch.chance(0.15)))
+    conditional = [p for p in sketch.parameters if p.when or p.owner]
+    if conditional and sketch.chance(0.4):
+        options.append(Active(sketch.one(conditional).name))
+    orders = [p for p in sketch.parameters if p.kind == "ordering"]
+    if orders and sketch.chance(0.5):
+        members = sorted(orders[0].values[0])
+        options.append(At(orders[0].name, sketch.one(members), int(sketch.rng.integers(1, len(members) + 1))))
+    return sketch.one(options) if options else None
+
+
+def indicators(sketch: Sketch, count: int) -> list[Indicator]:
+    """Different ones of different parameters where that can be; perhaps fewer."""
+    found: dict[str, Indicator] = {}
+    for _ in range(3 * count):
+        drawn = indicator(sketch)
+        if drawn is not None and len(found) < count:
+            found.setdefault(drawn.name, drawn)
+    return list(found.values())
+
+
+def condition(sketch: Sketch, often: float = 0.3) -> tuple[Indicator, ...]:
+    """Usually no condition, else one indicator or two."""
+    return tuple(indicators(sketch, sketch.one((1, 1, 2)))) if sketch.chance(often) else ()
+
+
+def terms(sketch: Sketch, products: Sequence[Sequence[Factor]]) -> Terms:
+    """Terms with drawn coefficients."""
+    drawn = sketch.coefficients(len(products))
+    return tuple(Term(c, tuple(factors)) for c, factors in zip(drawn, products, strict=True))
+
+
+# -- shapes ---------------------------------------------------------------------------------------------------------
+
+
+def pair(sketch: Sketch) -> Terms:
+    """Two numbers."""
+    return terms(sketch, [[f] for f in sketch.some(numbers(sketch), 2)])
+
+
+def linear(sketch: Sketch) -> Terms:
+    """Two to four numbers, perhaps an indicator beside them."""
+    chosen: list[Factor] = sketch.some(numbers(sketch), sketch.one((2, 3, 3, 4)))
+    if sketch.chance(0.4):
+        chosen += indicators(sketch, 1)
+    return terms(sketch, [[f] for f in chosen])
+
+
+def cardinality(sketch: Sketch) -> Terms:
+    """How many of some indicators hold."""
+    return tuple(Term(1.0, (i,)) for i in indicators(sketch, sketch.one((2, 3, 4))))
+
+
+def product(sketch: Sketch) -> Terms:
+    """A product or two, and perhaps a number beside them."""
+    pool = numbers(sketch)
+    listed: list[list[Factor]] = []
+    for _ in range(sketch.one((1, 1, 2))):
+        second = indicators(sketch, 1) if sketch.chance(0.3) else sketch.some(pool, 1)
+        factors = [*sketch.some(pool, 1), *second]
+        if factors not in listed and factors[::-1] not in listed:
+            listed.append(factors)
+    if pool and sketch.chance(0.5):
+        listed.append([sketch.one(pool)])
+    return terms(sketch, listed)
+
+
+def real_sum(sketch: Sketch) -> Terms:
+    """Reals, perhaps a discrete number or an indicator beside them."""
+    reals = numbers(sketch, reals=True)
+    chosen: list[Factor] = sketch.some(reals, sketch.one((1, 2, 2, 3)))
+    if sketch.chance(0.5):
+        chosen += sketch.some(numbers(sketch), 1) if sketch.chance(0.6) else indicators(sketch, 1)
+    return terms(sketch, [[f] for f in chosen])
+
+
+def mixture(sketch: Sketch) -> Terms:
+    """All reals with coefficient 1."""
+    return tuple(Term(1.0, (f,)) for f in numbers(sketch, reals=True))
+
+
+def real_product(sketch: Sketch) -> Terms:
+    """A real times something discrete, and further terms."""
+    reals = numbers(sketch, reals=True)
+    discrete = numbers(sketch, helpers=False)
+    first = sketch.one(reals)
+    second = sketch.some(discrete, 1) if discrete and sketch.chance(0.7) else indicators(sketch, 1)
+    listed: list[list[Factor]] = [[first, *second]]
+    others = [f for f in [*reals, *discrete] if [f] not in listed]
+    listed += [[f] for f in sketch.some(others, sketch.one((0, 1, 2)))]
+    return terms(sketch, listed)
+
+
+SHAPES: dict[str, Shape] = {
+    "pair": pair,
+    "linear": linear,
+    "cardinality": cardinality,
+    "product": product,
+    "real sum": real_sum,
+    "real product": real_product,
+}
+
+
+# -- logic ----------------------------------------------------------------------------------------------------------
+
+
+def clause(sketch: Sketch) -> Clause | None:
+    """A LogicalConstraint over two or three levels."""
+    usable = [p for p in sketch.parameters if sketch.drawn.has_indicators(p)]
+    kind = sketch.one(("any", "implies", "xor"))
+    literals: dict[tuple[str, int], bool] = {}
+    for _ in range(2 if kind == "xor" else sketch.one((2, 3))):
+        if usable:
+            p = sketch.one(usable)
+            literals[p.name, int(sketch.rng.integers(len(p.values)))] = sketch.chance(0.6)
+    if len(literals) < 2:
+        return None
+    return Clause(f"logic_{len(sketch.known.judged)}", kind, tuple((n, l, w) for (n, l), w in literals.items()))
+
+
+def choice(sketch: Sketch, shapes: Sequence[str]) -> Choice | None:
+    """A Disjunction of two or three lists of relations, each of which cuts."""
+    disjuncts: list[tuple[Relation, ...]] = []
+    for _ in range(sketch.one((2, 2, 3))):
+        relations = []
+        for _ in range(sketch.one((1, 1, 2))):
+            drawn = distinct(SHAPES[sketch.one(list(shapes))](sketch))
+            relation = sketch.relation(drawn, CUT, equal=sketch.chance(0.1)) if drawn else None
+            relations += [relation] if relation is not None else []
+        disjuncts += [tuple(relations)] if relations else []
+    return Choice(f"choice_{len(sketch.known.judged)}", tuple(disjuncts)) if len(disjuncts) > 1 else None
+
+
+def distinct(drawn: Terms) -> Terms:
+    """The terms, or none where the same factors occur twice and might cancel."""
+    seen = [tuple(sorted(map(repr, t.factors))) for t in drawn]
+    return drawn if len(set(seen)) == len(seen) else ()

@@ -1,0 +1,240 @@
+"""All assignments that domains and conditions allow, as columns, and rules on them in exact fractions.
+
+Semantics:
+
+    an inactive parameter is absent from a configuration and reads as 0, in values and indicators alike;
+    a helper takes any integer of its range: a configuration is legal if some values make all rules hold;
+    an ordering is a permutation, its members stand at positions 1..T.
+
+Notation
+    C   configurations of everything but reals;   A   combinations of helper values;   N = C A assignments (rows)
+    row c A + a   configuration c with helper values a
+    scale         largest coefficient of a rule; violations are relative to it
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.fuzz.described import Active, At, Drawn, Factor, Indicator, Is, Parameter, Relation, Term, Value
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Levels = NDArray[np.int64]
+Config = dict[str, Any]
+
+LARGEST = 20_000
+"""Assignments of one space."""
+HOLDS_UP_TO = Fraction(1, 10**11)
+"""Relative violation up to which a rule holds beyond doubt; it is what float rounding of a bound leaves."""
+BROKEN_FROM = Fraction(1, 10**7)
+"""Relative violation from which a rule is broken beyond doubt; what lies between is a knife's edge."""
+NEAR = 1e-6
+"""Relative distance from the border within which floats are not trusted."""
+
+BROKEN, HOLDS, OPEN = 0, 1, 2
+"""What the discrete part of an assignment says about a relation; open: the reals decide."""
+
+
+class TooLargeError(Exception):
+    """More assignments than LARGEST."""
+
+
+class Table:
+    """The assignments of a drawn space, its rules aside.
+
+    Attributes:
+        size: N;  ``repeats``: A;  ``configs``: C.
+        levels: discrete parameter -> level, -1 where inactive, shape (N,).
+        on: parameter -> whether active, shape (N,).
+        values: numeric parameter or helper -> natural value, 0 where inactive, shape (N,); no reals.
+
+    Raises:
+        TooLargeError: see LARGEST.
+    """
+
+    def __init__(self, drawn: Drawn, largest: int = LARGEST) -> None:
+        self.drawn = drawn
+        self.reals = frozenset(p.name for p in drawn.reals)
+        self.levels: dict[str, Levels] = {}
+        self.on: dict[str, Bools] = {}
+        self.values: dict[str, Floats] = {}
+        self.size = 1
+        for p in drawn.parameters:
+            self._add(p, largest)
+        self.configs = self.size
+        ranges = [range(h.low, h.high + 1) for h in drawn.helpers]
+        listed = list(itertools.product(*ranges))
+        self.repeats = len(listed)
+        combinations = np.array(listed, dtype=float).reshape(self.repeats, len(ranges))
+        self._repeat(np.full(self.size, self.repeats), largest)
+        for h, helper in enumerate(drawn.helpers):
+            self.values[helper.name] = np.tile(combinations[:, h], self.configs)
+        self._rows: dict[tuple[int, ...], int] | None = None
+
+    def indicator(self, indicator: Indicator) -> Bools:
+        """Where an indicator is 1, shape (N,)."""
+        if isinstance(indicator, Active):
+            return self.on[indicator.name]
+        if isinstance(indicator, At):
+            orders = self.drawn[indicator.name].values
+            hit = np.array([order.index(indicator.member) + 1 == indicator.position for order in orders])
+            return np.asarray(hit[self.levels[indicator.name]])
+        return np.isin(self.levels[indicator.name], indicator.levels) != indicator.negated
+
+    def applies(self, when: Sequence[Indicator]) -> Bools:
+        """Where all indicators are 1, shape (N,)."""
+        found = np.ones(self.size, dtype=bool)
+        for w in when:
+            found &= self.indicator(w)
+        return found
+
+    def factor(self, factor: Factor) -> Floats:
+        """The value of a discrete factor, shape (N,)."""
+        if isinstance(factor, Value):
+            return self.values[factor.name]
+        if isinstance(factor, (Is, Active, At)):
+            return self.indicator(factor).astype(float)
+        places = np.array([order.index(factor.member) + 1.0 for order in self.drawn[factor.name].values])
+        return np.asarray(places[self.levels[factor.name]])
+
+    def config(self, c: int) -> Config:
+        """Configuration c without its reals."""
+        row, found = c * self.repeats, {}
+        for p in self.drawn.parameters:
+            if p.kind != "real" and self.on[p.name][row]:
+                found[p.name] = p.values[self.levels[p.name][row]]
+        return found
+
+    def active_reals(self, c: int) -> list[Parameter]:
+        """The reals of configuration c."""
+        return [p for p in self.drawn.reals if self.on[p.name][c * self.repeats]]
+
+    def find(self, config: Config) -> int | None:
+        """The number c of a configuration; None if names or values are not those that domains and conditions allow."""
+        key = []
+        for p in self.drawn.parameters:
+            if p.kind != "real":
+                at = [l for l, v in enumerate(p.values) if p.name in config and _same(v, config[p.name])]
+                if p.name in config and not at:
+                    return None
+                key.append(at[0] if at else -1)
+        if self._rows is None:
+            columns = [self.levels[p.name][:: self.repeats] for p in self.drawn.parameters if p.kind != "real"]
+            listed = np.array(columns, dtype=np.int64).reshape(len(columns), self.configs).T.tolist()
+            self._rows = {tuple(row): c for c, row in enumerate(listed)}
+        c = self._rows.get(tuple(key))
+        if c is None:
+            return None
+        expected = set(self.config(c)) | {p.name for p in self.active_reals(c)}
+        return c if set(config) == expected else None
+
+    def _add(self, p: Parameter, largest: int) -> None:
+        when = p.when
+        if p.owner is not None:
+            module = self.drawn[p.owner[0]]
+            when = (Is(module.name, (module.values.index(p.owner[1]),)),)
+        on = self.applies(when)
+        if p.kind == "real":
+            self.on[p.name] = on
+            return
+        counts = np.where(on, len(p.values), 1)
+        self._repeat(counts, largest)
+        on = np.repeat(on, counts)
+        level = np.arange(self.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        self.on[p.name] = on
+        self.levels[p.name] = np.where(on, level, -1)
+        if p.numeric:
+            natural = np.array([*map(float, p.values), 0.0])
+            self.values[p.name] = natural[self.levels[p.name]]
+
+    def _repeat(self, counts: Levels, largest: int) -> None:
+        if int(counts.sum()) > largest:
+            raise TooLargeError(f"{int(counts.sum())} assignments")
+        for columns in (self.levels, self.on, self.values):
+            for name, column in columns.items():
+                columns[name] = np.repeat(column, counts)  # type: ignore[index]
+        self.size = int(counts.sum())
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, tuple):
+        return isinstance(b, (tuple, list)) and a == tuple(b)
+    return type(a) is type(b) and a == b
+
+
+class Body:
+    """The left side of a relation on a table: a constant and the slopes of the reals, per row.
+
+    Attributes:
+        scale: largest coefficient.
+        constant: what the discrete factors make of it, in floats, shape (N,).
+        reals: names of the reals in it.
+        open: where some active real has a slope, shape (N,).
+    """
+
+    def __init__(self, table: Table, relation: Relation) -> None:
+        self.table, self.relation = table, relation
+        self.scale = max(abs(Fraction(t.coefficient)) for t in relation.terms)
+        self.reals = sorted({n for t in relation.terms for n in _reals(t, table)})
+        self.constant, self.open = np.zeros(table.size), np.zeros(table.size, dtype=bool)
+        self._size = np.full(table.size, abs(relation.bound))
+        self._columns: list[tuple[Fraction, list[Floats], str]] = []
+        for term in relation.terms:
+            names = _reals(term, table)
+            factors = [table.factor(f) for f in term.factors if not (isinstance(f, Value) and f.name in table.reals)]
+            product = np.prod([np.ones(table.size), *factors], axis=0)
+            self._columns.append((Fraction(term.coefficient), factors, names[0] if names else ""))
+            if names:
+                self.open |= (product != 0) & table.on[names[0]]
+            else:
+                self.constant += term.coefficient * product
+                self._size += np.abs(term.coefficient * product)
+
+    def exact(self, row: int) -> tuple[Fraction, dict[str, Fraction]]:
+        """Constant and slopes of the active reals at a row."""
+        constant, slopes = Fraction(0), dict[str, Fraction]()
+        for coefficient, factors, name in self._columns:
+            value = coefficient
+            for column in factors:
+                value *= Fraction(float(column[row]))
+            if not name:
+                constant += value
+            elif self.table.on[name][row] and value:
+                slopes[name] = slopes.get(name, Fraction(0)) + value
+        return constant, {n: s for n, s in slopes.items() if s}
+
+    def violation(self, value: Fraction) -> Fraction:
+        """Relative violation of a value of the body; negative inside."""
+        return violation(value, self.relation, self.scale)
+
+    def violations(self) -> Floats:
+        """Relative violation at the discrete factors alone, shape (N,); exact near the border. Open rows: undefined."""
+        gap, bound, scale = self.constant - self.relation.bound, self.relation.bound, float(self.scale)
+        sides = {"<=": gap, ">=": -gap, "==": np.abs(gap)}
+        found: Floats = sides[self.relation.sense] / scale
+        doubtful = np.flatnonzero(~self.open & (np.abs(found) < np.maximum(NEAR, 1e-12 * self._size / scale)))
+        if len(doubtful):
+            columns = [c[doubtful] for _, factors, _ in self._columns for c in factors]
+            stacked = np.array(columns, dtype=float).reshape(len(columns), len(doubtful))
+            _, first, inverse = np.unique(stacked, axis=1, return_index=True, return_inverse=True)
+            exact = [float(self.violation(self.exact(int(r))[0])) for r in doubtful[first]]
+            found[doubtful] = np.array(exact)[inverse.reshape(-1)]
+        assert np.isfinite(bound)
+        return found
+
+
+def violation(value: Fraction, relation: Relation, scale: Fraction) -> Fraction:
+    """How far a value passes the bound of a relation, relative to the scale; negative inside (an equation: never)."""
+    gap = value - Fraction(relation.bound)
+    return {"<=": gap, ">=": -gap, "==": abs(gap)}[relation.sense] / scale
+
+
+def _reals(term: Term, table: Table) -> list[str]:
+    return [f.name for f in term.factors if isinstance(f, Value) and f.name in table.reals]
