@@ -7,15 +7,16 @@ from typing import Any
 import pyomo.environ as pyo
 from pyomo.gdp import Disjunct, Disjunction
 
+from mipcash.space.components import BLOCKS, HONOURED
 from mipcash.space.declaration import Declaration
+from mipcash.space.names import user_name
 from mipcash.space.quadratic import Quadratic
 from mipcash.space.rules import Rule, make_rule
-
-BLOCKS = (pyo.Block, Disjunct)
+from mipcash.space.special_sets import special_set_key
 
 
 def signature(declaration: Declaration) -> tuple[object, tuple[object, ...]]:
-    """Changes whenever a constraint, a fixing, a bound or a mutable Param of the live model changes.
+    """Changes whenever anything that says what is legal changes on the live model, and when a component comes or goes.
 
     Expressions are told apart by identity; they are returned beside the signature so that the caller keeps them alive.
     """
@@ -28,13 +29,33 @@ def signature(declaration: Declaration) -> tuple[object, tuple[object, ...]]:
     for data in model.component_data_objects((Disjunct, Disjunction), descend_into=BLOCKS):
         parts.append((id(data), data.active))
         held.append(data)
+    for data in model.component_data_objects(pyo.SOSConstraint, active=True, descend_into=BLOCKS):
+        parts.append((id(data), special_set_key(data)))
+        held.append(data)
     for data in model.component_data_objects(pyo.Var, descend_into=BLOCKS):
         if data.fixed or data.lb != 0 or data.ub != 1:
-            parts.append((id(data), data.fixed, data.lb, data.ub, data.value if data.fixed else None))
+            parts.append((id(data), data.fixed, data.lb, data.ub, data.value if data.fixed else None, id(data.domain)))
+            held.append(data.domain)
+    for data in model.component_data_objects(pyo.BooleanVar, descend_into=BLOCKS):
+        if data.fixed:
+            parts.append((id(data), data.value))
     for param in model.component_objects(pyo.Param, descend_into=BLOCKS):
         if param.mutable:
             parts.append((id(param), tuple(param.extract_values().items())))
-    return tuple(parts), tuple(held)
+    return (*parts, *_others(model, held)), tuple(held)
+
+
+def _others(model: Any, held: list[object]) -> list[object]:
+    """Blocks that are deactivated, and components of other kinds than the ones that are honoured."""
+    parts: list[object] = []
+    for block in model.block_data_objects(descend_into=BLOCKS):
+        if not block.active:
+            parts.append((id(block), False))
+        for kind in block.collect_ctypes(active=None, descend_into=False) - HONOURED:
+            for component in block.component_map(kind).values():
+                parts.append((id(component), component.active))
+                held.append(component)
+    return parts
 
 
 def active_rules(declaration: Declaration) -> list[Rule]:
@@ -45,7 +66,8 @@ def active_rules(declaration: Declaration) -> list[Rule]:
         parts = [constraints[k] for k in (name, (name, "<="), (name, ">=")) if k in constraints]
         if not parts or any(p.active for p in parts):
             rules.append(rule)
-    return rules + _foreign_rules(declaration) + _restrictions(declaration)
+    derived = [rule for d in declaration.parts.derived.values() for rule in d.rules]
+    return rules + derived + _foreign_rules(declaration) + _restrictions(declaration)
 
 
 def _foreign_rules(declaration: Declaration) -> list[Rule]:
@@ -63,7 +85,11 @@ def _restrictions(declaration: Declaration) -> list[Rule]:
     levels = [v for g in declaration.groups for v in g.variables] + [link.variable for link in declaration.links]
     bounds += [(v, (float(v.value), float(v.value))) for v in levels if v.fixed]
     return [
-        Rule(f"{v.name} restricted on the model", Quadratic(0.0, {id(v): 1.0}, {}, {id(v): v}), *interval)
+        Rule(
+            f"{user_name(declaration, v)} restricted on the model",
+            Quadratic(0.0, {id(v): 1.0}, {}, {id(v): v}),
+            *interval,
+        )
         for v, interval in bounds
         if interval is not None
     ]

@@ -16,10 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyomo.environ as pyo
-from pyomo.core.expr.relational_expr import RelationalExpression
 
 from mipcash.errors import RuleError, SpaceError
+from mipcash.space.conditions import activity, check_indicators, conditions_of, expression_of
+from mipcash.space.derived import LiveParts
 from mipcash.space.domains import Categorical, Domain, Integer, Ordinal, Permutation, Real, Value
+from mipcash.space.margins import refuse_inexact
+from mipcash.space.names import user_name
 from mipcash.space.parameters import (
     ChoiceParameter,
     Expression,
@@ -117,6 +120,7 @@ class Declaration:
         self.groups: list[OneHot] = []
         self.numbers: list[Number] = []
         self.links: list[Link] = []
+        self.parts = LiveParts()
         self.conditions: dict[str, tuple[Quadratic, ...]] = {}
         """Label of a conditional parameter -> the indicators that must all be 1 for it to be active."""
         self._install_components()
@@ -239,16 +243,18 @@ class Declaration:
                 reads as 0, so a rule about a conditional parameter usually wants ``when=parameter.is_active()``.
 
         Raises:
-            RuleError: name taken, a plain bool, degree above two, parameters of another space, no finite bounds.
+            RuleError: name taken, a plain bool, degree above two, parameters of another space, no finite bounds, an
+                equation between products of two reals.
         """
         if not isinstance(name, str) or not name:
             raise RuleError(f"a rule needs a name (a string that messages can quote), got {name!r}")
         if name in self.rules:
             raise RuleError(f"a rule named {name!r} exists already; choose another name")
-        indicators = self._indicators(f"rule {name!r}", when)
+        indicators = check_indicators(self, f"rule {name!r}", when)
         rule = make_rule(name, relation, indicators)
         self._own(f"rule {name!r}", rule.body)
-        body = _expression(rule.body)
+        refuse_inexact(rule, {id(link.variable) for link in self.links})
+        body = expression_of(rule.body)
         if not indicators:
             self.model.rules[name] = (
                 body == rule.lower
@@ -259,7 +265,7 @@ class Declaration:
             low, high = self.interval(rule.body)
             if not (math.isfinite(low) and math.isfinite(high)):
                 raise RuleError(f"rule {name!r} is conditional on unbounded terms; give every variable in it bounds")
-            missing = sum(1 - _expression(w) for w in indicators)
+            missing = sum(1 - expression_of(w) for w in indicators)
             if rule.upper < high:
                 self.model.rules[name, "<="] = body <= rule.upper + (high - rule.upper) * missing
             if rule.lower > low:
@@ -305,12 +311,12 @@ class Declaration:
 
     def _declare(self, name: str, domain: Any, when: Any, kind: type[ChoiceParameter] = ChoiceParameter) -> Any:
         self._free_name(name)
-        indicators = self._conditions(name, when)
+        indicators = conditions_of(self, name, when)
         block = self._block(name)
         number = isinstance(domain, Real) or (isinstance(domain, Integer) and len(domain) > self.expand_limit)
         if not number:
             block.z = pyo.Var(range(len(domain.values)), domain=pyo.Binary)
-        on = self._activity(block, indicators)
+        on = activity(block, indicators)
         if indicators:
             self.conditions[name] = tuple(indicators)
         block.on_expression = 1 if on is None else on
@@ -349,98 +355,14 @@ class Declaration:
         self.numbers.append(Number(name, block.x, domain, polynomial, tuned=True))
         return self._attach(block, name, domain, block.x, tuned=True)
 
-    def _indicators(self, what: str, when: Any) -> list[Quadratic]:
-        """Check the indicators of a ``when=`` and take them apart."""
-        if when is None:
-            return []
-        listed = list(when) if isinstance(when, (list, tuple)) else [when]
-        polynomials = []
-        for indicator in listed:
-            if type(indicator) is int and indicator == 1:  # is_active() of a parameter that always is
-                continue
-            if isinstance(indicator, (bool, Parameter)) or not hasattr(indicator, "is_expression_type"):
-                raise SpaceError(
-                    f"{what}: when= takes indicators such as layers.is_(1, 2) or activation['relu'], got {indicator!r}"
-                )
-            if isinstance(indicator, RelationalExpression):
-                raise SpaceError(
-                    f"{what}: when= takes 0/1 indicators such as layers.is_(1, 2), not the relation {indicator}"
-                )
-            polynomial = take_apart(indicator, f"the condition of {what}")
-            self._own(f"the condition of {what}", polynomial)
-            low, high = self.interval(polynomial)
-            binary = all(v.is_binary() for v in polynomial.variables.values())
-            whole = all(float(c).is_integer() for c in (polynomial.constant, *polynomial.linear.values()))
-            if polynomial.products or not (binary and whole and low >= 0 and high <= 1):
-                raise SpaceError(
-                    f"{what}: a condition must be a 0/1 indicator such as layers.is_(1, 2); this ranges over [{low:g}, {high:g}]"
-                )
-            polynomials.append(polynomial)
-        return polynomials
-
-    def _conditions(self, name: str, when: Any) -> list[Quadratic]:
-        """The indicators of a parameter, over levels only: ``child.is_active()`` stands for the conditions of the child."""
-        found: list[Quadratic] = []
-        levels = {id(v) for g in self.groups for v in g.variables}
-        conjunctions = {
-            id(block.on): self.conditions[label]
-            for label in self.conditions
-            if (block := self.model.parameters[label]).component("conjunction") is not None
-        }
-        for indicator in self._indicators(f"parameter {name!r}", when):
-            if (
-                len(indicator.linear) == 1
-                and (on := next(iter(indicator.linear))) in conjunctions
-                and not indicator.constant
-            ):
-                found += conjunctions[on]
-            elif indicator.ids <= levels:
-                found.append(indicator)
-            else:
-                raise SpaceError(
-                    f"parameter {name!r}: its condition must follow from the levels of other parameters, this one uses "
-                    f"{', '.join(v.name for i, v in indicator.variables.items() if i not in levels)}; "
-                    "use indicators such as layers.is_(1, 2)"
-                )
-        return found
-
-    def _activity(self, block: Any, indicators: Sequence[Quadratic]) -> Expression:
-        """``on`` as an affine expression.
-
-        A conjunction has on <= w_i and on >= sum w_i - (k - 1), where on is the sum of the parameter's own levels, or a
-        binary of its own for a number.
-        """
-        if not indicators:
-            return None
-        expressions = [_expression(w) for w in indicators]
-        if len(expressions) == 1:
-            return expressions[0]
-        if block.component("z") is not None:
-            block.at_most_one = pyo.Constraint(expr=sum(block.z.values()) <= 1)
-            on = sum(block.z.values())
-        else:
-            block.conjunction = pyo.Var([0], domain=pyo.Binary)
-            block.on = on = block.conjunction[0]
-        block.on_only_if = pyo.Constraint(range(len(expressions)), rule=lambda b, i: on <= expressions[i])
-        block.on_if = pyo.Constraint(expr=on >= sum(expressions) - (len(expressions) - 1))
-        return on
-
     def _own(self, what: str, polynomial: Quadratic) -> None:
         for variable in polynomial.variables.values():
             owner = variable.model()
             if owner is not self.model:
                 raise RuleError(
-                    f"{what} uses {variable.name!r} of another space ({owner.name!r}); a rule relates parameters of "
+                    f"{what} uses {user_name(self, variable)!r} of another space ({owner.name!r}); a rule relates parameters of "
                     f"one space only (this one is {self.name!r})"
                 )
-
-
-def _expression(polynomial: Quadratic) -> Expression:
-    """A Pyomo expression of a polynomial."""
-    of = polynomial.variables
-    terms = [c * of[i] for i, c in polynomial.linear.items()]
-    terms += [c * of[i] * of[j] for (i, j), c in polynomial.products.items()]
-    return sum(terms, polynomial.constant)
 
 
 def _open(bound: float) -> float | None:
