@@ -1,0 +1,201 @@
+"""A harness that cannot fail is worthless: every kind of wrong answer is reported, as are silence and death."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fuzz.test_exact import numbers, rule, truth_of
+
+import mipcash as mc
+from benchmarks.fuzz import record as recording
+from benchmarks.fuzz.__main__ import main
+from benchmarks.fuzz.clean import check_numbers
+from benchmarks.fuzz.described import Drawn, Parameter
+from benchmarks.fuzz.engine import SILENCE, Plan, _Crew
+from benchmarks.fuzz.kinds import Case
+from benchmarks.fuzz.questions import begin, interview
+from benchmarks.fuzz.record import Record, refuses
+from benchmarks.fuzz.runs import _exhaust, _keep_going
+from mipcash.errors import InfeasibleSpaceError, SolverError
+
+PLAIN = Drawn(numbers("a", "b"), (), (rule("r0", {"a": 1.0, "b": 1.0}, "<=", 3.0),))
+MIXED = Drawn((*numbers("a"), Parameter("x", "real", (), 0.0, 2.0)), (), (rule("r0", {"a": 1.0, "x": 1.0}, "<=", 3.0),))
+EMPTY = replace(PLAIN, parts=(*PLAIN.parts, rule("r1", {"a": 1.0, "b": 1.0}, ">=", 5.0)))
+
+
+def asked_of(drawn: Drawn, run: Callable[..., object] | None = None) -> Record:
+    """All questions to a space, of the default path alone."""
+    record = Record(0, "by hand")
+    asked = begin(Case(0, "by hand", drawn, truth_of(drawn), 0), record, seed=0)
+    assert asked is not None
+    if run is None:
+        interview(asked, ("default",))
+    else:
+        run(asked)
+    return record
+
+
+def wrong(record: Record) -> set[str]:
+    return {d.question for d in record.disagreements}
+
+
+def lie(monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[Any], Any]) -> None:
+    """Let a question of the space be answered otherwise."""
+    honest = getattr(mc.Space, name)
+
+    def lying(self: Any, *given: Any, **options: Any) -> Any:
+        return change(honest(self, *given, **options))
+
+    monkeypatch.setattr(mc.Space, name, lying)
+
+
+@pytest.mark.parametrize("drawn", [PLAIN, MIXED, EMPTY])
+def test_right_answers_are_no_disagreement(drawn: Drawn) -> None:
+    record = asked_of(drawn)
+    assert not list(map(str, record.disagreements))
+    assert record.asked["default"] >= 10
+
+
+LIES: list[tuple[str, Drawn, Callable[[Any], Any], str]] = [
+    ("optimum", PLAIN, lambda s: replace(s, value=s.value + 1.0, bound=s.bound + 1.0), "optimum min"),
+    ("optimum", PLAIN, lambda s: replace(s, status="infeasible", config=None), "optimum max"),
+    ("optimum", PLAIN, lambda s: replace(s, bound=s.bound + 1e-3), "optimum min"),
+    ("optimum", PLAIN, lambda s: replace(s, bound=s.bound - 1e-3), "optimum min"),
+    ("optimum", PLAIN, lambda s: replace(s, config={"a": 9, "b": 9}), "optimum min"),
+    ("optimum", PLAIN, lambda s: replace(s, config={"a": 0}), "optimum min"),
+    ("optimum", MIXED, lambda s: replace(s, config={"a": 2, "x": 1.0 + 1e-7}), "optimum min"),
+    ("optimum", EMPTY, lambda s: replace(s, status="unknown"), "optimum min"),
+    ("count", PLAIN, lambda c: replace(c, number=c.number + 1), "count"),
+    ("count", PLAIN, lambda c: replace(c, exact=False), "count"),
+    ("conflict", PLAIN, lambda c: replace(c, rules=("r0",)), "conflict"),
+    ("conflict", EMPTY, lambda c: replace(c, rules=("r0",)), "conflict"),
+    ("conflict", EMPTY, lambda c: replace(c, rules=()), "conflict"),
+    ("conflict", EMPTY, lambda c: replace(c, relaxations=tuple(replace(r, by=r.by * 0.99) for r in c.relaxations)), "relaxation"),
+    ("conflict", EMPTY, lambda c: replace(c, relaxations=c.relaxations[:1]), "relaxation"),
+    ("explain", EMPTY, lambda t: "space 'drawn' is not empty", "explain"),
+    ("bounds", PLAIN, lambda b: b | {"a": replace(b["a"], values=b["a"].values[:-1])}, "bounds"),
+    ("bounds", PLAIN, lambda b: b | {"a": replace(b["a"], always=False)}, "bounds"),
+    ("bounds", MIXED, lambda b: b | {"x": replace(b["x"], high=1.999)}, "bounds"),
+    ("bounds", MIXED, lambda b: {"a": b["a"]}, "bounds"),
+    ("is_legal", PLAIN, lambda legal: not legal, "is_legal"),
+    ("sample", PLAIN, lambda found: [*found[1:], {"a": 3, "b": 1}], "sample"),
+    ("sample", PLAIN, lambda found: found[1:], "sample"),
+    ("sample", MIXED, lambda found: [*found[1:], {"a": 2, "x": 1.0 + 1e-10}], "sample"),
+    ("nearest", PLAIN, lambda config: {"a": 9, "b": 9}, "nearest"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "drawn", "change", "question"), LIES)
+def test_a_wrong_answer_is_a_disagreement(
+    name: str, drawn: Drawn, change: Callable[[Any], Any], question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lie(monkeypatch, name, change)
+    assert question in wrong(asked_of(drawn))
+
+
+def test_exceptions_are_disagreements_unless_they_are_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: object, *given: object, **options: object) -> None:
+        raise SolverError("a solver's answer breaks the rules")
+
+    def empty(self: object, *given: object, **options: object) -> None:
+        raise InfeasibleSpaceError("empty")
+
+    monkeypatch.setattr(mc.Space, "optimum", fail)
+    assert "optimum min" in wrong(asked_of(PLAIN))
+    monkeypatch.setattr(mc.Space, "sample", empty)
+    assert "sample" in wrong(asked_of(PLAIN))
+    monkeypatch.setattr(mc.Space, "sample", lambda self, n: [{"a": 0, "b": 0}] * n)
+    assert "sample" in wrong(asked_of(EMPTY))
+
+
+def test_only_a_solver_that_says_so_refuses() -> None:
+    continuous = SolverError("toulbar2 cannot take 'x', which is continuous and not fixed")
+    assert refuses("toulbar2", continuous)
+    assert not refuses("default", continuous)
+    assert not refuses("toulbar2", SolverError("a solver's answer breaks the rules as declared"))
+    assert not refuses("toulbar2", ValueError("toulbar2 cannot take it"))
+
+
+def test_numbers_that_are_not_clean() -> None:
+    truth = truth_of(MIXED)
+    for x, clean in ((1.0, True), (0.5, True), (1.0 + 1e-15, False), (1e-12, False), (0.0, True)):
+        record = Record(0, "by hand")
+        check_numbers(truth, record, "sample", {"a": 2, "x": x})
+        assert bool(record.disagreements) != clean, x
+    pinned = replace(MIXED, parts=(*MIXED.parts, rule("r1", {"a": 1.0, "x": 1.0}, ">=", 3.0)))
+    record = Record(0, "by hand")
+    check_numbers(truth_of(pinned), record, "sample", {"a": 2, "x": 1.0 + 1e-15})  # no room: nothing to keep away from
+    assert not record.disagreements
+    equal = replace(MIXED, parts=(rule("r0", {"a": 1.0, "x": 1.0}, "==", 3.0),))
+    for x, clean in ((1.0 + 1e-10, True), (1.0 + 1e-8, False)):
+        record = Record(0, "by hand")
+        check_numbers(truth_of(equal), record, "sample", {"a": 2, "x": x})
+        assert bool(record.disagreements) != clean, x
+
+
+def test_runs_that_end_too_early_or_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(asked: Any) -> None:
+        _exhaust(asked, int(asked.truth.legal_configs.sum()), "random")
+
+    legal = [{"a": a, "b": b} for a in range(4) for b in range(4 - a)]
+    for listed, stopped, fine in (
+        (legal, "space exhausted: proven optimum", True),
+        (legal[1:], "space exhausted: proven optimum", False),
+        ([*legal, legal[0]], "space exhausted: proven optimum", False),
+        ([*legal, {"a": 9, "b": 9}], "space exhausted: proven optimum", False),
+        (legal, "budget", False),
+    ):
+        monkeypatch.setattr(mc, "minimize", _pretend(listed, stopped))
+        assert ("run random" in wrong(asked_of(PLAIN, run))) != fine, (stopped, len(listed))
+    for count, stopped, fine in ((8, "budget", True), (3, "space exhausted: proven optimum", False)):
+        listed = [{"a": 0, "x": float(x)} for x in np.linspace(0.1, 1.9, count)]
+        monkeypatch.setattr(mc, "minimize", _pretend(listed, stopped))
+        assert ("run mixed" in wrong(asked_of(MIXED, _keep_going))) != fine
+
+
+def _pretend(configs: list[dict[str, Any]], stopped: str) -> Callable[..., Any]:
+    def minimize(loss: Callable[[dict[str, Any]], float], *given: object, **options: object) -> Any:
+        for config in configs:
+            loss(config)
+        return type("Result", (), {"stopped": stopped})()
+
+    return minimize
+
+
+def test_silence_is_a_disagreement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "SECONDS", 0.1)
+    record = Record(0, "by hand")
+    assert record.ask("sleep", "default", lambda: time.sleep(5)) is None
+    assert wrong(record) == {"sleep"}
+    assert SILENCE > recording.SECONDS
+
+
+def test_a_worker_that_dies_is_a_disagreement() -> None:
+    crew = _Crew(Plan(solvers=("default",), runs=False), [0, 1], 1, None)
+    crew._hire()
+    crew._workers[0].process.kill()
+    records = list(crew.records())
+    assert [r.k for r in records] == [0, 1]
+    assert "the process died" in records[0].disagreements[0].said
+    assert records[1].asked["default"]
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "table.md"
+    quick = ["--spaces", "2", "--processes", "0", "--solvers", "default", "--no-runs", "--kinds", "products"]
+    lie(monkeypatch, "count", lambda c: replace(c, number=c.number + 1))
+    assert main([*quick, "--out", str(out)]) == 1
+    page = out.read_text(encoding="utf-8")
+    assert "| products | 2 |" in page
+    assert "repeat: python -m benchmarks.fuzz --spaces 2 --seed 0" in page
+    assert "count" in capsys.readouterr().out
+    assert main(["--only", "1", "--solvers", "default", "--no-runs"]) == 1
+    assert 'mc.Space("drawn"' in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["--solvers", "nobody"])
