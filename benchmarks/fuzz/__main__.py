@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.fuzz.described import source
@@ -46,11 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if wrong or not records else 0
 
 
-def _watch(records: object, total: int, began: float) -> list[Record]:
+def _watch(records: Iterable[Record], total: int, began: float) -> list[Record]:
     """Collect records, printing disagreements at once and progress now and then."""
     done: list[Record] = []
     told = time.monotonic()
-    for record in records:  # type: ignore[attr-defined]
+    for record in records:
         done.append(record)
         for disagreement in record.disagreements:
             print(disagreement, flush=True)
@@ -77,12 +77,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _names(known: object) -> object:
+def _names(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
     def read(text: str) -> tuple[str, ...]:
         names = tuple(part.strip() for part in text.split(","))
         for name in names:
-            if name not in known:  # type: ignore[operator]
-                raise argparse.ArgumentTypeError(f"there is no {name!r}; there are {', '.join(known)}")  # type: ignore
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"there is no {name!r}; there are {', '.join(known)}")
         return names
 
     return read

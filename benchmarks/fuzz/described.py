@@ -110,7 +110,7 @@ class Parameter:
     Attributes:
         kind: ``integer``, ``ordinal``, ``categorical``, ``module``, ``ordering`` or ``real``.
         values: all values in order (orderings: all permutations; real: empty).
-        low, high, step: of an integer or a real.
+        low, high, step, log: of an integer or a real.
         when: indicators that must all hold.
         owner: (module, algorithm) of a hyperparameter that its module declares; it is active with the algorithm.
     """
@@ -121,6 +121,7 @@ class Parameter:
     low: float = 0
     high: float = 0
     step: int = 1
+    log: bool = False
     when: tuple[Indicator, ...] = ()
     owner: tuple[str, str] | None = None
 
@@ -203,7 +204,8 @@ def build(drawn: Drawn) -> mc.Space:
 
 def expression(drawn: Drawn, terms: Sequence[Term], space: mc.Space) -> Any:
     """A sum of terms over the parameters of a built space."""
-    names = {identifier(p.name): space[p.name] for p in (*drawn.parameters, *drawn.helpers)}
+    listed = [p.name for p in drawn.parameters] + [h.name for h in drawn.helpers]
+    names = {identifier(name): space[name] for name in listed}
     return eval(_sum(drawn, terms), {"__builtins__": {}}, names)
 
 
@@ -217,11 +219,12 @@ def _declaration(drawn: Drawn, p: Parameter) -> str:
     if p.owner is not None:
         return f'{handle}{p.owner[0]}.parameter("{p.owner[1]}", "{p.name.rsplit(".", 1)[1]}")'
     when = f", {_when(drawn, p.when)}" if p.when else ""
+    log = ", log=True" if p.log else ""
     if p.kind == "integer":
         step = f", step={p.step}" if p.step != 1 else ""
-        return f'{handle}space.integer("{p.name}", {p.low}, {p.high}{step}{when})'
+        return f'{handle}space.integer("{p.name}", {p.low}, {p.high}{step}{log}{when})'
     if p.kind == "real":
-        return f'{handle}space.real("{p.name}", {p.low!r}, {p.high!r}{when})'
+        return f'{handle}space.real("{p.name}", {p.low!r}, {p.high!r}{log}{when})'
     if p.kind == "ordering":
         return f'{handle}space.ordering("{p.name}", [{", ".join(sorted(p.values[0]))}])'
     if p.kind == "module":
@@ -240,7 +243,7 @@ def _hyperparameters(drawn: Drawn, module: Parameter) -> str:
 
 def _domain(p: Parameter) -> str:
     if p.kind == "integer":
-        return f"mc.Integer({p.low}, {p.high}, {p.step})"
+        return f"mc.Integer({p.low}, {p.high}, {p.step}, {p.log})"
     return f"mc.{p.kind.capitalize()}({list(p.values)!r})"
 
 

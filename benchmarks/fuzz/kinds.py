@@ -14,7 +14,7 @@ from benchmarks.fuzz.sketch import CUT, EMPTY, FEW, FEW_CONFIGS, Sketch
 from benchmarks.fuzz.table import TooLargeError
 from benchmarks.fuzz.truth import Truth
 
-AIMS = ((CUT, 0.6), (FEW, 0.12), (EMPTY, 0.28))
+AIMS = {CUT: 0.6, FEW: 0.12, EMPTY: 0.28}
 """What the last rules leave, and how often it is tried."""
 ATTEMPTS, HIDDEN_ATTEMPTS = 20, 15
 """Last rules that are tried for an aim; of them, those that must contradict no single other rule."""
@@ -65,8 +65,8 @@ def draw(seed: int, k: int, kinds: Sequence[str] = ()) -> Case:
 def integer(sketch: Sketch, name: str, levels: int, when: tuple[Indicator, ...] = (), steps: bool = True) -> None:
     low, step = sketch.one((0, 0, 1, -3, 5)), sketch.one((1, 1, 1, 2, 3)) if steps else 1
     high = low + (levels - 1) * step + (int(sketch.rng.integers(step)) if sketch.chance(0.3) else 0)
-    values = tuple(range(low, high + 1, step))
-    sketch.parameters.append(Parameter(name, "integer", values, low, high, step, when))
+    values, log = tuple(range(low, high + 1, step)), low > 0 and sketch.chance(0.2)
+    sketch.parameters.append(Parameter(name, "integer", values, low, high, step, log, when))
 
 
 def narrow(sketch: Sketch, name: str, when: tuple[Indicator, ...] = (), most: int = 5) -> None:
@@ -87,12 +87,14 @@ def wide(sketch: Sketch, name: str, when: tuple[Indicator, ...] = (), most: int 
     levels = int(sketch.rng.integers(sketch.expand_limit + 1, max(sketch.expand_limit + 3, most + 1)))
     low = sketch.one((0, 0, 1, -7, 100))
     high = low + (levels - 1) * step
-    sketch.parameters.append(Parameter(name, "integer", tuple(range(low, high + 1, step)), low, high, step, when))
+    values, log = tuple(range(low, high + 1, step)), low > 0 and sketch.chance(0.2)
+    sketch.parameters.append(Parameter(name, "integer", values, low, high, step, log, when))
 
 
 def real(sketch: Sketch, name: str, ranges: Sequence[tuple[float, float]], when: tuple[Indicator, ...] = ()) -> None:
     low, high = sketch.one(list(ranges))
-    sketch.parameters.append(Parameter(name, "real", (), low, high, when=when))
+    log = low > 0 and sketch.chance(0.3)
+    sketch.parameters.append(Parameter(name, "real", (), low, high, log=log, when=when))
 
 
 def module(sketch: Sketch, name: str, hyper: bool = True, when: tuple[Indicator, ...] = ()) -> None:
@@ -116,8 +118,7 @@ def rules(sketch: Sketch, shapes: Sequence[str], count: int, often: float = 0.25
 
 def finish(sketch: Sketch, shapes: Sequence[str], often: float = 0.0) -> None:
     """Rules that leave what a drawn aim says, where some of ATTEMPTS does."""
-    names, shares = zip(*AIMS, strict=True)
-    aim = names[int(sketch.rng.choice(len(names), p=shares))]
+    aim = list(AIMS)[int(sketch.rng.choice(len(AIMS), p=list(AIMS.values())))]
     if aim == CUT:
         one_rule(sketch, shapes, CUT, often)
     for attempt in range(ATTEMPTS if aim != CUT else 0):
@@ -260,7 +261,7 @@ HUGE = ((1e-3, 1e6), (0.0, 1e6), (0.0, 1e4), (-1e6, 1e6), (0.0, 1.0))
 
 def mixtures(sketch: Sketch) -> None:
     """Reals that sum to one, and further linear rules."""
-    for v in range(sketch.one((1, 2))):
+    for v in range(sketch.one((0, 1, 1, 2))):
         narrow(sketch, f"v{v}", most=4)
     count = sketch.one((2, 3, 3, 4))
     for x in range(count):

@@ -7,12 +7,14 @@ other rules hold, and well inside what it attains without them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from benchmarks.fuzz.described import Drawn, Helper, Indicator, Parameter, Part, Relation, Rule, Term, Value
-from benchmarks.fuzz.table import LARGEST, Body, Floats, Table
+from benchmarks.fuzz.table import LARGEST, Body, Floats, Levels, Table
 from benchmarks.fuzz.truth import Truth
 
 CUT, FEW, EMPTY = "cut", "few", "empty"
@@ -68,11 +70,11 @@ class Sketch:
     def chance(self, p: float) -> bool:
         return bool(self.rng.random() < p)
 
-    def one(self, options: list | tuple | range):  # type: ignore[no-untyped-def,type-arg]
+    def one(self, options: Sequence[Any]) -> Any:
         """One of them, as it is."""
         return options[int(self.rng.integers(len(options)))]
 
-    def some(self, options: list, count: int) -> list:  # type: ignore[type-arg]
+    def some(self, options: Sequence[Any], count: int) -> list[Any]:
         """``count`` different ones, or all where there are fewer."""
         order = self.rng.permutation(len(options))[:count]
         return [options[int(i)] for i in order]
@@ -161,7 +163,7 @@ class Sketch:
             bound = self._border(body, at)
         return Relation(terms, sense, float(bound) + 0.0)
 
-    def _reach(self, body: Body, rows: np.ndarray, loose: bool) -> tuple[Floats, Floats]:  # type: ignore[type-arg]
+    def _reach(self, body: Body, rows: Levels, loose: bool) -> tuple[Floats, Floats]:
         if not loose:
             return body.constant[rows], body.constant[rows]
         both = [self.known.reach(body, int(r)) for r in rows]
@@ -170,11 +172,11 @@ class Sketch:
     def _limit(
         self,
         body: Body,
-        rows: np.ndarray,
+        rows: Levels,
         reach: Floats,
         aim: str,
         sense: str,
-        loose: bool,  # type: ignore[type-arg]
+        loose: bool,
     ) -> tuple[int | None, float] | None:
         """``(row on the border or None, limit)``: rows stay whose reach is at most the limit."""
         values = np.unique(np.round(reach, 12))
@@ -216,11 +218,11 @@ class Sketch:
     def _equation(
         self,
         body: Body,
-        rows: np.ndarray,
+        rows: Levels,
         low: Floats,
         high: Floats,
         aim: str,
-        loose: bool,  # type: ignore[type-arg]
+        loose: bool,
     ) -> Relation | None:
         terms = body.relation.terms
         if aim == EMPTY:

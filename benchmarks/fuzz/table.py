@@ -35,6 +35,8 @@ HOLDS_UP_TO = Fraction(1, 10**11)
 """Relative violation up to which a rule holds beyond doubt; it is what float rounding of a bound leaves."""
 BROKEN_FROM = Fraction(1, 10**7)
 """Relative violation from which a rule is broken beyond doubt; what lies between is a knife's edge."""
+ROUNDING = Fraction(1, 2**50)
+"""Float rounding of a sum, relative to the sum of its terms' sizes: four units in the last place."""
 NEAR = 1e-6
 """Relative distance from the border within which floats are not trusted."""
 
@@ -86,7 +88,7 @@ class Table:
             orders = self.drawn[indicator.name].values
             hit = np.array([order.index(indicator.member) + 1 == indicator.position for order in orders])
             return np.asarray(hit[self.levels[indicator.name]])
-        return np.isin(self.levels[indicator.name], indicator.levels) != indicator.negated
+        return np.asarray(np.isin(self.levels[indicator.name], indicator.levels) != indicator.negated)
 
     def applies(self, when: Sequence[Indicator]) -> Bools:
         """Where all indicators are 1, shape (N,)."""
@@ -159,7 +161,7 @@ class Table:
             raise TooLargeError(f"{int(counts.sum())} assignments")
         for columns in (self.levels, self.on, self.values):
             for name, column in columns.items():
-                columns[name] = np.repeat(column, counts)  # type: ignore[index]
+                columns[name] = np.repeat(column, counts)
         self.size = int(counts.sum())
 
 
@@ -214,9 +216,16 @@ class Body:
         """Relative violation of a value of the body; negative inside."""
         return violation(value, self.relation, self.scale)
 
+    def violation_at(self, row: int, config: Config) -> Fraction:
+        """Relative violation at a configuration with its reals, less what rounding its sum in floats may make of it."""
+        constant, slopes = self.exact(row)
+        value = sum((s * Fraction(config[n]) for n, s in slopes.items()), constant)
+        size = Fraction(float(self._size[row])) + sum(abs(s * Fraction(config[n])) for n, s in slopes.items())
+        return self.violation(value) - ROUNDING * size / self.scale
+
     def violations(self) -> Floats:
         """Relative violation at the discrete factors alone, shape (N,); exact near the border. Open rows: undefined."""
-        gap, bound, scale = self.constant - self.relation.bound, self.relation.bound, float(self.scale)
+        gap, scale = self.constant - self.relation.bound, float(self.scale)
         sides = {"<=": gap, ">=": -gap, "==": np.abs(gap)}
         found: Floats = sides[self.relation.sense] / scale
         doubtful = np.flatnonzero(~self.open & (np.abs(found) < np.maximum(NEAR, 1e-12 * self._size / scale)))
@@ -226,7 +235,6 @@ class Body:
             _, first, inverse = np.unique(stacked, axis=1, return_index=True, return_inverse=True)
             exact = [float(self.violation(self.exact(int(r))[0])) for r in doubtful[first]]
             found[doubtful] = np.array(exact)[inverse.reshape(-1)]
-        assert np.isfinite(bound)
         return found
 
 

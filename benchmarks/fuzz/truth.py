@@ -73,7 +73,7 @@ def judge(table: Table, part: Part) -> Judged:
 def _clause(table: Table, clause: Clause) -> Bools:
     truths = [table.indicator(Is(n, (l,), not wanted)) for n, l, wanted in clause.literals]
     if clause.kind == "any":
-        return np.any(truths, axis=0)
+        return np.asarray(np.any(truths, axis=0))
     if clause.kind == "xor":
         return np.asarray(truths[0] != truths[1])
     return np.asarray(truths[-1] | ~np.all(truths[:-1], axis=0))
@@ -198,7 +198,11 @@ class Truth:
         return self.reach(Body(self.table, Relation(terms, "<=", 0.0)), row)
 
     def violation(self, config: Config) -> Fraction | None:
-        """Greatest relative violation of a configuration, at the best values of the helpers; None: it is none."""
+        """Greatest relative violation of a configuration beyond float rounding, at the best values of the helpers.
+
+        Returns:
+            None where names or values are not those that domains and conditions allow.
+        """
         c = self.table.find(config)
         if c is None:
             return None
@@ -234,9 +238,7 @@ class Truth:
         for bodies in j.alternatives:
             worst = Fraction(-1)
             for body in bodies:
-                constant, slopes = body.exact(row)
-                value = sum((s * Fraction(config[n]) for n, s in slopes.items()), constant)
-                worst = max(worst, body.violation(value))
+                worst = max(worst, body.violation_at(row, config))
             best = min(best, worst)
         return best
 
