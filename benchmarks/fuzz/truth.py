@@ -148,10 +148,9 @@ class Truth:
         """Legal settings of everything but reals and wide integers."""
         drawn = self.table.drawn
         narrow = [p.name for p in drawn.parameters if p.kind != "real" and not drawn.wide(p)]
-        if self.empty:
-            return 0
-        rows = np.array([self.table.levels[n][self.legal] for n in narrow]).reshape(len(narrow), -1)
-        return int(np.unique(rows, axis=1).shape[1]) if narrow else 1
+        if self.empty or not narrow:
+            return int(not self.empty)
+        return int(np.unique([self.table.levels[n][self.legal] for n in narrow], axis=1).shape[1])
 
     def reach(self, body: Body, row: int, tolerance: Fraction | None = None) -> tuple[Fraction, Fraction]:
         """Least and greatest value of a body at a legal row; at a tolerance: with all rules loosened by it."""
