@@ -240,11 +240,13 @@ class Alternation:
         if not len(active):
             return current
         section = f.section(z)
-        rules = self.space.number_rules(point) if self.oracle.program.numbers else None
-        if rules is not None and len(rules.row_low):
-            return self._bound_step(section, rules, current, active)
-        if rules is None and self.oracle.program.numbers:
-            # rules that only the program knows (logic over numbers): those numbers stay where the MIP put them
+        legal = self.space.legal_numbers(point) if self.oracle.program.numbers else None
+        natural = self.scale.natural(u)
+        here = None if legal is None else legal.part_at(np.array([natural[label] for label in legal.labels]))
+        if here is not None and len(here.row_low):
+            return self._bound_step(section, here, current, active)
+        if here is None and self.oracle.program.numbers:
+            # rules that only the program knows: those numbers stay where the MIP put them
             held = {n.label for n in self.oracle.program.numbers}
             active = np.array([d for d in active if self.scale.labels[d] not in held], dtype=np.int64)
             if not len(active):
@@ -261,7 +263,7 @@ class Alternation:
         moved = np.clip(u + 0.15 * rng.normal(size=len(u)), 0.0, 1.0)
         held = {n.label: self.scale.labels.index(n.label) for n in self.oracle.program.numbers}
         moved[list(held.values())] = u[list(held.values())]
-        rules = self.space.number_rules(point)
+        rules = self.space.legal_numbers(point)
         if rules is not None and rules.labels:
             natural = self.scale.natural(u)
             walked = rules.walk(np.array([natural[label] for label in rules.labels]), WALK_STEPS, rng)

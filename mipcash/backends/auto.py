@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mipcash.backends.base import Answer, Backend, SolverSettings, Task
+from mipcash.backends.certificate import certified
 from mipcash.backends.prover import Prover
 from mipcash.backends.registry import make_backend, solver_info
 from mipcash.errors import SolverError
@@ -48,6 +49,10 @@ class AutoBackend:
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See :meth:`mipcash.backends.base.Backend.solve`."""
+        return certified(task, settings, self._unchecked, self.name)
+
+    def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
+        """By enumeration, then by a solver, which checks its own answers."""
         began = time.perf_counter()
         early = self._prover.solve(task, settings)
         if early is None:

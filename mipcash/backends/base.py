@@ -44,6 +44,10 @@ class SolverSettings:
             at_least(self, node_limit=0)
 
 
+CUT_SLACK = 1e-6
+"""How far a cut may be missed."""
+
+
 @dataclass(frozen=True)
 class Cut:
     """An extra row ``low <= values . v[columns] <= high`` over base columns, for one solve."""
@@ -89,6 +93,7 @@ class Answer:
         value: objective of the incumbent (nan without one).
         bound: proven lower bound.
         seconds: wall-clock time.
+        prover: who proved the status and the bound: a solver, or ``enumeration``; "" where nothing is proven.
     """
 
     status: str
@@ -96,6 +101,7 @@ class Answer:
     value: float
     bound: float
     seconds: float
+    prover: str = ""
 
     @property
     def proven(self) -> bool:
@@ -109,7 +115,7 @@ class Answer:
         best = later if self.columns is None or later.value <= self.value else self
         bound = min(max(self.bound, later.bound), best.value)
         status = OPTIMAL if later.status == OPTIMAL else FEASIBLE
-        return Answer(status, best.columns, best.value, bound, seconds)
+        return Answer(status, best.columns, best.value, bound, seconds, later.prover)
 
 
 class Backend(Protocol):

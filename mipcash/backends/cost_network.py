@@ -21,11 +21,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mipcash.backends.base import Cut
+from mipcash.backends.base import CUT_SLACK, Cut
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
-from mipcash.space.rules import slack
 
 DOMAIN_LIMIT = 2048
 """Values of an integer column, or of a product of two, up to which it becomes a variable."""
@@ -101,14 +100,14 @@ class Network:
 
     # -- rows ---------------------------------------------------------------------------------------------------
 
-    def add_row(self, form: QuadraticForm, low: float, high: float, rule: str) -> None:
-        """Add ``low <= form(v) <= high``.
+    def add_row(self, form: QuadraticForm, low: float, high: float, slack: float, rule: str) -> None:
+        """Add ``low <= form(v) <= high``, which may be missed by ``slack``.
 
         Raises:
             SolverError: it multiplies two columns whose product has too many values.
         """
         constant, unary, pairs = self.split(form)
-        low, high = low - slack(low) - constant, high + slack(high) - constant
+        low, high = low - slack - constant, high + slack - constant
         scope = tuple(sorted({*unary, *(i for pair in pairs for i in pair)}))
         least = sum(float(f.min()) for f in [*unary.values(), *pairs.values()])
         most = sum(float(f.max()) for f in [*unary.values(), *pairs.values()])
@@ -209,7 +208,7 @@ def make_network(program: BinaryProgram, fixed: Mapping[int, float], wanted: set
         if low > 0.0 or high < 1.0:
             network.restrict((i,), (profile >= low - 1e-9) & (profile <= high + 1e-9))
     for row in program.base_rows:
-        network.add_row(row.form, row.low, row.high, row.rule)
+        network.add_row(row.form, row.low, row.high, row.slack, row.rule)
     return network
 
 
@@ -228,7 +227,7 @@ def with_cuts(network: Network, program: BinaryProgram, cuts: Sequence[Cut]) -> 
     )
     for cut in cuts:
         form = replace(QuadraticForm.zero(program.n), linear=cut.weights(program.n))
-        extended.add_row(form, cut.low, cut.high, "a cut")
+        extended.add_row(form, cut.low, cut.high, CUT_SLACK, "a cut")
     return extended
 
 

@@ -64,8 +64,8 @@ class Best:
     """The best solution so far.
 
     Attributes:
-        value: its cost; solutions at ``value - tolerance`` and above are not looked for.
-        states: one per variable, in the network's numbers, unordered; None: none is known besides the one the caller has.
+        value: its cost, at most the potentials' ceiling; solutions at ``value - tolerance`` and above are not looked for.
+        states: one per variable, in the network's numbers, unordered; None: none is known.
     """
 
     value: float
@@ -124,7 +124,7 @@ def prove(potentials: Potentials, best: Best, effort: Effort, chosen: tuple[int,
 def _order(potentials: Potentials) -> Indices:
     """The variables in the order in which they get states: strongly coupled to those before, few states first."""
     first, sizes = potentials.starts[:-1], potentials.sizes
-    pairs = np.where(potentials.pairs < potentials.forbidden / 2, potentials.pairs, 0.0)
+    pairs = np.where(potentials.pairs < potentials.ceiling, potentials.pairs, 0.0)
     total = np.add.reduceat(np.add.reduceat(pairs, first, axis=0), first, axis=1)
     mean = total / np.outer(sizes, sizes)
     to_come, to_past = mean.sum(axis=1), np.zeros(len(sizes))

@@ -13,7 +13,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,11 @@ import highspy
 import numpy as np
 
 from mipcash.backends.base import Answer, SolverSettings, Task
+from mipcash.backends.certificate import certified
 from mipcash.backends.dead_ends import DeadEnds, dead_ends
 from mipcash.backends.prover import Prover
 from mipcash.backends.row_products import with_row_products
+from mipcash.backends.scaling import Scaling
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
 from mipcash.errors import SolverError
 from mipcash.program.forms import Vector
@@ -41,6 +43,21 @@ STARTED: Mapping[str, float | str] = {
 }
 """Options where a start is given, which is local search's: the search for one is not repeated; with a good incumbent at the
 root, a restart costs more than the columns that it drops are worth."""
+
+
+FEASIBILITY: Mapping[str, float | str] = {
+    "primal_feasibility_tolerance": 1e-9,
+    "mip_feasibility_tolerance": 1e-9,
+    "presolve": "choose",
+}
+"""That of rules (:mod:`mipcash.space.rules`), on rows that are scaled to their largest coefficient."""
+TIGHTEST: Mapping[str, float | str] = {
+    "primal_feasibility_tolerance": 1e-10,
+    "mip_feasibility_tolerance": 1e-10,
+    "presolve": "off",
+}
+"""Options under which HiGHS has to say once more that there is no solution."""
+IMPOSSIBLE = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible)
 
 
 class HighsBackend:
@@ -61,12 +78,14 @@ class HighsBackend:
         enumeration, self._dead_ends, self._row_products = (_switch(self._given, name) for name in SWITCHES)
         self._prover = Prover() if enumeration else None
         _set_options(highspy.Highs(), self._given)
-        self._instances: OrderedDict[
-            tuple[int, frozenset[tuple[int, int]]], tuple[BinaryProgram, BinaryProgram, Any]
-        ] = OrderedDict()
+        self._instances: OrderedDict[tuple[int, frozenset[tuple[int, int]]], _Instance] = OrderedDict()
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See :meth:`mipcash.backends.base.Backend.solve`."""
+        return certified(task, settings, self._unchecked, self.name)
+
+    def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
+        """By enumeration, then by HiGHS."""
         began = time.perf_counter()
         early = None if self._prover is None else self._prover.solve(task, settings)
         if early is None:
@@ -81,39 +100,51 @@ class HighsBackend:
     def _solve(self, task: Task, settings: SolverSettings) -> Answer:
         """By HiGHS."""
         began = time.perf_counter()
-        program, highs = self._instance(task)
-        cost = program.cost(task.form)
+        instance = self._instance(task)
+        program, highs, c = instance.program, instance.highs, instance.scaling.columns
         columns = np.arange(program.n_columns, dtype=np.int32)
-        highs.changeColsCost(program.n_columns, columns, cost)
+        highs.changeColsCost(program.n_columns, columns, program.cost(task.form) * c)
         highs.changeObjectiveOffset(task.form.constant)
         ends = dead_ends(task) if self._dead_ends else DeadEnds(())
         bounds = {**task.fixed, **{closed: 0.0 for closed, _ in ends.replaced}}
         fixed = np.fromiter(bounds, dtype=np.int32, count=len(bounds))
-        values = np.fromiter(bounds.values(), dtype=float, count=len(bounds))
+        values = np.fromiter(bounds.values(), dtype=float, count=len(bounds)) / c[fixed]
         if len(fixed):
             highs.changeColsBounds(len(fixed), fixed, values, values)
         first_cut = highs.getNumRow()
         for cut in task.cuts:
-            highs.addRow(
-                cut.low, cut.high, len(cut.columns), cut.columns.astype(np.int32), np.asarray(cut.values, dtype=float)
-            )
+            weights = np.asarray(cut.values, dtype=float) * c[cut.columns]
+            highs.addRow(cut.low, cut.high, len(cut.columns), cut.columns.astype(np.int32), weights)
         start = ends.start(task.start)
         self._options(highs, settings, {} if start is None else STARTED)
         try:
             if start is not None:
-                _warm_start(highs, program, start)
-            if highs.run() == highspy.HighsStatus.kError:
-                # HiGHS refuses another number of threads than the process began with, until its scheduler is reset
-                highs.resetGlobalScheduler(True)
-                highs.run()
-            return self._answer(highs, task, settings, time.perf_counter() - began)
+                _warm_start(highs, instance, start)
+            _run(highs)
+            if self._doubtful(highs, task):
+                # presolve may take what lies within its tolerance for a contradiction: without it, and at the tightest
+                left = max(1e-3, settings.time_limit - (time.perf_counter() - began))
+                self._options(highs, replace(settings, time_limit=left), TIGHTEST)
+                _run(highs)
+            return self._answer(highs, instance, task, time.perf_counter() - began)
         finally:
             if task.cuts:
                 highs.deleteRows(len(task.cuts), np.arange(first_cut, first_cut + len(task.cuts), dtype=np.int32))
             if len(fixed):
-                highs.changeColsBounds(len(fixed), fixed, program.low[fixed], program.high[fixed])
+                scaled = instance.scaling.program
+                highs.changeColsBounds(len(fixed), fixed, scaled.low[fixed], scaled.high[fixed])
 
-    def _instance(self, task: Task) -> tuple[BinaryProgram, Any]:
+    @staticmethod
+    def _doubtful(highs: Any, task: Task) -> bool:
+        """Whether there is said to be no solution, and numbers are free that a tolerance may have decided about."""
+        if highs.getModelStatus() not in IMPOSSIBLE:
+            return False
+        program = task.program
+        free = (program.integer[: program.n] == 0) & (program.low[: program.n] < program.high[: program.n])
+        free[list(task.fixed)] = False
+        return bool(np.any(free))
+
+    def _instance(self, task: Task) -> _Instance:
         couplings = task.program.couplings(task.form) - task.program.product_index.keys()
         key = (id(task.program), frozenset(couplings))
         if key in self._instances:
@@ -122,12 +153,11 @@ class HighsBackend:
             extended = task.program.extended(couplings)
             if self._row_products:
                 extended = with_row_products(extended)
-            # the program itself is kept beside its id, so that the id cannot be taken over by another object
-            self._instances[key] = (task.program, extended, _load(extended))
+            scaling = Scaling.of(extended)
+            self._instances[key] = _Instance(task.program, extended, scaling, _load(scaling.program))
             if len(self._instances) > KEPT_INSTANCES:
                 self._instances.popitem(last=False)
-        _, program, highs = self._instances[key]
-        return program, highs
+        return self._instances[key]
 
     def _options(self, highs: Any, settings: SolverSettings, defaults: Mapping[str, float | str]) -> None:
         highs.clearSolver()
@@ -138,14 +168,15 @@ class HighsBackend:
             "threads": int(settings.threads),
             "random_seed": int(settings.seed) % 2**31,
             "mip_max_nodes": 2**31 - 1 if settings.node_limit is None else int(settings.node_limit),
+            **FEASIBILITY,
         }
         _set_options(highs, {**limits, **defaults, **self._given})
 
-    def _answer(self, highs: Any, task: Task, settings: SolverSettings, seconds: float) -> Answer:
+    def _answer(self, highs: Any, instance: _Instance, task: Task, seconds: float) -> Answer:
         status, info = highs.getModelStatus(), highs.getInfo()
         kinds = highspy.HighsModelStatus
-        if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
-            return Answer(INFEASIBLE, None, math.nan, math.inf, seconds)
+        if status in IMPOSSIBLE:
+            return Answer(INFEASIBLE, None, math.nan, math.inf, seconds, self.name)
         has_incumbent = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         if status == kinds.kOptimal:
             outcome = OPTIMAL
@@ -165,15 +196,39 @@ class HighsBackend:
             )
         bound = float(info.mip_dual_bound)
         if not has_incumbent:
-            return Answer(outcome, None, math.nan, bound if math.isfinite(bound) else -math.inf, seconds)
-        columns: Vector = np.array(highs.getSolution().col_value[: task.program.n])
+            return Answer(outcome, None, math.nan, bound if math.isfinite(bound) else -math.inf, seconds, self.name)
+        n = task.program.n
+        columns: Vector = np.array(highs.getSolution().col_value[:n]) * instance.scaling.columns[:n]
         columns = np.where(task.program.integer[: task.program.n] > 0, np.round(columns), columns)
         value = task.form.value(columns)
         if status == kinds.kModelEmpty:
             bound = value
         elif not np.any(task.program.integer):  # a linear program has no dual bound of a search
             bound = float(info.objective_function_value) if outcome == OPTIMAL else -math.inf
-        return Answer(outcome, columns, value, min(bound, value), seconds)
+        return Answer(outcome, columns, value, min(bound, value), seconds, self.name)
+
+
+@dataclass(frozen=True)
+class _Instance:
+    """A program in HiGHS.
+
+    Attributes:
+        source: the task's program, kept so that its id cannot be taken over by another object.
+        program: with the products of the objective.
+        scaling: of that, as HiGHS has it.
+    """
+
+    source: BinaryProgram
+    program: BinaryProgram
+    scaling: Scaling
+    highs: Any
+
+
+def _run(highs: Any) -> None:
+    if highs.run() == highspy.HighsStatus.kError:
+        # HiGHS refuses another number of threads than the process began with, until its scheduler is reset
+        highs.resetGlobalScheduler(True)
+        highs.run()
 
 
 def _switch(options: dict[str, str], name: str) -> bool:
@@ -225,9 +280,10 @@ def write_program(program: BinaryProgram, path: Path, names: Sequence[str]) -> N
         raise SolverError(f"the program cannot be written to {path}; check that the folder exists and is writable")
 
 
-def _warm_start(highs: Any, program: BinaryProgram, start: Vector) -> None:
+def _warm_start(highs: Any, instance: _Instance, start: Vector) -> None:
     """Hand over a legal point: all columns where they follow from it, else the known ones for HiGHS to complete."""
-    columns = program.lifted(start)
+    program = instance.program
+    columns = program.lifted(start) / instance.scaling.columns
     if np.all(np.isfinite(columns)):
         solution = highspy.HighsSolution()
         solution.col_value = columns.tolist()

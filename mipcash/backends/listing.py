@@ -17,12 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mipcash.backends.base import Cut
+from mipcash.backends.base import CUT_SLACK, Cut
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality, legality_at
 from mipcash.program.program import BinaryProgram
 from mipcash.program.recent import Recent
-from mipcash.space.rules import slack
 
 KEPT_LISTINGS = 16
 LISTED = 20_000
@@ -53,7 +52,7 @@ class Listing:
         columns, admitted = self.program.starts + self.levels, np.ones(len(self.levels), dtype=bool)
         for cut in cuts:
             body = cut.weights(self.program.n_z)[columns].sum(axis=1)
-            admitted &= (body >= cut.low - slack(cut.low)) & (body <= cut.high + slack(cut.high))
+            admitted &= (body >= cut.low - CUT_SLACK) & (body <= cut.high + CUT_SLACK)
         return admitted
 
 

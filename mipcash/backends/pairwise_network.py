@@ -22,12 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mipcash.backends.base import Cut
+from mipcash.backends.base import CUT_SLACK, Cut
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality, LevelTable
 from mipcash.program.program import BaseRow, BinaryProgram
 from mipcash.program.recent import Recent
-from mipcash.space.rules import slack
 
 KEPT_NETWORKS = 16
 JOIN_LIMIT = 400
@@ -125,8 +124,8 @@ class PairwiseNetwork:
         return replace(
             self,
             weights=np.concatenate([self.weights, (self.members @ linear.T).T]),
-            low=np.concatenate([self.low, [c.low - slack(c.low) for c in cuts]]),
-            high=np.concatenate([self.high, [c.high + slack(c.high) for c in cuts]]),
+            low=np.concatenate([self.low, [c.low - CUT_SLACK for c in cuts]]),
+            high=np.concatenate([self.high, [c.high + CUT_SLACK for c in cuts]]),
         )
 
 
@@ -198,7 +197,7 @@ def _as_tables(program: BinaryProgram, tables: Sequence[LevelTable], rows: Seque
         z = np.zeros((len(columns), program.n_z))
         np.put_along_axis(z, columns, 1.0, axis=1)
         body = z @ form.linear[: program.n_z] + (z[:, form.rows] * z[:, form.cols]) @ form.values
-        legal = (body >= row.low - slack(row.low)) & (body <= row.high + slack(row.high))
+        legal = row.holds(body)
         found.tables.append((tuple(groups.tolist()), legal.reshape(shape)))
     return replace(found, tables=[t for t in found.tables if not t[1].all()])
 
@@ -263,8 +262,8 @@ def _assembled(program: BinaryProgram, rules: _Rules) -> PairwiseNetwork | None:
         members,
         _forbidden(variables, starts, tables, of),
         (members @ linear.T).T,
-        np.array([row.low - slack(row.low) for row in rules.wide]),
-        np.array([row.high + slack(row.high) for row in rules.wide]),
+        np.array([row.low - row.slack for row in rules.wide]),
+        np.array([row.high + row.slack for row in rules.wide]),
     )
 
 

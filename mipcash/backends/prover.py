@@ -30,6 +30,8 @@ NODES = 200_000.0
 MOST_NODES = 20_000_000.0
 WORTHWHILE_GAP = 1e-5
 """Relative gap from which on it is used; below it, proofs are exact and take no longer."""
+NAME = "enumeration"
+"""Who proved it, in answers."""
 PRECISION = 1e-10
 """Costs are compared up to this share of their spread."""
 
@@ -71,29 +73,29 @@ class Prover:
             return _least(space.within, space.legality, task, began)
         network = space.within.with_cuts(task.cuts)
         if not np.all(np.diff(network.starts)):
-            return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began)
+            return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, NAME)
         constant = task.form.constant
         theta, pairs = network.costs(task.form)
         start = _start(network, task)
-        value = math.inf if start is None else _cost(theta, pairs, start)
+        potentials = make_potentials(network, theta, pairs)
+        value = potentials.ceiling if start is None else _cost(theta, pairs, start)
         precision = PRECISION * (float(np.ptp(theta)) + float(np.abs(pairs).max(axis=1).sum()))
-        loose = settings.gap > WORTHWHILE_GAP and math.isfinite(value)
+        loose = settings.gap > WORTHWHILE_GAP and start is not None
         tolerance = max(precision, settings.gap * abs(value + constant)) if loose else precision
         best = Best(value, tolerance, start)
         effort = Effort(self.nodes, self.most, began + settings.time_limit)
-        potentials = make_potentials(network, theta, pairs)
         proven = prove(potentials, best, effort)
         bound = max(potentials.lower, min(effort.left, best.upper))
         seconds = time.perf_counter() - began
         if best.states is None:
             if proven:
-                return Answer(INFEASIBLE, None, math.nan, math.inf, seconds)
-            return Answer(UNKNOWN, None, math.nan, bound + constant, seconds)
+                return Answer(INFEASIBLE, None, math.nan, math.inf, seconds, NAME)
+            return Answer(UNKNOWN, None, math.nan, bound + constant, seconds, NAME)
         columns = space.legality.completed(network.levels_of(np.sort(best.states)))
         value = task.form.value(columns)
         if proven:
-            return Answer(OPTIMAL, columns, value, value - best.tolerance, time.perf_counter() - began)
-        return Answer(FEASIBLE, columns, value, min(value, bound + constant), time.perf_counter() - began)
+            return Answer(OPTIMAL, columns, value, value - best.tolerance, time.perf_counter() - began, NAME)
+        return Answer(FEASIBLE, columns, value, min(value, bound + constant), time.perf_counter() - began, NAME)
 
     @staticmethod
     def _make_space(task: Task) -> _Space:
@@ -117,10 +119,10 @@ def _least(listing: Listing, legality: Legality, task: Task, began: float) -> An
     values = np.where(listing.admitted(task.cuts), listing.values(task.form), math.inf)
     at = int(np.argmin(values)) if len(values) else -1
     if at < 0 or values[at] == math.inf:
-        return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began)
+        return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, NAME)
     columns = legality.completed(listing.levels[at])
     value, spread = task.form.value(columns), float(np.ptp(values[values < math.inf]))
-    return Answer(OPTIMAL, columns, value, value - PRECISION * spread, time.perf_counter() - began)
+    return Answer(OPTIMAL, columns, value, value - PRECISION * spread, time.perf_counter() - began, NAME)
 
 
 def _expressible(task: Task) -> bool:

@@ -19,9 +19,12 @@ import pyomo.environ as pyo
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from mipcash.backends.base import Answer, Cut, SolverSettings, Task
+from mipcash.backends.certificate import certified
+from mipcash.backends.highs import HighsBackend
 from mipcash.backends.profiles import LINEAR, QUADRATIC, OptionValue, SolverProfile, option_value
 from mipcash.backends.pyomo_interfaces import Edits, Interface, Outcome, make_interface
-from mipcash.backends.solution import INFEASIBLE, OPTIMAL
+from mipcash.backends.scaling import Scaling
+from mipcash.backends.solution import ABSOLUTE_GAP, INFEASIBLE, OPTIMAL
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
@@ -38,6 +41,7 @@ class _Instance:
 
     source: BinaryProgram
     program: BinaryProgram
+    scaling: Scaling
     model: Any
     columns: list[Any]
     interface: Interface
@@ -79,12 +83,24 @@ class PyomoBackend:
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See :meth:`mipcash.backends.base.Backend.solve`; refuses a program that exceeds the licence before the solve."""
+        return certified(task, settings, self._unchecked, self.name)
+
+    def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
+        answer = self._solve(task, settings)
+        left = settings.time_limit - answer.seconds
+        if answer.status != INFEASIBLE or left <= 0.0 or not _has_numbers(task):
+            return answer
+        # a tolerance may have decided about numbers: HiGHS, which is told how to be sure, has to say so too
+        second = HighsBackend({"enumeration": "off"}).solve(task, replace(settings, time_limit=left))
+        return replace(answer if second.status == INFEASIBLE else second, seconds=answer.seconds + second.seconds)
+
+    def _solve(self, task: Task, settings: SolverSettings) -> Answer:
         began = time.perf_counter()
         if _contradictory(task.program):
-            return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began)
+            return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, self.name)
         if not task.program.n_columns:
             value = task.form.constant
-            return Answer(OPTIMAL, np.zeros(0), value, value, time.perf_counter() - began)
+            return Answer(OPTIMAL, np.zeros(0), value, value, time.perf_counter() - began, self.name)
         form = self._form(task)
         key, instance = self._instance(task, form)
         try:
@@ -99,7 +115,7 @@ class PyomoBackend:
             # the state of the solver's model is unknown now
             del self._instances[key]
             raise self._translated(error, task) from error
-        return _answer(outcome, task, time.perf_counter() - began)
+        return replace(_answer(outcome, instance, task, settings, time.perf_counter() - began), prover=self.name)
 
     # -- form and size ------------------------------------------------------------------------------------------
 
@@ -180,7 +196,7 @@ class PyomoBackend:
             "time_limit": max(SHORTEST, float(settings.time_limit)),
             "threads": int(settings.threads),
             "gap": float(settings.gap),
-            "absolute_gap": 1e-9,
+            "absolute_gap": ABSOLUTE_GAP,
             "seed": int(settings.seed) % 2**30,
             "node_limit": unlimited if settings.node_limit is None else int(settings.node_limit),
         }
@@ -196,9 +212,10 @@ class PyomoBackend:
             self._instances.move_to_end(key)
         else:
             program = task.program.extended(missing)
-            model, columns = _model(program)
+            scaling = Scaling.of(program)
+            model, columns = _model(scaling.program)
             interface = make_interface(self._pyomo, self.name, model, columns)
-            self._instances[key] = _Instance(task.program, program, model, columns, interface)
+            self._instances[key] = _Instance(task.program, program, scaling, model, columns, interface)
             if len(self._instances) > KEPT_INSTANCES:
                 self._instances.popitem(last=False)
         return key, self._instances[key]
@@ -251,14 +268,14 @@ def _linear(columns: Sequence[Any], at: Any, values: Any) -> Any:
 
 def _edit(instance: _Instance, task: Task) -> Edits:
     """Bounds and cuts of the model for this task; what the last task left is taken back."""
-    program, columns = instance.program, instance.columns
+    program, columns, c = instance.scaling.program, instance.columns, instance.scaling.columns
     changed = {*instance.fixed, *task.fixed}
     for k in instance.fixed:
         columns[k].setlb(float(program.low[k]))
         columns[k].setub(float(program.high[k]))
     for k, value in task.fixed.items():
-        columns[k].setlb(float(value))
-        columns[k].setub(float(value))
+        columns[k].setlb(float(value / c[k]))
+        columns[k].setub(float(value / c[k]))
     removed = instance.cuts
     for constraint in removed:
         del instance.model.cuts[constraint.index()]
@@ -268,7 +285,8 @@ def _edit(instance: _Instance, task: Task) -> Edits:
 
 
 def _add_cut(instance: _Instance, k: int, cut: Cut) -> Any:
-    instance.model.cuts[k] = _relation(instance.columns, cut.columns, cut.values, float(cut.low), float(cut.high))
+    values = np.asarray(cut.values, dtype=float) * instance.scaling.columns[cut.columns]
+    instance.model.cuts[k] = _relation(instance.columns, cut.columns, values, float(cut.low), float(cut.high))
     return instance.model.cuts[k]
 
 
@@ -276,10 +294,11 @@ def _set_objective(instance: _Instance, form: QuadraticForm, kind: str) -> None:
     """The objective without its constant, which some solvers leave out of their bound."""
     columns = instance.columns
     if kind == LINEAR:
-        cost = instance.program.cost(form)
+        cost = instance.program.cost(form) * instance.scaling.columns
         at = np.flatnonzero(cost)
         body = _linear(columns, at, cost[at])
     else:
+        form = instance.scaling.form(form)
         at = np.flatnonzero(form.linear)
         terms = [
             v * columns[i] * columns[j]
@@ -296,21 +315,27 @@ def _set_start(instance: _Instance, task: Task, kind: str) -> bool:
     """Put the start into the variables' values; False where there is none that the interface takes."""
     known = np.full(instance.program.n_columns, np.nan)
     if task.start is not None and kind != "none":
-        known = instance.program.lifted(task.start)
+        known = instance.program.lifted(task.start) / instance.scaling.columns
     for variable, value in zip(instance.columns, known.tolist(), strict=True):
         variable.set_value(None if math.isnan(value) else value, skip_validation=True)
     whole = np.isfinite(known[instance.program.integer > 0])
     return bool(np.any(whole)) if kind == "partial" else bool(len(whole) and np.all(whole)) and kind == "complete"
 
 
-def _answer(outcome: Outcome, task: Task, seconds: float) -> Answer:
+def _has_numbers(task: Task) -> bool:
+    """Whether some column is continuous and free."""
+    program = task.program
+    return any(not program.integer[c] and c not in task.fixed for c in range(program.n_z, program.n))
+
+
+def _answer(outcome: Outcome, instance: _Instance, task: Task, settings: SolverSettings, seconds: float) -> Answer:
     bound = outcome.bound + task.form.constant
     if outcome.status == INFEASIBLE:
         return Answer(INFEASIBLE, None, math.nan, math.inf, seconds)
     if outcome.values is None:
         return Answer(outcome.status, None, math.nan, bound, seconds)
     n, program = task.program.n, task.program
-    columns: Vector = outcome.values[:n]
+    columns: Vector = outcome.values[:n] * instance.scaling.columns[:n]
     # a column in no row and without a cost never reaches the solver: any value within its bounds will do
     missing = np.isnan(columns)
     columns = np.where(missing, program.low[:n], columns)
@@ -318,4 +343,8 @@ def _answer(outcome: Outcome, task: Task, seconds: float) -> Answer:
         columns[k] = value
     columns = np.where(program.integer[:n] > 0, np.round(columns), columns)
     value = task.form.value(columns)
+    if outcome.status == OPTIMAL:
+        # CPLEX leaves its bound where it was when the last node is closed; what it calls optimal is within its gap
+        within = max(settings.gap * abs(value - task.form.constant), ABSOLUTE_GAP)
+        bound = max(bound, value - within)
     return Answer(outcome.status, columns, value, min(bound, value), seconds)

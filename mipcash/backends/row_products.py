@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.program.forms import Vector
-from mipcash.program.program import BinaryProgram
+from mipcash.program.program import BinaryProgram, slack_of_rows
 
 ALIKE = 1e-12
 
@@ -48,6 +48,7 @@ def with_row_products(program: BinaryProgram) -> BinaryProgram:
         row_low=np.concatenate([program.row_low, [low for _, _, low, _ in found]]),
         row_high=np.concatenate([program.row_high, [high for _, _, _, high in found]]),
         row_rule=program.row_rule + ("",) * len(found),
+        row_slack=np.concatenate([program.row_slack, slack_of_rows(added)]),
     )
 
 

@@ -13,6 +13,10 @@ Halving, where every M[s, t] gives each end half of the least of its row, makes 
 does the three to the variables in order (Kolmogorov's sequential tree-reweighted message passing); sweeps to and fro
 approach the bound of the linear relaxation with RLT rows (:mod:`mipcash.program.products`). A state whose
 ``lower + theta[s]``, after it has collected, is not below ``upper`` is in no better solution, and is dropped.
+
+A forbidden pair costs more than all that legal solutions can differ by, and ``ceiling`` lies between: no legal solution costs
+as much, and none with a forbidden pair costs less. Whoever looks for solutions below it meets legal ones alone, however
+cost was moved; a network in which there is none is empty.
 """
 
 from __future__ import annotations
@@ -39,10 +43,10 @@ class Potentials:
     Attributes:
         lower: the bound.
         theta: shape (S,).
-        pairs: M, shape (S, S), symmetric, zero within a variable, at least ``forbidden`` where two states exclude each other.
+        pairs: M, shape (S, S), symmetric, zero within a variable.
         starts: first state of each variable and S, shape (V + 1,).
         states: the states' numbers in the network, shape (S,).
-        forbidden: cost from which on a pair is none.
+        ceiling: more than any legal solution costs.
         weights, low, high: linear rows, as in :class:`mipcash.backends.pairwise_network.PairwiseNetwork`.
         empty: whether some variable has no state left: nothing is better than ``upper``.
     """
@@ -52,7 +56,7 @@ class Potentials:
     pairs: Vector
     starts: Indices
     states: Indices
-    forbidden: float
+    ceiling: float
     weights: Vector
     low: Vector
     high: Vector
@@ -101,7 +105,7 @@ class Potentials:
             self.pairs[keep][:, keep],
             np.concatenate([[0], np.cumsum(np.delete(self.sizes, i))]),
             self.states[keep],
-            self.forbidden,
+            self.ceiling,
             self.weights[:, keep],
             self.low - used,
             self.high - used,
@@ -116,7 +120,7 @@ class Potentials:
             self.pairs[at][:, at],
             np.concatenate([[0], np.cumsum(self.sizes[order])]),
             self.states[at],
-            self.forbidden,
+            self.ceiling,
             self.weights[:, at],
             self.low,
             self.high,
@@ -166,7 +170,7 @@ class Potentials:
 
     def _drop(self, bound: Vector, upper: float) -> None:
         """Keep the states whose bound is below ``upper``."""
-        keep = bound < min(upper, self.lower + self.forbidden / 2)
+        keep = bound < upper
         if keep.all():
             return
         left = np.add.reduceat(keep.astype(np.int64), self.starts[:-1])
@@ -182,14 +186,20 @@ class Potentials:
 
 def make_potentials(network: PairwiseNetwork, theta: Vector, pairs: Vector) -> Potentials:
     """Potentials of a network with at least one variable and these costs."""
-    spread = float(np.ptp(theta)) + 2.0 * float(np.abs(pairs).max(axis=1).sum()) + 1.0
+    size = float(np.abs(pairs).max(axis=1).sum())
+    spread = float(np.ptp(theta)) + 2.0 * size + 1.0
+    most = float(np.maximum.reduceat(theta, network.starts[:-1]).sum())
+    variables = len(network.variables)
+    # a state's pairs with the others cost at most (V - 1) times the largest of them, and each pair counts once
+    ceiling = most + variables * size + spread
+    forbidden = max(FORBIDDEN, 4.0 * (variables + 2)) * spread
     return Potentials(
         0.0,
         theta.copy(),
-        np.where(network.forbidden, FORBIDDEN * spread, pairs),
+        np.where(network.forbidden, forbidden, pairs),
         network.starts,
         np.arange(len(theta)),
-        FORBIDDEN * spread,
+        ceiling,
         network.weights,
         network.low,
         network.high,

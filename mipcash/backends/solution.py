@@ -18,6 +18,10 @@ UNKNOWN = "unknown"
 """A limit stopped the solver before it found an incumbent."""
 
 
+ABSOLUTE_GAP = 1e-9
+"""Difference between value and bound that counts as none."""
+
+
 @dataclass(frozen=True)
 class Solution:
     """The result of one exact question.
@@ -26,10 +30,12 @@ class Solution:
         config: the incumbent, legal; None where there is none (``infeasible``, ``unknown``).
         value: objective of the incumbent, in the sense asked for; nan without an incumbent.
         bound: proven bound on the optimum: ``bound <= value`` when minimising, ``>=`` when maximising.
-        gap: ``|value - bound| / max(1e-9, |value|)``; 0 with a complete proof, inf without an incumbent.
+        gap: ``|value - bound| / max(|value|, |bound|)``, so between 0 and 2 also around 0; 0 with a complete proof (to within
+            1e-9, which is as close as solvers look), inf without an incumbent.
         status: ``optimal``, ``feasible``, ``infeasible`` or ``unknown``.
         seconds: wall-clock time of the solve.
-        solver: name of the solver.
+        solver: who proved it: the name of a solver, or ``enumeration`` for the project's own; the solver asked for where
+            nothing is proven.
     """
 
     config: Configuration | None
@@ -50,5 +56,6 @@ class Solution:
 
 
 def relative_gap(value: float, bound: float) -> float:
-    """``|value - bound|`` relative to the value, as in :class:`Solution`."""
-    return abs(value - bound) / max(1e-9, abs(value)) if abs(value - bound) > 1e-12 else 0.0
+    """How far a bound is from a value, relative to the larger of them, as in :class:`Solution`."""
+    apart = abs(value - bound)
+    return apart / max(abs(value), abs(bound)) if apart > ABSOLUTE_GAP else 0.0

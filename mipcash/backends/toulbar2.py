@@ -23,6 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.backends.base import Answer, SolverSettings, Task
+from mipcash.backends.certificate import certified
 from mipcash.backends.cost_network import Booleans, LinearRow, Network, make_network, with_cuts
 from mipcash.backends.network_reduction import Functions, Reduced, reduce_network
 from mipcash.backends.profiles import OptionValue, option_value
@@ -93,13 +94,16 @@ class Toulbar2Backend:
         Raises:
             SolverError: a column that is continuous and not fixed, or has too many values.
         """
+        return certified(task, settings, self._unchecked, self.name)
+
+    def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
         began = time.perf_counter()
         network, reduced = self._network(task)
         if task.cuts:
             network = with_cuts(network, task.program, task.cuts)
             reduced = reduce_network(network)
         if reduced is None:
-            return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began)
+            return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, self.name)
         costs = _costs(reduced, _functions(network, task))
         start = _start(network, reduced, task, costs)
         with _PROCESS:
@@ -320,13 +324,13 @@ def _answer(
     bound = found.bound / costs.scale + costs.constant - costs.error
     if found.states is None:
         if not found.limited:
-            return Answer(INFEASIBLE, None, math.nan, math.inf, seconds)
+            return Answer(INFEASIBLE, None, math.nan, math.inf, seconds, Toulbar2Backend.name)
         if task.start is None or not np.all(np.isfinite(task.start)):
-            return Answer(UNKNOWN, None, math.nan, bound, seconds)
+            return Answer(UNKNOWN, None, math.nan, bound, seconds, Toulbar2Backend.name)
         columns = np.array(task.start, dtype=float)
     else:
         columns = np.array([f[0 if i < 0 else found.states[i]] for i, f in network.profiles])
     value = task.form.value(columns)
     bound = min(bound, value)
     proven = not found.limited or relative_gap(value, bound) <= settings.gap
-    return Answer(OPTIMAL if proven else FEASIBLE, columns, value, bound, seconds)
+    return Answer(OPTIMAL if proven else FEASIBLE, columns, value, bound, seconds, Toulbar2Backend.name)

@@ -37,7 +37,7 @@ from mipcash.features.numbers import INACTIVE, decoded
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.joint_gp import GaussianProcess, Relaxation
 from mipcash.optimizers.model_based import Data, ModelBased, Step
-from mipcash.oracle.numbers import NumberRules
+from mipcash.oracle.legal_numbers import LegalNumbers
 from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality
@@ -137,7 +137,7 @@ class _Walk:
         self.orders = [np.array(m) for m in orders_of(self.program).values()]
         in_orders = {int(g) for m in self.orders for g in m}
         self.movable = [g for g, x in enumerate(self.program.groups) if g not in in_orders and len(x.values) > 1]
-        self._rules: dict[bytes, NumberRules | None] = {}
+        self._rules: dict[bytes, LegalNumbers | None] = {}
         self._active: dict[bytes, NDArray[np.bool_]] = {}
         self._checks: dict[bytes, Legality | None] = {}
         self._known: dict[tuple[bytes, bytes], bool] = {}
@@ -221,7 +221,7 @@ class _Walk:
         key = levels.tobytes()
         if key not in self._rules:
             point = self.oracle.unproven(levels, natural, 0.0)
-            self._rules[key] = self.space.number_rules(point) if self.oracle.separable else None
+            self._rules[key] = self.space.legal_numbers(point)
         rules = self._rules[key]
         if rules is None or not rules.labels:
             return None  # rules that only a solver can check: the numbers stay where the start has them

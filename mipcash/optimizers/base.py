@@ -18,7 +18,6 @@ import numpy as np
 
 from mipcash.backends.base import Backend
 from mipcash.backends.solution import Solution
-from mipcash.errors import SpaceExhaustedError
 from mipcash.oracle.core import Apart
 from mipcash.oracle.space import Space
 from mipcash.space.domains import Configuration
@@ -111,8 +110,5 @@ def solver_made(
         SpaceExhaustedError: nothing is left, or nothing far enough apart.
     """
     began = time.perf_counter()
-    before = [o.config for o in history]
-    ((config, solution),) = space.design(1, rng, backend, before, apart)
-    if space.repeats(config, before):
-        raise SpaceExhaustedError(f"no configuration of space {space.name!r} is left that was not proposed before")
+    ((config, solution),) = space.design(1, rng, backend, [o.config for o in history], apart)
     return Proposal(config, solution, origin, {"mip": time.perf_counter() - began}, dict(state))

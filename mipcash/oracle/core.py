@@ -5,22 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
+from pyomo.core.base.objective import ObjectiveData
 
-from mipcash.backends.base import Backend, SolverSettings
+from mipcash.backends.base import Answer, Backend, SolverSettings, Task
 from mipcash.backends.registry import make_backend
-from mipcash.backends.solution import Solution
-from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError, SpaceError, SpaceExhaustedError
+from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Solution, relative_gap
+from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError, SpaceError
 from mipcash.oracle import explain as explaining
+from mipcash.oracle.legal_numbers import LegalNumbers, union_of
 from mipcash.oracle.live import active_rules, signature
-from mipcash.oracle.numbers import NumberRules, number_rules
-from mipcash.oracle.oracle import Exclusion, Oracle, Point, as_solution
-from mipcash.oracle.sampling import cover, farthest_units, latin_hypercube, sample_levels
-from mipcash.program.algebra import has_logic
+from mipcash.oracle.numbers import number_rules
+from mipcash.oracle.oracle import Oracle, Point, as_solution
+from mipcash.oracle.sampling import farthest, latin_hypercube, sample_levels
+from mipcash.program.algebra import AlgebraicModel, algebraic_model
 from mipcash.program.compile import compile_space
-from mipcash.program.forms import Indices
+from mipcash.program.forms import Indices, QuadraticForm
 from mipcash.program.objective import objective_form
 from mipcash.program.program import BinaryProgram
 from mipcash.space.adoption import adopt_model
@@ -31,12 +34,10 @@ from mipcash.space.rules import Rule
 from mipcash.space.validation import Violation, check
 
 WALK_STEPS = 40
-"""Hit-and-run steps for numbers that rules bind."""
-DESIGN_GAP = 1e-6
-"""Relative gap of a point of an initial design: an unseen level must count beside a structure that is worth ten thousand."""
+"""Hit-and-run steps for numbers that rules bind, at least."""
+DRAWS = 8
+"""Draws of bound numbers of which a design takes the farthest from what it has."""
 QUESTION_SECONDS = 60.0
-REPEAT_TOLERANCE = 1e-6
-"""Difference on the unit scale up to which two numbers count as the same proposal."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class _Snapshot:
     held: tuple[object, ...]  # the expressions behind the identities in the signature
     program: BinaryProgram
     rules: tuple[Rule, ...]
-    logic: bool
+    algebra: AlgebraicModel  # keeps the variables alive that only the transformed model has
 
 
 class SpaceCore(Declaration):
@@ -98,15 +99,16 @@ class SpaceCore(Declaration):
     def validate(self, config: Configuration) -> list[Violation]:
         """Every reason why a configuration is illegal, by name; empty: it is legal.
 
-        Values are compared with the domains and the rules as declared, at natural values, within a tolerance of 1e-6.
-        Rules over auxiliaries hold if some values of the auxiliaries satisfy them.
+        Values are compared with the domains and the rules as declared, at natural values; a rule may be missed by 1e-9 of its
+        largest coefficient (:mod:`mipcash.space.rules`). Rules over auxiliaries, and disjunctions, hold if some values of the
+        auxiliaries and indicators satisfy them.
         """
         return self._violations(config, self._current())
 
     def _violations(self, config: Configuration, snapshot: _Snapshot) -> list[Violation]:
         verdict = check(self, config, snapshot.rules)
         violations = list(verdict.violations)
-        if not violations and (verdict.undecided or snapshot.logic):
+        if not violations and verdict.undecided:
             violations += self._ask_solver(config, verdict.undecided)
         return violations
 
@@ -149,7 +151,9 @@ class SpaceCore(Declaration):
         """The snapshot of the live model as it is now."""
         now, held = signature(self)
         if self._snapshot is None or self._snapshot.signature != now:
-            self._snapshot = _Snapshot(now, held, compile_space(self), tuple(self.active_rules()), has_logic(self))
+            algebra = algebraic_model(self)
+            rules = (*self.active_rules(), *algebra.logic)
+            self._snapshot = _Snapshot(now, held, compile_space(self, algebra=algebra), rules, algebra)
         return self._snapshot
 
     def _latest(self) -> _Snapshot:
@@ -188,7 +192,7 @@ class SpaceCore(Declaration):
     def optimum(
         self,
         expression: Any,
-        sense: str = "min",
+        sense: str | None = None,
         solver: str | Backend = "highs",
         time_limit: float = 60.0,
         *,
@@ -199,8 +203,9 @@ class SpaceCore(Declaration):
         """Minimise or maximise an expression over the legal configurations, with proof.
 
         Args:
-            expression: linear or quadratic in the parameters; a product may hold at most one real or wide integer.
-            sense: ``min`` or ``max``.
+            expression: linear or quadratic in the parameters; a product may hold at most one real or wide integer. A Pyomo
+                ``Objective`` brings its sense along.
+            sense: ``min`` or ``max``; None: that of an ``Objective``, else ``min``.
             time_limit: seconds; when it is reached the incumbent and the bound are returned, never an exception.
 
         Raises:
@@ -208,8 +213,7 @@ class SpaceCore(Declaration):
             SpaceError: an unknown sense, or a product of two numbers.
             SolverError: the solver is not installed.
         """
-        if sense not in ("min", "max"):
-            raise SpaceError(f"sense must be 'min' or 'max', got {sense!r}")
+        expression, sense = _objective(expression, sense)
         unused = self._unused_numbers(expression)
         if unused:
             return self._optimum_with(
@@ -222,9 +226,33 @@ class SpaceCore(Declaration):
         rng = np.random.default_rng(seed)
         point = oracle.minimise(form, settings, rng=rng)
         if point is None:
-            return as_solution(None, oracle.last, sign, began, oracle.backend.name)
+            answer = self._beyond_margins(oracle, form, oracle.last, settings)
+            return as_solution(None, answer, sign, began, oracle.backend.name)
         config = self.configuration(point, rng=None)
-        return as_solution(config, point.answer, sign, began, oracle.backend.name)
+        answer = self._beyond_margins(oracle, form, point.answer, settings)
+        return as_solution(config, self._revalued(answer, config, expression, sign), sign, began, oracle.backend.name)
+
+    def _revalued(self, answer: Answer, config: Configuration, expression: Any, sign: float) -> Answer:
+        """The answer with the objective of the configuration itself, whose numbers may differ from the program's by a rounding."""
+        body = take_apart(expression, "the objective")
+        values = check(self, config, self._latest().rules).assignment
+        if not self._latest().program.numbers or not body.ids <= values.keys():
+            return answer
+        value = sign * body.value(values)
+        return replace(answer, value=value, bound=min(answer.bound, value))
+
+    def _beyond_margins(self, oracle: Oracle, form: QuadraticForm, answer: Answer, settings: SolverSettings) -> Answer:
+        """An answer that also holds for what the margins of products of reals leave out of the program."""
+        if not oracle.program.margin or answer.status not in (OPTIMAL, INFEASIBLE):
+            return answer
+        wide = oracle.backend.solve(Task(oracle.program.widened, oracle.program.folded(form)), settings)
+        if wide.status == INFEASIBLE:
+            return answer
+        if answer.columns is None:
+            return replace(answer, status=UNKNOWN, bound=wide.bound)
+        bound = min(answer.bound, wide.bound)
+        close = relative_gap(answer.value, bound) <= settings.gap
+        return replace(answer, status=OPTIMAL if close else FEASIBLE, bound=bound)
 
     def _unused_numbers(self, expression: Any) -> set[str]:
         """Labels of the numbers in an expression that no rule mentions, and that the program therefore leaves out."""
@@ -259,82 +287,6 @@ class SpaceCore(Declaration):
         units = latin_hypercube(max(1, n), sum(x.tuned for x in self.numbers), rng)
         return [self._finish(s.levels, s.point, units[k], rng) for k, s in enumerate(samples)]
 
-    def design(
-        self,
-        n: int,
-        rng: np.random.Generator,
-        solver: str | Backend = "highs",
-        before: Sequence[Configuration] = (),
-        apart: Apart | None = None,
-    ) -> list[tuple[Configuration, Solution]]:
-        """n further points of an initial design, each with the solution that made it; small structures are shown as often as large.
-
-        Args:
-            before: earlier configurations, whose values count as covered.
-            apart: configurations to keep a distance from.
-
-        Raises:
-            InfeasibleSpaceError: the space is empty.
-            SpaceExhaustedError: ``before`` holds every legal configuration.
-        """
-        oracle, program = self.oracle(solver), self.program
-        configs, found = list(before), list[tuple[Configuration, Solution]]()
-        tuned = [x for x in self.numbers if x.tuned]
-        for _ in range(n):
-            began = time.perf_counter()
-            shown = [program.encode(c) for c in configs]
-            settings = SolverSettings(time_limit=QUESTION_SECONDS, gap=DESIGN_GAP)
-            point = cover(oracle, shown, settings, rng, self.exclusions(configs, apart))
-            if point is None:
-                self.nothing_left(configs, apart, solver)
-            units = farthest_units(self._units(configs, tuned), len(tuned), rng)
-            config = self._finish(point.levels, point if program.numbers else None, units, rng)
-            found.append((config, as_solution(config, point.answer, 1.0, began, oracle.backend.name)))
-            configs.append(config)
-        return found
-
-    def exclusions(self, configs: Iterable[Configuration], apart: Apart | None = None) -> list[Exclusion]:
-        """What a new proposal must differ from: earlier configurations without an active number (their levels say it all),
-        and, at a distance, those it must keep apart from."""
-        numbers, program = {x.label for x in self.numbers if x.tuned}, self._latest().program
-        closed = {l.tobytes(): l for c in configs if not numbers & c.keys() for l in (program.encode(c),)}
-        found = [Exclusion(levels) for levels in closed.values()]
-        if apart is not None and apart.distance > 0:
-            found += [Exclusion(program.encode(c), apart.distance) for c in apart.configs]
-        return found
-
-    def nothing_left(
-        self, configs: Sequence[Configuration], apart: Apart | None = None, solver: str | Backend = "highs"
-    ) -> NoReturn:
-        """Say why there is no further configuration.
-
-        Raises:
-            SpaceExhaustedError: all have been proposed, or none is far enough from the others.
-            InfeasibleSpaceError: there never was one.
-        """
-        if apart is not None and apart.configs and apart.distance > 1:
-            raise SpaceExhaustedError(
-                f"no legal configuration of space {self.name!r} differs from {len(apart.configs)} others in at least "
-                f"{apart.distance} discrete parameters; ask for fewer at a time or for a smaller distance"
-            )
-        if self.exclusions(configs, apart):
-            raise SpaceExhaustedError(f"every legal configuration of space {self.name!r} has been proposed")
-        raise InfeasibleSpaceError(self.why_empty(solver))
-
-    def repeats(
-        self, config: Configuration, before: Iterable[Configuration], tolerance: float = REPEAT_TOLERANCE
-    ) -> bool:
-        """Whether a configuration is one of ``before``: the same but for numbers within a tolerance on the unit scale."""
-        tuned = {x.label: x.domain for x in self.numbers if x.tuned}
-
-        def same(other: Configuration) -> bool:
-            return config.keys() == other.keys() and all(
-                abs(tuned[k].to_unit(v) - tuned[k].to_unit(other[k])) <= tolerance if k in tuned else v == other[k]
-                for k, v in config.items()
-            )
-
-        return any(map(same, before))
-
     def why_empty(self, solver: str | Backend = "highs") -> str:
         """Why the space is empty, or that it is not; see :meth:`mipcash.Space.explain`."""
         raise NotImplementedError
@@ -367,8 +319,18 @@ class SpaceCore(Declaration):
                 values[number.label] = float(point.columns[columns[number.label]])
             else:
                 values[number.label] = number.domain.from_unit(0.5 if rng is None else rng.random())
-        config = program.decode(point.levels, values)
-        return self.checked(config)
+        return self._decoded(point, values)
+
+    def _decoded(self, point: Point, values: dict[str, float], legal: LegalNumbers | None = None) -> Configuration:
+        """A configuration of levels and numbers, those in rules cleaned, and checked."""
+        program = self._latest().program
+        if program.numbers:
+            legal = self.legal_numbers(point) if legal is None else legal
+            if legal is not None and legal.labels:
+                clean = legal.clean(np.array([values[label] for label in legal.labels]))
+                if clean is not None:
+                    values = {**values, **dict(zip(legal.labels, clean.tolist(), strict=True))}
+        return self.checked(program.decode(point.levels, values))
 
     def checked(self, config: Configuration) -> Configuration:
         """The configuration itself, if it is legal.
@@ -395,26 +357,21 @@ class SpaceCore(Declaration):
             raise ConfigurationError("illegal configuration: " + "; ".join(map(str, violations)))
         return config
 
-    def number_rules(self, point: Point) -> NumberRules | None:
-        """The rules left for the numbers at a point; None where they hold for logic that only the program knows."""
-        program = self._latest().program
-        if self._latest().logic:
-            return None
-        z = program.one_hot(point.levels)
+    def legal_numbers(self, point: Point) -> LegalNumbers | None:
+        """What the rules leave for the numbers in them at a point's levels; None where only the program can tell."""
+        program, z = self._latest().program, self._latest().program.one_hot(point.levels)
         assignment: dict[int, float] = {}
         for spec, start in zip(self.groups, program.starts, strict=True):
             for l, variable in enumerate(spec.variables):
                 assignment[id(variable)] = z[start + l]
         active = []
-        columns = {n.label: n.column for n in program.numbers}
+        columns = {n.label for n in program.numbers}
         for number in self.numbers:
             on = all(bool(c.holds(z)) for c in program.conditions.get(number.label, ()))
             if number.tuned and on and number.label in columns:
                 active.append(number)
             elif number.tuned:
                 assignment[id(number.variable)] = 0.0
-            elif number.variable.name in program.variable_columns:
-                assignment[id(number.variable)] = point.columns[program.variable_columns[number.variable.name]]
         for link in self.links:
             if link.value.ids <= assignment.keys():
                 assignment[id(link.variable)] = link.value.value(assignment)
@@ -422,25 +379,56 @@ class SpaceCore(Declaration):
             block = self.model.parameters[label]
             if block.component("conjunction") is not None:
                 assignment[id(block.on)] = float(all(bool(c.holds(z)) for c in program.conditions[label]))
-        return number_rules(self, self._latest().rules, assignment, active)
+        rules = self._latest().rules
+        named = {v.name: i for r in rules for q in (r.body, *r.when) for i, v in q.variables.items()}
+        hint = {named[k]: float(point.columns[c]) for k, c in program.variable_columns.items() if k in named}
+        return union_of(list(number_rules(rules, assignment, active, hint)))
 
-    def _finish(self, levels: Indices, point: Point | None, units: Any, rng: np.random.Generator) -> Configuration:
-        """A sampled configuration: levels, walked numbers where rules bind them, stratified ones elsewhere."""
+    def _finish(
+        self, levels: Indices, point: Point | None, units: Any, rng: np.random.Generator, before: Any = None
+    ) -> Configuration:
+        """A sampled configuration: levels, numbers drawn over their legal set where rules bind them, stratified ones elsewhere.
+
+        Args:
+            before: unit values of earlier configurations, (t, D): of some draws, the farthest from them is taken.
+        """
         tuned = [n for n in self.numbers if n.tuned]
         numbers = {n.label: float(n.domain.from_unit(u)) for n, u in zip(tuned, units, strict=True)}
         if point is None:
             return self.checked(self._latest().program.decode(levels, self._only_active(levels, numbers)))
         for bound in self._latest().program.numbers:
             numbers[bound.label] = float(point.columns[bound.column])
-        rules = self.number_rules(point)
-        if rules is not None and rules.labels:
-            start = np.array([numbers[label] for label in rules.labels])
-            start = np.where(rules.integer > 0, np.round(start), np.clip(start, rules.low, rules.high))
-            if rules.legal(start):
-                numbers.update(zip(rules.labels, rules.walk(start, WALK_STEPS, rng).tolist(), strict=True))
-        return self.checked(self._latest().program.decode(levels, self._only_active(levels, numbers)))
+        legal = self.legal_numbers(point)
+        if legal is not None and legal.labels:
+            start = legal.clean(np.array([numbers[label] for label in legal.labels]))
+            if start is not None:
+                drawn = [legal.spread(start, WALK_STEPS, rng) for _ in range(1 if before is None else DRAWS)]
+                position = {n.label: d for d, n in enumerate(tuned)}
+                at = [position[label] for label in legal.labels]
+                scaled = [[tuned[d].domain.to_unit(v) for d, v in zip(at, x, strict=True)] for x in drawn]
+                chosen = 0 if before is None else farthest(np.array(scaled), before[:, at])
+                numbers.update(zip(legal.labels, drawn[chosen].tolist(), strict=True))
+        return self._decoded(point, self._only_active(levels, numbers), legal)
 
     def _only_active(self, levels: Indices, numbers: Mapping[str, float]) -> dict[str, float]:
         z = self._latest().program.one_hot(levels)
         conditions = self._latest().program.conditions
         return {l: v for l, v in numbers.items() if all(bool(c.holds(z)) for c in conditions.get(l, ()))}
+
+
+def _objective(expression: Any, sense: str | None) -> tuple[Any, str]:
+    """What is optimised and in which sense.
+
+    Raises:
+        SpaceError: an unknown sense, or one that contradicts the objective's own.
+    """
+    own = None
+    if isinstance(expression, ObjectiveData):
+        own, expression = "max" if expression.sense == pyo.maximize else "min", expression.expr
+    if sense not in ("min", "max", None):
+        raise SpaceError(f"sense must be 'min' or 'max', got {sense!r}")
+    if own is not None and sense is not None and sense != own:
+        raise SpaceError(
+            f"the objective is to be {own}imised and sense= says {sense!r}; leave sense= out, or give its .expr"
+        )
+    return expression, sense or own or "min"

@@ -11,9 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from mipcash.backends.base import SolverSettings
 from mipcash.oracle.oracle import Exclusion, Oracle
+from mipcash.program.affine_rows import columns_of
 from mipcash.program.forms import Indices, QuadraticForm
 from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram
@@ -58,32 +61,18 @@ def count(oracle: Oracle, limit: int, settings: SolverSettings) -> Count:
 
 
 def _components(program: BinaryProgram) -> list[list[int]]:
-    """Groups connected by rows or conditions, each component in column order."""
-    parent = list(range(len(program.groups)))
-
-    def root(g: int) -> int:
-        while parent[g] != g:
-            parent[g] = parent[parent[g]]
-            g = parent[g]
-        return g
-
-    helpers: dict[int, int] = {}
-    for row in program.base_rows:
-        used = set(np.flatnonzero(row.form.linear).tolist()) | set(row.form.rows.tolist()) | set(row.form.cols.tolist())
-        groups = [int(program.group_of[c]) for c in used if c < program.n_z]
-        for column in used:
-            if column >= program.n_z and groups:
-                # rows that share a helper are related through it
-                groups.append(helpers.setdefault(column, groups[0]))
-        for g in groups[1:]:
-            parent[root(g)] = root(groups[0])
-    for g, group in enumerate(program.groups):
-        for condition in group.conditions:
-            for h in {int(program.group_of[c]) for c in condition.columns}:
-                parent[root(h)] = root(g)
+    """Groups connected by rows, by helpers that rows share, or by conditions; each component in column order."""
+    group = [int(program.group_of[c]) if c < program.n_z else len(program.groups) + c for c in range(program.n)]
+    links = [sorted({group[c] for c in columns_of(row.form)}) for row in program.base_rows]
+    for g, conditional in enumerate(program.groups):
+        links += [[g, *(int(program.group_of[c]) for c in condition.columns)] for condition in conditional.conditions]
+    pairs = np.array([(nodes[0], node) for nodes in links for node in nodes], dtype=np.int64).reshape(-1, 2)
+    size = len(program.groups) + program.n
+    graph = sparse.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(size, size))
+    _, label = connected_components(graph, directed=False)
     found: dict[int, list[int]] = {}
     for g in range(len(program.groups)):
-        found.setdefault(root(g), []).append(g)
+        found.setdefault(int(label[g]), []).append(g)
     return list(found.values())
 
 

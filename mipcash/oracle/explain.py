@@ -60,6 +60,7 @@ def without_rules(program: BinaryProgram, dropped: Collection[str]) -> BinaryPro
         row_low=program.row_low[keep],
         row_high=program.row_high[keep],
         row_rule=tuple(r for r, k in zip(program.row_rule, keep, strict=True) if k),
+        row_slack=program.row_slack[keep],
         base_rows=tuple(row for row in program.base_rows if row.rule not in dropped),
     )
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import Backend, SolverSettings, Task
+from mipcash.backends.base import CUT_SLACK, Backend, SolverSettings, Task
 from mipcash.oracle.explain import with_columns
 from mipcash.oracle.oracle import Oracle, Point
 from mipcash.program.forms import QuadraticForm, Vector
-from mipcash.program.program import BaseRow, BinaryProgram
+from mipcash.program.program import BaseRow, BinaryProgram, slack_of_rows
 from mipcash.space.domains import Configuration, Value, same_value
 
 ABSENT_COST = 1.0
@@ -83,7 +83,8 @@ def _activity_cut(program: BinaryProgram, label: str) -> BinaryProgram:
         np.add.at(row, condition.columns, condition.coefficients)
         rows.append(row)
         low.append(1.0 - condition.constant)
-        base.append(BaseRow("", replace(QuadraticForm.zero(program.n), linear=row[: program.n]), low[-1], np.inf))
+        form = replace(QuadraticForm.zero(program.n), linear=row[: program.n])
+        base.append(BaseRow("", form, low[-1], np.inf, CUT_SLACK))
     if not rows:
         return program
     return replace(
@@ -92,6 +93,7 @@ def _activity_cut(program: BinaryProgram, label: str) -> BinaryProgram:
         row_low=np.concatenate([program.row_low, low]),
         row_high=np.concatenate([program.row_high, np.full(len(low), np.inf)]),
         row_rule=program.row_rule + ("",) * len(low),
+        row_slack=np.concatenate([program.row_slack, np.full(len(low), CUT_SLACK)]),
         base_rows=program.base_rows + tuple(base),
     )
 
@@ -186,10 +188,12 @@ def _with_distances(program: BinaryProgram, wanted: Mapping[int, float]) -> Bina
         rows[2 * j, [program.n + j, column]] = 1.0, -1.0  # d - v >= -target
         rows[2 * j + 1, [program.n + j, column]] = 1.0, 1.0  # d + v >= target
         low[2 * j : 2 * j + 2] = -target, target
+    added = sparse.csr_array(rows)
     return replace(
         wide,
-        matrix=sparse.csr_array(sparse.vstack([wide.matrix, sparse.csr_array(rows)])),
+        matrix=sparse.csr_array(sparse.vstack([wide.matrix, added])),
         row_low=np.concatenate([wide.row_low, low]),
         row_high=np.concatenate([wide.row_high, np.full(2 * k, np.inf)]),
         row_rule=wide.row_rule + ("",) * (2 * k),
+        row_slack=np.concatenate([wide.row_slack, slack_of_rows(added)]),
     )

@@ -3,23 +3,36 @@
 Notation
     x (k,)  natural values of the active tuned numbers that occur in rules, in the order of ``labels``
     low_r <= a_r . x + x'Q_r x <= high_r   for each rule r
+
+Where rules hold for values of helpers (the indicators of disjuncts, auxiliaries), each combination of these values is a part
+of the legal set, and the set is the union of its parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mipcash.backends.polytope import Polytope
 from mipcash.program.forms import Vector
-from mipcash.space.declaration import Declaration, Number
+from mipcash.space.clusters import clusters
+from mipcash.space.declaration import Number
 from mipcash.space.domains import Integer
-from mipcash.space.rules import Rule, slack
+from mipcash.space.helpers import HelperSearch, ids_of
+from mipcash.space.rules import Rule
 
-SHRINKAGES = 30
-"""Halvings of a step before a walk stays where it is."""
+PARTS = 64
+"""Combinations of helpers' values, each with its rules, that are looked at."""
+EPS = float(np.finfo(float).eps)
+SNAP = 1e-9
+"""Share of a number's range within which it is taken to be its bound, or zero."""
+STRICT = 16.0
+"""Roundings by which a corrected number keeps clear of an inequality, however its sum is written."""
+CORRECTIONS = 4
 
 
 @dataclass(frozen=True)
@@ -29,26 +42,55 @@ class NumberRules:
     Attributes:
         labels: k names.
         low, high: natural bounds of x, shape (k,).
-        integer: which are integers, shape (k,).
+        step: between neighbouring values of an integer, 0 for a real, shape (k,).
+        near: how close to its lower bound a number is taken to be that bound, shape (k,); less on a log scale.
         linear: shape (m, k).
         quadratic: m symmetric matrices, shape (m, k, k).
         row_low, row_high: shape (m,).
+        slack: how far each rule may be missed, shape (m,).
+        size: what was moved into each rule's bounds, shape (m,): sums with it are no more precise.
         names: rule names.
     """
 
     labels: tuple[str, ...]
     low: Vector
     high: Vector
-    integer: Vector
+    step: Vector
+    near: Vector
     linear: Vector
     quadratic: Vector
     row_low: Vector
     row_high: Vector
+    slack: Vector
+    size: Vector
     names: tuple[str, ...]
+
+    @property
+    def integer(self) -> NDArray[np.bool_]:
+        """Which numbers are integers, shape (k,)."""
+        return np.asarray(self.step > 0)
+
+    @cached_property
+    def curved(self) -> NDArray[np.bool_]:
+        """Which rules multiply numbers, shape (m,)."""
+        return np.asarray(np.any(self.quadratic, axis=(1, 2)))
+
+    @cached_property
+    def equal(self) -> NDArray[np.bool_]:
+        """Which rules are equations, shape (m,)."""
+        return np.asarray(self.row_low == self.row_high)
+
+    @cached_property
+    def polytope(self) -> Polytope:
+        """The linear rules, integers taken as reals."""
+        flat = ~self.curved
+        return Polytope(self.low, self.high, self.linear[flat], self.row_low[flat], self.row_high[flat])
 
     def body(self, x: Vector) -> Vector:
         """Values of the rules' bodies at x, shape (m,)."""
-        value: Vector = self.linear @ x + np.einsum("mij,i,j->m", self.quadratic, x, x)
+        value: Vector = self.linear @ x
+        if np.any(self.curved):
+            value = value + np.einsum("mij,i,j->m", self.quadratic, x, x)
         return value
 
     def gradient(self, x: Vector) -> Vector:
@@ -57,102 +99,254 @@ class NumberRules:
         return value
 
     def legal(self, x: Vector, tolerance: float = 1.0) -> bool:
-        """Whether x is inside its bounds and keeps every rule (``tolerance`` scales the usual slack)."""
-        if np.any(x < self.low - 1e-9) or np.any(x > self.high + 1e-9):
+        """Whether x is inside its bounds and keeps every rule.
+
+        Args:
+            tolerance: scales the usual slack of inequalities; equations keep half of theirs at least.
+        """
+        if np.any(x < self.low - 1e-9 * self._reach) or np.any(x > self.high + 1e-9 * self._reach):
             return False
-        body, (below, above) = self.body(x), self._slacks
-        return bool(np.all((body >= self.row_low - tolerance * below) & (body <= self.row_high + tolerance * above)))
+        body = self.body(x)
+        slack = np.where(self.equal, max(0.5, tolerance), tolerance) * self.slack
+        return bool(np.all((body >= self.row_low - slack) & (body <= self.row_high + slack)))
 
     @cached_property
-    def _slacks(self) -> tuple[Vector, Vector]:
-        return np.array([slack(b) for b in self.row_low]), np.array([slack(b) for b in self.row_high])
+    def _reach(self) -> Vector:
+        return np.maximum(np.abs(self.low), np.abs(self.high))
 
-    def walk(self, start: Vector, steps: int, rng: np.random.Generator) -> Vector:
-        """Hit-and-run with shrinkage from a legal start; never leaves the legal set.
+    # -- clean values -------------------------------------------------------------------------------------------
 
-        Directions keep the linear equations among the reals. An integer moves along its own axis, and where there are no
-        equations a real does so in every second step.
+    def clean(self, x: Vector) -> Vector | None:
+        """Nearly the same numbers: bounds and zeros exact, inequalities kept as floats evaluate them, equations to rounding.
+
+        An inequality that the others leave no room (``x <= 1`` beside ``x >= 1``) is kept within its slack.
+
+        Returns:
+            None where no such numbers are near.
         """
-        x = start.copy()
-        span = np.maximum(self.high - self.low, 1e-12)
-        equal = (self.row_low == self.row_high) & ~np.any(self.quadratic, axis=(1, 2))
-        equations = self.linear[equal] * span
-        real = self.integer == 0
-        for _ in range(steps):
-            if np.any(self.integer) and (not np.any(real) or rng.random() < 0.5):
-                direction = np.zeros(len(x))
-                direction[rng.choice(np.flatnonzero(self.integer))] = 1.0
-            elif not len(equations) and rng.random() < 0.5:
-                # solvers start the walk in corners, which nearly every oblique direction leaves on both sides
-                direction = np.zeros(len(x))
-                direction[rng.choice(np.flatnonzero(real))] = 1.0
-            else:
-                direction = np.where(real, rng.normal(size=len(x)), 0.0)
-                if len(equations):
-                    free = equations[:, real]
-                    direction[real] -= np.linalg.pinv(free) @ (free @ direction[real])
-            x = self._step(x, direction * span, rng)
+        x = self._snapped(x)
+        if self._kept(x):
+            return x
+        for margin in (STRICT, 0.0):
+            moved = self._corrected(x, margin)
+            if moved is not None and self.legal(moved):
+                return moved
+        return x if self.legal(x) else None
+
+    def _snapped(self, x: Vector) -> Vector:
+        far = SNAP * (self.high - self.low)
+        grid = self.low + np.round((x - self.low) / np.where(self.integer, self.step, 1.0)) * self.step
+        x = np.clip(np.where(self.integer, grid, x), self.low, self.high)
+        x = np.where(x <= self.low + self.near, self.low, np.where(x >= self.high - far, self.high, x))
+        return np.where((np.abs(x) <= far) & (self.low <= 0.0) & (self.high >= 0.0), 0.0, x) + 0.0
+
+    def _noise(self, x: Vector) -> Vector:
+        """What a sum of each rule's terms may be off by, shape (m,)."""
+        terms = np.abs(self.linear) @ np.abs(x)
+        if np.any(self.curved):
+            terms = terms + np.einsum("mij,i,j->m", np.abs(self.quadratic), np.abs(x), np.abs(x))
+        bounds = np.maximum(*(np.where(np.isfinite(b), np.abs(b), 0.0) for b in (self.row_low, self.row_high)))
+        noise: Vector = EPS * (terms + bounds + self.size)
+        return noise
+
+    def _kept(self, x: Vector) -> bool:
+        """Whether inequalities hold however they are summed, and equations up to rounding."""
+        body, noise = self.body(x), self._noise(x)
+        margin = np.where(self.equal, -4.0, 0.5 * STRICT) * noise
+        return bool(np.all((body >= self.row_low + margin) & (body <= self.row_high - margin)))
+
+    def _corrected(self, x: Vector, margin: float) -> Vector | None:
+        """The least change of the reals, by linear programs over the rules as they are near x."""
+        real = np.flatnonzero(~self.integer)
+        k = len(real)
+        if not k:
+            return None
+        for _ in range(CORRECTIONS):
+            body, noise = self.body(x), self._noise(x)
+            clear = np.where(self.equal, 0.0, margin) * noise
+            slope, width = self.gradient(x)[:, real], (self.high - self.low)[real]
+            both = Polytope(
+                np.zeros(2 * k),
+                np.concatenate([self.high[real] - x[real], x[real] - self.low[real]]),
+                np.concatenate([slope, -slope], axis=1),
+                self.row_low + clear - body,
+                self.row_high - clear - body,
+            )
+            change = both.minimise(np.concatenate([1.0 / width, 1.0 / width]))
+            if change is None:
+                return None
+            x = x.copy()
+            x[real] = np.clip(x[real] + change[:k] - change[k:], self.low[real], self.high[real])
+            snapped = self._snapped(x)
+            if self._kept(snapped):
+                return snapped
         return x
 
-    def _step(self, x: Vector, direction: Vector, rng: np.random.Generator) -> Vector:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            to_low, to_high = (self.low - x) / direction, (self.high - x) / direction
-        moving = np.abs(direction) > 1e-14 * np.maximum(1.0, self.high - self.low)
-        if not np.any(moving):
-            return x
-        left = float(np.max(np.minimum(to_low, to_high)[moving]))
-        right = float(np.min(np.maximum(to_low, to_high)[moving]))
-        for _ in range(SHRINKAGES):
-            # + 0.0 turns a bound of -0.0 at a corner into 0.0: a range from 0.0 to -0.0 counts as negative
-            t = rng.uniform(min(left, 0.0), max(right, 0.0) + 0.0)
-            trial = np.clip(x + t * direction, self.low, self.high)
-            trial = np.where(self.integer > 0, np.round(trial), trial)
-            if self.legal(trial, tolerance=0.5):
-                return trial
-            left, right = (t, right) if t < 0 else (left, t)
-        return x
+    # -- walks --------------------------------------------------------------------------------------------------
+
+    def centre(self, rng: np.random.Generator) -> Vector | None:
+        """A point inside, the mean of vertices in random directions; None where rules are curved or bind integers to reals."""
+        corners = self._corners(rng)
+        if corners is None:
+            return None
+        middle = self._snapped(corners.mean(axis=0))
+        return middle if self.legal(middle) else self.clean(middle)
+
+    def _corners(self, rng: np.random.Generator) -> Vector | None:
+        if np.any(self.curved):
+            return None
+        found = [self.polytope.minimise(rng.normal(size=len(self.low)) / self._width) for _ in range(self._n_corners)]
+        corners = [x for x in found if x is not None]
+        return np.array(corners) if len(corners) == len(found) else None
+
+    @property
+    def _n_corners(self) -> int:
+        return min(24, 2 * len(self.labels) + 2)
+
+    @cached_property
+    def _width(self) -> Vector:
+        return np.maximum(self.high - self.low, 1e-12)
+
+    @cached_property
+    def directions(self) -> Vector:
+        """Directions of single integers, the reals moving along so that linear equations stay as they are; shape (d, k)."""
+        flat = self.equal & ~self.curved
+        rows, real = self.linear[flat], ~self.integer
+        found = []
+        for i in np.flatnonzero(self.integer):
+            one = np.zeros(len(self.low))
+            one[i] = self.step[i]
+            found.append(one)
+            for j in np.flatnonzero(self.integer & (np.arange(len(self.low)) > i)):
+                if np.any(rows[:, i] * rows[:, j]):
+                    found += _exchanges(rows, int(i), int(j), self.step)
+        kept = []
+        inverse = np.linalg.pinv(rows[:, real]) if np.any(flat) and np.any(real) else None
+        for direction in found:
+            rest = rows @ direction
+            if inverse is not None:
+                direction[real] -= inverse @ rest
+                rest = rows @ direction
+            if np.all(np.abs(rest) <= 1e-9 * np.abs(rows).max(axis=1, initial=0.0)):
+                kept.append(direction)
+        return np.array(kept).reshape(len(kept), len(self.low))
+
+    @cached_property
+    def null_space(self) -> Vector:
+        """Directions of the reals that keep linear equations, scaled to the ranges: orthonormal rows, shape (d, k)."""
+        real = np.flatnonzero(~self.integer)
+        rows = (self.linear * self._width)[self.equal & ~self.curved][:, real]
+        whole = np.zeros((len(real), len(self.low)))
+        whole[np.arange(len(real)), real] = 1.0
+        if not len(rows) or not len(real):
+            return whole
+        _, values, right = np.linalg.svd(rows)
+        rank = int(np.sum(values > 1e-10 * max(1.0, float(values.max(initial=0.0)))))
+        found: Vector = right[rank:] @ whole
+        return found
+
+
+def _exchanges(rows: Vector, i: int, j: int, step: Vector) -> list[Vector]:
+    """Moves of two integers that an equation with whole coefficients binds to each other."""
+    found = []
+    for row in rows[(rows[:, i] != 0) & (rows[:, j] != 0)]:
+        a, b = row[i] * step[i], row[j] * step[j]
+        scale = 1.0 / min(abs(a), abs(b))
+        if abs(a * scale - round(a * scale)) < 1e-9 and abs(b * scale - round(b * scale)) < 1e-9:
+            direction = np.zeros(rows.shape[1])
+            common = float(np.gcd(round(a * scale), round(b * scale)))
+            direction[i] = step[i] * round(b * scale) / common
+            direction[j] = -step[j] * round(a * scale) / common
+            found.append(direction)
+    return found
 
 
 def number_rules(
-    declaration: Declaration, rules: Sequence[Rule], assignment: Mapping[int, float], active: Sequence[Number]
-) -> NumberRules:
-    """What the rules say about the active numbers.
+    rules: Sequence[Rule], assignment: Mapping[int, float], active: Sequence[Number], hint: Mapping[int, float]
+) -> Iterator[NumberRules]:
+    """What the rules say about the active numbers: one set of rules per part of the legal set.
 
     Args:
-        assignment: id of every other variable (levels, inactive numbers, auxiliaries) -> value.
+        rules: all of the space, logic taken apart.
+        assignment: id of every other variable of the configuration (levels, inactive numbers) -> value.
         active: the tuned numbers that are free.
+        hint: values of helpers, used where there are too many combinations of them.
     """
     position = {id(n.variable): k for k, n in enumerate(active)}
     fixed = {i: v for i, v in assignment.items() if i not in position}
-    linear, quadratic, low, high, names = [], [], [], [], []
+    mixed = [r for r in rules if r.body.ids & position.keys() and _may_apply(r, fixed)]
+    unknown = set().union(*(ids_of(r) for r in mixed)) - fixed.keys() - position.keys()
+    if not unknown:
+        yield _part(mixed, fixed, active, position)
+        return
+    pure = _related(
+        [r for r in rules if not r.body.ids & position.keys() and not ids_of(r) <= fixed.keys()], fixed, unknown
+    )
+    variables = {i: v for r in mixed for q in (r.body, *r.when) for i, v in q.variables.items() if i in unknown}
+    search = HelperSearch(pure, fixed, also=variables)
+    found = []
+    for solution in search.solutions():
+        found.append(solution)
+        if len(found) > PARTS:
+            break
+    if search.over or len(found) > PARTS:
+        known = {i: v for i, v in hint.items() if i not in fixed and np.isfinite(v)}
+        found = [known] if unknown <= known.keys() else found[:PARTS]
+    seen: set[tuple[bytes, ...]] = set()
+    for solution in found:
+        part = _part(mixed, {**fixed, **solution}, active, position)
+        key = (part.linear.tobytes(), part.quadratic.tobytes(), part.row_low.tobytes(), part.row_high.tobytes())
+        if key not in seen:
+            seen.add(key)
+            yield part
+
+
+def _related(rules: Sequence[Rule], fixed: Mapping[int, float], unknown: Set[int]) -> list[Rule]:
+    """The rules that what is unknown depends on, directly or through other helpers."""
+    groups = clusters((set(ids_of(r)) - fixed.keys(), r) for r in rules)
+    return [rule for ids, listed in groups if ids & unknown for rule in listed]
+
+
+def _may_apply(rule: Rule, fixed: Mapping[int, float]) -> bool:
+    """Whether no condition of a rule is known to fail."""
+    return all(not w.ids <= fixed.keys() or w.value(fixed) > 0.5 for w in rule.when)
+
+
+def _part(
+    rules: Sequence[Rule], fixed: Mapping[int, float], active: Sequence[Number], position: Mapping[int, int]
+) -> NumberRules:
+    k, rows = len(active), []
     for rule in rules:
-        if not (rule.body.ids & position.keys()):
-            continue
-        if not all(w.ids <= fixed.keys() for w in rule.when) or not rule.applies(fixed):
+        if not rule.applies(fixed):
             continue
         rest = rule.body.partial(fixed)
-        if not rest.ids <= position.keys():
-            continue
-        row, matrix = np.zeros(len(active)), np.zeros((len(active), len(active)))
+        row, matrix = np.zeros(k), np.zeros((k, k))
         for i, c in rest.linear.items():
             row[position[i]] += c
         for (i, j), c in rest.products.items():
             matrix[position[i], position[j]] += c / 2
             matrix[position[j], position[i]] += c / 2
-        linear.append(row)
-        quadratic.append(matrix)
-        low.append(rule.lower - rest.constant)
-        high.append(rule.upper - rest.constant)
-        names.append(rule.name)
-    k = len(active)
+        moved = abs(rest.constant) + rule.scale + _substituted(rule, fixed)
+        rows.append((row, matrix, rule.lower - rest.constant, rule.upper - rest.constant, rule.slack, moved, rule.name))
+    linear, quadratic, low, high, slack, size, names = zip(*rows, strict=True) if rows else ([],) * 7
     return NumberRules(
         tuple(n.label for n in active),
         np.array([float(n.domain.low) for n in active]),
         np.array([float(n.domain.high) for n in active]),
-        np.array([float(isinstance(n.domain, Integer)) for n in active]),
-        np.array(linear).reshape(len(names), k),
-        np.array(quadratic).reshape(len(names), k, k),
-        np.array(low),
-        np.array(high),
+        np.array([float(n.domain.step) if isinstance(n.domain, Integer) else 0.0 for n in active]),
+        np.array([SNAP * float(n.domain.low if n.domain.log else n.domain.high - n.domain.low) for n in active]),
+        np.array(linear).reshape(len(rows), k),
+        np.array(quadratic).reshape(len(rows), k, k),
+        np.array(low, dtype=float),
+        np.array(high, dtype=float),
+        np.array(slack, dtype=float),
+        np.array(size, dtype=float),
         tuple(names),
     )
+
+
+def _substituted(rule: Rule, fixed: Mapping[int, float]) -> float:
+    """Sum of the sizes of the terms that are constants now."""
+    linear = sum(abs(c * fixed[i]) for i, c in rule.body.linear.items() if i in fixed)
+    products = rule.body.products.items()
+    return linear + sum(abs(c * fixed[i] * fixed[j]) for (i, j), c in products if i in fixed and j in fixed)

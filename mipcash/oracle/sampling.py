@@ -191,8 +191,13 @@ def latin_hypercube(n: int, k: int, rng: np.random.Generator) -> Vector:
 def farthest_units(before: Vector, k: int, rng: np.random.Generator, candidates: int = 32) -> Vector:
     """Of some random points in the unit cube, the one farthest from those before (nan: inactive there). (t, k) -> (k,)"""
     drawn = rng.random((candidates, k))
-    if not len(before) or not k:
-        return np.asarray(drawn[0])
+    return np.asarray(drawn[farthest(drawn, before)])
+
+
+def farthest(drawn: Vector, before: Vector) -> int:
+    """Which of some points, (c, k), is the farthest from those before, (t, k); the first where there are none."""
+    if not len(before) or not drawn.shape[1]:
+        return 0
     apart = drawn[:, None, :] - before[None, :, :]
     distance = np.nanmean(np.where(np.isnan(apart), 0.25, np.abs(apart)), axis=2).min(axis=1)
-    return np.asarray(drawn[int(np.argmax(distance))])
+    return int(np.argmax(distance))

@@ -11,15 +11,17 @@ from mipcash.backends.registry import make_backend
 from mipcash.errors import ConfigurationError, InfeasibleSpaceError
 from mipcash.oracle import explain as explaining
 from mipcash.oracle import extent
-from mipcash.oracle.core import QUESTION_SECONDS, SpaceCore
+from mipcash.oracle.core import QUESTION_SECONDS
 from mipcash.oracle.counting import Count, count
+from mipcash.oracle.design import SpaceDesign
 from mipcash.oracle.explain import Conflict
 from mipcash.oracle.extent import Extent
 from mipcash.program.program import BinaryProgram
 from mipcash.space.domains import Configuration, Permutation
+from mipcash.space.rules import number_text
 
 
-class Space(SpaceCore):
+class Space(SpaceDesign):
     """A search space with rules.
 
     Declare it with :meth:`real`, :meth:`integer`, :meth:`ordinal`, :meth:`categorical`, :meth:`module`,
@@ -49,6 +51,14 @@ class Space(SpaceCore):
         """
         if not explaining.is_empty(self.program, self.oracle(solver).backend, self._limits()):
             return f"space {self.name!r} is not empty"
+        margin = self.program.margin
+        if margin and not explaining.is_empty(self.program.widened, self.oracle(solver).backend, self._limits()):
+            kept = ", ".join(f"{rule!r} ({number_text(by)})" for rule, by in margin.items())
+            return (
+                f"space {self.name!r} may be empty: all that is left of it lies on the border of rules that multiply two reals, "
+                f"which the program keeps within a margin: {kept}. Relax them by that much, or make one factor an integer or "
+                "an ordinal"
+            )
         found = self.conflict(solver)
         if not found.rules:
             return f"space {self.name!r} is empty: its conditions and domains contradict each other"

@@ -62,7 +62,7 @@ class AffineRow:
             np.concatenate([f.cols for f in forms]),
             np.concatenate([f.values for f in forms]),
         )
-        return BaseRow(self.row.rule, form, self.row.low - constant, self.row.high - constant)
+        return BaseRow(self.row.rule, form, self.row.low - constant, self.row.high - constant, self.row.slack)
 
 
 def affine_rows(program: BinaryProgram) -> Sequence[AffineRow]:

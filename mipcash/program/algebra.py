@@ -1,22 +1,29 @@
 """From the live Pyomo model to polynomial rows: Pyomo's own transformations take logic and disjunctions out.
 
-``gdp.bigm`` and ``core.logical_to_linear`` work on a clone, so that the live model stays as the user wrote it. Every
-active constraint then reads ``lower <= polynomial <= upper`` with a name.
+``core.logical_to_linear`` and ``gdp.bigm`` work on a clone, so that the live model stays as the user wrote it. Every
+active constraint then reads ``lower <= polynomial <= upper`` with the name that the user knows it by. What a disjunct or a
+logical constraint became is also kept as it was before big-M, as a rule that holds where the disjunct's indicators are 1:
+plain Python then tells legality without a constant that is larger than everything it is added to.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyomo.environ as pyo
 from pyomo.gdp import Disjunct, Disjunction
+from pyomo.gdp.disjunct import DisjunctData
+from pyomo.gdp.util import GDP_Error
 
 from mipcash.errors import RuleError
 from mipcash.space.declaration import Declaration
 from mipcash.space.quadratic import Quadratic, Variable, take_apart
+from mipcash.space.rules import Rule, slack_of
+
+BLOCKS = (pyo.Block, Disjunct)
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,7 @@ class AlgebraicRow:
     Attributes:
         rule: name of the rule or Pyomo constraint; "" for the structure of a parameter.
         parameter: label of the parameter whose structure this row is, else "".
+        slack: how far the body may pass its bounds; that of the rule before big-M, where there is one.
     """
 
     rule: str
@@ -33,6 +41,7 @@ class AlgebraicRow:
     body: Quadratic
     lower: float
     upper: float
+    slack: float
 
 
 @dataclass(frozen=True)
@@ -42,14 +51,15 @@ class AlgebraicModel:
     Attributes:
         rows: all active constraints.
         image: id of a declared variable -> variable that stands for it in the rows.
-        transformed: whether logic or disjunctions were transformed.
+        logic: what disjunctions and logical constraints say, over the variables of the live model (and those that only the
+            transformed one has).
         model: the model behind the rows. Pyomo's variables refer to their blocks weakly: once a transformed clone is
             collected they lose their names, so whoever reads names must hold this.
     """
 
     rows: tuple[AlgebraicRow, ...]
     image: Mapping[int, Variable]
-    transformed: bool
+    logic: tuple[Rule, ...]
     model: Any = field(repr=False)
 
 
@@ -57,29 +67,30 @@ def has_logic(declaration: Declaration) -> bool:
     """Whether the live model holds logical constraints or disjunctions, which only a transformed model expresses."""
     model = declaration.model
     kinds = (pyo.LogicalConstraint, Disjunction, Disjunct)
-    return any(True for _ in model.component_data_objects(kinds, active=True, descend_into=(pyo.Block, Disjunct)))
+    return any(True for _ in model.component_data_objects(kinds, active=True, descend_into=BLOCKS))
 
 
 def algebraic_model(declaration: Declaration) -> AlgebraicModel:
     """Collect the rows of a declared space.
 
     Raises:
-        RuleError: a constraint of degree above two, or a disjunct whose terms are unbounded.
+        RuleError: a constraint of degree above two, or logic that cannot be transformed (an unbounded disjunct, say).
     """
     model, declared = declaration.model, _declared_variables(declaration)
-    transformed = has_logic(declaration)
-    image = {id(v): v for v in declared}
-    if transformed:
-        model.mipcash_declared = (
-            declared  # a plain list travels with the clone and comes back with the clone's variables
-        )
-        try:
-            clone = model.clone()
-        finally:
-            del model.mipcash_declared
-        image = {id(v): c for v, c in zip(declared, clone.mipcash_declared, strict=True)}
-        model = _without_logic(clone)
-    return AlgebraicModel(tuple(_rows(model)), image, transformed, model)
+    if not has_logic(declaration):
+        rows = tuple(_row(declaration, data, *_origin(data)) for data in _constraints(model))
+        return AlgebraicModel(rows, {id(v): v for v in declared}, (), model)
+    model.mipcash_declared = declared  # a plain list travels with the clone and comes back with the clone's variables
+    model.mipcash_all = list(model.component_data_objects(pyo.Var, descend_into=BLOCKS))
+    try:
+        clone = model.clone()
+        originals = model.mipcash_all
+    finally:
+        del model.mipcash_declared, model.mipcash_all
+    image = {id(v): c for v, c in zip(declared, clone.mipcash_declared, strict=True)}
+    back = {id(c): v for v, c in zip(originals, clone.mipcash_all, strict=True)}
+    rows, logic = _Transformed(clone).collect(declaration)
+    return AlgebraicModel(rows, image, tuple(_renamed(rule, back) for rule in logic), clone)
 
 
 def _declared_variables(declaration: Declaration) -> list[Variable]:
@@ -89,31 +100,129 @@ def _declared_variables(declaration: Declaration) -> list[Variable]:
     return listed + conjunctions + [link.variable for link in declaration.links]
 
 
-def _without_logic(model: Any) -> Any:
-    try:
-        if any(True for _ in model.component_data_objects((Disjunction, Disjunct), descend_into=(pyo.Block, Disjunct))):
-            pyo.TransformationFactory("gdp.bigm").apply_to(model)
-        pyo.TransformationFactory("core.logical_to_linear").apply_to(model)
-    except Exception as error:
-        raise RuleError(
-            f"the disjunctions or logical constraints of the Pyomo model cannot be transformed: {error}. "
-            "Give every variable in a disjunct finite bounds, and use every Disjunct in a Disjunction"
-        ) from error
-    return model
+class _Transformed:
+    """A clone whose logic and disjunctions are transformed, with the way back from each row to what the user wrote."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.plain = {id(data) for data in _constraints(model)}
+        self.names: dict[int, str] = {}
+        """id of a constraint that the transformations made -> name of what it was made from."""
+        self.owner: dict[int, Any] = {}
+        """id of a disjunct -> disjunct that its disjunction lies in, None at the top."""
+        disjunctions = list(model.component_data_objects(Disjunction, active=True, descend_into=BLOCKS))
+        for disjunction in disjunctions:
+            for disjunct in disjunction.disjuncts:
+                self.owner[id(disjunct)] = _disjunct_of(disjunction)
+        self._take_out_logic()
+        self.bigm = pyo.TransformationFactory("gdp.bigm")
+        if any(True for _ in model.component_data_objects((Disjunction, Disjunct), descend_into=BLOCKS)):
+            try:
+                self.bigm.apply_to(model)
+            except GDP_Error as error:
+                raise RuleError(
+                    f"the disjunctions of the Pyomo model cannot be transformed: {error}. "
+                    "Give every variable in a disjunct finite bounds, and use every Disjunct in a Disjunction"
+                ) from error
+        for disjunction in disjunctions:
+            if disjunction.algebraic_constraint is not None:
+                self.names[id(disjunction.algebraic_constraint)] = disjunction.name
+
+    def _take_out_logic(self) -> None:
+        """Logical constraints one by one, so that the rows of each bear its name."""
+        listed = self.model.component_data_objects(pyo.LogicalConstraint, active=True, descend_into=BLOCKS)
+        for data in list(listed):
+            before = {id(c) for c in _constraints(self.model, BLOCKS)}
+            try:
+                pyo.TransformationFactory("core.logical_to_linear").apply_to(self.model, targets=[data])
+            except ImportError as error:
+                raise RuleError(
+                    f"logical constraint {data.name!r} needs the package sympy ({error}); pip install sympy"
+                ) from error
+            except (ValueError, TypeError, RuntimeError, NotImplementedError) as error:
+                raise RuleError(
+                    f"logical constraint {data.name!r} cannot be transformed: {error}. Write it with land, lor, lnot, "
+                    "implies, equivalent, exactly, atleast and atmost over Boolean variables"
+                ) from error
+            made = [c for c in _constraints(self.model, BLOCKS) if id(c) not in before]
+            self.names.update((id(c), data.name) for c in made)
+
+    def collect(self, declaration: Declaration) -> tuple[tuple[AlgebraicRow, ...], list[Rule]]:
+        """All rows, and those that came from logic as rules."""
+        rows, logic, seen = [], list[Rule](), set[int]()
+        for data in _constraints(self.model):
+            if id(data) in self.plain:
+                rows.append(_row(declaration, data, *_origin(data)))
+                continue
+            source = self._source(data)
+            rule = self._rule(source)
+            rows.append(replace(_row(declaration, data, rule.name, ""), slack=rule.slack))
+            if id(source) not in seen:  # a relation with two ends became two rows
+                seen.add(id(source))
+                logic.append(rule)
+        return tuple(rows), logic
+
+    def _source(self, data: Any) -> Any:
+        """The constraint before big-M."""
+        try:
+            return self.bigm.get_src_constraint(data)
+        except GDP_Error:
+            return data
+
+    def _rule(self, source: Any) -> Rule:
+        name = self.names.get(id(source), source.name)
+        body, lower, upper = _taken(source, f"constraint {name!r}")
+        when = []
+        disjunct = _disjunct_of(source)
+        while disjunct is not None:
+            when.append(take_apart(1 * disjunct.binary_indicator_var, f"the indicator of {disjunct.name!r}"))
+            disjunct = self.owner.get(id(disjunct))
+        return Rule(name, body, lower, upper, tuple(when), str(source.expr))
 
 
-def _rows(model: Any) -> Iterator[AlgebraicRow]:
-    for data in model.component_data_objects(pyo.Constraint, active=True, descend_into=pyo.Block):
-        rule, parameter = _origin(data)
-        body = take_apart(data.body, f"constraint {data.name!r}" if not rule else f"rule {rule!r}")
-        lower, upper = pyo.value(data.lower), pyo.value(data.upper)
-        yield AlgebraicRow(
-            rule,
-            parameter,
-            body,
-            -math.inf if lower is None else float(lower),
-            math.inf if upper is None else float(upper),
-        )
+def _disjunct_of(data: Any) -> Any:
+    """The disjunct that something lies in, None if it lies in none."""
+    block = data.parent_block()
+    while block is not None and not isinstance(block, DisjunctData):
+        block = block.parent_block()
+    return block
+
+
+def _renamed(rule: Rule, back: Mapping[int, Variable]) -> Rule:
+    """A rule over the clone's variables as one over those of the live model."""
+    return replace(rule, body=_moved(rule.body, back), when=tuple(_moved(w, back) for w in rule.when))
+
+
+def _moved(body: Quadratic, back: Mapping[int, Variable]) -> Quadratic:
+    variables = {i: back.get(i, v) for i, v in body.variables.items()}
+    ids = {i: id(v) for i, v in variables.items()}
+    return Quadratic(
+        body.constant,
+        {ids[i]: c for i, c in body.linear.items()},
+        {(ids[i], ids[j]): c for (i, j), c in body.products.items()},
+        {id(v): v for v in variables.values()},
+    )
+
+
+def _constraints(model: Any, into: Any = pyo.Block) -> Iterator[Any]:
+    yield from model.component_data_objects(pyo.Constraint, active=True, descend_into=into)
+
+
+def _taken(data: Any, what: str) -> tuple[Quadratic, float, float]:
+    """Body and bounds of a constraint, the body's constant moved into the bounds."""
+    body = take_apart(data.body, what)
+    lower, upper = pyo.value(data.lower), pyo.value(data.upper)
+    low = -math.inf if lower is None else float(lower) - body.constant
+    high = math.inf if upper is None else float(upper) - body.constant
+    return replace(body, constant=0.0), low, high
+
+
+def _row(declaration: Declaration, data: Any, rule: str, parameter: str) -> AlgebraicRow:
+    body, lower, upper = _taken(data, f"rule {rule!r}" if rule in declaration.rules else f"constraint {data.name!r}")
+    known = declaration.rules.get(rule)
+    return AlgebraicRow(
+        rule, parameter, body, lower, upper, slack_of(body, lower, upper) if known is None else known.slack
+    )
 
 
 def _origin(data: Any) -> tuple[str, str]:

@@ -31,6 +31,7 @@ from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BaseRow, BinaryProgram, Group, Indicator, NumberColumn
 from mipcash.space.declaration import Declaration, Number
 from mipcash.space.quadratic import Quadratic
+from mipcash.space.rules import ROUNDING, TOLERANCE
 
 REAL_BITS = 12
 """Bits K of a real factor in a product of two reals: the margin is 2^-K / 4 of the product of the ranges."""
@@ -46,6 +47,7 @@ class _Row:
     low: float = -math.inf
     high: float = math.inf
     margin: float = 0.0
+    slack: float | None = None
 
     def add(self, column: int, value: float) -> None:
         self.linear[column] = self.linear.get(column, 0.0) + value
@@ -183,7 +185,7 @@ class _Compiler:
     # -- rows ---------------------------------------------------------------------------------------------------
 
     def make_row(self, source: AlgebraicRow) -> None:
-        row = _Row(source.rule)
+        row = _Row(source.rule, slack=source.slack)
         constant = self.expand(source.body, row)
         if row.margin and source.upper - source.lower < 2 * row.margin + 1e-12:
             raise RuleError(
@@ -304,13 +306,14 @@ class _Compiler:
             row_low=np.zeros(0),
             row_high=np.zeros(0),
             row_rule=(),
+            row_slack=np.zeros(0),
             low=np.array(self.low),
             high=np.array(self.high),
             integer=np.array(self.integer, dtype=float),
             names=tuple(self.names),
             products=(),
             domains={label: p.domain for label, p in self.declaration.parameters.items()},
-            base_rows=tuple(BaseRow(row.rule, _form(row, n), row.low, row.high) for row in self.rows),
+            base_rows=tuple(BaseRow(row.rule, _form(row, n), row.low, row.high, self.slack(row)) for row in self.rows),
             conditions={label: self.conditions(label) for label in self.declaration.conditions},
             variable_columns=dict(self.variable_columns),
             margin=dict(self.margin),
@@ -318,7 +321,17 @@ class _Compiler:
         forms = {k: bare.base_rows[k].form for k, row in enumerate(self.rows) if row.products}
         couplings = set().union(*(bare.couplings(form) for form in forms.values()))
         program = bare.extended(couplings)
-        return _with_rows(program, self.rows, forms)
+        return _with_rows(program, self.rows, forms, [row.slack for row in bare.base_rows])
+
+    def slack(self, row: _Row) -> float:
+        """How far a row may be missed: what its rule may, and what a sum with the constants of big-M is off by."""
+        size = {
+            c: max(abs(self.low[c]), abs(self.high[c])) for c in {*row.linear, *(c for p in row.products for c in p)}
+        }
+        linear = sum(abs(v) * size[c] for c, v in row.linear.items())
+        reach = linear + sum(abs(v) * size[a] * size[b] for (a, b), v in row.products.items())
+        largest = max(map(abs, (*row.linear.values(), *row.products.values())), default=0.0)
+        return (TOLERANCE * largest if row.slack is None else row.slack) + ROUNDING * reach
 
 
 def _form(row: _Row, n: int) -> QuadraticForm:
@@ -328,7 +341,9 @@ def _form(row: _Row, n: int) -> QuadraticForm:
     return QuadraticForm(0.0, linear, pairs[:, 0], pairs[:, 1], np.array(list(row.products.values())))
 
 
-def _with_rows(program: BinaryProgram, rows: list[_Row], forms: Mapping[int, QuadraticForm]) -> BinaryProgram:
+def _with_rows(
+    program: BinaryProgram, rows: list[_Row], forms: Mapping[int, QuadraticForm], slacks: list[float]
+) -> BinaryProgram:
     columns: list[np.ndarray] = []
     values: list[np.ndarray] = []
     for k, row in enumerate(rows):
@@ -351,14 +366,18 @@ def _with_rows(program: BinaryProgram, rows: list[_Row], forms: Mapping[int, Qua
         row_low=np.concatenate([program.row_low, [r.low for r in rows]]),
         row_high=np.concatenate([program.row_high, [r.high for r in rows]]),
         row_rule=program.row_rule + tuple(r.rule for r in rows),
+        row_slack=np.concatenate([program.row_slack, slacks]),
     )
 
 
-def compile_space(declaration: Declaration, wanted: Collection[str] = ()) -> BinaryProgram:
+def compile_space(
+    declaration: Declaration, wanted: Collection[str] = (), algebra: AlgebraicModel | None = None
+) -> BinaryProgram:
     """Compile a declared space.
 
     Args:
         wanted: labels of numbers that get a column though no rule mentions them.
+        algebra: the rows of the space; None: they are collected.
 
     Raises:
         SpaceError: nothing to tune, or a variable without bounds.
@@ -366,7 +385,7 @@ def compile_space(declaration: Declaration, wanted: Collection[str] = ()) -> Bin
     """
     if not declaration.parameters:
         raise SpaceError(f"space {declaration.name!r} has no parameters; declare at least one")
-    algebra = algebraic_model(declaration)
+    algebra = algebraic_model(declaration) if algebra is None else algebra
     compiler = _Compiler(declaration, algebra)
     compiler.make_groups()
     unused = compiler.make_numbers(wanted)

@@ -24,7 +24,6 @@ from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BaseRow, BinaryProgram, Indicator
 from mipcash.program.recent import Recent
 from mipcash.space.clusters import clusters
-from mipcash.space.rules import slack
 
 KEPT = 16
 """Settings of the numbers whose legality is kept."""
@@ -57,8 +56,8 @@ class _Rows:
     def of(cls, rows: Sequence[BaseRow], n_z: int) -> _Rows:
         return cls(
             np.array([r.form.linear[:n_z] for r in rows]).reshape(len(rows), n_z),
-            np.array([r.low - slack(r.low) for r in rows]),
-            np.array([r.high + slack(r.high) for r in rows]),
+            np.array([r.low - r.slack for r in rows]),
+            np.array([r.high + r.slack for r in rows]),
             [(k, r.form.rows, r.form.cols, r.form.values) for k, r in enumerate(rows) if len(r.form.rows)],
         )
 
@@ -206,7 +205,7 @@ class Legality:
             for row in rows:
                 products = (points[:, row.form.rows] * points[:, row.form.cols]) @ row.form.values
                 body = points @ row.form.linear + products
-                holds &= (body >= row.low - slack(row.low)) & (body <= row.high + slack(row.high))
+                holds &= row.holds(body)
             base = points[int(np.argmax(holds))]
         return base
 
@@ -273,7 +272,7 @@ class Legality:
             for (left, right), weight in _blocks(row.form, program, axis_of, unit, profile).items():
                 shaped = weight.reshape([n if k in (left, right) else 1 for k, n in enumerate(shape)])
                 body = body + shaped
-            legal &= (body >= row.low - slack(row.low)) & (body <= row.high + slack(row.high))
+            legal &= row.holds(body)
         if helpers:
             legal = np.asarray(legal.any(axis=tuple(range(len(groups), len(shape)))))
         return LevelTable(np.array(groups, dtype=np.int64), legal)

@@ -24,6 +24,7 @@ from scipy import sparse
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.products import Product, rlt_number, rlt_pair
 from mipcash.space.domains import Configuration, Integer, Permutation, Real, Value
+from mipcash.space.rules import TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -83,12 +84,21 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class BaseRow:
-    """A row before its products became columns: ``low <= form(v) <= high`` over base columns (constant 0)."""
+    """A row before its products became columns: ``low <= form(v) <= high`` over base columns (constant 0).
+
+    Attributes:
+        slack: how far the form may pass its bounds and count as legal (:mod:`mipcash.space.rules`).
+    """
 
     rule: str
     form: QuadraticForm
     low: float
     high: float
+    slack: float
+
+    def holds(self, body: Vector) -> NDArray[np.bool_]:
+        """Whether values of the form are within the bounds."""
+        return np.asarray((body >= self.low - self.slack) & (body <= self.high + self.slack))
 
 
 @dataclass(frozen=True)
@@ -102,6 +112,7 @@ class BinaryProgram:
         matrix: rows, shape (m, n_columns), sparse.
         row_low, row_high: shape (m,).
         row_rule: name of the rule behind each row ("" for the structure of the space).
+        row_slack: how far each row may be missed, shape (m,).
         low, high, integer: column bounds and integrality, shape (n_columns,).
         names: column names.
         products: product columns.
@@ -120,6 +131,7 @@ class BinaryProgram:
     row_low: Vector
     row_high: Vector
     row_rule: tuple[str, ...]
+    row_slack: Vector
     low: Vector
     high: Vector
     integer: Vector
@@ -174,6 +186,16 @@ class BinaryProgram:
         )
         whole = self.matrix.shape[0] == len(self.base_rows) + product_rows
         return whole and all(row.form.n == self.n for row in self.base_rows)
+
+    @cached_property
+    def widened(self) -> BinaryProgram:
+        """The program without the margins of its rules: it admits every legal point, and some that are not."""
+        by = np.array([self.margin.get(rule, 0.0) for rule in self.row_rule])
+        rows = tuple(
+            replace(row, low=row.low - self.margin.get(row.rule, 0.0), high=row.high + self.margin.get(row.rule, 0.0))
+            for row in self.base_rows
+        )
+        return replace(self, row_low=self.row_low - by, row_high=self.row_high + by, base_rows=rows, margin={})
 
     # -- points -------------------------------------------------------------------------------------------------
 
@@ -318,6 +340,7 @@ class BinaryProgram:
             row_low=np.concatenate([self.row_low, *[b.row_low for b in blocks]]),
             row_high=np.concatenate([self.row_high, *[b.row_high for b in blocks]]),
             row_rule=self.row_rule + ("",) * rows,
+            row_slack=np.concatenate([self.row_slack, slack_of_rows(new)]),
             low=np.concatenate([self.low, *[b.low for b in blocks]]),
             high=np.concatenate([self.high, *[b.high for b in blocks]]),
             integer=np.concatenate([self.integer, np.zeros(start - self.n_columns)]),
@@ -366,6 +389,12 @@ class BinaryProgram:
         g, h = product.key
         right = self.names[self._span(h)] if h >= 0 else (self.names[-1 - h],)
         return [f"{a}*{b}" for a in self.names[self._span(g)] for b in right]
+
+
+def slack_of_rows(matrix: sparse.csr_array) -> Vector:
+    """How far rows that no rule stands behind may be missed: (m, n_columns) -> (m,)."""
+    slack: Vector = TOLERANCE * abs(matrix).max(axis=1).toarray().ravel()
+    return slack
 
 
 def orders_of(program: BinaryProgram) -> dict[str, list[int]]:

@@ -38,6 +38,22 @@ class Quadratic:
         """Keys of the variables that occur with a coefficient other than zero."""
         return frozenset(self.linear) | {i for pair in self.products for i in pair}
 
+    @cached_property
+    def largest_coefficient(self) -> float:
+        """The largest coefficient of a variable or a product, 0 for a constant."""
+        return max(map(abs, (*self.linear.values(), *self.products.values())), default=0.0)
+
+    @cached_property
+    def reach(self) -> float:
+        """Sum of what each term is at most in size over the variables' bounds; terms without bounds count as nothing."""
+
+        def most(i: int) -> float:
+            return max((abs(b) for b in self.variables[i].bounds if b is not None), default=0.0)
+
+        linear = sum(abs(c) * most(i) for i, c in self.linear.items())
+        products = sum(abs(c) * most(i) * most(j) for (i, j), c in self.products.items())
+        return float(linear + products) if math.isfinite(linear + products) else 0.0
+
     def value(self, assignment: Mapping[int, float]) -> float:
         """The polynomial's value; every occurring variable must be in ``assignment``."""
         total = self.constant

@@ -6,6 +6,10 @@ must hold) is written into the live model with the smallest valid big-M,
     body <= upper + (sup body - upper) * sum_i (1 - w_i)          and the mirror image for ``lower``,
 
 which keeps it of degree two; validation evaluates the relation itself and never the big-M form.
+
+What counts as legal, everywhere: a rule may be missed by ``TOLERANCE`` times the largest of its coefficients (so that a rule
+times a factor is the same rule), and by what sums of floats are off, ``ROUNDING`` times the sum of its largest terms. A
+coefficient is that of a variable of the model: of an expanded integer or ordinal, the value of a level times its factor.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pyomo.core.expr.numvalue import is_potentially_variable
@@ -23,10 +28,10 @@ from mipcash.errors import RuleError
 from mipcash.space.domains import is_bool
 from mipcash.space.quadratic import Quadratic, take_apart
 
-TOLERANCE = 1e-6
-"""Absolute tolerance of a rule; the feasibility tolerance of the solvers."""
-ROUNDING = 1e-9
-"""Tolerance relative to the bound, for rounding in sums of large terms; integers of up to nine digits stay apart."""
+TOLERANCE = 1e-9
+"""How far a rule may be missed, relative to its largest coefficient; solvers work to the same tolerance on rows scaled to it."""
+ROUNDING = 1e-14
+"""The same relative to the sum of the largest terms: sums of floats are no more precise."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,7 @@ class Rule:
         body, lower, upper: ``lower <= body <= upper``; an absent bound is infinite.
         when: indicators that must all be 1 for the rule to hold; empty: always.
         text: the relation as written, for messages.
+        scale: the size of a constant that was moved into the bounds, 0 if there was none.
     """
 
     name: str
@@ -46,25 +52,46 @@ class Rule:
     upper: float
     when: tuple[Quadratic, ...] = ()
     text: str = ""
+    scale: float = 0.0
 
     def applies(self, assignment: Mapping[int, float]) -> bool:
         return all(w.value(assignment) > 0.5 for w in self.when)
 
     def broken(self, value: float) -> bool:
         """Whether a value of the body breaks the rule, beyond the tolerance."""
-        return value < self.lower - slack(self.lower) or value > self.upper + slack(self.upper)
+        return value < self.lower - self.slack or value > self.upper + self.slack
+
+    @cached_property
+    def slack(self) -> float:
+        """How far the body may pass a bound and still count as legal."""
+        return slack_of(self.body, self.lower, self.upper, self.scale)
 
     def range_text(self) -> str:
         if self.lower == self.upper:
-            return f"== {self.lower:g}"
-        low = f">= {self.lower:g}" if math.isfinite(self.lower) else ""
-        high = f"<= {self.upper:g}" if math.isfinite(self.upper) else ""
+            return f"== {number_text(self.lower)}"
+        low = f">= {number_text(self.lower)}" if math.isfinite(self.lower) else ""
+        high = f"<= {number_text(self.upper)}" if math.isfinite(self.upper) else ""
         return " and ".join(t for t in (low, high) if t)
 
 
-def slack(bound: float) -> float:
-    """How far a body may pass ``bound`` and still count as legal."""
-    return TOLERANCE + ROUNDING * abs(bound) if math.isfinite(bound) else 0.0
+def slack_of(body: Quadratic, lower: float, upper: float, scale: float = 0.0) -> float:
+    """How far ``lower <= body <= upper`` may be missed (see the module's description).
+
+    Args:
+        scale: of a constant that was moved into the bounds.
+    """
+    largest = body.largest_coefficient
+    bounds = max(scale, *(abs(b) for b in (lower, upper) if math.isfinite(b)), 0.0)
+    if not largest:  # nothing is left to decide: the constants alone are compared
+        return TOLERANCE * bounds
+    return TOLERANCE * largest + ROUNDING * (body.reach + bounds)
+
+
+def number_text(value: float) -> str:
+    """A number with all its digits, as short as they allow: 11580 and not 1.158e+04."""
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e16:
+        return str(int(value))
+    return repr(float(value))
 
 
 def split_relation(name: str, relation: Any) -> tuple[Any, float, float]:
@@ -132,10 +159,11 @@ def make_rule(name: str, relation: Any, when: Sequence[Quadratic] = (), *, const
     body, lower, upper = split_relation(name, relation)
     polynomial = take_apart(body, f"rule {name!r}")
     if not polynomial.ids and not constant:
-        holds = lower - slack(lower) <= polynomial.constant <= upper + slack(upper)
+        margin = slack_of(polynomial, lower, upper, abs(polynomial.constant))
+        holds = lower - margin <= polynomial.constant <= upper + margin
         raise RuleError(
             f"rule {name!r} holds no parameter once it is simplified (it is always {holds}); drop it or check its terms"
         )
     shift = polynomial.constant
     centred = Quadratic(0.0, polynomial.linear, polynomial.products, polynomial.variables)
-    return Rule(name, centred, lower - shift, upper - shift, tuple(when), str(relation))
+    return Rule(name, centred, lower - shift, upper - shift, tuple(when), str(relation), abs(shift))

@@ -1,25 +1,20 @@
 """Check a configuration against the rules as declared, without the compiled program.
 
 Parameters are checked first (unknown, missing, given though inactive, outside the domain), then every rule is
-evaluated at the natural values. Rules over auxiliaries ask whether values of the auxiliaries exist: an equation with one
-unknown left fixes it, and so on; what propagation cannot decide is left to the solver (``undecided``).
+evaluated at the natural values. Rules over helpers (auxiliaries, the indicators of disjuncts) ask whether values of them exist
+(:mod:`mipcash.space.helpers`); what plain Python cannot decide is left to the solver (``undecided``).
 """
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mipcash.space.clusters import clusters
 from mipcash.space.declaration import Declaration
 from mipcash.space.domains import Configuration
-from mipcash.space.rules import TOLERANCE, Rule, slack
-
-ENUMERATION_LIMIT = 20_000
-"""Combinations of auxiliaries that are tried in plain Python before the solver is asked."""
+from mipcash.space.helpers import Misfit, ids_of, settle
+from mipcash.space.rules import Rule, number_text
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,7 @@ class Verdict:
     Attributes:
         violations: broken rules and bad values; empty where none was found.
         undecided: names of rules whose auxiliaries are left to the solver.
-        assignment: id of a variable -> value, for every variable the configuration fixes.
+        assignment: id of a variable -> value, for every variable the configuration fixes and every helper found.
     """
 
     violations: tuple[Violation, ...]
@@ -69,7 +64,7 @@ def check(declaration: Declaration, config: Configuration, rules: Iterable[Rule]
     _assign_parameters(declaration, config, assignment, broken_parameters, problems)
     pending: list[Rule] = []
     for rule in rules:
-        ids = rule.body.ids.union(*(w.ids for w in rule.when))
+        ids = ids_of(rule)
         if ids & broken_parameters:
             continue
         if ids <= assignment.keys():
@@ -77,12 +72,20 @@ def check(declaration: Declaration, config: Configuration, rules: Iterable[Rule]
                 problems.append(_broken(rule, value))
         else:
             pending.append(rule)
-    undecided = _settle_auxiliaries(declaration, pending, assignment, problems)
-    return Verdict(tuple(problems), tuple(undecided), assignment)
+    settled = settle(pending, assignment)
+    for misfit in settled.misfits:
+        alone = misfit.rules[0]
+        if len(misfit.rules) == 1 and not misfit.helper and ids_of(alone) <= settled.assignment.keys():
+            problems.append(_broken(alone, alone.body.value(settled.assignment)))
+        else:
+            problems.append(_unfit(misfit))
+    return Verdict(tuple(problems), tuple(r.name for r in settled.undecided), settled.assignment)
 
 
 def _broken(rule: Rule, value: float) -> Violation:
-    return Violation(rule.name, f"rule {rule.name!r} is broken: its value is {value:g}, it must be {rule.range_text()}")
+    return Violation(
+        rule.name, f"rule {rule.name!r} is broken: its value is {number_text(value)}, it must be {rule.range_text()}"
+    )
 
 
 def _assign_parameters(
@@ -139,87 +142,16 @@ def _assign_parameters(
             assignment[id(link.variable)] = link.value.value(assignment)
 
 
-def _settle_auxiliaries(
-    declaration: Declaration, pending: list[Rule], assignment: dict[int, float], problems: list[Violation]
-) -> list[str]:
-    """Find values of the auxiliaries, or name the rules that admit none; returns what is left undecided."""
-    domains = {id(n.variable): n.domain for n in declaration.numbers if not n.tuned}
-    pending = [
-        r for r in pending if not set().union(*(w.ids for w in r.when)) <= assignment.keys() or r.applies(assignment)
-    ]
-    progress = True
-    while progress:
-        progress = False
-        for rule in list(pending):
-            if rule not in pending:  # dropped below, with the other rules on an auxiliary that has no value
-                continue
-            if not all(w.ids <= assignment.keys() for w in rule.when):
-                continue
-            rest = rule.body.partial(assignment)
-            if not rest.ids:
-                pending.remove(rule)
-                progress = True
-                if rule.broken(rest.constant):
-                    problems.append(_broken(rule, rest.constant))
-            elif rule.lower == rule.upper and len(rest.ids) == 1 and not rest.products:
-                (unknown, coefficient), *_ = rest.linear.items()
-                domain = domains.get(unknown)
-                if domain is None:
-                    continue
-                value = (rule.lower - rest.constant) / coefficient
-                pending.remove(rule)
-                progress = True
-                if abs(value - round(value)) * abs(coefficient) > slack(rule.lower) or domain.problem(round(value)):
-                    name = rest.variables[unknown].parent_block().index()
-                    problems.append(
-                        Violation(
-                            rule.name,
-                            f"rule {rule.name!r} is broken: it needs {name} = {value:g}, which is not an {domain}",
-                        )
-                    )
-                    pending[:] = [r for r in pending if unknown not in r.body.ids]
-                else:
-                    assignment[unknown] = float(round(value))
-    return _enumerate_rest(pending, assignment, domains, problems)
+def _unfit(misfit: Misfit) -> Violation:
+    """Rules that no value of their helpers satisfies, said by name."""
+    first, names = misfit.rules[0], ", ".join(repr(r.name) for r in misfit.rules)
+    if misfit.helper:
+        text = f"rule {names} is broken: it needs {misfit.helper} = {number_text(misfit.value)}, which it cannot be"
+    elif len(misfit.rules) == 1:
+        text = f"rule {names} cannot hold for this configuration, whatever its auxiliaries are"
+    else:
+        text = f"rules {names} cannot hold together for this configuration, whatever their auxiliaries are"
+    return Violation(first.name, text)
 
 
-def _enumerate_rest(
-    pending: list[Rule], assignment: Mapping[int, float], domains: Mapping[int, object], problems: list[Violation]
-) -> list[str]:
-    """Try all values of the auxiliaries that are left, in groups of rules that share some."""
-    undecided: list[str] = []
-    for cluster in _clusters(pending, assignment):
-        unknown = sorted(
-            set().union(*(r.body.ids.union(*(w.ids for w in r.when)) for r in cluster)) - assignment.keys()
-        )
-        sizes = [len(domains[i]) if i in domains else math.inf for i in unknown]  # type: ignore[arg-type]
-        if math.prod(sizes) > ENUMERATION_LIMIT:
-            undecided += [r.name for r in cluster]
-            continue
-        bodies = [(r, r.body.partial(assignment)) for r in cluster]
-        for values in itertools.product(*(domains[i].values for i in unknown)):  # type: ignore[attr-defined]
-            trial = dict(assignment) | dict(zip(unknown, map(float, values), strict=True))
-            if not any(r.applies(trial) and r.broken(b.value(trial)) for r, b in bodies):
-                break
-        else:
-            names = ", ".join(repr(r.name) for r in cluster)
-            what = "rule" if len(cluster) == 1 else "rules"
-            helpers = ", ".join(
-                str(bodies[0][1].variables[i].parent_block().index()) for i in unknown if i in bodies[0][1].variables
-            )
-            problems.append(
-                Violation(
-                    cluster[0].name,
-                    f"{what} {names} cannot hold for any value of the auxiliary {helpers or 'parameters'}",
-                )
-            )
-    return undecided
-
-
-def _clusters(pending: list[Rule], assignment: Mapping[int, float]) -> list[list[Rule]]:
-    """Rules that share what is not assigned yet."""
-    loose = ((rule.body.ids.union(*(w.ids for w in rule.when)) - assignment.keys(), rule) for rule in pending)
-    return [rules for _, rules in clusters(loose)]
-
-
-__all__ = ["TOLERANCE", "Verdict", "Violation", "check"]
+__all__ = ["Verdict", "Violation", "check"]

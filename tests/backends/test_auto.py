@@ -27,7 +27,9 @@ class Recorder:
         self.asked.append(self.solver)
         if self.refuses:
             raise SolverError("too large")
-        return Answer("feasible", np.zeros(task.program.n), 1.0, -5.0, 0.0)
+        program = task.program
+        first = program.one_hot(np.zeros(len(program.groups), dtype=np.int64))
+        return Answer("feasible", first, task.form.value(first), -5.0, 0.0)
 
 
 @pytest.mark.parametrize(("n", "refusing", "expected"), [
@@ -51,6 +53,7 @@ def test_who_is_asked(n: int, refusing: str, expected: list[str], monkeypatch: p
     assert asked == expected
     # what enumeration knew is not lost: its bound or the solver's, whichever is stronger
     assert answer.bound >= -5.0 or answer.value <= 1.0
+    assert answer.bound <= answer.value
 
 
 def test_answers_are_joined() -> None:

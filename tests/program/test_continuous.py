@@ -300,7 +300,10 @@ def test_optima_under_products_of_reals_against_a_grid(name: str) -> None:
             if inside.any():
                 best = min(best, float((cx * x + cy * y + ck * k)[inside].min()))
         solution = space.optimum(cx * space["x"] + cy * space["y"] + ck * space["k"], time_limit=20)
-        assert solution.status == "optimal"
+        # what the margin leaves out may be better: the bound counts it, so that the answer is optimal only up to it
+        assert solution.status in ("optimal", "feasible")
+        assert solution.bound <= best + 1e-9
+        assert solution.value - solution.bound <= 30 * margin + 1e-6
         # the grid is a little too coarse to be optimal, the inner approximation a little too tight
         assert best - 0.06 <= solution.value <= best + 10 * margin + 0.01
         assert space.is_legal(solution.config)
@@ -320,7 +323,7 @@ def test_samples_and_walks_stay_legal(name: str) -> None:
     oracle = space.oracle()
     point = oracle.minimise(QuadraticForm.zero(space.program.n), SolverSettings())
     assert point is not None
-    rules = space.number_rules(point)
+    rules = space.legal_numbers(point)
     assert rules is not None
     k = space.configuration(point)["k"]
     start = np.array(
@@ -356,9 +359,8 @@ def test_equations_between_reals() -> None:
 def test_an_equation_of_two_reals_multiplied_is_refused() -> None:
     space = mc.Space("equation")
     x, y = space.real("x", 0, 1), space.real("y", 0, 1)
-    space.rule("area", x * y == 0.25)
     with pytest.raises(RuleError, match=r"'area'.*range"):
-        space.sample(1)
+        space.rule("area", x * y == 0.25)
 
 
 def test_wide_integers_in_linear_and_quadratic_rules() -> None:

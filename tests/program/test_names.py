@@ -14,15 +14,15 @@ from mipcash.program import algebra
 
 def test_variables_of_a_transformed_clone_keep_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pyomo refers to parents weakly; the compiler must not read names of a clone that is gone."""
-    original = algebra._rows
+    original = algebra._Transformed.collect
 
-    def collected(model: object) -> object:
-        rows = tuple(original(model))
-        del model
+    def collected(self: object, declaration: object) -> object:
+        found = original(self, declaration)
+        del self
         gc.collect()
-        return rows
+        return found
 
-    monkeypatch.setattr(algebra, "_rows", collected)
+    monkeypatch.setattr(algebra._Transformed, "collect", collected)
     space = mc.Space("disjunctive")
     a, b = space.integer("a", 0, 3), space.integer("b", 0, 3)
     space.model.choice = Disjunction(expr=[[a + b <= 1], [a + b >= 5]])
