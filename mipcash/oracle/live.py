@@ -7,7 +7,7 @@ from typing import Any
 import pyomo.environ as pyo
 from pyomo.gdp import Disjunct, Disjunction
 
-from mipcash.space.components import BLOCKS, HONOURED
+from mipcash.space.components import BLOCKS, HONOURED, refuse_unknown
 from mipcash.space.declaration import Declaration
 from mipcash.space.names import user_name
 from mipcash.space.quadratic import Quadratic
@@ -19,8 +19,12 @@ def signature(declaration: Declaration) -> tuple[object, tuple[object, ...]]:
     """Changes whenever anything that says what is legal changes on the live model, and when a component comes or goes.
 
     Expressions are told apart by identity; they are returned beside the signature so that the caller keeps them alive.
+
+    Raises:
+        SpaceError: a component of a kind that a space does not obey.
     """
     model: Any = declaration.model
+    refuse_unknown(model)  # Pyomo itself cannot list the contents of some
     parts: list[object] = [len(declaration.parameters), len(declaration.auxiliaries)]
     held: list[object] = []
     for data in model.component_data_objects((pyo.Constraint, pyo.LogicalConstraint), descend_into=BLOCKS):

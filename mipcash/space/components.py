@@ -7,7 +7,7 @@ part of a model is lost in silence.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyomo.environ as pyo
@@ -16,7 +16,7 @@ from pyomo.core.base.set import RangeSet, Set, SetOf
 from pyomo.gdp import Disjunct, Disjunction
 
 from mipcash.errors import RuleError, SpaceError
-from mipcash.space.derived import erase, write
+from mipcash.space.derived import bounds_of, erase, write
 from mipcash.space.holes import write_helper_domain
 from mipcash.space.logic import refuse_logic
 from mipcash.space.margins import refuse_inexact
@@ -24,7 +24,7 @@ from mipcash.space.names import user_name
 from mipcash.space.quadratic import Variable
 from mipcash.space.rules import Rule, make_rule
 from mipcash.space.special_sets import special_set_key, write_special_set
-from mipcash.space.value_sets import is_plain
+from mipcash.space.value_sets import ROUNDING, is_plain
 
 if TYPE_CHECKING:
     from mipcash.space.declaration import Declaration
@@ -59,6 +59,7 @@ CURES = {
     "Integral": "discretise it first: TransformationFactory('dae.finite_difference').apply_to(model, nfe=...)",
     "IntervalVar": "write start, end and presence as variables of their own, with constraints between them",
     "SequenceVar": "write the order as constraints, or declare an ordering of modules",
+    "MatrixConstraint": "write its rows as a Constraint",
     "ExternalGreyBoxBlock": "write what it computes as constraints of degree at most two, or leave it to the objective",
 }
 """Kinds that are known and refused -> what to do instead."""
@@ -79,6 +80,7 @@ def honour(declaration: Declaration) -> None:
     for rule in _constraints(declaration):
         _check_rule(declaration, rule)
     refuse_logic(model)
+    _refuse_sets_in_disjuncts(model)
     _derive(declaration)
 
 
@@ -99,19 +101,28 @@ def refuse_unknown(model: Any) -> None:
     Raises:
         SpaceError: with the name of the component and the cure.
     """
-    for block in model.block_data_objects(active=True, descend_into=BLOCKS):
+    on = dict[int, bool]()
+    for block in model.block_data_objects(descend_into=BLOCKS):
+        on[id(block)] = block.active and on.get(id(block.parent_block()), True)
         for kind in block.collect_ctypes(active=None, descend_into=False):
-            if kind in HONOURED or kind in WITHOUT_MEANING or kind.__name__ in WITHOUT_MEANING_BY_NAME:
-                continue
-            for component in block.component_map(kind).values():
-                if component.active and not _is_spent(component):
+            listed: list[Any] = list(block.component_map(kind).values())
+            for component in listed:
+                if kind in HONOURED:
+                    _refuse_unreadable(component)
+                elif not on[id(block)] or kind in WITHOUT_MEANING or kind.__name__ in WITHOUT_MEANING_BY_NAME:
+                    break
+                elif component.active and not _is_spent(component):
                     _refuse(component, kind.__name__)
-        if block.ctype is Disjunct or any(b.ctype is Disjunct for b in owners(block)):
-            for component in block.component_map(pyo.SOSConstraint, active=True).values():
-                raise SpaceError(
-                    f"SOSConstraint {component.name!r} is part of a Disjunct, where Pyomo's transformations do not reach it; "
-                    "move it to the model, or write it with binaries"
-                )
+
+
+def _refuse_unreadable(component: Any) -> None:
+    """Some containers call themselves constraints, and Pyomo fails when it lists what is in them, active or not."""
+    name, kind = component.name, type(component).__name__
+    if isinstance(component, (Mapping, Sequence)):
+        raise SpaceError(
+            f"{name!r} is a component of type {kind}, whose parts Pyomo cannot list with those of the model; "
+            f"{CURES.get(kind, 'use an indexed component of its kind')}, and delete it"
+        )
 
 
 def _is_spent(component: Any) -> bool:
@@ -192,8 +203,11 @@ def _refuse_changed_variables(declaration: Declaration) -> None:
         if number.tuned and id(number.variable) not in parts.known:
             reach = (float(number.domain.low), float(number.domain.high), *([] if number.on is None else [0.0]))
             parts.remember(number.variable, min(reach), max(reach))
+        if not is_plain(number.variable) and number.variable.is_integer():  # narrowed to a fraction: 2.5 means 2
+            low, high = bounds_of(number.variable)
+            number.variable.bounds = (math.ceil(low - ROUNDING), math.floor(high + ROUNDING))
     for known in list(parts.known.values()):
-        variable, (low, high) = known.variable, known.variable.bounds
+        variable = known.variable
         if variable.model() is not declaration.model:
             del parts.known[id(variable)]
         elif variable.domain is not known.domain:
@@ -201,10 +215,19 @@ def _refuse_changed_variables(declaration: Declaration) -> None:
                 f"the domain of {user_name(declaration, variable)!r} was changed after the space was declared; narrow it by "
                 "bounds or a constraint, or declare the space anew"
             )
-        elif not variable.fixed and (low is None or low < known.low or high is None or high > known.high):
+        elif known.widened():
             raise SpaceError(
-                f"the bounds of {user_name(declaration, variable)!r} were widened to [{low}, {high}] after the space was declared "
-                f"with [{known.low:g}, {known.high:g}]; declare the space with the wider ones"
+                f"the bounds of {user_name(declaration, variable)!r} were widened to {list(bounds_of(variable))} after the space "
+                f"was declared with {list(known.bounds)}; declare the space with the wider ones"
+            )
+
+
+def _refuse_sets_in_disjuncts(model: Any) -> None:
+    for data in model.component_data_objects(pyo.SOSConstraint, active=True, descend_into=BLOCKS):
+        if any(b.ctype is Disjunct for b in owners(data)):
+            raise SpaceError(
+                f"SOSConstraint {data.name!r} is part of a Disjunct, where Pyomo's transformations do not reach it; "
+                "move it to the model, or write it with binaries"
             )
 
 
@@ -236,12 +259,11 @@ def _restricted(declaration: Declaration) -> Iterator[tuple[str, Any, float, flo
             if boolean.value is None:
                 raise SpaceError(f"{boolean.name!r} is fixed without a value; give it one (fix(True)) or unfix it")
             yield f"{boolean.name} restricted on the model", 1 * binary, float(boolean.value), float(boolean.value)
-    levels = [v for g in declaration.groups for v in g.variables]
-    narrowed = [(v, 0.0, 1.0) for v in levels]
     for link in declaration.links:
         known = declaration.parts.known.get(id(link.variable))
-        narrowed.append((link.variable, known.low if known else 0.0, known.high if known else 1.0))
-    for variable, low, high in narrowed:
-        now_low, now_high = variable.bounds
-        if not variable.fixed and (now_low > low or now_high < high):
-            yield f"{user_name(declaration, variable)} restricted on the model", 1 * variable, now_low, now_high
+        if known is not None and (bounds := known.narrowed()) is not None:
+            yield f"{user_name(declaration, link.variable)} restricted on the model", 1 * link.variable, *bounds
+    for level in (v for g in declaration.groups for v in g.variables):
+        low, high = bounds_of(level)
+        if not level.fixed and (low > 0 or high < 1):
+            yield f"{user_name(declaration, level)} restricted on the model", 1 * level, low, high

@@ -357,7 +357,9 @@ class Declaration:
 
     def _own(self, what: str, polynomial: Quadratic) -> None:
         for variable in polynomial.variables.values():
-            owner = variable.model()
+            owner = variable.model() if variable.parent_block() is not None else None
+            if owner is None:
+                raise RuleError(f"{what} uses {variable.name!r}, which is on no model any more; take it out")
             if owner is not self.model:
                 raise RuleError(
                     f"{what} uses {user_name(self, variable)!r} of another space ({owner.name!r}); a rule relates parameters of "

@@ -6,11 +6,10 @@ becomes rows of ``model.rules`` under the name that the user knows, with helper 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-
-import pyomo.environ as pyo
 
 from mipcash.errors import RuleError
 from mipcash.space.domains import is_bool
@@ -41,12 +40,31 @@ class Known:
     Attributes:
         domain: its Pyomo set.
         low, high: the extent of its values.
+        bounds: on the model; they may reach further, from 0.5 to 3.5 for the integers from 1 to 3.
     """
 
     variable: Variable
     domain: Any
     low: float
     high: float
+    bounds: tuple[float, float]
+
+    def widened(self) -> bool:
+        """Whether the bounds are wider than they were."""
+        low, high = bounds_of(self.variable)
+        return not self.variable.fixed and (low < self.bounds[0] or high > self.bounds[1])
+
+    def narrowed(self) -> tuple[float, float] | None:
+        """The bounds, where they leave less than they did; else None."""
+        low, high = bounds_of(self.variable)
+        less = low > max(self.low, self.bounds[0]) or high < min(self.high, self.bounds[1])
+        return (low, high) if less and not self.variable.fixed else None
+
+
+def bounds_of(variable: Variable) -> tuple[float, float]:
+    """Bounds of a variable, infinite where there are none."""
+    low, high = variable.bounds
+    return (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
 
 
 @dataclass
@@ -64,7 +82,8 @@ class LiveParts:
     left_out: dict[int, tuple[Variable, str]] = field(default_factory=dict)
 
     def remember(self, variable: Variable, low: float, high: float) -> None:
-        self.known[id(variable)] = Known(variable, variable.domain, low, high)
+        now_low, now_high = bounds_of(variable)
+        self.known[id(variable)] = Known(variable, variable.domain, low, high, (min(low, now_low), max(high, now_high)))
 
 
 def helper_block(declaration: Declaration, name: str) -> Any:
@@ -104,6 +123,4 @@ def erase(declaration: Declaration, name: str, *, keep_helpers: bool = False) ->
         del rules[index]
     helpers = f"{name} (helper)"
     if not keep_helpers and helpers in parameters:
-        gone = {id(v) for v in parameters[helpers].component_data_objects(pyo.Var)}
-        declaration.numbers[:] = [n for n in declaration.numbers if id(n.variable) not in gone]
         del parameters[helpers]

@@ -27,7 +27,7 @@ def write_pieces(declaration: Declaration, variable: Any, pieces: Pieces) -> Non
     block = helper_block(declaration, name)
     block.part = pyo.Var(range(len(parts)), domain=pyo.Binary)
     b = list(block.part.values())
-    _make_real(variable, pieces.hull.low, pieces.hull.high)
+    variable.domain, variable.bounds = pyo.Reals, (pieces.hull.low, pieces.hull.high)
     relations = [
         sum(b) == 1,
         variable >= sum(p.low * x for p, x in zip(parts, b, strict=True)),
@@ -42,14 +42,15 @@ def write_helper_domain(declaration: Declaration, variable: Any) -> None:
     Raises:
         SpaceError: see :func:`mipcash.space.value_sets.values_of`.
     """
-    from mipcash.space.declaration import Link, Number
-
     values, name = values_of(variable), f"the domain of {variable.name}"
     if isinstance(values, Pieces):
         write_pieces(declaration, variable, values)
         declaration.parts.remember(variable, values.hull.low, values.hull.high)
         return
     if not isinstance(values, (Integer, Ordinal)):
+        return
+    if isinstance(values, Integer) and values.step == 1:
+        variable.domain, variable.bounds = pyo.Integers, (values.low, values.high)
         return
     block = helper_block(declaration, name)
     if isinstance(values, Ordinal):
@@ -61,24 +62,10 @@ def write_helper_domain(declaration: Declaration, variable: Any) -> None:
         block.part = pyo.Var([0], domain=pyo.Integers, bounds=(0, len(values) - 1))
         value, relations = values.low + values.step * block.part[0], []
         low, high = float(values.low), float(values.high)
-    for i, part in block.part.items():
-        domain = Integer(0, 1 if isinstance(values, Ordinal) else len(values) - 1)
-        declaration.numbers.append(Number(f"{name} {i}", part, domain, None, tuned=False))
-    if isinstance(values, Ordinal) and not all(isinstance(v, int) for v in values.values):
-        _make_real(variable, low, high)
-    else:
-        _make_whole(variable, low, high)
-    declaration.links.append(Link(variable, take_apart(value, name)))
+    whole = isinstance(values, Integer) or all(isinstance(v, int) for v in values.values)
+    variable.domain, variable.bounds = pyo.Integers if whole else pyo.Reals, (low, high)
     write(declaration, name, values, [variable == value, *relations])
     declaration.parts.remember(variable, low, high)
-
-
-def _make_real(variable: Any, low: float, high: float) -> None:
-    variable.domain, variable.bounds = pyo.Reals, (low, high)
-
-
-def _make_whole(variable: Any, low: float, high: float) -> None:
-    variable.domain, variable.bounds = pyo.Integers, (low, high)
 
 
 def bound_by_rows(variable: Any) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from pyomo.core.base.range import NumericRange
 
 from mipcash.errors import SpaceError
+from mipcash.space.derived import bounds_of
 from mipcash.space.domains import Integer, Ordinal, Real
 
 LEVEL_LIMIT = 1024
@@ -84,8 +85,10 @@ Values = Real | Integer | Ordinal | Pieces | Constant
 
 
 def is_plain(variable: Any) -> bool:
-    """Whether the solver's own types say all about a variable: every real, or every integer, between its bounds."""
-    return bool(variable.is_integer()) or (variable.is_continuous() and not _is_open(variable))
+    """Whether a solver's own types say all about a variable: every real, or every integer, between bounds that it can take."""
+    if variable.is_integer():
+        return all(math.isinf(b) or b == math.floor(b) for b in bounds_of(variable))
+    return bool(variable.is_continuous()) and not _is_open(variable)
 
 
 def values_of(variable: Any) -> Values:
@@ -97,7 +100,7 @@ def values_of(variable: Any) -> Values:
     """
     name, (runs, pieces) = variable.name, _clipped(variable)
     if not runs and not pieces:
-        low, high = _bounds(variable)
+        low, high = bounds_of(variable)
         raise SpaceError(
             f"variable {name!r} can take no value: its domain {_text(variable)} has none in [{low:g}, {high:g}]; "
             "widen its bounds or its domain"
@@ -110,18 +113,13 @@ def values_of(variable: Any) -> Values:
     return _of_values(variable, _listed(variable, runs))
 
 
-def _bounds(variable: Any) -> tuple[float, float]:
-    low, high = variable.bounds
-    return (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
-
-
 def _text(variable: Any, shown: int = 4) -> str:
     ranges = [str(r) for _, r in zip(range(shown + 1), variable.domain.ranges(), strict=False)]
     return " | ".join(ranges[:shown] + ["..."] * (len(ranges) > shown)) or "{}"
 
 
 def _is_open(variable: Any) -> bool:
-    low, high = _bounds(variable)
+    low, high = bounds_of(variable)
     ranges = [r for r in variable.domain.ranges() if isinstance(r, NumericRange)]
     return any((not r.closed[0] and low == r.start) or (not r.closed[1] and high == r.end) for r in ranges)
 
@@ -135,7 +133,7 @@ def _clipped(variable: Any) -> tuple[list[_Run], list[Piece]]:
                 f"variable {variable.name!r} has the domain {_text(variable)}, which is not a set of numbers; give it one "
                 "(Reals, Integers, a Set of numbers), or use a BooleanVar or a categorical parameter"
             )
-    low, high = _bounds(variable)
+    low, high = bounds_of(variable)
     if abs(high - low) <= SAME * max(1.0, abs(low), abs(high)):
         low, high = min(low, high), max(low, high)
     runs, pieces = [], []
@@ -170,7 +168,7 @@ def _clipped_run(r: Any, low: float, high: float) -> _Run | None:
     """The members of a discrete range between two bounds; a count of infinity where there is no end to them."""
     start, step = r.start, abs(r.step) or 1
     first, last = (r.end, start) if r.step < 0 else (start, r.end)
-    low, high = low - ROUNDING * max(1.0, abs(low)), high + ROUNDING * max(1.0, abs(high))
+    low, high = low - ROUNDING - SAME * abs(low), high + ROUNDING + SAME * abs(high)
     least, most = max(low, first), min(high, last)
     if not (math.isfinite(least) and math.isfinite(most)):
         return None if least > most else _Run(start, step, math.inf)  # type: ignore[arg-type]
