@@ -14,6 +14,11 @@ from mipcash.space.quadratic import Quadratic
 from mipcash.space.rules import Rule, make_rule
 from mipcash.space.special_sets import special_set_key
 
+LOOKED_AT = (
+    *(pyo.Constraint, pyo.LogicalConstraint, pyo.SOSConstraint, Disjunct, Disjunction),
+    *(pyo.Var, pyo.BooleanVar),
+)
+
 
 def signature(declaration: Declaration) -> tuple[object, tuple[object, ...]]:
     """Changes whenever anything that says what is legal changes on the live model, and when a component comes or goes.
@@ -27,37 +32,38 @@ def signature(declaration: Declaration) -> tuple[object, tuple[object, ...]]:
     refuse_unknown(model)  # Pyomo itself cannot list the contents of some
     parts: list[object] = [len(declaration.parameters), len(declaration.auxiliaries)]
     held: list[object] = []
-    for data in model.component_data_objects((pyo.Constraint, pyo.LogicalConstraint), descend_into=BLOCKS):
-        parts.append((id(data), data.active, id(data.expr)))
-        held += [data, data.expr]
-    for data in model.component_data_objects((Disjunct, Disjunction), descend_into=BLOCKS):
-        parts.append((id(data), data.active))
-        held.append(data)
-    for data in model.component_data_objects(pyo.SOSConstraint, active=True, descend_into=BLOCKS):
-        parts.append((id(data), special_set_key(data)))
-        held.append(data)
-    for data in model.component_data_objects(pyo.Var, descend_into=BLOCKS):
-        if data.fixed or data.lb != 0 or data.ub != 1:
-            parts.append((id(data), data.fixed, data.lb, data.ub, data.value if data.fixed else None, id(data.domain)))
-            held.append(data.domain)
-    for data in model.component_data_objects(pyo.BooleanVar, descend_into=BLOCKS):
-        if data.fixed:
-            parts.append((id(data), data.value))
-    for param in model.component_objects(pyo.Param, descend_into=BLOCKS):
-        if param.mutable:
-            parts.append((id(param), tuple(param.extract_values().items())))
+    for data in model.component_data_objects(LOOKED_AT, descend_into=BLOCKS):
+        kind = data.ctype
+        if kind is pyo.Var:
+            if data.fixed or data.lb != 0 or data.ub != 1:
+                parts.append(
+                    (id(data), data.fixed, data.lb, data.ub, data.value if data.fixed else None, id(data.domain))
+                )
+                held.append(data.domain)
+        elif kind is pyo.Constraint or kind is pyo.LogicalConstraint:
+            parts.append((id(data), data.active, id(data.expr)))
+            held += [data, data.expr]
+        elif kind is pyo.BooleanVar:
+            if data.fixed:
+                parts.append((id(data), data.value))
+        else:
+            parts.append((id(data), data.active, special_set_key(data) if kind is pyo.SOSConstraint else None))
+            held.append(data)
     return (*parts, *_others(model, held)), tuple(held)
 
 
 def _others(model: Any, held: list[object]) -> list[object]:
-    """Blocks that are deactivated, and components of other kinds than the ones that are honoured."""
+    """Blocks that are deactivated, mutable Params, and components of kinds that are not honoured."""
     parts: list[object] = []
     for block in model.block_data_objects(descend_into=BLOCKS):
         if not block.active:
             parts.append((id(block), False))
         for kind in block.collect_ctypes(active=None, descend_into=False) - HONOURED:
             for component in block.component_map(kind).values():
-                parts.append((id(component), component.active))
+                mutable = kind is pyo.Param and component.mutable
+                parts.append(
+                    (id(component), tuple(component.extract_values().items()) if mutable else component.active)
+                )
                 held.append(component)
     return parts
 

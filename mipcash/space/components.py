@@ -108,7 +108,8 @@ def refuse_unknown(model: Any) -> None:
             listed: list[Any] = list(block.component_map(kind).values())
             for component in listed:
                 if kind in HONOURED:
-                    _refuse_unreadable(component)
+                    if isinstance(component, (Mapping, Sequence)):
+                        _refuse_unreadable(component)
                 elif not on[id(block)] or kind in WITHOUT_MEANING or kind.__name__ in WITHOUT_MEANING_BY_NAME:
                     break
                 elif component.active and not _is_spent(component):
@@ -118,11 +119,10 @@ def refuse_unknown(model: Any) -> None:
 def _refuse_unreadable(component: Any) -> None:
     """Some containers call themselves constraints, and Pyomo fails when it lists what is in them, active or not."""
     name, kind = component.name, type(component).__name__
-    if isinstance(component, (Mapping, Sequence)):
-        raise SpaceError(
-            f"{name!r} is a component of type {kind}, whose parts Pyomo cannot list with those of the model; "
-            f"{CURES.get(kind, 'use an indexed component of its kind')}, and delete it"
-        )
+    raise SpaceError(
+        f"{name!r} is a component of type {kind}, whose parts Pyomo cannot list with those of the model; "
+        f"{CURES.get(kind, 'use an indexed component of its kind')}, and delete it"
+    )
 
 
 def _is_spent(component: Any) -> bool:
