@@ -16,6 +16,8 @@ from benchmarks.fuzz.truth import Truth
 
 AIMS = {CUT: 0.6, FEW: 0.12, EMPTY: 0.28}
 """What the last rules leave, and how often it is tried."""
+PLAIN = 0.4
+"""Spaces whose coefficients are small whole numbers."""
 ATTEMPTS, HIDDEN_ATTEMPTS = 20, 15
 """Last rules that are tried for an aim; of them, those that must contradict no single other rule."""
 MOST_RULES = 8
@@ -49,7 +51,7 @@ def draw(seed: int, k: int, kinds: Sequence[str] = ()) -> Case:
     kind = listed[int(rng.choice(len(listed), p=shares / shares.sum()))]
     knives = 0
     while True:
-        sketch = Sketch(rng)
+        sketch = Sketch(rng, plain=bool(rng.random() < PLAIN))
         try:
             KINDS[kind][1](sketch)
         except TooLargeError:
@@ -144,7 +146,7 @@ def cycles(sketch: Sketch) -> None:
     """Rules of two variables each, in a triangle or a longer cycle."""
     count = sketch.one((3, 3, 3, 4, 4, 5))
     for v in range(count):
-        integer(sketch, f"v{v}", int(sketch.rng.integers(3, {3: 11, 4: 8, 5: 6}[count])), steps=False)
+        integer(sketch, f"v{v}", int(sketch.rng.integers(3, {3: 13, 4: 9, 5: 6}[count])), steps=False)
     sketch.settle()
     names = [p.name for p in sketch.parameters]
     order = sketch.some(names, count)

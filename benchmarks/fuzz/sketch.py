@@ -30,12 +30,14 @@ class Sketch:
 
     Attributes:
         rng: every choice comes from it.
+        plain: only small whole coefficients, so that what is wrong is not a matter of tolerances.
         largest: assignments at most.
         knives: rules that were dropped for putting an assignment on a knife's edge.
     """
 
     rng: np.random.Generator
     expand_limit: int = 64
+    plain: bool = False
     largest: int = LARGEST
     parameters: list[Parameter] = field(default_factory=list)
     helpers: list[Helper] = field(default_factory=list)
@@ -81,6 +83,8 @@ class Sketch:
 
     def coefficients(self, count: int) -> list[float]:
         """Whole, halves, decimals or of mixed magnitude, the whole rule scaled by up to 1e-6 .. 1e6."""
+        if self.plain:
+            return [float(c) for c in self.rng.choice([1, 1, 1, 1, -1, -1, -1, 2, -2, 3], count)]
         style = self.one(("whole", "whole", "half", "decimal", "mixed"))
         signs = np.where(self.rng.random(count) < 0.6, 1.0, -1.0)
         if style == "half":
