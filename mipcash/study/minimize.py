@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.base import Optimizer
 from mipcash.space.domains import Configuration
-from mipcash.study.outcome import describe_error
+from mipcash.study.outcome import describe_error, stops
 from mipcash.study.progress import Progress, make_progress
 from mipcash.study.result import SUSPICIOUS, Result
 from mipcash.study.study import Study
-from mipcash.study.trial import Failed, Trial
+from mipcash.study.trial import Failed, TellError, Trial
 
 if TYPE_CHECKING:
     from mipcash.backends.base import Backend
@@ -34,6 +34,7 @@ BUDGET = "budget"
 TIMEOUT = "timeout"
 EXHAUSTED = "space exhausted"
 PROVEN = f"{EXHAUSTED}: proven optimum"
+UNPROVEN = f"{EXHAUSTED} up to the margins of rules that multiply reals"
 CALLBACK = "callback"
 
 
@@ -64,7 +65,8 @@ def minimize(
 
     Args:
         objective: takes a configuration (a dict that it may change) and returns a float or a dict with ``"loss"`` and
-            further named numbers. What it raises, and a loss that is not finite, is a failure; the run goes on.
+            further named numbers. What it raises is a failure, and so is a loss that is not finite or beyond 1e100 in
+            magnitude, or any other value; the run goes on.
         space: the space to search.
         budget: number of evaluations, failed ones and those of a resumed journal included.
         optimizer, solver, seed, storage, settings: see :class:`mipcash.Study`.
@@ -120,13 +122,15 @@ def run(
 
 
 def evaluate(objective: Objective, config: Configuration) -> Evaluation:
-    """Call the objective. An exception becomes :class:`Failed`; KeyboardInterrupt and SystemExit pass through."""
+    """Call the objective. An exception becomes :class:`Failed`; what orders to stop (Ctrl-C ...) passes through."""
     began = time.perf_counter()
     try:
         outcome = objective(config)
     except Failed as failed:
         outcome = failed
-    except Exception as error:
+    except BaseException as error:
+        if stops(error):
+            raise
         outcome = Failed(describe_error(error))
     return Evaluation(outcome, time.perf_counter() - began)
 
@@ -153,27 +157,36 @@ class _Loop:
             trial = self._next(in_flight=0)
             if trial is None:
                 return self._ended
-            try:
-                evaluation = evaluate(self._objective, trial.config)
-            except BaseException:
-                self._study.give_back(trial)
-                raise
-            self._told(trial, evaluation)
+            with self._kept([trial]):
+                self._told(trial, evaluate(self._objective, trial.config))
 
     def together(self, pool: Executor, workers: int) -> str:
         """Up to ``workers`` evaluations at a time; outcomes are told as they come in."""
         in_flight: dict[Future[Evaluation], Trial] = {}
-        while True:
-            while len(in_flight) < workers:
-                trial = self._next(len(in_flight))
-                if trial is None:
-                    break
-                in_flight[pool.submit(evaluate, self._objective, trial.config)] = trial
-            if not in_flight:
-                return self._ended
-            done, _ = wait(in_flight, return_when=FIRST_COMPLETED)
-            for future in sorted(done, key=lambda f: in_flight[f].number):
-                self._told(in_flight.pop(future), _collect(future))
+        with self._kept(in_flight.values()):
+            while True:
+                while len(in_flight) < workers:
+                    trial = self._next(len(in_flight))
+                    if trial is None:
+                        break
+                    in_flight[pool.submit(evaluate, self._objective, trial.config)] = trial
+                if not in_flight:
+                    return self._ended
+                done, _ = wait(in_flight, return_when=FIRST_COMPLETED)
+                for future in sorted(done, key=lambda f: in_flight[f].number):
+                    self._told(in_flight[future], _collect(future))
+                    del in_flight[future]
+
+    @contextmanager
+    def _kept(self, trials: Collection[Trial]) -> Iterator[None]:
+        """Where the loop is broken off, trials without an outcome are for the next ask of the study, if it stays open."""
+        try:
+            yield
+        except BaseException:
+            for trial in trials:
+                with suppress(TellError):  # told already; it was a callback that raised
+                    self._study.give_back(trial)
+            raise
 
     def _next(self, in_flight: int) -> Trial | None:
         """The next trial to evaluate; None, with the reason noted, when none is to start."""
@@ -184,8 +197,8 @@ class _Loop:
         self._display.asking()
         try:
             trial = self._study.ask()
-        except SpaceExhaustedError:
-            self._ended = EXHAUSTED
+        except SpaceExhaustedError as left:
+            self._ended = EXHAUSTED if left.proven else UNPROVEN
             return None
         if self._late():  # the ask itself took the rest of the time
             self._study.give_back(trial)
@@ -216,7 +229,9 @@ def _collect(future: Future[Evaluation]) -> Evaluation:
     """What an executor returned; its own troubles (a worker that died, pickling) count as failed evaluations."""
     try:
         return future.result()
-    except Exception as error:
+    except BaseException as error:
+        if stops(error):
+            raise
         return Evaluation(Failed(f"the executor failed: {describe_error(error)}"), 0.0)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, TextIO
 
+from mipcash.study.text import one_line, visible
 from mipcash.study.trial import Trial
 
 
@@ -80,7 +81,7 @@ class Lines(Progress):
 
     def _print(self, text: str) -> None:
         # Looked up at each line, because tests and notebooks exchange sys.stderr while a program runs.
-        print(text, file=self._stream or sys.stderr, flush=True)
+        print(visible(text), file=self._stream or sys.stderr, flush=True)
 
 
 class Bar(Progress):
@@ -108,7 +109,7 @@ class Bar(Progress):
 
         self._bar = TwoLines(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=20),
             MofNCompleteColumn(),
             TextColumn("[dim]{task.fields[doing]}[/dim]"),
@@ -125,7 +126,7 @@ class Bar(Progress):
         super().begin(title, budget, trials)
         self._began = time.monotonic()
         self._task = self._bar.add_task(
-            _plain(title), total=max(budget, self.told_count), completed=self.told_count, state="", doing=""
+            one_line(title, 160), total=max(budget, self.told_count), completed=self.told_count, state="", doing=""
         )
         self._bar.start()
 
@@ -141,19 +142,23 @@ class Bar(Progress):
         self._asks.append(trial.seconds.get("ask", 0.0))
         self._evaluations.append(trial.duration or 0.0)
         if trial.failed:
-            self._bar.console.print(
-                f"trial {trial.number} failed: {_plain(trial.message)}", style="yellow", highlight=False
-            )
+            self._above(f"trial {trial.number} failed: {trial.message}", "yellow")
         self._bar.update(self._task, completed=self.told_count)
         self._show("")
 
     def note(self, text: str) -> None:
-        self._bar.console.print(f"note: {_plain(text)}", style="bold yellow", highlight=False)
+        self._above(f"note: {text}", "bold yellow")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._bar.stop()
+
+    def _above(self, text: str, style: str) -> None:
+        """A line above the bar. Text objects, unlike strings, are free of rich's markup and emoji codes."""
+        from rich.text import Text
+
+        self._bar.console.print(Text(one_line(text, 200), style=style))
 
     def _show(self, doing: str) -> None:
         parts = [f"best [bold]{self._best_text()}[/bold]", f"last {self._last}"]
@@ -179,9 +184,11 @@ def make_progress(progress: bool | Progress | None) -> Progress:
 def line(trial: Trial, told: int, budget: int, best: str) -> str:
     """One evaluation, e.g. ``[ 3/40] #2 loss 0.0312  best 0.0298 (#1)  ask 0.1 s  eval 1.4 s  acquisition``."""
     width = len(str(budget))
-    outcome = f"failed: {_one_line(trial.message)}" if trial.loss is None else f"loss {trial.loss:.6g}"
+    outcome = f"failed: {one_line(trial.message, 160)}" if trial.loss is None else f"loss {trial.loss:.6g}"
     times = f"ask {_seconds(trial.seconds.get('ask', 0.0))}  eval {_seconds(trial.duration or 0.0)}"
-    return f"[{told:>{width}}/{budget}] #{trial.number} {outcome}  best {best}  {times}  {trial.origin}".rstrip()
+    return (
+        f"[{told:>{width}}/{budget}] #{trial.number} {outcome}  best {best}  {times}  {one_line(trial.origin)}".rstrip()
+    )
 
 
 def _seconds(seconds: float) -> str:
@@ -192,15 +199,3 @@ def _seconds(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d} min"
-
-
-def _one_line(text: str, limit: int = 160) -> str:
-    joined = " ".join(text.split())
-    return joined if len(joined) <= limit else joined[: limit - 3] + "..."
-
-
-def _plain(text: str) -> str:
-    """Text in which rich sees no markup."""
-    from rich.markup import escape
-
-    return str(escape(_one_line(text)))

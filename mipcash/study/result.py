@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.space.domains import Configuration
+from mipcash.study.text import visible
 from mipcash.study.trial import Trial
 
 SUSPICIOUS = 10
@@ -114,7 +115,7 @@ class Result:
         )
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        return "\n".join(map(visible, self._lines()))
 
     def _lines(self) -> Iterator[str]:
         counts = f"{self.n_done} done, {self.n_failed} failed"
@@ -122,7 +123,7 @@ class Result:
         counts += f", {running} running" if running else ""
         yield f"{self.space}: {counts}" + (f", stopped: {self.stopped}" if self.stopped else "")
         if self.problem():
-            yield f"  {self.problem()}"
+            yield f"  {' '.join(self.problem().split())}"
         best = self.best
         if best is not None:
             yield f"best value {self.value:.6g} (trial {best.number})"

@@ -9,6 +9,7 @@ from mipcash.backends.solution import Solution
 from mipcash.errors import MipcashError
 from mipcash.optimizers.base import DONE, FAILED
 from mipcash.space.domains import Configuration
+from mipcash.study.text import readable
 
 RUNNING = "running"
 """Proposed and journaled, outcome not yet told."""
@@ -23,7 +24,7 @@ class Failed(Exception):
 
     def __init__(self, message: str = "failed") -> None:
         super().__init__(message)
-        self.message = str(message)
+        self.message = readable(message)
 
     def __repr__(self) -> str:
         return f"Failed({self.message!r})"
