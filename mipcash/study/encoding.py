@@ -8,17 +8,25 @@ real values are JSON floats, which Python writes with the shortest digits that r
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from mipcash.backends.solution import Solution
-from mipcash.errors import StorageError
+from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Solution
 from mipcash.space.declaration import Declaration
-from mipcash.space.domains import Categorical, Configuration, Domain, Integer, Ordinal, Permutation, Value, same_value
-
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+from mipcash.space.domains import (
+    Categorical,
+    Configuration,
+    Domain,
+    Integer,
+    Ordinal,
+    Permutation,
+    Real,
+    Value,
+    same_value,
+)
+from mipcash.study.checks import DamageError, parse
+from mipcash.study.text import listed, readable, shown, stable_text, storable
 
 
 def encode_config(space: Declaration, config: Configuration) -> str:
@@ -30,23 +38,22 @@ def decode_config(space: Declaration, text: str) -> Configuration:
     """The configuration that :func:`encode_config` wrote, in the order in which it was written.
 
     Raises:
-        StorageError: the text names parameters or levels that ``space`` does not have.
+        DamageError: the text names parameters or levels that ``space`` does not have.
     """
     config: Configuration = {}
-    for label, code in json.loads(text).items():
+    for label, code in parse(text, "exact configuration").items():
         try:
             config[label] = _value(space.parameters[label].domain, code)
-        except (KeyError, IndexError, TypeError) as error:
-            raise StorageError(
-                f"the journal holds {label!r}: {code!r}, which space {space.name!r} does not have; it belongs to "
-                "another space or was edited. Open it with the space that wrote it"
+        except (KeyError, IndexError, TypeError, OverflowError) as error:
+            raise DamageError(
+                f"it holds {readable(label, repr)}: {shown(code)}, which space {space.name!r} does not have"
             ) from error
     return config
 
 
 def readable_config(config: Mapping[str, Value]) -> str:
     """JSON for people: values as they are where JSON has them, else as Python writes them."""
-    return json.dumps(plain(config), ensure_ascii=False)
+    return storable(json.dumps(plain(config), ensure_ascii=False))
 
 
 def encode_solution(space: Declaration, solution: Solution) -> str:
@@ -57,7 +64,20 @@ def encode_solution(space: Declaration, solution: Solution) -> str:
 
 
 def decode_solution(space: Declaration, text: str) -> Solution:
-    record = json.loads(text)
+    """The solution that :func:`encode_solution` wrote.
+
+    Raises:
+        DamageError: the text is of something else.
+    """
+    record = parse(text, "proof")
+    if set(record) != {f.name for f in fields(Solution)}:
+        raise DamageError(f"it holds a proof of {listed(record)}")
+    for name, value in record.items():
+        wanted = (str, type(None)) if name == "config" else str if name in ("status", "solver") else (int, float)
+        if not isinstance(value, wanted) or isinstance(value, bool):
+            raise DamageError(f"it holds a proof whose {name} is {shown(value)}")
+    if record["status"] not in (OPTIMAL, FEASIBLE, INFEASIBLE, UNKNOWN):
+        raise DamageError(f"it holds a proof whose status is {shown(record['status'])}")
     exact = record.pop("config")
     return Solution.from_dict({**record, "config": None if exact is None else decode_config(space, exact)})
 
@@ -77,13 +97,6 @@ def plain(value: Any) -> Any:
     return stable_text(value)
 
 
-def stable_text(value: Any) -> str:
-    """``repr`` without memory addresses, so that it is the same in every process."""
-    if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
-        return f"{getattr(value, '__module__', '')}.{value.__qualname__}"
-    return _ADDRESS.sub("", repr(value))
-
-
 def _code(domain: Domain, value: Value) -> Any:
     if isinstance(domain, (Ordinal, Categorical)):
         return next(l for l, v in enumerate(domain.values) if same_value(v, value))
@@ -93,8 +106,19 @@ def _code(domain: Domain, value: Value) -> Any:
 
 
 def _value(domain: Domain, code: Any) -> Value:
-    if isinstance(domain, (Ordinal, Categorical)):
-        return domain.values[code]
+    """The value of a code, which must be of the very kind that :func:`_code` writes: ``values[-1]`` is no level."""
     if isinstance(domain, Permutation):
+        if not isinstance(code, list):
+            raise TypeError
         return tuple(code)
-    return int(code) if isinstance(domain, Integer) else float(code)
+    if isinstance(code, bool) or not isinstance(code, (int, float)):
+        raise TypeError
+    if isinstance(domain, Real):
+        return float(code)
+    if isinstance(code, float):
+        raise TypeError
+    if isinstance(domain, Integer):
+        return code
+    if code < 0:
+        raise IndexError
+    return domain.values[code]

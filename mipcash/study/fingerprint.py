@@ -1,23 +1,35 @@
-"""What makes two spaces the same: parameter domains, conditions, rules, and the active constraints of the Pyomo model.
+"""What makes two spaces the same: domains, conditions, rules with their numbers, the active parts of the Pyomo model.
 
-The listing is readable, entry by entry, so that a mismatch can name what differs; the fingerprint is its hash.
+The listing is readable, entry by entry, so that a mismatch can name what differs; the fingerprint is its hash. A rule is
+listed twice: as it was written, and by the numbers that it comes to, because the text of ``layers <= p`` is the same
+whatever the mutable Param ``p`` holds. The order of declarations is listed too: proposals depend on it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Any
 
 import pyomo.environ as pyo
+from pyomo.core.expr.visitor import identify_mutable_parameters
 from pyomo.gdp import Disjunct, Disjunction
 
+from mipcash.errors import RuleError
+from mipcash.oracle.live import active_rules
 from mipcash.space.declaration import Declaration
 from mipcash.space.domains import Categorical, Domain, Ordinal
 from mipcash.space.quadratic import Quadratic
-from mipcash.study.encoding import stable_text
+from mipcash.space.rules import Rule, make_rule
+from mipcash.study.text import stable_text
+
+NUMBERS, ORDER, DETAIL = "the arithmetic of ", "the order of the ", "the detail of "
+LATER = (NUMBERS, ORDER, DETAIL)
+"""Kinds of entries that earlier listings of this format do not have; every listing that has them has ``BY_ORDER``."""
+BY_ORDER = ORDER + "parameters"
 
 
 def listing(space: Declaration) -> dict[str, str]:
@@ -28,29 +40,88 @@ def listing(space: Declaration) -> dict[str, str]:
     for label, auxiliary in space.auxiliaries.items():
         entries[f"auxiliary {label!r}"] = _domain_text(auxiliary.domain)
     active = {_rule_name(index) for index, row in space.model.rules.items() if row.active}
+    numbers = _numbers_in_use(space)
     for name, rule in space.rules.items():
         if name in active:
             when = " and ".join(_affine_text(w) for w in rule.when)
             entries[f"rule {name!r}"] = rule.text + (f" when {when}" if when else "")
-    entries.update(_foreign(space))
+            entries[f"{NUMBERS}rule {name!r}"] = _relation(numbers.get(name, rule))
+    foreign = dict(_foreign(space))
+    entries.update(foreign)
+    entries[BY_ORDER] = _names([*space.parameters, *space.auxiliaries])
+    entries[ORDER + "rules"] = _names([n for n in space.rules if n in active])
+    entries[ORDER + "constraints"] = ", ".join(n for n in foreign if not n.startswith(LATER))
     return entries
 
 
 def fingerprint(entries: Mapping[str, str]) -> str:
-    """SHA-256 of a listing; the order of the entries does not matter."""
+    """SHA-256 of a listing; the order of the entries does not matter (that of the declarations is an entry)."""
     return hashlib.sha256(json.dumps(sorted(entries.items())).encode()).hexdigest()
 
 
 def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Sentences that name what differs between two listings, in the order of the declarations."""
-    found = [f"{name} is gone" for name in then if name not in now]
+    """Sentences that name what differs between two listings, in the order of the declarations.
+
+    A listing written before numbers, orders and details were listed is compared in what it has.
+    """
+    if BY_ORDER not in then:
+        now = {name: text for name, text in now.items() if not name.startswith(LATER)}
+    found = [f"{name} is gone" for name in then if name not in now and not name.startswith(LATER)]
     for name, text in now.items():
+        if name.startswith(LATER):
+            continue
         if name not in then:
             found.append(f"{name} is new")
         elif then[name] != text:
-            before, after = _contrast(then[name], text)
-            found.append(f"{name} was {before} and is {after} now")
+            found.append(_changed(name, then[name], text))
+    return found + _later_differences(then, now, found)
+
+
+def _later_differences(then: Mapping[str, str], now: Mapping[str, str], found: list[str]) -> list[str]:
+    """Of numbers, orders and details, what is not a mere consequence of a difference that is named already."""
+    more = []
+    for name in dict.fromkeys([*then, *now]):
+        if not name.startswith(LATER) or then.get(name) == now.get(name):
+            continue
+        subject = name[len(NUMBERS) :] if name.startswith(NUMBERS) else None
+        told = any(f.startswith(f"{subject} ") for f in found) if subject else name.startswith(ORDER) and found
+        if not told:
+            more.append(_changed(name, then.get(name, "not there"), now.get(name, "not there")))
+    return more
+
+
+def _changed(name: str, then: str, now: str) -> str:
+    before, after = _contrast(then, now)
+    return f"{name} was {before} and is {after} now"
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _numbers_in_use(space: Declaration) -> dict[str, Rule]:
+    """The rules as validation and the program read them at this moment, by name; declared ones come first."""
+    found: dict[str, Rule] = {}
+    for rule in active_rules(space):
+        found.setdefault(rule.name, rule)
     return found
+
+
+def _relation(rule: Rule) -> str:
+    """``lower <= body <= upper`` with every number in full, which no Param or fixed variable hides behind its name."""
+    body = " + ".join(f"{c!r}*{name}" for name, c in sorted(_terms(rule.body)))
+    low = f"{rule.lower!r} <= " if math.isfinite(rule.lower) else ""
+    high = f" <= {rule.upper!r}" if math.isfinite(rule.upper) else ""
+    return f"{low}{body or '0'}{high}"
+
+
+def _terms(body: Quadratic) -> Iterator[tuple[str, float]]:
+    named = {i: v.name for i, v in body.variables.items()}
+    if body.constant:
+        yield "1", float(body.constant)
+    yield from ((named[i], float(c)) for i, c in body.linear.items())
+    for (i, j), c in body.products.items():
+        yield "*".join(sorted((named[i], named[j]))), float(c)
 
 
 def _domain_text(domain: Domain) -> str:
@@ -82,21 +153,44 @@ def _rule_name(index: Any) -> Any:
 
 def _foreign(space: Declaration) -> Iterator[tuple[str, str]]:
     """What was done to the live model directly: fixings, bounds, constraints, logical constraints, disjunctions."""
+    yield from _variables(space)
     kinds = (pyo.Constraint, pyo.LogicalConstraint, Disjunction)
-    for variable in space.model.component_data_objects(pyo.Var, descend_into=(pyo.Block, Disjunct)):
+    for row in space.model.component_data_objects(ctype=kinds, active=True, descend_into=(pyo.Block, Disjunct)):
+        owner = row.parent_component()
+        if owner is space.model.rules or space.model.parameters in _ancestors(row):
+            continue
+        if owner.ctype is Disjunction:
+            yield f"disjunction {row.name!r}", ", ".join(d.name for d in row.disjuncts if d.active)
+            yield f"{DETAIL}disjunction {row.name!r}", "exactly one of them" if row.xor else "at least one of them"
+        else:
+            name = f"{owner.ctype.__name__} {row.name!r}"
+            yield name, str(row.expr)
+            yield NUMBERS + name, _numbers(owner.ctype, row)
+
+
+def _variables(space: Declaration) -> Iterator[tuple[str, str]]:
+    inside = (pyo.Block, Disjunct)
+    for variable in space.model.component_data_objects(pyo.Var, descend_into=inside):
         if variable.fixed:
             yield f"the fixing of {variable.name!r}", str(variable.value)
         elif variable.bounds != (0, 1):
             yield f"the bounds of {variable.name!r}", str(variable.bounds)
-    for row in space.model.component_data_objects(ctype=kinds, active=True, descend_into=(pyo.Block, Disjunct)):
-        owner = row.parent_component()
-        blocks = _ancestors(row)
-        if owner is space.model.rules or space.model.parameters in blocks:
-            continue
-        if owner.ctype is Disjunction:
-            yield f"disjunction {row.name!r}", ", ".join(d.name for d in row.disjuncts if d.active)
-        else:
-            yield f"{owner.ctype.__name__} {row.name!r}", str(row.expr)
+        if space.model.parameters not in _ancestors(variable):
+            yield f"{DETAIL}variable {variable.name!r}", str(variable.domain)
+    for boolean in space.model.component_data_objects(pyo.BooleanVar, descend_into=inside):
+        if boolean.fixed:
+            yield f"{DETAIL}fixed {boolean.name!r}", str(boolean.value)
+
+
+def _numbers(kind: Any, row: Any) -> str:
+    """The numbers of a constraint; of one that is no polynomial (logic, say), the values of the Params in it."""
+    if kind is pyo.Constraint:
+        try:
+            return _relation(make_rule(row.name, row.expr, constant=True))
+        except RuleError:  # the compiler says what is wrong with it, when the space is first asked
+            pass
+    params = sorted({(p.name, repr(p.value)) for p in identify_mutable_parameters(row.expr)})
+    return ", ".join(f"{name} = {value}" for name, value in params)
 
 
 def _ancestors(row: Any) -> list[Any]:

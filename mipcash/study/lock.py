@@ -3,6 +3,10 @@
 The lock is an exclusive SQLite transaction on an empty file beside the journal. The operating system drops it when
 the process ends, however it ends, so a journal is never left locked; and because the journal itself carries no lock
 between writes, ``mipcash show`` can read a run that is going on.
+
+The lock goes by the journal's real path, absolute and with symbolic links resolved, so that all paths to a file lead to
+one lock. It is not put on the journal's inode, which hard links share: ``flock`` and the POSIX locks that SQLite takes on
+the same file are independent on Linux alone. Journals with hard links are refused instead (see ``journal._prepare``).
 """
 
 from __future__ import annotations
@@ -10,9 +14,38 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import stat
 from pathlib import Path
 
 from mipcash.errors import StorageError
+
+
+def real_path(path: Path) -> Path:
+    """The absolute path of the file itself, symbolic links resolved.
+
+    Raises:
+        StorageError: the links lead in a circle, or the path cannot be one.
+    """
+    try:
+        return path.expanduser().resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise StorageError(f"{path} leads to no file ({error}); give another storage") from error
+
+
+def create_private(path: Path) -> bool:
+    """Make an empty file of mode 0600, whatever the umask; False where one is there already, which is left as it is."""
+    try:
+        # O_EXCL: closing a second descriptor of a locked file would drop the locks that this process holds on it.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return False
+    try:
+        if hasattr(os, "fchmod"):
+            with contextlib.suppress(OSError):  # a file system without modes
+                os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+    return True
 
 
 class WriterLock:
@@ -23,7 +56,8 @@ class WriterLock:
     """
 
     def __init__(self, journal: Path) -> None:
-        self._path = journal.with_name(journal.name + ".lock")
+        file = real_path(journal)
+        self._path = file.with_name(file.name + ".lock")
         self._connection: sqlite3.Connection | None = None
         for _ in range(100):
             connection = self._acquire(journal)
@@ -35,35 +69,44 @@ class WriterLock:
     def _acquire(self, journal: Path) -> sqlite3.Connection | None:
         """Lock the file at the path; None where it was removed meanwhile by the writer that has just released it."""
         try:
-            # O_EXCL: closing a second descriptor of a locked file would drop the locks that this process holds on it.
-            with contextlib.suppress(FileExistsError):
-                os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
-            before = os.stat(self._path)
+            create_private(self._path)
+            before = os.lstat(self._path)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise StorageError(
                 f"{journal} cannot be written to: {error.strerror}. Give a storage in a folder you may write to"
             ) from error
+        if not stat.S_ISREG(before.st_mode):
+            raise StorageError(f"{self._path} is not a lock of mipcash (no regular file); move it aside")
         connection = sqlite3.connect(self._path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("BEGIN EXCLUSIVE")
-            after = os.stat(self._path)
+            after = os.lstat(self._path)
         except FileNotFoundError:
             connection.close()
             return None
         except sqlite3.Error as error:
             connection.close()
-            if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
-                raise StorageError(f"{self._path} is not a lock of mipcash ({error}); move it aside") from error
-            raise StorageError(
-                f"{journal} is in use by another study (in this or another process); two writers would spoil "
-                "each other. Wait for it, stop it (or close() it), or give another storage"
-            ) from error
+            raise self._refusal(journal, error) from error
         if (before.st_ino, before.st_dev) != (after.st_ino, after.st_dev):
             connection.close()
             return None
         return connection
+
+    def _refusal(self, journal: Path, error: sqlite3.Error) -> StorageError:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code == sqlite3.SQLITE_BUSY:
+            return StorageError(
+                f"{journal} is in use by another study (in this or another process); two writers would spoil "
+                "each other. Wait for it, stop it (or close() it), or give another storage"
+            )
+        if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+            return StorageError(
+                f"{self._path} cannot be opened ({error}): another user holds {journal}, or left its lock; ask them, or give "
+                "another storage"
+            )
+        return StorageError(f"{self._path} is not a lock of mipcash ({error}); move it aside")
 
     def release(self) -> None:
         """Give the lock back and remove its file; doing it twice does no harm."""

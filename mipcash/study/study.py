@@ -7,6 +7,7 @@ left with the latest trial. All three are in the journal, so a resumed study goe
 from __future__ import annotations
 
 import json
+import math
 import operator
 import os
 import threading
@@ -23,18 +24,14 @@ import numpy as np
 from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.base import PENDING, Observation, Optimizer, Proposal
 from mipcash.oracle.core import Apart
-from mipcash.study.encoding import (
-    decode_config,
-    decode_solution,
-    encode_config,
-    encode_solution,
-    plain,
-    readable_config,
-)
+from mipcash.study.checks import StudyRecord, TrialRow, parse
+from mipcash.study.encoding import encode_config, encode_solution, plain, readable_config
 from mipcash.study.fingerprint import fingerprint, listing
-from mipcash.study.journal import Journal, StudyRecord, TrialRow
+from mipcash.study.journal import Journal, explain
 from mipcash.study.outcome import read_outcome
 from mipcash.study.result import Result
+from mipcash.study.rows import checked_trial, state_text, trial_of
+from mipcash.study.text import shown, storable
 from mipcash.study.trial import RUNNING, IllegalProposalError, TellError, Trial
 
 if TYPE_CHECKING:
@@ -52,7 +49,7 @@ class Study:
         optimizer: a name of ``mipcash.optimizers.registry``, or an :class:`~mipcash.optimizers.base.Optimizer`.
         solver: name of the solver behind the proposals, or a backend; an optimizer given as an object brings its own.
         seed: a whole number >= 0; the same seed gives the same proposals for the same outcomes.
-        storage: file of the journal; one that exists is resumed. None keeps the journal in memory.
+        storage: file of the journal, for its owner alone (0600); one that exists is resumed. None keeps it in memory.
         settings: settings of a named optimizer; None for its defaults.
         model, options: what ``mipcash resume`` needs to load the space and the objective again.
 
@@ -160,12 +157,14 @@ class Study:
 
         Raises:
             TellError: the trial belongs to another study, or its outcome is known already.
+            ValueError: seconds is no finite number; nothing is recorded, tell again.
         """
         told = read_outcome(outcome)
+        taken = None if seconds is None else _seconds(seconds)
         with self._lock:
             mine = self._mine(trial)
             now = time.perf_counter()
-            duration = seconds if seconds is not None else now - self._clocks.get(mine.number, now)
+            duration = taken if taken is not None else now - self._clocks.get(mine.number, now)
             values = {name: float(value) for name, value in told.values.items()}
             finished = replace(
                 mine,
@@ -260,10 +259,11 @@ class Study:
 
     def _load(self) -> None:
         rows = self._journal.rows()
-        self._trials = [_trial(self.space, row, self._journal.record.id) for row in rows]
-        self._orphans.extend(t.number for t in self._trials if t.running)
-        if rows:
-            self._state = json.loads(rows[-1].state)
+        with explain(self._journal.path):
+            self._trials = [checked_trial(self.space, row, self._journal.record.id) for row in rows]
+            self._orphans.extend(t.number for t in self._trials if t.running)
+            if rows:
+                self._state = parse(rows[-1].state, f"state of trial {rows[-1].number}")
 
     def _restart(self, number: int) -> Trial:
         trial = replace(self._trials[number], started=time.time())
@@ -297,9 +297,9 @@ class Study:
             config=readable_config(proposal.config),
             exact=encode_config(self.space, proposal.config),
             proof=None if proposal.solution is None else encode_solution(self.space, proposal.solution),
-            origin=proposal.origin,
+            origin=storable(str(proposal.origin)),
             seconds=json.dumps({**plain(proposal.seconds), "ask": time.perf_counter() - began}),
-            state=_state_text(self.optimizer, proposal.state),
+            state=state_text(self.optimizer, proposal.state),
             loss=None,
             values="{}",
             message="",
@@ -307,7 +307,7 @@ class Study:
             finished=None,
             duration=None,
         )
-        return _trial(self.space, row, self._journal.record.id), row
+        return trial_of(self.space, row, self._journal.record.id), row
 
     def _check(self, number: int, proposal: Proposal) -> None:
         violations = self.space.validate(proposal.config)
@@ -338,6 +338,17 @@ def _seed(seed: Any) -> int:
         raise ValueError(f"seed must be a whole number, got {seed!r}") from None
     if number < 0:
         raise ValueError(f"seed must not be negative, got {number}")
+    return number
+
+
+def _seconds(seconds: Any) -> float:
+    """Raises ValueError: no finite number."""
+    try:
+        number = float(seconds)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"seconds must be a finite number, how long the evaluation took; got {shown(seconds)}")
     return number
 
 
@@ -375,34 +386,6 @@ def _record(
         settings=effective if effective is None or isinstance(effective, dict) else {"settings": effective},
         model=model,
         options=dict(options or {}),
-    )
-
-
-def _state_text(optimizer: Optimizer, state: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(dict(state))
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"optimizer {optimizer.name!r} returned a state that JSON cannot hold ({error}); a state is made of dicts, "
-            "lists, strings, numbers and None, so that a run can be resumed"
-        ) from error
-
-
-def _trial(space: Space, row: TrialRow, study: str) -> Trial:
-    return Trial(
-        number=row.number,
-        config=decode_config(space, row.exact),
-        status=row.status,
-        loss=row.loss,
-        values=json.loads(row.values),
-        message=row.message,
-        proof=None if row.proof is None else decode_solution(space, row.proof),
-        origin=row.origin,
-        seconds=json.loads(row.seconds),
-        started=row.started,
-        finished=row.finished,
-        duration=row.duration,
-        study=study,
     )
 
 
