@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mipcash.errors import StorageError
-from mipcash.study.journal import StudyRecord, TrialRow, read_journal
+from mipcash.study.checks import StudyRecord, TrialRow
+from mipcash.study.journal import read_journal
 from mipcash.study.lock import WriterLock
 from mipcash.study.minimize import EXHAUSTED
 from mipcash.study.result import Result
@@ -70,10 +69,6 @@ def move_aside(path: Path) -> Path:
     return target
 
 
-def resume_command(path: Path) -> str:
-    return f"mipcash resume {shlex.quote(str(path))}"
-
-
 def picture_path(path: Path) -> Path:
     """The picture's place: next to the journal, with its name."""
     return path.with_suffix(".png")
@@ -90,23 +85,17 @@ def _settle(path: Path) -> None:
 
 
 def _readable(row: TrialRow) -> Trial:
+    """A trial as it was journaled; reading the journal has checked its JSON."""
     return Trial(
         number=row.number,
-        config=_values(row.config),
+        config=json.loads(row.config),
         status=row.status,
         loss=row.loss,
-        values=_values(row.values),
+        values=json.loads(row.values),
         message=row.message,
         origin=row.origin,
-        seconds=_values(row.seconds),
+        seconds=json.loads(row.seconds),
         started=row.started,
         finished=row.finished,
         duration=row.duration,
     )
-
-
-def _values(text: str) -> dict[str, Any]:
-    loaded = json.loads(text)
-    if not isinstance(loaded, dict):
-        raise StorageError(f"the journal holds {text[:60]!r} where a dict belongs; it was edited or is damaged")
-    return loaded

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,11 +17,11 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from mipcash import __version__
-from mipcash.errors import InfeasibleSpaceError, MipcashError, ModelError
-from mipcash.integrations import archive, modelfile, tables
+from mipcash.errors import InfeasibleSpaceError, MipcashError, ModelError, StorageError
+from mipcash.integrations import archive, consent, modelfile, tables
+from mipcash.study.text import visible
 
 INTERRUPTED = 130
 
@@ -124,6 +125,14 @@ def run(
 def resume(
     journal: Journal,
     budget: Annotated[int | None, typer.Option(min=1, help="Evaluations in all; default: as before.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The model file; without it one that the journal names is asked for."),
+    ] = None,
+    solver: Annotated[str | None, typer.Option(help="The same for a solver that is more than a name.")] = None,
+    trust: Annotated[
+        list[Path] | None, typer.Option(metavar="FOLDER", help="Files that the journal names may lie here; repeatable.")
+    ] = None,
     timeout: Timeout = None,
     workers: Workers = None,
     quiet: Quiet = False,
@@ -133,22 +142,18 @@ def resume(
     with _errors(debug):
         old = archive.open_archive(journal)
         record = old.record
-        if record.model is None:
-            raise ModelError(
-                f"{journal} was written by a script and not by `mipcash run`, so the objective is not known here; "
-                f"run the script again with storage={str(journal)!r} to resume it"
-            )
-        loaded = modelfile.load(record.model, record.options)
         total = budget or record.budget or old.told
-        if old.finished(total):
+        if record.model is not None and old.finished(total):
             _say(f"this run is finished ({old.told} evaluations); give a larger --budget to go on\n")
             _close(old, None)
             return
+        chosen = consent.agreed(journal, record, consent.Said(model, solver, trust or ()))
+        loaded = modelfile.load(chosen.model, record.options)
         defaults = loaded.defaults
         plan = Plan(
             total,
             record.seed,
-            record.solver,
+            chosen.solver,
             record.optimizer,
             timeout,
             workers or int(defaults.get("workers", 1)),
@@ -198,7 +203,7 @@ def check(model: ModelName, option: Options = None, debug: Debug = False) -> Non
     """Parameters, rules and program sizes of a model, with a legal example or the reason why there is none."""
     with _errors(debug):
         loaded = modelfile.load(model, _pairs(option or []))
-        _say(f"{loaded.title}: {loaded.description}\n")
+        _say(f"{visible(loaded.title)}: {visible(loaded.description)}\n")
         sizes = loaded.space.sizes()
         try:
             example = loaded.space.sample(1, seed=0)[0]
@@ -246,7 +251,8 @@ def _run(loaded: modelfile.Model, plan: Plan) -> None:
     if plan.storage.parent == archive.FOLDER:
         plan.storage.parent.mkdir(exist_ok=True)
     if not plan.quiet:
-        _say(f"{loaded.title}: {plan.budget} evaluations with {plan.optimizer} and {plan.solver}, seed {plan.seed}")
+        with_what = f"{plan.optimizer} and {plan.solver}, seed {plan.seed}"
+        _say(visible(f"{loaded.title}: {plan.budget} evaluations with {with_what}"))
     try:
         with Study(
             loaded.space,
@@ -275,7 +281,7 @@ def _run(loaded: modelfile.Model, plan: Plan) -> None:
 
 def _interrupted(plan: Plan) -> NoReturn:
     _say("\nstopped; nothing that was evaluated is lost. To go on:\n")
-    typer.echo(f"    {archive.resume_command(plan.storage)}\n")
+    _say(f"    {_resume_command(plan.storage)}\n")
     if plan.workers > 1:
         # Python waits for the threads of running evaluations before it exits, which Ctrl-C is meant to cut short. The
         # journal is closed and holds their trials.
@@ -283,6 +289,13 @@ def _interrupted(plan: Plan) -> NoReturn:
         sys.stderr.flush()
         os._exit(INTERRUPTED)
     raise typer.Exit(INTERRUPTED)
+
+
+def _resume_command(storage: Path) -> str:
+    try:
+        return consent.resume_command(storage, archive.open_archive(storage).record)
+    except StorageError:  # interrupted before anything was written
+        return consent.resume_command(storage)
 
 
 def _report(loaded: modelfile.Model, result: Any) -> str:
@@ -307,13 +320,13 @@ def _close(old: archive.Archive, plot: Path | None, report: str = "") -> None:
         _print(tables.best_table(result, f"best configuration of {old.record.space}"))
     _print(tables.summary(result))
     if report:
-        typer.echo(f"\n{report.rstrip()}")
-    typer.echo("")
+        _say(f"\n{report.rstrip()}")
+    _say("")
     if result.history:
-        typer.echo(f"picture: {plot_convergence(result, plot or archive.picture_path(old.path), old.title)}")
-    typer.echo(f"journal: {old.path}")
+        _say(f"picture: {plot_convergence(result, plot or archive.picture_path(old.path), old.title)}")
+    _say(f"journal: {old.path}")
     if old.record.model is not None and old.record.budget and not old.finished(old.record.budget):
-        typer.echo(f"to go on: {archive.resume_command(old.path)}")
+        _say(f"to go on: {consent.resume_command(old.path, old.record)}")
 
 
 # -- printing and errors --------------------------------------------------------------------------------------------
@@ -336,7 +349,7 @@ def _errors(debug: bool) -> Iterator[None]:
         yield
     except MipcashError as error:
         if debug:
-            raise
+            _say(traceback.format_exc(), err=True)
         _fail(f"error: {error}")
         raise typer.Exit(2) from None
     except BrokenPipeError:  # `mipcash show run.db | head`
@@ -345,11 +358,11 @@ def _errors(debug: bool) -> Iterator[None]:
 
 
 def _fail(message: str) -> None:
-    Console(stderr=True, soft_wrap=True).print(Text(message, style="bold red"))
+    Console(stderr=True, soft_wrap=True).print(tables.plain_text(message, "bold red"))
 
 
-def _say(message: str) -> None:
-    typer.echo(message)
+def _say(message: str, err: bool = False) -> None:
+    typer.echo(visible(message, lines=True), err=err)
 
 
 def _print(renderable: Any) -> None:

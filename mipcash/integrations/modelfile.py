@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import ModelError
 from mipcash.space.declaration import Declaration
+from mipcash.study.text import kind, readable
 
 if TYPE_CHECKING:
     from mipcash.oracle.space import Space
@@ -80,9 +81,14 @@ def names() -> dict[str, str]:
     return {f.name[:-3]: _description(f.read_text(encoding="utf-8")) for f in sorted(files, key=lambda f: f.name)}
 
 
+def is_path(reference: str) -> bool:
+    """Whether a model is called by its file and not by a name."""
+    return reference.endswith(".py") or "/" in reference or "\\" in reference
+
+
 def title_of(reference: str) -> str:
     """How runs of a model are called: its name, or the stem of its file."""
-    return Path(reference).stem if _is_path(reference) else reference
+    return Path(reference).stem if is_path(reference) else reference
 
 
 def load(reference: str, options: Mapping[str, str] | None = None) -> Model:
@@ -95,7 +101,7 @@ def load(reference: str, options: Mapping[str, str] | None = None) -> Model:
     Raises:
         ModelError: it does not exist, fails to import, or does not declare what it must; an unknown or bad option.
     """
-    if _is_path(reference):
+    if is_path(reference):
         path = Path(reference).expanduser().resolve()
         module, where, reference = _import_file(path), str(path), str(path)
     else:
@@ -115,10 +121,6 @@ def load(reference: str, options: Mapping[str, str] | None = None) -> Model:
 
 
 # -- finding and importing ------------------------------------------------------------------------------------------
-
-
-def _is_path(reference: str) -> bool:
-    return reference.endswith(".py") or "/" in reference or "\\" in reference
 
 
 def _description(source: str) -> str:
@@ -176,7 +178,7 @@ def _guarded(where: str, action: Callable[[], Any]) -> Any:
         place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
         if isinstance(error, SystemExit):
             place += "; put what runs the model under `if __name__ == '__main__':`"
-        raise ModelError(f"{where} failed to load: {type(error).__name__}: {error}{place}") from error
+        raise ModelError(f"{where} failed to load: {kind(error)}: {readable(error)}{place}") from error
 
 
 def _cure(module: str) -> str:
@@ -290,12 +292,12 @@ def _convert(where: str, name: str, text: str, hint: Any, default: Any) -> Any:
         return text
     if type(None) in kinds and text.lower() == "none":
         return None
-    for kind in kinds:
+    for candidate in kinds:
         try:
-            if kind is bool:
+            if candidate is bool:
                 return TRUTH[text.lower()]
-            if kind in (int, float, Path):
-                return kind(text)
+            if candidate in (int, float, Path):
+                return candidate(text)
         except (KeyError, ValueError):
             continue
     wanted = " or ".join(getattr(k, "__name__", str(k)) for k in kinds)

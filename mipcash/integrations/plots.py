@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mipcash.errors import MipcashError
 from mipcash.study.result import Result
+from mipcash.study.text import visible
 
 INK, SOFT, GRID = "#2b2f36", "#6b7280", "#e5e7eb"
 DOT, STEP, CROSS = "#7fa7c9", "#0b5394", "#c0392b"
@@ -62,7 +63,7 @@ def plot_convergence(result: Result, path: str | os.PathLike[str], title: str = 
     target = Path(path).expanduser()
     if target.suffix.lower() not in SUFFIXES:
         raise MipcashError(f"{target} cannot be drawn: the suffix must be {' or '.join(SUFFIXES)}")
-    heading = title or result.space
+    heading = visible(title or result.space)  # XML holds no control characters
     curve = _curve(result)
     try:
         if find_spec("matplotlib") is None:
@@ -159,7 +160,7 @@ def _dress(figure: Any, axes: Any, title: str, caption: str) -> None:
     axes.set_xlabel("evaluation", color=INK)
     axes.set_ylabel("loss", color=INK)
     axes.set_title(caption, loc="left", fontsize=9, color=SOFT, pad=14)
-    figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=INK)
+    figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=INK, parse_math=False)
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(colors=SOFT, labelsize=9)

@@ -15,6 +15,7 @@ from mipcash.space.declaration import Declaration
 from mipcash.space.domains import Permutation
 from mipcash.space.parameters import Parameter
 from mipcash.study.result import Result
+from mipcash.study.text import one_line, readable, visible
 from mipcash.study.trial import Trial
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def config_table(config: Mapping[str, Any], title: str) -> RenderableType:
     """A configuration, one row per parameter."""
     table = _table("parameter", "value")
     for name, value in config.items():
-        table.add_row(Text(name), Text(show(value)))
+        table.add_row(plain_text(name), plain_text(show(value)))
     return _titled(title, table)
 
 
@@ -48,13 +49,13 @@ def summary(result: Result) -> Text:
     text.append(f"{result.n_done} done, {result.n_failed} failed")
     running = sum(t.running for t in result.history)
     text.append(f", {running} without an outcome" if running else "")
-    text.append(f", stopped: {result.stopped}" if result.stopped else "")
+    text.append(f", stopped: {visible(result.stopped)}" if result.stopped else "")
     seconds = result.seconds
     text.append(f"\ntime: {seconds['ask']:.1f} s asking, {seconds['evaluation']:.1f} s evaluating")
     if best is not None and best.values:
-        text.append("\nvalues: " + ", ".join(f"{k} = {v:.6g}" for k, v in best.values.items()))
+        text.append("\nvalues: " + ", ".join(f"{visible(k)} = {v:.6g}" for k, v in best.values.items()))
     if result.problem():
-        text.append(f"\n{result.problem()}", style="bold red")
+        text.append(f"\n{one_line(result.problem())}", style="bold red")
     return text
 
 
@@ -68,11 +69,11 @@ def trials_table(trials: Sequence[Trial], best: Trial | None, title: str) -> Ren
         style = "green bold" if best is not None and trial.number == best.number else "yellow" if trial.failed else ""
         table.add_row(
             str(trial.number),
-            outcome,
+            plain_text(outcome),
             f"{ask:.2f} s",
             "" if duration is None else f"{duration:.2f} s",
-            Text(trial.origin),
-            Text(" ".join(what.split()), overflow="ellipsis", no_wrap=True),
+            plain_text(trial.origin),
+            plain_text(one_line(what), overflow="ellipsis", no_wrap=True),
             style=style,
         )
     return _titled(title, table)
@@ -81,17 +82,21 @@ def trials_table(trials: Sequence[Trial], best: Trial | None, title: str) -> Ren
 def models_table(models: Mapping[str, str]) -> Table:
     table = _table("model", "what it is")
     for name, description in models.items():
-        table.add_row(Text(name, style="bold"), Text(description))
+        table.add_row(plain_text(name, style="bold"), plain_text(description))
     return table
 
 
 def solvers_table(solvers: Sequence[SolverInfo]) -> Table:
     table = _table("solver", "installed", "licence", "how to install")
     for solver in solvers:
-        installed = Text(solver.version or "yes", style="green") if solver.installed else Text("no", style="yellow")
+        installed = (
+            plain_text(solver.version or "yes", style="green") if solver.installed else plain_text("no", style="yellow")
+        )
         if solver.installed and not getattr(solver, "usable", True):
             installed.append(" (not driven by this version of mipcash)", style="yellow")
-        table.add_row(Text(solver.name, style="bold"), installed, Text(solver.licence), Text(solver.install))
+        table.add_row(
+            plain_text(solver.name, style="bold"), installed, plain_text(solver.licence), plain_text(solver.install)
+        )
     return table
 
 
@@ -104,14 +109,16 @@ def space_tables(
     conditional |= {n.label for n in space.numbers if n.on is not None}
     for name, parameter in space.parameters.items():
         kind = "conditional" if name in conditional else ""
-        parameters.add_row(Text(name), Text(_short(str(parameter.domain))), kind, *_left(name, parameter, extents))
+        parameters.add_row(
+            plain_text(name), plain_text(_short(str(parameter.domain))), kind, *_left(name, parameter, extents)
+        )
     for name, auxiliary in space.auxiliaries.items():
-        parameters.add_row(Text(name), Text(_short(str(auxiliary.domain))), "auxiliary")
+        parameters.add_row(plain_text(name), plain_text(_short(str(auxiliary.domain))), "auxiliary")
     rules = _table("rule", "")
     for name, rule in space.rules.items():
-        rules.add_row(Text(name), "conditional" if rule.when else "")
-    size = Text("program: " + ", ".join(f"{count} {what}" for what, count in sizes.items()))
-    return Group(parameters, Text(), rules if space.rules else Text("no rules"), Text(), size, Text())
+        rules.add_row(plain_text(name), "conditional" if rule.when else "")
+    size = plain_text("program: " + ", ".join(f"{count} {what}" for what, count in sizes.items()))
+    return Group(parameters, Text(), rules if space.rules else plain_text("no rules"), Text(), size, Text())
 
 
 def _left(name: str, parameter: Parameter, extents: Mapping[str, Extent] | None) -> list[Text]:
@@ -120,26 +127,33 @@ def _left(name: str, parameter: Parameter, extents: Mapping[str, Extent] | None)
         return []
     extent = extents.get(name)
     if extent is None:
-        return [Text("never active")]
+        return [plain_text("never active")]
     domain = parameter.domain
     if isinstance(domain, Permutation):
         free = all(len(places) == len(domain.members) for _, places in extent.values or ())
         return [
-            Text("" if free else _short("; ".join(f"{m} at {', '.join(map(str, t))}" for m, t in extent.values or ())))
+            plain_text(
+                "" if free else _short("; ".join(f"{m} at {', '.join(map(str, t))}" for m, t in extent.values or ()))
+            )
         ]
     if extent.values is not None:
         whole = len(extent.values) == len(domain.values)  # type: ignore[union-attr]
-        return [Text("" if whole else _short(", ".join(map(str, extent.values))))]
+        return [plain_text("" if whole else _short(", ".join(map(str, extent.values))))]
     low, high = domain.low, domain.high  # type: ignore[union-attr]
     same = abs(extent.low - low) <= 1e-6 * (high - low) and abs(extent.high - high) <= 1e-6 * (high - low)
-    return [Text("" if same else f"[{extent.low:.6g}, {extent.high:.6g}]")]
+    return [plain_text("" if same else f"[{extent.low:.6g}, {extent.high:.6g}]")]
 
 
 def show(value: Any) -> str:
     """A value for a table: floats with six digits, everything else as Python writes it."""
     if isinstance(value, float):
         return f"{value:.6g}"
-    return _short(value if isinstance(value, str) else repr(value))
+    return _short(value if isinstance(value, str) else readable(value, repr))
+
+
+def plain_text(text: str, style: str = "", **options: Any) -> Text:
+    """Text for the terminal in which names and messages are what they are: no markup, no escape sequences."""
+    return Text(visible(text), style=style, **options)
 
 
 def _short(text: str) -> str:
@@ -147,7 +161,7 @@ def _short(text: str) -> str:
 
 
 def _titled(title: str, table: Table) -> RenderableType:
-    return Group(Text(title, style="bold"), table, Text())
+    return Group(plain_text(title, style="bold"), table, Text())
 
 
 def _table(*columns: str) -> Table:
