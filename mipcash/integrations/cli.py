@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 no evaluation succeeded (or the space is empty), 2 a mista
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import traceback
@@ -254,15 +255,19 @@ def _run(loaded: modelfile.Model, plan: Plan) -> None:
         with_what = f"{plan.optimizer} and {plan.solver}, seed {plan.seed}"
         _say(visible(f"{loaded.title}: {plan.budget} evaluations with {with_what}"))
     try:
-        with Study(
-            loaded.space,
-            plan.optimizer,
-            plan.solver,
-            plan.seed,
-            plan.storage,
-            model=loaded.reference,
-            options=plan.options,
-        ) as study:
+        # an objective may change the folder; the paths that the user gave are relative to this one
+        with (
+            contextlib.chdir(os.curdir),
+            Study(
+                loaded.space,
+                plan.optimizer,
+                plan.solver,
+                plan.seed,
+                plan.storage,
+                model=loaded.reference,
+                options=plan.options,
+            ) as study,
+        ):
             result = run_study(
                 study,
                 loaded.objective,

@@ -108,6 +108,19 @@ def test_a_journal_resumes_from_another_folder(write: Write, tmp_path: Path, mon
     assert told("../runs/bowl-seed0.db") == 3
 
 
+def test_an_objective_that_changes_the_folder_does_not_lose_the_journal(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    write(
+        write().read_text().replace("time.sleep(slow)", "import os; os.chdir(os.path.dirname(__file__) + '/elsewhere')")
+    )
+    ran = mipcash("run", "bowl.py", "--storage", "run.db", "-q")
+    assert ran.exit_code == 0, ran.output
+    assert "journal: run.db" in ran.stdout
+    assert told("run.db") == 4
+    assert Path("run.png").exists()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_workers_and_timeout(write: Write) -> None:
     write()
     slow = mipcash("run", "bowl.py", "-o", "slow=0.2", "--workers", "3", "--timeout", "0.5", "--budget", "500", "-q")
