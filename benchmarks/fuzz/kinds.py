@@ -8,14 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.fuzz.described import Drawn, Helper, Indicator, Parameter, Term, Value
-from benchmarks.fuzz.shapes import SHAPES, choice, clause, condition, distinct, indicators, mixture
+from benchmarks.fuzz.described import Drawn, Helper, Indicator, Parameter, Relation, Rule, Term, Value
+from benchmarks.fuzz.shapes import SHAPES, choice, clause, condition, distinct, indicators, mixture, numbers
 from benchmarks.fuzz.sketch import CUT, EMPTY, FEW, FEW_CONFIGS, Sketch
 from benchmarks.fuzz.table import TooLargeError
 from benchmarks.fuzz.truth import Truth
 
 AIMS = {CUT: 0.6, FEW: 0.12, EMPTY: 0.28}
 """What the last rules leave, and how often it is tried."""
+RINGS = 0.12
+"""Spaces that end with a ring of rules (see :func:`ring`), besides half of the cycles."""
 PLAIN = 0.4
 """Spaces whose coefficients are small whole numbers."""
 ATTEMPTS, HIDDEN_ATTEMPTS = 20, 15
@@ -120,6 +122,10 @@ def rules(sketch: Sketch, shapes: Sequence[str], count: int, often: float = 0.25
 
 def finish(sketch: Sketch, shapes: Sequence[str], often: float = 0.0) -> None:
     """Rules that leave what a drawn aim says, where some of ATTEMPTS does."""
+    pool = [f for f in numbers(sketch) if isinstance(f, Value)]
+    if len(pool) > 2 and sketch.chance(RINGS):
+        ring(sketch, sketch.some(pool, sketch.one((3, 3, 4))))
+        return
     aim = list(AIMS)[int(sketch.rng.choice(len(AIMS), p=list(AIMS.values())))]
     if aim == CUT:
         one_rule(sketch, shapes, CUT, often)
@@ -129,6 +135,26 @@ def finish(sketch: Sketch, shapes: Sequence[str], often: float = 0.0) -> None:
             return
         if (sketch.left > 20 or hidden) and len(sketch.known.judged) < MOST_RULES:
             one_rule(sketch, shapes, CUT)
+
+
+def ring(sketch: Sketch, factors: Sequence[Value]) -> None:
+    """A cycle of rules over two numbers each whose sum is 0 >= margin: empty where the margin is positive.
+
+    The smaller the margin, the more rounds it takes to see that from one rule at a time.
+    """
+    count, known = len(factors), sketch.known
+    signs = [sketch.one((1.0, -1.0)) for _ in factors]
+    row = sketch.one(np.flatnonzero(known.legal).tolist())
+    at = [float(known.table.factor(f)[row]) for f in factors]
+    slacks = [float(sketch.one((-1, 0, 0, 1, 2))) for _ in factors]
+    slacks[-1] = -sum(slacks[:-1]) - sketch.one((2.0, 1.0, 1.0, 0.5, 0.0, 0.0, -1.0, -2.0))
+    for i in range(count):
+        j = (i + 1) % count
+        size = abs(sketch.coefficients(1)[0]) * sketch.one((1.0, -1.0))  # a negative one turns the rule round
+        terms = Term(size * signs[i], (factors[i],)), Term(-size * signs[j], (factors[j],))
+        bound = size * (signs[i] * at[i] - signs[j] * at[j] - slacks[i])
+        direct = sketch.chance(0.15)
+        sketch.add(Rule(sketch.name(direct), Relation(terms, ">=" if size > 0 else "<=", bound + 0.0), (), direct))
 
 
 def one_rule(sketch: Sketch, shapes: Sequence[str], aim: str, often: float = 0.0, hidden: bool = False) -> bool:
@@ -149,6 +175,9 @@ def cycles(sketch: Sketch) -> None:
         integer(sketch, f"v{v}", int(sketch.rng.integers(3, {3: 13, 4: 9, 5: 6}[count])), steps=False)
     sketch.settle()
     names = [p.name for p in sketch.parameters]
+    if sketch.chance(0.5):
+        ring(sketch, [Value(name) for name in sketch.some(names, count)])
+        return
     order = sketch.some(names, count)
     edges = [(order[i], order[(i + 1) % count]) for i in range(count)]
     for a, b in edges[:-1]:

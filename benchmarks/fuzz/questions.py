@@ -1,7 +1,8 @@
 """The questions to a space, and how each answer is compared with brute force.
 
 Tolerances: a value may be off by the relative gap of 1e-6 that ``Space.optimum`` asks for, and where reals are bound by
-rules, by what moving every rule by 1e-9 of its largest coefficient is worth. Nothing else is tolerated.
+rules, by what moving every rule by 1e-9 of its largest coefficient is worth; a bound may be off by 1e-6 of the largest
+coefficient besides. Nothing else is tolerated.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def _judge_solution(asked: Interview, terms: tuple[Term, ...], sense: str, end: 
         return f"value {best!r}"
     if sign * solution.bound > min(sign * best + 1e-9 * (abs(best) + size), sign * solution.value + 1e-12):
         return f"a bound that holds for {best!r}"
-    if sign * (solution.value - solution.bound) > slack:
+    if sign * (solution.value - solution.bound) > slack + GAP * size:
         return "a tight bound"
     return ""
 
