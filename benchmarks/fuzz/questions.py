@@ -121,7 +121,11 @@ def check_optimum(asked: Interview, solver: str, terms: tuple[Term, ...]) -> Non
             continue
         said = f"{solution.status}, value {solution.value!r}, bound {solution.bound!r} at {solution.config}"
         status = "infeasible" if asked.truth.empty else "optimal"
-        if solution.status != status:
+        if solver != "default" and solution.status == "feasible" and not asked.truth.empty:
+            asked.record.unproven[solver] += 1
+            if problem := _judge_unproven(asked, terms, sense, end, solution):
+                asked.record.wrong(f"optimum {sense}", solver, problem, said)
+        elif solution.status != status:
             asked.record.wrong(f"optimum {sense}", solver, f"{status}, {float(end)!r}", said)
         elif not asked.truth.empty:
             problem = _judge_solution(asked, terms, sense, end, solution)
@@ -149,6 +153,18 @@ def _judge_solution(asked: Interview, terms: tuple[Term, ...], sense: str, end: 
     if sign * (solution.value - solution.bound) > slack + GAP * size:
         return "a tight bound"
     return ""
+
+
+def _judge_unproven(asked: Interview, terms: tuple[Term, ...], sense: str, end: Fraction, solution: Any) -> str:
+    """What is wrong with a solution that claims no proof: legality, its own value, the side of its bound."""
+    best, sign = float(end), 1.0 if sense == "min" else -1.0
+    size = max(abs(t.coefficient) for t in terms)
+    if reason := asked.illegal(solution.config):
+        return reason
+    at = float(value_at(asked.truth, terms, solution.config))
+    if abs(at - solution.value) > GAP * abs(at) + 1e-9 * size:
+        return f"the value at the configuration, {at!r}"
+    return f"a bound that holds for {best!r}" if sign * solution.bound > sign * best + 1e-9 * (abs(best) + size) else ""
 
 
 def value_at(truth: Truth, terms: tuple[Term, ...], config: Config) -> Fraction:

@@ -67,6 +67,7 @@ class Record:
         knives: rules redrawn.
         features: what occurs in it.
         asked, refused: number of questions per solver.
+        unproven: optima that a solver asked for by name gives with a status that admits that the proof is missing.
         seconds: to draw and decide it, and to ask.
     """
 
@@ -78,6 +79,7 @@ class Record:
     features: tuple[str, ...] = ()
     asked: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
+    unproven: Counter[str] = field(default_factory=Counter)
     disagreements: list[Disagreement] = field(default_factory=list)
     seconds: tuple[float, float] = (0.0, 0.0)
     note: Callable[[str], object] = field(default=lambda text: None, repr=False)

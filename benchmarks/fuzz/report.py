@@ -94,12 +94,15 @@ def _features(records: Sequence[Record]) -> str:
 def _solvers(records: Sequence[Record]) -> str:
     asked: Counter[str] = Counter()
     refused: Counter[str] = Counter()
+    unproven: Counter[str] = Counter()
     wrong: Counter[str] = Counter(d.solver for r in records for d in r.disagreements)
     for r in records:
         asked.update(r.asked)
         refused.update(r.refused)
-    lines = [_row(("solver", "asked", "refused", "wrong")), _rule(4)]
-    lines += [_row((s, f"{n:,}", f"{refused[s]:,}", f"{wrong[s]:,}")) for s, n in asked.most_common()]
+        unproven.update(r.unproven)
+    lines = [_row(("solver", "asked", "refused", "unproven", "wrong")), _rule(5)]
+    for s, n in asked.most_common():
+        lines.append(_row((s, *(f"{count:,}" for count in (n, refused[s], unproven[s], wrong[s])))))
     return "\n".join(lines)
 
 

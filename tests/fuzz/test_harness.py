@@ -29,13 +29,13 @@ MIXED = Drawn((*numbers("a"), Parameter("x", "real", (), 0.0, 2.0)), (), (rule("
 EMPTY = replace(PLAIN, parts=(*PLAIN.parts, rule("r1", {"a": 1.0, "b": 1.0}, ">=", 5.0)))
 
 
-def asked_of(drawn: Drawn, run: Callable[..., object] | None = None) -> Record:
-    """All questions to a space, of the default path alone."""
+def asked_of(drawn: Drawn, run: Callable[..., object] | None = None, solver: str = "default") -> Record:
+    """All questions to a space, of one solver alone."""
     record = Record(0, "by hand")
     asked = begin(Case(0, "by hand", drawn, truth_of(drawn), 0), record, seed=0)
     assert asked is not None
     if run is None:
-        interview(asked, ("default",))
+        interview(asked, (solver,))
     else:
         run(asked)
     return record
@@ -112,6 +112,16 @@ def test_exceptions_are_disagreements_unless_they_are_the_answer(monkeypatch: py
     assert "sample" in wrong(asked_of(PLAIN))
     monkeypatch.setattr(mc.Space, "sample", lambda self, n: [{"a": 0, "b": 0}] * n)
     assert "sample" in wrong(asked_of(EMPTY))
+
+
+def test_an_admitted_lack_of_proof_is_counted_for_solvers_asked_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    lie(monkeypatch, "optimum", lambda s: replace(s, status="feasible"))
+    assert "optimum min" in wrong(asked_of(PLAIN))
+    named = asked_of(PLAIN, solver="highs")
+    assert not {q for q in wrong(named) if q.startswith("optimum")}
+    assert named.unproven["highs"] >= 2
+    lie(monkeypatch, "optimum", lambda s: replace(s, config={"a": 9, "b": 9}))
+    assert "optimum min" in wrong(asked_of(PLAIN, solver="highs"))
 
 
 def test_only_a_solver_that_says_so_refuses() -> None:
