@@ -149,7 +149,13 @@ def resume(
             _close(old, None)
             return
         chosen = consent.agreed(journal, record, consent.Said(model, solver, trust or ()))
-        loaded = modelfile.load(chosen.model, record.options)
+        try:
+            loaded = modelfile.load(chosen.model, record.options)
+        except ModelError as error:
+            raise ModelError(
+                f"the model of {journal} cannot be loaded with the options it holds: {error}. Mend the model, or start a new "
+                "journal"
+            ) from error
         defaults = loaded.defaults
         plan = Plan(
             total,

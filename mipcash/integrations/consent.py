@@ -16,11 +16,14 @@ from pathlib import Path
 
 import typer
 
-from mipcash.errors import ModelError, StorageError
+from mipcash.backends.registry import solver_names, split_options
+from mipcash.errors import ModelError, SolverError, StorageError
 from mipcash.integrations import modelfile
 from mipcash.study.checks import StudyRecord
 from mipcash.study.lock import real_path
-from mipcash.study.text import visible
+from mipcash.study.text import shown, visible
+
+CURE = "it is of a script with its own, or damaged; run the script again, or start a new journal"
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,14 @@ def agreed(journal: Path, record: StudyRecord, said: Said) -> Loadable:
         ModelError: no model is known, or its file is not there.
         StorageError: the user did not agree, or there is no terminal to ask at.
     """
-    model, solver = said.model or record.model, _solver(record, said)
+    model = said.model or record.model
     if model is None:
         raise ModelError(
             f"{journal} was written by a script and not by `mipcash run`, so the objective is not known here; "
             f"run the script again with storage={str(journal)!r} to resume it"
         )
+    _check_known(journal, record)
+    solver = _solver(record, said)
     wanted = []  # what to call it, what it is, the option that says so
     if said.model is None and modelfile.is_path(model):
         file = real_path(Path(model))
@@ -70,9 +75,10 @@ def agreed(journal: Path, record: StudyRecord, said: Said) -> Loadable:
         if not _lies_in(file, said.folders):
             wanted.append(("model file", str(file), "--model"))
     if said.solver is None and runs_more(solver):
-        profile = real_path(Path(solver.split()[0])) if _is_profile(solver) else None
-        if profile is None or len(solver.split()) > 1 or not _lies_in(profile, said.folders):
-            text = solver if profile is None else " ".join([str(profile), *solver.split()[1:]])
+        name, options = split_options(solver)
+        profile = real_path(Path(name)) if name.endswith(".toml") else None
+        if profile is None or options or not _lies_in(profile, said.folders):
+            text = " ".join([str(profile or name), *(f"{key}={value}" for key, value in options.items())])
             wanted.append(("solver", text, "--solver"))
     if wanted:
         _ask(journal, record, wanted)
@@ -94,17 +100,36 @@ def runs_more(solver: str) -> bool:
     return not solver.replace("-", "_").isidentifier()
 
 
+def _check_known(journal: Path, record: StudyRecord) -> None:
+    """Whether optimizer and solver can be had at all, before anything is imported for them.
+
+    Raises:
+        StorageError: one cannot.
+    """
+    from mipcash.optimizers.registry import optimizer_names  # brings surrogates and solvers along
+
+    try:
+        solver = split_options(record.solver)[0]
+    except SolverError as error:
+        raise StorageError(f"{journal} names a solver that cannot be: {error}; {CURE}") from error
+    for what, name, known in (
+        ("optimizer", record.optimizer, optimizer_names()),
+        ("solver", solver, solver_names()),
+    ):
+        if name not in known and not (what == "solver" and name.endswith(".toml")):
+            raise StorageError(
+                f"{journal} names the {what} {shown(name)}, which this mipcash does not have (it has {', '.join(known)}); {CURE}"
+            )
+
+
 def _solver(record: StudyRecord, said: Said) -> str:
     """The journal's own word for the solver where the user means the same; opening the journal refuses another."""
-    if said.solver is None or not (_is_profile(said.solver) and _is_profile(record.solver)):
-        return said.solver or record.solver
-    given, stored = said.solver.split(), record.solver.split()
-    same = real_path(Path(given[0])) == real_path(Path(stored[0])) and given[1:] == stored[1:]
+    if said.solver is None:
+        return record.solver
+    (given, options), (stored, journaled) = split_options(said.solver), split_options(record.solver)
+    profiles = given.endswith(".toml") and stored.endswith(".toml")
+    same = profiles and real_path(Path(given)) == real_path(Path(stored)) and options == journaled
     return record.solver if same else said.solver
-
-
-def _is_profile(solver: str) -> bool:
-    return bool(solver.split()) and solver.split()[0].endswith(".toml")
 
 
 def _lies_in(file: Path, folders: Sequence[Path]) -> bool:

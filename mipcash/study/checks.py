@@ -21,6 +21,8 @@ from mipcash.study.text import shown
 from mipcash.study.trial import RUNNING
 
 SCHEMA_VERSION = 1
+NAME_LIMIT = 10_000
+"""Characters of a name, which messages repeat."""
 LARGEST = 2**63 - 1
 """The largest integer of SQLite."""
 
@@ -122,7 +124,8 @@ def study_record(row: Mapping[str, Any]) -> StudyRecord:
     """
     columns = dict(row)
     for name in ("id", "space", "fingerprint", "optimizer", "solver", "stopped", "version"):
-        _text(columns[name], name)
+        if len(_text(columns[name], name)) > NAME_LIMIT:
+            raise DamageError(f"the {name} is {shown(columns[name])} and no name")
     if not str(columns["seed"]).isdecimal() or len(str(columns["seed"])) > 4000:
         raise DamageError(f"the seed is {shown(columns['seed'])} and no whole number")
     columns["seed"] = int(columns["seed"])

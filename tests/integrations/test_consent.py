@@ -139,6 +139,27 @@ def test_a_solver_that_is_more_than_a_name_is_asked_for_too(write: Write, tmp_pa
     assert "is 'highs' now" in other.stderr
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("optimizer", "magic", "run.db names the optimizer str 'magic', which this mipcash does not have"),
+        ("solver", "magic", "run.db names the solver str 'magic', which this mipcash does not have"),
+        ("solver", "highs a=1 b", "run.db names a solver that cannot be: "),
+        ("options", '{"depth": "3"}', "the model of run.db cannot be loaded with the options it holds: "),
+    ],
+)
+def test_what_can_be_compared_is_compared_first(
+    planted: tuple[Path, Path], column: str, value: str, message: str
+) -> None:
+    evil, mark = planted
+    set_column(column, value)
+    refused = mipcash("resume", "run.db", "--budget", "4", "--model", str(evil if column != "options" else "bowl.py"))
+    assert refused.exit_code == 2
+    assert message in refused.stderr
+    assert "start a new journal" in refused.stderr
+    assert not mark.exists()
+
+
 def at_a_terminal(answer: str, *arguments: str) -> tuple[int, str]:
     """Run the command with a terminal for its input and its messages."""
     leader, follower = pty.openpty()
