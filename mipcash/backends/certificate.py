@@ -7,7 +7,8 @@ One that fails is solved again with
     1. its integers fixed: a linear program over the numbers, at the tightest tolerance
     2. its levels fixed, where it has further integers
 
-and where that has no solution the levels are illegal for certain: they are excluded by a cut and the task is solved again.
+and where that has no solution the levels are illegal for certain: they are excluded by a cut and the task is solved again. So
+are levels whose best numbers are known exactly by 1, while the solver's bound, which rests on its tolerance, is below them.
 """
 
 from __future__ import annotations
@@ -50,37 +51,68 @@ def certified(task: Task, settings: SolverSettings, solve: Solve, name: str) -> 
         # solvers differ in what they make of a row without columns
         return Answer(INFEASIBLE, None, np.nan, np.inf, time.perf_counter() - began, name)
     given, left = task, settings
+    best: Answer | None = None
     for _ in range(ATTEMPTS):
         answer = solve(given, left)
         if answer.columns is None:
-            return replace(answer, seconds=time.perf_counter() - began)
+            return replace(_best_of(best, answer), seconds=time.perf_counter() - began)
         found = kept(given, answer.columns)
-        if found is not None:
-            same = found is answer.columns
-            return replace(answer if same else _at(answer, found, task, settings), seconds=time.perf_counter() - began)
+        if found is answer.columns and best is None:
+            return replace(answer, seconds=time.perf_counter() - began)
         left = replace(settings, time_limit=max(0.0, settings.time_limit - (time.perf_counter() - began)))
-        mended, hopeless = _mended(given, answer.columns, left, solve)
-        if mended is not None:
-            return replace(_at(answer, mended, task, settings), seconds=time.perf_counter() - began)
-        if not hopeless or not task.program.n_z:
+        illegal = False
+        if found is None:
+            found, illegal = _mended(given, answer.columns, left, solve)
+        if found is not None:
+            exact = _with_integers(given, found)[0] if _exact(task) else None
+            best = _better(best, _at(answer, found if exact is None else exact, task), settings)
+            if best.status == OPTIMAL or answer.status != OPTIMAL or exact is None or left.time_limit <= 0.0:
+                return replace(best, seconds=time.perf_counter() - began)
+        elif not illegal:
             break
-        program = task.program
-        columns = program.starts + program.levels_of(answer.columns)
-        ruled_out = Cut(columns, np.ones(len(columns)), -np.inf, len(columns) - 1.0)
-        given = replace(given, cuts=[*given.cuts, ruled_out], start=None)
+        if not task.program.n_z:
+            break
+        given = replace(given, cuts=[*given.cuts, _no_good(task.program, answer.columns)], start=None)
+    if best is not None:
+        return replace(best, seconds=time.perf_counter() - began)
     raise SolverError(
         f"solver {name!r} returns points that break the program's rows ({_worst(given, answer)}), and none near them keeps "
         "them: its tolerances are too coarse for this space. Narrow the ranges of the numbers in that rule, or use another solver"
     )
 
 
-def _at(answer: Answer, columns: Vector, task: Task, settings: SolverSettings) -> Answer:
-    """The answer with other columns; optimal only if its bound still says so."""
+def _no_good(program: BinaryProgram, columns: Vector) -> Cut:
+    """Anything but the levels of a point."""
+    at = program.starts + program.levels_of(columns)
+    return Cut(at, np.ones(len(at)), -np.inf, len(at) - 1.0)
+
+
+def _at(answer: Answer, columns: Vector, task: Task) -> Answer:
+    """The answer with other columns; the status stays what the solver said."""
     value = task.form.value(columns)
-    bound = min(answer.bound, value)
-    close = relative_gap(value, bound) <= settings.gap + TIGHT_GAP
-    status = OPTIMAL if answer.status == OPTIMAL and close else FEASIBLE
-    return replace(answer, status=status, columns=columns, value=value, bound=bound)
+    return replace(answer, columns=columns, value=value, bound=min(answer.bound, value))
+
+
+def _better(best: Answer | None, answer: Answer, settings: SolverSettings) -> Answer:
+    """The better of two, with the bound of the later one, which holds for all that is left beside the earlier one's levels."""
+    if best is not None and best.value <= answer.value:
+        answer = replace(best, bound=min(best.value, answer.bound))
+    close = relative_gap(answer.value, answer.bound) <= settings.gap + TIGHT_GAP
+    return replace(answer, status=OPTIMAL if close else FEASIBLE)
+
+
+def _best_of(best: Answer | None, last: Answer) -> Answer:
+    """What is known once the solver found nothing more beside the levels that were ruled out."""
+    if best is None:
+        return last
+    bound = best.value if last.status == INFEASIBLE else min(best.value, max(best.bound, last.bound))
+    return replace(best, status=OPTIMAL if last.status == INFEASIBLE else FEASIBLE, bound=bound)
+
+
+def _exact(task: Task) -> bool:
+    """Whether the levels are all the integers that there are, so that the best numbers beside them are known exactly."""
+    program = task.program
+    return not any(program.integer[c] and c not in task.fixed for c in range(program.n_z, program.n))
 
 
 def kept(task: Task, columns: Vector) -> Vector | None:
@@ -126,24 +158,22 @@ def _bounds(program: BinaryProgram, fixed: Mapping[int, float]) -> tuple[Vector,
 
 def _mended(task: Task, columns: Vector, settings: SolverSettings, solve: Solve) -> tuple[Vector | None, bool]:
     """Columns near the given ones that keep every row, and otherwise whether their levels are proven illegal."""
-    moved = _with_integers(task, columns)
+    moved, empty = _with_integers(task, columns)
     if moved is not None:
         return moved, False
-    program = task.program
-    n_z, n = program.n_z, program.n
-    free = [c for c in range(n_z, n) if program.integer[c] and c not in task.fixed]
-    if not free:
-        return None, True
+    if _exact(task):
+        return None, empty
+    n_z = task.program.n_z
     levels = dict(zip(range(n_z), np.round(columns[:n_z]).tolist(), strict=True))
     answer = solve(replace(task, fixed={**task.fixed, **levels}, start=None), settings)
     if answer.columns is None:
         return None, answer.status == INFEASIBLE
     found = kept(task, answer.columns)
-    return (_with_integers(task, answer.columns) if found is None else found), False
+    return (_with_integers(task, answer.columns)[0] if found is None else found), False
 
 
-def _with_integers(task: Task, columns: Vector) -> Vector | None:
-    """The best numbers beside the integers of ``columns``, by a linear program; None where there are none."""
+def _with_integers(task: Task, columns: Vector) -> tuple[Vector | None, bool]:
+    """The best numbers beside the integers of ``columns``, by a linear program, and otherwise whether there are none."""
     program = task.program
     low, high = _bounds(program, task.fixed)
     free: Indices = np.flatnonzero(program.integer[: program.n] == 0)
@@ -154,18 +184,20 @@ def _with_integers(task: Task, columns: Vector) -> Vector | None:
     body = matrix @ constant
     rows = (matrix @ slope).toarray() if len(free) else np.zeros((matrix.shape[0], 0))
     cuts = np.array([cut.weights(program.n) for cut in task.cuts]).reshape(len(task.cuts), program.n)
-    set_ = Polytope(
+    # rows that the integers decide alone hold to within their slack, the others exactly
+    alone = np.where(np.any(rows, axis=1), 0.0, program.row_slack)
+    numbers = Polytope(
         low[free],
         high[free],
         np.concatenate([rows, cuts[:, free]]),
-        np.concatenate([program.row_low - body, [c.low for c in task.cuts] - cuts @ base]),
-        np.concatenate([program.row_high - body, [c.high for c in task.cuts] - cuts @ base]),
+        np.concatenate([program.row_low - alone - body, [c.low - CUT_SLACK for c in task.cuts] - cuts @ base]),
+        np.concatenate([program.row_high + alone - body, [c.high + CUT_SLACK for c in task.cuts] - cuts @ base]),
     )
-    found = set_.minimise(_gradient(task, base)[free])
+    found = numbers.minimise(_gradient(task, base)[free])
     if found is None:
-        return None
+        return None, True
     base[free] = found
-    return kept(task, base)
+    return kept(task, base), False
 
 
 def _affine(program: BinaryProgram, base: Vector, free: Indices) -> tuple[Vector, sparse.csr_array]:

@@ -4,7 +4,8 @@ Notation
     x (k,)      low <= x <= high,  row_low <= A x <= row_high,  A of shape (m, k)
 
 Columns are scaled to their ranges and rows to their largest coefficient before HiGHS sees them, whose tolerances are
-absolute and set to the least that it takes.
+absolute and set to the least that it takes. What is missed all the same is magnified and solved for again (iterative
+refinement, Gleixner, Steffy and Wolter 2016): beside ranges of 1e6 that tolerance is 1e-4.
 """
 
 from __future__ import annotations
@@ -21,6 +22,13 @@ from mipcash.program.forms import Vector
 
 TIGHTEST = 1e-10
 """The least feasibility tolerance of HiGHS."""
+REFINEMENTS = 3
+ROUNDING = 1e-17
+"""What is missed by less than this is not refined."""
+LARGEST = 1e14
+"""Magnification at most."""
+NEAR = 1e4
+"""Reach of a refinement, magnified."""
 
 
 @dataclass(frozen=True)
@@ -38,19 +46,46 @@ class Polytope:
         if not len(self.low):
             empty = bool(np.any(self.row_low > 0.0) or np.any(self.row_high < 0.0))
             return None if empty else np.zeros(0)
-        highs = self._highs
         scaled = cost * self._scale
         largest = float(np.abs(scaled).max(initial=0.0))
         columns = np.arange(len(cost), dtype=np.int32)
-        highs.changeColsCost(len(cost), columns, scaled / largest if largest > 0 else scaled)
+        self._highs.changeColsCost(len(cost), columns, scaled / largest if largest > 0 else scaled)
+        v = self._solved(np.zeros(len(cost)), 1.0)
+        for _ in range(REFINEMENTS if v is not None else 0):
+            assert v is not None
+            missed = self._missed(v)
+            if missed <= ROUNDING:
+                break
+            step = self._solved(v, min(1.0 / missed, LARGEST))
+            if step is None:
+                break
+            v = np.clip(v + step, *self._ends)
+        return None if v is None else np.clip(self.low + v * self._scale, self.low, self.high)
+
+    def _missed(self, v: Vector) -> float:
+        """By how much the scaled rows are missed at most."""
+        body = self._rows @ v
+        return float(np.max(np.maximum(self._sides[0] - body, body - self._sides[1]), initial=0.0))
+
+    def _solved(self, around: Vector, factor: float) -> Vector | None:
+        """The best step from a point, in scaled units, with all distances magnified by a factor."""
+        highs, (low, high) = self._highs, self._ends
+        reach = np.inf if factor == 1.0 else NEAR
+        columns, body = np.arange(len(low), dtype=np.int32), self._rows @ around
+        highs.changeColsBounds(
+            len(low), columns, np.maximum((low - around) * factor, -reach), np.minimum((high - around) * factor, reach)
+        )
+        rows = np.arange(len(body), dtype=np.int32)
+        if len(rows):
+            highs.changeRowsBounds(len(rows), rows, (self._sides[0] - body) * factor, (self._sides[1] - body) * factor)
         if highs.run() == highspy.HighsStatus.kError:
             # HiGHS refuses another number of threads than the process began with, until its scheduler is reset
             highs.resetGlobalScheduler(True)
             highs.run()
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
-        found: Vector = self.low + np.array(highs.getSolution().col_value) * self._scale
-        return np.clip(found, self.low, self.high)
+        found: Vector = np.array(highs.getSolution().col_value) / factor
+        return found
 
     @cached_property
     def _scale(self) -> Vector:
@@ -59,17 +94,35 @@ class Polytope:
         return np.where(width > 0.0, width, 1.0)
 
     @cached_property
-    def _highs(self) -> Any:
-        matrix = self.matrix * self._scale
-        largest = np.abs(matrix).max(axis=1, initial=0.0)
-        rows = np.where(largest > 0.0, largest, 1.0)
+    def _ends(self) -> tuple[Vector, Vector]:
+        """Bounds of the scaled columns."""
+        return np.zeros(len(self.low)), (self.high - self.low) / self._scale
+
+    @cached_property
+    def _rows(self) -> Vector:
+        """The scaled rows, shape (m, k)."""
+        return np.asarray(self.matrix * self._scale / self._largest[:, None])
+
+    @cached_property
+    def _largest(self) -> Vector:
+        """The largest coefficient of each row over scaled columns, 1 for a row of none."""
+        largest = np.abs(self.matrix * self._scale).max(axis=1, initial=0.0)
+        return np.where(largest > 0.0, largest, 1.0)
+
+    @cached_property
+    def _sides(self) -> tuple[Vector, Vector]:
+        """Bounds of the scaled rows."""
         shift = self.matrix @ self.low
-        table = sparse.csr_array(matrix / rows[:, None])
+        return (self.row_low - shift) / self._largest, (self.row_high - shift) / self._largest
+
+    @cached_property
+    def _highs(self) -> Any:
+        table = sparse.csr_array(self._rows)
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = len(self.low), len(self.row_low)
         lp.col_cost_ = np.zeros(len(self.low))
-        lp.col_lower_, lp.col_upper_ = np.zeros(len(self.low)), (self.high - self.low) / self._scale
-        lp.row_lower_, lp.row_upper_ = (self.row_low - shift) / rows, (self.row_high - shift) / rows
+        lp.col_lower_, lp.col_upper_ = self._ends
+        lp.row_lower_, lp.row_upper_ = self._sides
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
         lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = lp.num_col_, lp.num_row_
         lp.a_matrix_.start_ = table.indptr.astype(np.int32)

@@ -6,17 +6,33 @@ Notation
 
 A solver's tolerances are absolute. Beside a conditional number in [0, 1e6], ``x <= 1e6 on`` lets x = 1 pass with on = 1e-6,
 which rounds to 0; after scaling it is ``x' <= on``. Powers of two leave every digit as it is.
+
+Rows that take whole multiples of some unit at every legal point (integer columns and simple fractions as coefficients) are
+written in that unit instead, and their bounds become whole: what is legal by its slack stays, and nothing else is left for a
+tolerance to decide.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
+
+LARGEST = 1e7
+"""Largest coefficient of a row in whole units; beyond it, a tolerance on integers would count."""
+DENOMINATOR = 10**6
+"""Largest denominator of a coefficient that counts as a simple fraction."""
+EXACT = 1e-13
+LONGEST = 400
+"""Terms of a row with fractions whose unit is looked for."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +56,16 @@ class Scaling:
         if matrix.nnz:
             largest = abs(matrix).max(axis=1).toarray().ravel()
         rows = np.where(largest > 0, 1.0 / _power(largest), 1.0)
+        units = _units(program)
+        whole = units > 0
+        rows = np.where(whole, units, rows)
+        low, high = program.row_low * rows, program.row_high * rows
+        slack = program.row_slack * rows
         scaled = replace(
             program,
             matrix=sparse.csr_array(sparse.diags_array(rows) @ matrix),
-            row_low=program.row_low * rows,
-            row_high=program.row_high * rows,
+            row_low=np.where(whole & np.isfinite(low), np.ceil(low - slack), low),
+            row_high=np.where(whole & np.isfinite(high), np.floor(high + slack), high),
             low=program.low / columns,
             high=program.high / columns,
         )
@@ -54,6 +75,48 @@ class Scaling:
         """A form over the base columns as one over the scaled ones."""
         c = self.columns
         return replace(form, linear=form.linear * c[: form.n], values=form.values * c[form.rows] * c[form.cols])
+
+
+def _units(program: BinaryProgram) -> Vector:
+    """Per row: the factor that makes it whole, or 0 where there is none: shape (m,)."""
+    matrix = sparse.csr_array(program.matrix)
+    fractions = np.abs(matrix.data - np.round(matrix.data)) > 0.0
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    some = np.bincount(rows[fractions], minlength=matrix.shape[0]) > 0
+    numbers = np.bincount(rows[~_whole_columns(program)[matrix.indices]], minlength=matrix.shape[0]) > 0
+    largest = np.zeros(matrix.shape[0])
+    np.maximum.at(largest, rows, np.abs(matrix.data))
+    found = np.where(~some & ~numbers & (largest <= LARGEST), 1.0, 0.0)
+    for r in np.flatnonzero(some & ~numbers & (np.diff(matrix.indptr) <= LONGEST)):
+        found[r] = _unit(matrix.data[matrix.indptr[r] : matrix.indptr[r + 1]].tolist())
+    return found
+
+
+def _whole_columns(program: BinaryProgram) -> NDArray[np.bool_]:
+    """Columns that are whole at every point whose integers are: integers, and their products."""
+    whole = program.integer > 0
+    for product in program.products:
+        _, h = product.key
+        whole[product.start : product.start + product.size] = h >= 0 or whole[-1 - h]
+    return np.asarray(whole)
+
+
+def _unit(values: Sequence[float]) -> float:
+    """The factor that makes coefficients whole and coprime; 0 where they are no simple fractions of each other."""
+    largest = max(map(abs, values))
+    if not largest:
+        return 0.0
+    parts = [Fraction(v / largest).limit_denominator(DENOMINATOR) for v in values]
+    if any(abs(float(part) - v / largest) > EXACT for part, v in zip(parts, values, strict=True)):
+        # not relative to the largest: perhaps as they were written, 0.03 and 0.001
+        parts = [Fraction(v).limit_denominator(DENOMINATOR) for v in values]
+        if any(abs(float(part) - v) > EXACT * abs(v) for part, v in zip(parts, values, strict=True)):
+            return 0.0
+    common = math.lcm(*(part.denominator for part in parts))
+    shared = math.gcd(*(int(part * common) for part in parts))
+    k = next(k for k, v in enumerate(values) if abs(v) == largest)
+    factor = float(abs(parts[k]) * common / shared) / largest
+    return factor if factor * largest <= LARGEST else 0.0
 
 
 def _power(size: Vector) -> Vector:

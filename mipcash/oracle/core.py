@@ -16,6 +16,7 @@ from mipcash.backends.registry import make_backend
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Solution, relative_gap
 from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError, SpaceError
 from mipcash.oracle import explain as explaining
+from mipcash.oracle.explain import told
 from mipcash.oracle.legal_numbers import LegalNumbers, union_of
 from mipcash.oracle.live import active_rules, signature
 from mipcash.oracle.numbers import number_rules
@@ -27,7 +28,9 @@ from mipcash.program.forms import Indices, QuadraticForm
 from mipcash.program.objective import objective_form
 from mipcash.program.program import BinaryProgram
 from mipcash.space.adoption import adopt_model
-from mipcash.space.declaration import Declaration, Number
+from mipcash.space.components import honour
+from mipcash.space.declaration import Declaration
+from mipcash.space.declared import Number
 from mipcash.space.domains import Configuration
 from mipcash.space.quadratic import take_apart
 from mipcash.space.rules import Rule
@@ -151,6 +154,8 @@ class SpaceCore(Declaration):
         """The snapshot of the live model as it is now."""
         now, held = signature(self)
         if self._snapshot is None or self._snapshot.signature != now:
+            honour(self)  # refuses what cannot be obeyed, and may write rules for what is no constraint
+            now, held = signature(self)
             algebra = algebraic_model(self)
             rules = (*self.active_rules(), *algebra.logic)
             self._snapshot = _Snapshot(now, held, compile_space(self, algebra=algebra), rules, algebra)
@@ -283,6 +288,7 @@ class SpaceCore(Declaration):
         settings = SolverSettings(time_limit=QUESTION_SECONDS, gap=0.05)
         samples = sample_levels(self.oracle(), n, settings, rng)
         if n and not samples:
+            told(self.oracle().last, settings)
             raise InfeasibleSpaceError(self.why_empty())
         units = latin_hypercube(max(1, n), sum(x.tuned for x in self.numbers), rng)
         return [self._finish(s.levels, s.point, units[k], rng) for k, s in enumerate(samples)]

@@ -15,6 +15,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from mipcash.backends.base import SolverSettings
+from mipcash.backends.solution import INFEASIBLE
+from mipcash.oracle.explain import emptiness
 from mipcash.oracle.oracle import Exclusion, Oracle
 from mipcash.program.affine_rows import columns_of
 from mipcash.program.forms import Indices, QuadraticForm
@@ -45,14 +47,25 @@ class Count:
 
 
 def count(oracle: Oracle, limit: int, settings: SolverSettings) -> Count:
-    """Count legal levels, up to ``limit`` where they must be enumerated one by one."""
+    """Count legal levels, up to ``limit`` where they must be enumerated one by one.
+
+    What the margins of products of reals leave out is not counted; where that could be levels, the count is no longer exact.
+    """
+    found = _counted(oracle, limit, settings)
+    if not oracle.program.margin or not found.exact:
+        return found
+    wide = _counted(Oracle(oracle.program.widened, oracle.backend), limit, settings)
+    return Count(found.number, wide == found)
+
+
+def _counted(oracle: Oracle, limit: int, settings: SolverSettings) -> Count:
     program, legality = oracle.program, oracle.free_legality
     components = _components(program)
     sizes = [_domain(program, component) for component in components]
     if legality.complete and max(sizes, default=1) <= ENUMERABLE:
         base = oracle.anchors(settings)
         if not base:
-            return Count(0, True)
+            return Count(0, emptiness(program, oracle.backend, settings).status == INFEASIBLE)
         total = 1
         for component in components:
             total *= _enumerate(program, legality, component, base[0])
@@ -104,7 +117,7 @@ def _one_by_one(oracle: Oracle, limit: int, settings: SolverSettings) -> Count:
     while len(found) < limit:
         point = oracle.minimise(form, settings, excluded=found)
         if point is None:
-            return Count(len(found), oracle.last.status == "infeasible")
+            return Count(len(found), oracle.last.status == INFEASIBLE)
         if not oracle.program.groups:
             return Count(1, True)
         found.append(Exclusion(point.levels))

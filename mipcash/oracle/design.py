@@ -30,8 +30,8 @@ from mipcash.oracle.sampling import cover, farthest_units
 from mipcash.program.compile import compile_space
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram, slack_of_rows
-from mipcash.space.declaration import Number
-from mipcash.space.domains import Configuration, Integer, Real
+from mipcash.space.declared import Number
+from mipcash.space.domains import Configuration, Integer, Real, same_value
 
 DESIGN_GAP = 1e-6
 """Relative gap of a point of an initial design: an unseen level must count beside a structure that is worth ten thousand."""
@@ -120,7 +120,7 @@ class SpaceDesign(SpaceCore):
 
         def same(other: Configuration) -> bool:
             return config.keys() == other.keys() and all(
-                close(k, v, other[k]) if k in tuned else v == other[k] for k, v in config.items()
+                close(k, v, other[k]) if k in tuned else same_value(v, other[k]) for k, v in config.items()
             )
 
         return any(map(same, before))
@@ -182,7 +182,7 @@ class SpaceDesign(SpaceCore):
         same = [
             c
             for c in before
-            if c.keys() == config.keys() and all(c[k] == v for k, v in config.items() if k not in labels)
+            if c.keys() == config.keys() and all(same_value(c[k], v) for k, v in config.items() if k not in labels)
         ]
         return self._by_program(config, numbers, same)
 

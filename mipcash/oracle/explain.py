@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import Backend, SolverSettings, Task
+from mipcash.backends.base import Answer, Backend, SolverSettings, Task
 from mipcash.backends.solution import INFEASIBLE
+from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
-from mipcash.space.rules import Rule
+from mipcash.space.rules import Rule, number_text
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,28 @@ def is_empty(
     program: BinaryProgram, backend: Backend, settings: SolverSettings, fixed: Mapping[int, float] | None = None
 ) -> bool:
     """Whether no legal configuration exists (proven within the limits), with some base columns fixed."""
-    return backend.solve(Task(program, QuadraticForm.zero(program.n), fixed or {}), settings).status == INFEASIBLE
+    return emptiness(program, backend, settings, fixed).status == INFEASIBLE
+
+
+def emptiness(
+    program: BinaryProgram, backend: Backend, settings: SolverSettings, fixed: Mapping[int, float] | None = None
+) -> Answer:
+    """Some legal configuration, the proof that there is none, or neither within the limits."""
+    return backend.solve(Task(program, QuadraticForm.zero(program.n), fixed or {}), settings)
+
+
+def told(answer: Answer, settings: SolverSettings) -> Answer:
+    """The answer, if it says whether there is a solution.
+
+    Raises:
+        SolverError: a limit came before either was known.
+    """
+    if answer.columns is None and answer.status != INFEASIBLE:
+        raise SolverError(
+            f"the solver could not tell within {settings.time_limit:.0f} s whether any configuration is left; try another solver, "
+            "or make the space smaller"
+        )
+    return answer
 
 
 def conflicting(
@@ -135,12 +157,19 @@ def least_relaxation(
     if answer.columns is None:
         return None
     down, up = (float(v) for v in answer.columns[program.n :])
-    parts = []
-    if down > 1e-9:
-        parts.append(f"{rule.lower - down:.6g} suffices" if rule.lower != 0 else f"lower its bound by {down:.6g}")
-    if up > 1e-9:
-        parts.append(f"{rule.upper + up:.6g} suffices" if rule.upper != 0 else f"raise its bound by {up:.6g}")
+    parts, noise = [], max(1e-12, rule.slack)
+    if down > noise:
+        parts.append(f"{_text(rule.lower - down)} suffices" if rule.lower != 0 else f"lower its bound by {_text(down)}")
+    if up > noise:
+        parts.append(f"{_text(rule.upper + up)} suffices" if rule.upper != 0 else f"raise its bound by {_text(up)}")
+    if not parts:  # the others leave room for it within its tolerance
+        return None
     return Relaxation(rule.name, down + up, f"{rule.name!r} ({rule.range_text()}): {' and '.join(parts)}")
+
+
+def _text(value: float) -> str:
+    """A bound without the last digits, which are the solver's."""
+    return number_text(float(f"{value:.12g}"))
 
 
 def _largest_violation(program: BinaryProgram, rows: list[int]) -> float:

@@ -10,7 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.backends.base import CUT_SLACK, Backend, SolverSettings, Task
-from mipcash.oracle.explain import with_columns
+from mipcash.backends.solution import OPTIMAL
+from mipcash.errors import SolverError
+from mipcash.oracle.explain import told, with_columns
 from mipcash.oracle.oracle import Oracle, Point
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BaseRow, BinaryProgram, slack_of_rows
@@ -50,8 +52,15 @@ def attainable(program: BinaryProgram, backend: Backend, settings: SolverSetting
         linear = np.zeros(program.n)
         linear[: program.n_z] = -(~seen).astype(float)
         answer = backend.solve(Task(program, replace(QuadraticForm.zero(program.n), linear=linear)), settings)
-        if answer.columns is None or answer.value > -0.5:
+        if told(answer, settings).columns is None:
             break
+        if answer.value > -0.5:
+            if answer.bound < -0.5:
+                raise SolverError(
+                    f"the solver could not tell within {settings.time_limit:.0f} s which levels can be taken"
+                )
+            break
+        assert answer.columns is not None
         seen |= answer.columns[: program.n_z] > 0.5
     return seen
 
@@ -69,9 +78,9 @@ def number_range(
         linear = np.zeros(program.n)
         linear[number.column] = sign
         answer = backend.solve(Task(fixed_on, replace(QuadraticForm.zero(program.n), linear=linear)), settings)
-        if answer.columns is None:
+        if told(answer, settings).columns is None:
             return None
-        ends.append(sign * answer.bound)
+        ends.append(sign * (answer.value if answer.status == OPTIMAL else answer.bound))
     return ends[0], ends[1], always_on(program, label, backend, settings)
 
 
@@ -101,7 +110,7 @@ def _activity_cut(program: BinaryProgram, label: str) -> BinaryProgram:
 def can_be_on(program: BinaryProgram, label: str, backend: Backend, settings: SolverSettings) -> bool:
     """Whether a parameter is active in some legal configuration."""
     active = _activity_cut(program, label)
-    return backend.solve(Task(active, QuadraticForm.zero(program.n)), settings).columns is not None
+    return told(backend.solve(Task(active, QuadraticForm.zero(program.n)), settings), settings).columns is not None
 
 
 def always_on(program: BinaryProgram, label: str, backend: Backend, settings: SolverSettings) -> bool:
@@ -110,7 +119,7 @@ def always_on(program: BinaryProgram, label: str, backend: Backend, settings: So
         linear = np.zeros(program.n)
         np.add.at(linear, condition.columns, condition.coefficients)
         answer = backend.solve(Task(program, replace(QuadraticForm.zero(program.n), linear=linear)), settings)
-        if answer.columns is not None and answer.value + condition.constant < 0.5:
+        if told(answer, settings).columns is not None and answer.value + condition.constant < 0.5:
             return False
     return True
 
@@ -118,8 +127,9 @@ def always_on(program: BinaryProgram, label: str, backend: Backend, settings: So
 def nearest_point(oracle: Oracle, config: Configuration, backend: Backend, settings: SolverSettings) -> Point | None:
     """The legal point nearest to a configuration (which may be illegal, incomplete, or name unknown parameters).
 
-    The distance adds, over parameters: 1 where a category differs, the difference on the scale of the levels or of the
-    natural range (plus 0.5 for moving at all) where an ordered value or a number does, 1 where activity differs.
+    The distance adds, over parameters: 1 where a category, the position of a module in an order, or activity differs; of an
+    ordered value the share of its levels that lie between, of a number the share of its natural range. A value that is none of
+    an ordered parameter's levels is as far from each as their numbers are, in shares of the range of the levels.
     """
     program = oracle.program
     linear = np.zeros(program.n)
@@ -160,7 +170,7 @@ def _group_costs(program: BinaryProgram, group: object, config: Configuration) -
     at = next((l for l, v in enumerate(values) if same_value(v, given)), None)
     if at is not None and ordered:
         steps = np.abs(np.arange(len(values)) - at) / max(1, len(values) - 1)
-        cost[: len(values)] = np.where(steps > 0, 0.5 + steps, 0.0)
+        cost[: len(values)] = steps
     elif at is not None:
         cost[: len(values)] = np.arange(len(values)) != at
     elif ordered and _is_finite(given) and all(_is_finite(v) for v in values):
@@ -180,7 +190,7 @@ def _with_distances(program: BinaryProgram, wanted: Mapping[int, float]) -> Bina
         return program
     k, m = len(wanted), program.matrix.shape[0]
     span = np.array([program.high[c] - program.low[c] + abs(v) + abs(program.low[c]) + 1.0 for c, v in wanted.items()])
-    names = tuple(f"|{program.names[c]} - {v:g}|" for c, v in wanted.items())
+    names = tuple(f"|{program.names[c]} - {v!r}|" for c, v in wanted.items())
     wide = with_columns(program, names, np.zeros(k), span, sparse.csr_array((m, k)))
     rows = np.zeros((2 * k, wide.n_columns))
     low = np.zeros(2 * k)

@@ -64,6 +64,8 @@ class LegalNumbers:
         for k in rng.permutation(len(self.parts)):
             middle = self.parts[k].centre(rng)
             if middle is not None:
+                if self.parts[k].is_point(rng):
+                    return np.asarray(middle)
                 start = middle
                 break
         return self.walk(start, max(steps, MIXING * len(start)), rng)
@@ -114,7 +116,7 @@ class _Lines:
         self._part = part
         self._integers, self._null = part.directions, part.null_space
         self._free = not np.any(part.equal & ~part.curved)
-        corners = part._corners(rng) if rng is not None and len(self._null) > 1 and not np.any(part.integer) else None
+        corners = part.corners(rng) if rng is not None and len(self._null) > 1 and not np.any(part.integer) else None
         self._corners = corners if corners is not None and len(corners) > 1 else None
 
     def draw(self, rng: np.random.Generator) -> tuple[Vector | None, bool]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mipcash.backends.polytope import Polytope
 from mipcash.program.forms import Vector
 from mipcash.space.clusters import clusters
-from mipcash.space.declaration import Number
+from mipcash.space.declared import Number
 from mipcash.space.domains import Integer
 from mipcash.space.helpers import HelperSearch, ids_of
 from mipcash.space.rules import Rule
@@ -127,26 +127,46 @@ class NumberRules:
         x = self._snapped(x)
         if self._kept(x):
             return x
-        for margin in (STRICT, 0.0):
+        near = self._refined(x)
+        if self._kept(near):
+            return near
+        for margin in (1.0, 0.0):
             moved = self._corrected(x, margin)
             if moved is not None and self.legal(moved):
                 return moved
-        return x if self.legal(x) else None
+        return near if self.legal(near) else x if self.legal(x) else None
+
+    @cached_property
+    def ends(self) -> tuple[Vector, Vector]:
+        """Bounds of each number that its domain and rules over it alone come to, as floats evaluate them: (k,), (k,)."""
+        low, high = self.low.copy(), self.high.copy()
+        for r in np.flatnonzero((np.count_nonzero(self.linear, axis=1) == 1) & ~self.curved):
+            k = int(np.flatnonzero(self.linear[r])[0])
+            c = float(self.linear[r, k])
+            least, most = (self.row_low[r], self.row_high[r]) if c > 0 else (self.row_high[r], self.row_low[r])
+            if np.isfinite(least):
+                low[k] = max(low[k], _evaluated(c, least, self.row_low[r], self.row_high[r], np.inf))
+            if np.isfinite(most):
+                high[k] = min(high[k], _evaluated(c, most, self.row_low[r], self.row_high[r], -np.inf))
+        crossed = low > high
+        return np.where(crossed, self.low, low), np.where(crossed, self.high, high)
 
     def _snapped(self, x: Vector) -> Vector:
-        far = SNAP * (self.high - self.low)
+        (low, high), far = self.ends, SNAP * (self.high - self.low)
         grid = self.low + np.round((x - self.low) / np.where(self.integer, self.step, 1.0)) * self.step
         x = np.clip(np.where(self.integer, grid, x), self.low, self.high)
-        x = np.where(x <= self.low + self.near, self.low, np.where(x >= self.high - far, self.high, x))
+        real = ~self.integer
+        x = np.where(real & (x <= low + self.near), low, np.where(real & (x >= high - far), high, x))
         return np.where((np.abs(x) <= far) & (self.low <= 0.0) & (self.high >= 0.0), 0.0, x) + 0.0
 
     def _noise(self, x: Vector) -> Vector:
-        """What a sum of each rule's terms may be off by, shape (m,)."""
+        """What a sum of each rule's terms may be off by, shape (m,); nothing where there is one term to evaluate."""
         terms = np.abs(self.linear) @ np.abs(x)
         if np.any(self.curved):
             terms = terms + np.einsum("mij,i,j->m", np.abs(self.quadratic), np.abs(x), np.abs(x))
         bounds = np.maximum(*(np.where(np.isfinite(b), np.abs(b), 0.0) for b in (self.row_low, self.row_high)))
-        noise: Vector = EPS * (terms + bounds + self.size)
+        alone = (np.count_nonzero(self.linear, axis=1) <= 1) & ~self.curved & (self.size == 0.0)
+        noise: Vector = np.where(alone, 0.0, EPS * (terms + bounds + self.size))
         return noise
 
     def _kept(self, x: Vector) -> bool:
@@ -155,6 +175,22 @@ class NumberRules:
         margin = np.where(self.equal, -4.0, 0.5 * STRICT) * noise
         return bool(np.all((body >= self.row_low + margin) & (body <= self.row_high - margin)))
 
+    def _refined(self, x: Vector) -> Vector:
+        """Newton's method on the equations and on the inequalities that are missed, over the reals that are not at a bound."""
+        for _ in range(CORRECTIONS):
+            body, clear = self.body(x), np.where(self.equal, 0.0, STRICT) * self._noise(x)
+            below, above = self.row_low + clear - body, self.row_high - clear - body
+            active = self.equal | (below > 0.0) | (above < 0.0)
+            inside = ~self.integer & (x > self.low) & (x < self.high) & (x != 0.0)
+            if self._kept(x) or not np.any(inside) or not np.any(active):
+                break
+            missed = np.where(below > 0.0, below, above)[active]
+            slope = (self.gradient(x) * self._width)[active][:, inside]
+            x = x.copy()
+            x[inside] += np.linalg.lstsq(slope, missed, rcond=None)[0] * self._width[inside]
+            x = np.clip(x, self.low, self.high)
+        return x
+
     def _corrected(self, x: Vector, margin: float) -> Vector | None:
         """The least change of the reals, by linear programs over the rules as they are near x."""
         real = np.flatnonzero(~self.integer)
@@ -162,9 +198,8 @@ class NumberRules:
         if not k:
             return None
         for _ in range(CORRECTIONS):
-            body, noise = self.body(x), self._noise(x)
-            clear = np.where(self.equal, 0.0, margin) * noise
-            slope, width = self.gradient(x)[:, real], (self.high - self.low)[real]
+            body, slope, width = self.body(x), self.gradient(x)[:, real], (self.high - self.low)[real]
+            clear = np.where(self.equal, 0.0, margin * STRICT * self._noise(x))
             both = Polytope(
                 np.zeros(2 * k),
                 np.concatenate([self.high[real] - x[real], x[real] - self.low[real]]),
@@ -177,22 +212,28 @@ class NumberRules:
                 return None
             x = x.copy()
             x[real] = np.clip(x[real] + change[:k] - change[k:], self.low[real], self.high[real])
-            snapped = self._snapped(x)
-            if self._kept(snapped):
-                return snapped
+            x = self._refined(self._snapped(x))
+            if self._kept(x):
+                return x
         return x
 
     # -- walks --------------------------------------------------------------------------------------------------
 
     def centre(self, rng: np.random.Generator) -> Vector | None:
         """A point inside, the mean of vertices in random directions; None where rules are curved or bind integers to reals."""
-        corners = self._corners(rng)
+        corners = self.corners(rng)
         if corners is None:
             return None
         middle = self._snapped(corners.mean(axis=0))
         return middle if self.legal(middle) else self.clean(middle)
 
-    def _corners(self, rng: np.random.Generator) -> Vector | None:
+    def is_point(self, rng: np.random.Generator) -> bool:
+        """Whether there is nowhere to go: vertices in random directions are one and the same."""
+        corners = self.corners(rng)
+        return corners is not None and bool(np.all(np.ptp(corners, axis=0) <= SNAP * self._width))
+
+    def corners(self, rng: np.random.Generator) -> Vector | None:
+        """Vertices in random directions, integers taken as reals, (c, k); None where rules are curved or there are none."""
         if np.any(self.curved):
             return None
         found = [self.polytope.minimise(rng.normal(size=len(self.low)) / self._width) for _ in range(self._n_corners)]
@@ -246,6 +287,16 @@ class NumberRules:
         return found
 
 
+def _evaluated(c: float, bound: float, low: float, high: float, inward: float) -> float:
+    """The float nearest to ``bound / c`` from which ``c x`` evaluates within [low, high], looking inwards."""
+    x = bound / c
+    for _ in range(8):
+        if low <= c * x <= high:
+            break
+        x = float(np.nextafter(x, inward))
+    return x
+
+
 def _exchanges(rows: Vector, i: int, j: int, step: Vector) -> list[Vector]:
     """Moves of two integers that an equation with whole coefficients binds to each other."""
     found = []
@@ -290,7 +341,7 @@ def number_rules(
         if len(found) > PARTS:
             break
     if search.over or len(found) > PARTS:
-        known = {i: v for i, v in hint.items() if i not in fixed and np.isfinite(v)}
+        known = {i: v for i, v in hint.items() if i not in fixed and i not in position and np.isfinite(v)}
         found = [known] if unknown <= known.keys() else found[:PARTS]
     seen: set[tuple[bytes, ...]] = set()
     for solution in found:

@@ -243,11 +243,13 @@ class Exclusions:
 
 
 def as_solution(config: dict[str, object] | None, answer: Answer, sign: float, began: float, solver: str) -> Solution:
-    """A public solution from an answer of a minimisation; ``sign`` is -1 where the user maximises."""
+    """A public solution from an answer of a minimisation; ``sign`` is -1 where the user maximises.
+
+    Args:
+        solver: who was asked, named where nobody proved anything.
+    """
+    seconds, by = time.perf_counter() - began, answer.prover or solver
     if config is None:
-        bound = sign * answer.bound
-        return Solution(None, math.nan, bound, math.inf, answer.status, time.perf_counter() - began, solver)
+        return Solution(None, math.nan, sign * answer.bound, math.inf, answer.status, seconds, by)
     value, bound = sign * answer.value, sign * answer.bound
-    return Solution(
-        config, value, bound, relative_gap(value, bound), answer.status, time.perf_counter() - began, solver
-    )
+    return Solution(config, value, bound, relative_gap(value, bound), answer.status, seconds, by)

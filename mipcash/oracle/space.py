@@ -8,6 +8,7 @@ from typing import Any
 
 from mipcash.backends.base import Backend, SolverSettings
 from mipcash.backends.registry import make_backend
+from mipcash.backends.solution import INFEASIBLE
 from mipcash.errors import ConfigurationError, InfeasibleSpaceError
 from mipcash.oracle import explain as explaining
 from mipcash.oracle import extent
@@ -49,8 +50,11 @@ class Space(SpaceDesign):
         An irreducible set of rules that cannot hold together (a deletion filter over the named rules), and for each of
         them the least change of its bound that alone makes the space non-empty.
         """
-        if not explaining.is_empty(self.program, self.oracle(solver).backend, self._limits()):
+        answer = explaining.emptiness(self.program, self.oracle(solver).backend, self._limits())
+        if answer.columns is not None:
             return f"space {self.name!r} is not empty"
+        if answer.status != INFEASIBLE:
+            return f"the solver could not tell within {QUESTION_SECONDS:.0f} s if space {self.name!r} is empty; try another"
         margin = self.program.margin
         if margin and not explaining.is_empty(self.program.widened, self.oracle(solver).backend, self._limits()):
             kept = ", ".join(f"{rule!r} ({number_text(by)})" for rule, by in margin.items())
@@ -107,8 +111,10 @@ class Space(SpaceDesign):
             InfeasibleSpaceError: the space is empty.
         """
         program, backend, settings = self.program, self.oracle(solver).backend, self._limits()
-        if explaining.is_empty(program, backend, settings):
+        if explaining.told(explaining.emptiness(program, backend, settings), settings).columns is None:
             raise InfeasibleSpaceError(self.explain(solver))
+        if program.margin:
+            program = program.widened  # a legal value may lie where the margins of products of reals leave it out
         seen = extent.attainable(program, backend, settings)
         found: dict[str, Extent] = {}
         for label, parameter in self.parameters.items():
@@ -151,8 +157,9 @@ class Space(SpaceDesign):
     def nearest(self, config: Configuration) -> Configuration:
         """The nearest legal configuration: itself if it is legal. Mends proposals that come from elsewhere.
 
-        Unknown names are dropped, missing parameters filled in, values outside their domain moved into it. The distance
-        is 1 per category that changes, and the change on the scale of the domain for ordered values and numbers.
+        Unknown names are dropped, missing parameters filled in, values outside their domain moved into it. The distance adds 1
+        per category, position in an order or activity that changes, of ordered values the share of the levels between, of
+        numbers the share of their natural range.
 
         Raises:
             ConfigurationError: not a dict.

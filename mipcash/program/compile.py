@@ -29,12 +29,11 @@ from mipcash.errors import RuleError, SpaceError
 from mipcash.program.algebra import AlgebraicModel, AlgebraicRow, algebraic_model
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BaseRow, BinaryProgram, Group, Indicator, NumberColumn
-from mipcash.space.declaration import Declaration, Number
+from mipcash.space.declaration import Declaration
+from mipcash.space.declared import Number
+from mipcash.space.margins import REAL_BITS, too_narrow
 from mipcash.space.quadratic import Quadratic
 from mipcash.space.rules import ROUNDING, TOLERANCE
-
-REAL_BITS = 12
-"""Bits K of a real factor in a product of two reals: the margin is 2^-K / 4 of the product of the ranges."""
 
 
 @dataclass
@@ -188,10 +187,7 @@ class _Compiler:
         row = _Row(source.rule, slack=source.slack)
         constant = self.expand(source.body, row)
         if row.margin and source.upper - source.lower < 2 * row.margin + 1e-12:
-            raise RuleError(
-                f"rule {source.rule!r} equates a product of two reals, which no finite program expresses exactly; "
-                "make one factor an integer or an ordinal, or replace == by a range"
-            )
+            raise RuleError(too_narrow(source.rule, source.upper - source.lower, row.margin))
         row.low = source.lower - constant + row.margin
         row.high = source.upper - constant - row.margin
         if row.margin:

@@ -23,7 +23,8 @@ from pyomo.gdp import Disjunct
 
 from mipcash.errors import SpaceError
 from mipcash.space.components import BLOCKS, honour, owners, refuse_unknown
-from mipcash.space.declaration import Declaration, Link, Number
+from mipcash.space.declaration import Declaration
+from mipcash.space.declared import Link, Number
 from mipcash.space.domains import Categorical, Integer, Ordinal
 from mipcash.space.holes import bound_by_rows, write_pieces
 from mipcash.space.quadratic import take_apart

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyomo.environ as pyo
 from pyomo.common.errors import DeveloperError
@@ -16,8 +16,10 @@ from pyomo.core.base.set import RangeSet, Set, SetOf
 from pyomo.gdp import Disjunct, Disjunction
 
 from mipcash.errors import RuleError, SpaceError
-from mipcash.space.derived import bounds_of, erase, write
+from mipcash.space.declaration import Declaration
+from mipcash.space.derived import erase, write
 from mipcash.space.holes import write_helper_domain
+from mipcash.space.live_parts import bounds_of
 from mipcash.space.logic import refuse_logic
 from mipcash.space.margins import refuse_inexact
 from mipcash.space.names import user_name
@@ -25,9 +27,6 @@ from mipcash.space.quadratic import Variable
 from mipcash.space.rules import Rule, make_rule
 from mipcash.space.special_sets import special_set_key, write_special_set
 from mipcash.space.value_sets import ROUNDING, is_plain
-
-if TYPE_CHECKING:
-    from mipcash.space.declaration import Declaration
 
 BLOCKS = (pyo.Block, Disjunct)
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyomo.environ as pyo
 from pyomo.core.expr.relational_expr import RelationalExpression
 
 from mipcash.errors import SpaceError
+from mipcash.space.declared import Declared
 from mipcash.space.names import user_name
 from mipcash.space.parameters import Expression, Parameter
 from mipcash.space.quadratic import Quadratic, take_apart
 
-if TYPE_CHECKING:
-    from mipcash.space.declaration import Declaration
 
-
-def check_indicators(declaration: Declaration, what: str, when: Any) -> list[Quadratic]:
+def check_indicators(declaration: Declared, what: str, when: Any) -> list[Quadratic]:
     """Check the indicators of a ``when=`` and take them apart."""
     if when is None:
         return []
@@ -47,7 +45,7 @@ def check_indicators(declaration: Declaration, what: str, when: Any) -> list[Qua
     return polynomials
 
 
-def conditions_of(declaration: Declaration, name: str, when: Any) -> list[Quadratic]:
+def conditions_of(declaration: Declared, name: str, when: Any) -> list[Quadratic]:
     """The indicators of a parameter, over levels only: ``child.is_active()`` stands for the conditions of the child."""
     found: list[Quadratic] = []
     levels = {id(v) for g in declaration.groups for v in g.variables}

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyomo.environ as pyo
 
 from mipcash.errors import RuleError, SpaceError
 from mipcash.space.conditions import activity, check_indicators, conditions_of, expression_of
-from mipcash.space.derived import LiveParts
+from mipcash.space.declared import Link, Number, OneHot
 from mipcash.space.domains import Categorical, Domain, Integer, Ordinal, Permutation, Real, Value
+from mipcash.space.live_parts import LiveParts
 from mipcash.space.margins import refuse_inexact
 from mipcash.space.names import user_name
 from mipcash.space.parameters import (
@@ -31,75 +31,11 @@ from mipcash.space.parameters import (
     OrderingParameter,
     Parameter,
 )
-from mipcash.space.quadratic import Quadratic, Variable, interval, take_apart
+from mipcash.space.quadratic import Quadratic, interval, take_apart
 from mipcash.space.rules import Rule, make_rule
 
 EXPAND_LIMIT = 64
 """Integers with more levels than this are not expanded into one-hot binaries (DESIGN: 32 to 128 to be measured)."""
-
-
-@dataclass(frozen=True)
-class OneHot:
-    """A one-hot group of the model.
-
-    Attributes:
-        label: the parameter's label, or ``ordering:module`` for the position of a module.
-        parameter: label of the parameter it belongs to.
-        variables: L binaries.
-        values: L values (positions 1..T for an ordering).
-        on: when the group is active, as an affine polynomial; None: always.
-        kind: ``categorical``, ``ordinal``, ``integer`` or ``ordering``.
-    """
-
-    label: str
-    parameter: str
-    variables: tuple[Variable, ...]
-    values: tuple[Value, ...]
-    on: Quadratic | None
-    kind: str
-
-
-@dataclass(frozen=True)
-class Number:
-    """A parameter that is a number in the model and not a group: real, wide integer or auxiliary.
-
-    Attributes:
-        variable: its Pyomo variable, in natural units.
-        on: when it is active; None: always. Where it is inactive the variable is 0.
-    """
-
-    label: str
-    variable: Variable
-    domain: Real | Integer
-    on: Quadratic | None
-    tuned: bool
-
-    def columns(self) -> tuple[Variable, ...]:
-        """The variable, and the binary of its activity where it has one of its own."""
-        block = self.variable.parent_block()
-        return (self.variable, block.on) if block.component("conjunction") is not None else (self.variable,)
-
-    def restriction(self) -> tuple[float, float] | None:
-        """Bounds of the variable where the live model fixes it or narrows its domain, else None."""
-        low, high = float(self.domain.low), float(self.domain.high)
-        if self.on is not None:
-            low, high = min(0.0, low), max(0.0, high)
-        now_low, now_high = self.variable.bounds
-        if self.variable.fixed:
-            now_low = now_high = self.variable.value
-        now_low, now_high = (
-            (low if now_low is None else float(now_low)),
-            (high if now_high is None else float(now_high)),
-        )
-        return (now_low, now_high) if now_low > low or now_high < high or self.variable.fixed else None
-
-
-@dataclass(frozen=True)
-class Link:
-    """An integer variable of an adopted Pyomo model and its value in terms of one-hot binaries."""
-
-    variable: Variable
-    value: Quadratic
 
 
 class Declaration:

@@ -103,6 +103,8 @@ class Real:
 
     def from_unit(self, u: float) -> float:
         u = min(1.0, max(0.0, float(u)))
+        if u in (0.0, 1.0):  # exp(log(low)) is not always low
+            return self.high if u else self.low
         if self.log:
             value = math.exp(math.log(self.low) + u * (math.log(self.high) - math.log(self.low)))
         else:
@@ -111,17 +113,17 @@ class Real:
 
     def problem(self, value: Value) -> str | None:
         if not is_number(value):
-            return f"{value!r} is not a number; expected a real in [{self.low:g}, {self.high:g}]"
-        slack = 1e-9 * max(1.0, abs(self.low), abs(self.high))
+            return f"{value!r} is not a number; expected a real in [{self.low!r}, {self.high!r}]"
+        slack = 1e-9 * max(abs(self.low), abs(self.high))
         if not self.low - slack <= float(value) <= self.high + slack:
-            return f"{value!r} is outside [{self.low:g}, {self.high:g}]"
+            return f"{value!r} is outside [{self.low!r}, {self.high!r}]"
         return None
 
     def canonical(self, value: Value) -> float:
         return min(self.high, max(self.low, float(value)))
 
     def __str__(self) -> str:
-        return f"real in [{self.low:g}, {self.high:g}]" + (", log scale" if self.log else "")
+        return f"real in [{self.low!r}, {self.high!r}]" + (", log scale" if self.log else "")
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,15 @@ x in {v, v + step, ...}                   x = v + step k,  k an integer
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyomo.environ as pyo
 
+from mipcash.space.declaration import Declaration
 from mipcash.space.derived import helper_block, write
 from mipcash.space.domains import Integer, Ordinal
 from mipcash.space.quadratic import interval, take_apart
 from mipcash.space.value_sets import Pieces, values_of
-
-if TYPE_CHECKING:
-    from mipcash.space.declaration import Declaration
 
 
 def write_pieces(declaration: Declaration, variable: Any, pieces: Pieces) -> None:

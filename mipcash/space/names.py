@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from mipcash.space.declared import Declared
 from mipcash.space.quadratic import Variable
 
-if TYPE_CHECKING:
-    from mipcash.space.declaration import Declaration
 
-
-def user_name(declaration: Declaration, variable: Variable) -> str:
+def user_name(declaration: Declared, variable: Variable) -> str:
     """``layers[2]`` for a level, ``lr`` for a number, ``lr.is_active()`` for its activity; else the Pyomo name."""
     block = variable.parent_block()
     if block is None or block.parent_component() is not variable.model().component("parameters"):

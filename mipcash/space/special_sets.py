@@ -9,16 +9,14 @@ Notation
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyomo.environ as pyo
 
 from mipcash.errors import RuleError
+from mipcash.space.declaration import Declaration
 from mipcash.space.derived import helper_block, write
 from mipcash.space.names import user_name
-
-if TYPE_CHECKING:
-    from mipcash.space.declaration import Declaration
 
 SET_LIMIT = 256
 """Variables of one special ordered set; each may need a binary and a row over all that follow it."""

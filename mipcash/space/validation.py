@@ -144,10 +144,11 @@ def _assign_parameters(
 
 def _unfit(misfit: Misfit) -> Violation:
     """Rules that no value of their helpers satisfies, said by name."""
-    first, names = misfit.rules[0], ", ".join(repr(r.name) for r in misfit.rules)
+    first, listed = misfit.rules[0], dict.fromkeys(r.name for r in misfit.rules)
+    names = ", ".join(map(repr, listed))
     if misfit.helper:
         text = f"rule {names} is broken: it needs {misfit.helper} = {number_text(misfit.value)}, which it cannot be"
-    elif len(misfit.rules) == 1:
+    elif len(listed) == 1:
         text = f"rule {names} cannot hold for this configuration, whatever its auxiliaries are"
     else:
         text = f"rules {names} cannot hold together for this configuration, whatever their auxiliaries are"

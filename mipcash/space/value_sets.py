@@ -16,8 +16,8 @@ from typing import Any
 from pyomo.core.base.range import NumericRange
 
 from mipcash.errors import SpaceError
-from mipcash.space.derived import bounds_of
 from mipcash.space.domains import Integer, Ordinal, Real
+from mipcash.space.live_parts import bounds_of
 
 LEVEL_LIMIT = 1024
 """Values of a finite set that is no progression of whole numbers; each becomes a binary."""
