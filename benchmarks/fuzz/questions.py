@@ -148,7 +148,7 @@ def _judge_solution(asked: Interview, terms: tuple[Term, ...], sense: str, end: 
         loosened = min(loosened, sign * float(asked.truth.extremes(terms, ALLOWED)[0 if sense == "min" else 1]))
     if not loosened - slack <= sign * solution.value <= sign * best + slack:
         return f"value {best!r}"
-    if sign * solution.bound > min(sign * best + 1e-9 * (abs(best) + size), sign * solution.value + 1e-12):
+    if sign * solution.bound > min(sign * best + _beside(asked, best, size), sign * solution.value + 1e-12):
         return f"a bound that holds for {best!r}"
     if sign * (solution.value - solution.bound) > slack + GAP * size:
         return "a tight bound"
@@ -164,7 +164,13 @@ def _judge_unproven(asked: Interview, terms: tuple[Term, ...], sense: str, end: 
     at = float(value_at(asked.truth, terms, solution.config))
     if abs(at - solution.value) > GAP * abs(at) + 1e-9 * size:
         return f"the value at the configuration, {at!r}"
-    return f"a bound that holds for {best!r}" if sign * solution.bound > sign * best + 1e-9 * (abs(best) + size) else ""
+    right = sign * solution.bound <= sign * best + _beside(asked, best, size)
+    return "" if right else f"a bound that holds for {best!r}"
+
+
+def _beside(asked: Interview, best: float, size: float) -> float:
+    """How far on the wrong side of the optimum a bound may be: rounding; with reals, the margin that rules are kept by."""
+    return (1e-8 if asked.truth.cells else 1e-9) * (abs(best) + size)
 
 
 def value_at(truth: Truth, terms: tuple[Term, ...], config: Config) -> Fraction:
