@@ -6,14 +6,18 @@ BIN := $(VENV)/bin
 # The CPU build where the index offers one; any 2.x works.
 TORCH ?= torch==2.13.0
 
-.PHONY: run test lint format clean
+.PHONY: run test core lint format clean
 
 # The main job: configure a scikit-learn pipeline on real data under declared rules.
 run: $(VENV)/.run
 	$(BIN)/mipcash run sklearn_pipeline --budget 40 --fresh
 
-test: lint
+test: lint core
 	$(BIN)/python -m pytest -n $(or $(TEST_WORKERS),2) --dist worksteal
+
+# The core with the core's dependencies alone: an environment with every extra hides a missing one.
+core: $(VENV)-core/.core
+	$(VENV)-core/bin/python -m pytest -n $(or $(TEST_WORKERS),2) tests/space tests/oracle tests/study/test_minimize.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -38,5 +42,11 @@ $(VENV)/.test: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -e '.[dev,plots,bench,xgboost,gurobi,cplex,scip,toulbar2]'
 	touch $@ $(VENV)/.run
 
+$(VENV)-core/.core: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-core
+	$(VENV)-core/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)-core/bin/python -m pip install --quiet -e . 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100'
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-core build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -56,13 +56,15 @@ def certified(task: Task, settings: SolverSettings, solve: Solve, name: str) -> 
         answer = solve(given, left)
         if answer.columns is None:
             return replace(_best_of(best, answer), seconds=time.perf_counter() - began)
-        found = kept(given, answer.columns)
-        if found is answer.columns and best is None:
+        columns = answer.columns
+        found = kept(given, columns)
+        if found is columns and best is None:
+            answer = _improved(given, answer, columns) if _with_numbers(given) else answer
             return replace(answer, seconds=time.perf_counter() - began)
         left = replace(settings, time_limit=max(0.0, settings.time_limit - (time.perf_counter() - began)))
         illegal = False
         if found is None:
-            found, illegal = _mended(given, answer.columns, left, solve)
+            found, illegal = _mended(given, columns, left, solve)
         if found is not None:
             exact = _with_integers(given, found)[0] if _exact(task) else None
             best = _better(best, _at(answer, found if exact is None else exact, task), settings)
@@ -72,13 +74,27 @@ def certified(task: Task, settings: SolverSettings, solve: Solve, name: str) -> 
             break
         if not task.program.n_z:
             break
-        given = replace(given, cuts=[*given.cuts, _no_good(task.program, answer.columns)], start=None)
+        given = replace(given, cuts=[*given.cuts, _no_good(task.program, columns)], start=None)
     if best is not None:
         return replace(best, seconds=time.perf_counter() - began)
     raise SolverError(
         f"solver {name!r} returns points that break the program's rows ({_worst(given, answer)}), and none near them keeps "
         "them: its tolerances are too coarse for this space. Narrow the ranges of the numbers in that rule, or use another solver"
     )
+
+
+def _with_numbers(task: Task) -> bool:
+    """Whether the objective is about numbers that are free, so that a tolerance shows in its value."""
+    program, form = task.program, task.form
+    free = (program.integer[: program.n] == 0) & (program.low[: program.n] < program.high[: program.n])
+    free[list(task.fixed)] = False
+    return bool(np.any(free) and (np.any(form.linear[free]) or np.any(free[form.rows]) or np.any(free[form.cols])))
+
+
+def _improved(task: Task, answer: Answer, columns: Vector) -> Answer:
+    """The answer with the best numbers beside its integers, where these are better; its bound goes down with them."""
+    better, _ = _with_integers(task, columns)
+    return answer if better is None or not task.form.value(better) < answer.value else _at(answer, better, task)
 
 
 def _no_good(program: BinaryProgram, columns: Vector) -> Cut:

@@ -25,7 +25,7 @@ from mipcash.backends.certificate import certified
 from mipcash.backends.dead_ends import DeadEnds, dead_ends
 from mipcash.backends.prover import Prover
 from mipcash.backends.row_products import with_row_products
-from mipcash.backends.scaling import Scaling
+from mipcash.backends.scaling import Scaling, objective_unit
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
 from mipcash.errors import SolverError
 from mipcash.program.forms import Vector
@@ -51,12 +51,12 @@ FEASIBILITY: Mapping[str, float | str] = {
     "presolve": "choose",
 }
 """That of rules (:mod:`mipcash.space.rules`), on rows that are scaled to their largest coefficient."""
-TIGHTEST: Mapping[str, float | str] = {
-    "primal_feasibility_tolerance": 1e-10,
-    "mip_feasibility_tolerance": 1e-10,
+WIDER: Mapping[str, float | str] = {
+    "primal_feasibility_tolerance": 1e-6,
+    "mip_feasibility_tolerance": 1e-6,
     "presolve": "off",
 }
-"""Options under which HiGHS has to say once more that there is no solution."""
+"""Options under which HiGHS has to say once more that there is no solution; what it finds instead is checked."""
 IMPOSSIBLE = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible)
 
 
@@ -103,8 +103,10 @@ class HighsBackend:
         instance = self._instance(task)
         program, highs, c = instance.program, instance.highs, instance.scaling.columns
         columns = np.arange(program.n_columns, dtype=np.int32)
-        highs.changeColsCost(program.n_columns, columns, program.cost(task.form) * c)
-        highs.changeObjectiveOffset(task.form.constant)
+        cost = program.cost(task.form) * c
+        unit = objective_unit(cost)
+        highs.changeColsCost(program.n_columns, columns, cost / unit)
+        highs.changeObjectiveOffset(task.form.constant / unit)
         ends = dead_ends(task) if self._dead_ends else DeadEnds(())
         bounds = {**task.fixed, **{closed: 0.0 for closed, _ in ends.replaced}}
         fixed = np.fromiter(bounds, dtype=np.int32, count=len(bounds))
@@ -121,28 +123,18 @@ class HighsBackend:
             if start is not None:
                 _warm_start(highs, instance, start)
             _run(highs)
-            if self._doubtful(highs, task):
-                # presolve may take what lies within its tolerance for a contradiction: without it, and at the tightest
+            if instance.scaling.delicate and highs.getModelStatus() in IMPOSSIBLE:
+                # rounding may be taken for a contradiction: it must hold without presolve and at a wider tolerance too
                 left = max(1e-3, settings.time_limit - (time.perf_counter() - began))
-                self._options(highs, replace(settings, time_limit=left), TIGHTEST)
+                self._options(highs, replace(settings, time_limit=left), WIDER)
                 _run(highs)
-            return self._answer(highs, instance, task, time.perf_counter() - began)
+            return self._answer(highs, instance, task, unit, time.perf_counter() - began)
         finally:
             if task.cuts:
                 highs.deleteRows(len(task.cuts), np.arange(first_cut, first_cut + len(task.cuts), dtype=np.int32))
             if len(fixed):
                 scaled = instance.scaling.program
                 highs.changeColsBounds(len(fixed), fixed, scaled.low[fixed], scaled.high[fixed])
-
-    @staticmethod
-    def _doubtful(highs: Any, task: Task) -> bool:
-        """Whether there is said to be no solution, and numbers are free that a tolerance may have decided about."""
-        if highs.getModelStatus() not in IMPOSSIBLE:
-            return False
-        program = task.program
-        free = (program.integer[: program.n] == 0) & (program.low[: program.n] < program.high[: program.n])
-        free[list(task.fixed)] = False
-        return bool(np.any(free))
 
     def _instance(self, task: Task) -> _Instance:
         couplings = task.program.couplings(task.form) - task.program.product_index.keys()
@@ -172,7 +164,7 @@ class HighsBackend:
         }
         _set_options(highs, {**limits, **defaults, **self._given})
 
-    def _answer(self, highs: Any, instance: _Instance, task: Task, seconds: float) -> Answer:
+    def _answer(self, highs: Any, instance: _Instance, task: Task, unit: float, seconds: float) -> Answer:
         status, info = highs.getModelStatus(), highs.getInfo()
         kinds = highspy.HighsModelStatus
         if status in IMPOSSIBLE:
@@ -194,7 +186,7 @@ class HighsBackend:
             raise SolverError(
                 f"HiGHS stopped with status {highs.modelStatusToString(status)!r} on a program of {task.program.n} columns"
             )
-        bound = float(info.mip_dual_bound)
+        bound = float(info.mip_dual_bound) * unit
         if not has_incumbent:
             return Answer(outcome, None, math.nan, bound if math.isfinite(bound) else -math.inf, seconds, self.name)
         n = task.program.n
@@ -204,7 +196,7 @@ class HighsBackend:
         if status == kinds.kModelEmpty:
             bound = value
         elif not np.any(task.program.integer):  # a linear program has no dual bound of a search
-            bound = float(info.objective_function_value) if outcome == OPTIMAL else -math.inf
+            bound = float(info.objective_function_value) * unit if outcome == OPTIMAL else -math.inf
         return Answer(outcome, columns, value, min(bound, value), seconds, self.name)
 
 

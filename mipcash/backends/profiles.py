@@ -21,6 +21,7 @@ Keys
     time_limit, threads, gap, absolute_gap, seed, node_limit = "..."
     [fixed]                               options that are always set
     [fixed_quadratic]                     options that are set for a native quadratic objective
+    [second]                              options of a second try, where the solver failed with those above
     [unlimited]                           values that mean "no limit": node_limit
     [size]                                of a free licence: variables, rows, quadratic_variables
 """
@@ -79,6 +80,7 @@ class PyomoProfile:
         options: setting -> the solver's own name for it.
         fixed: option -> value that is always set.
         fixed_quadratic: option -> value that is set for a native quadratic objective.
+        second: of a second try, after a failure.
         unlimited: setting -> value that means "no limit".
     """
 
@@ -91,6 +93,7 @@ class PyomoProfile:
     options: Mapping[str, str] = field(default_factory=dict)
     fixed: Mapping[str, OptionValue] = field(default_factory=dict)
     fixed_quadratic: Mapping[str, OptionValue] = field(default_factory=dict)
+    second: Mapping[str, OptionValue] = field(default_factory=dict)
     unlimited: Mapping[str, OptionValue] = field(default_factory=dict)
 
 
@@ -147,7 +150,7 @@ def parse_profile(text: str, source: str) -> SolverProfile:
     except tomllib.TOMLDecodeError as error:
         raise SolverError(f"solver profile {source!r} is not valid TOML: {error}") from error
     table = _Table(source, "", content)
-    table.only([*_TOP, "backend", "pyomo", "options", "fixed", "fixed_quadratic", "unlimited", "size"])
+    table.only([*_TOP, "backend", "pyomo", "options", "fixed", "fixed_quadratic", "second", "unlimited", "size"])
     named = {key: table.text(key) for key in _TOP}
     backend = table.text("backend", "")
     if bool(backend) == ("pyomo" in content):
@@ -158,7 +161,7 @@ def parse_profile(text: str, source: str) -> SolverProfile:
     if backend and not all(backend.partition(":")):
         raise table.error("backend", "must read 'module:Class'", "name the class after a colon")
     if backend:
-        for key in ("options", "fixed", "fixed_quadratic", "unlimited", "size"):
+        for key in ("options", "fixed", "fixed_quadratic", "second", "unlimited", "size"):
             if key in content:
                 raise table.error(key, "belongs to a solver that Pyomo drives", "drop it, or use [pyomo]")
     return SolverProfile(
@@ -197,6 +200,7 @@ def _pyomo(top: _Table) -> PyomoProfile:
         options={key: options.text(key) for key in options.content},
         fixed=top.table("fixed").scalars(),
         fixed_quadratic=top.table("fixed_quadratic").scalars(),
+        second=top.table("second").scalars(),
         unlimited=unlimited.scalars(),
     )
 

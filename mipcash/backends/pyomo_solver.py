@@ -23,7 +23,7 @@ from mipcash.backends.certificate import certified
 from mipcash.backends.highs import HighsBackend
 from mipcash.backends.profiles import LINEAR, QUADRATIC, OptionValue, SolverProfile, option_value
 from mipcash.backends.pyomo_interfaces import Edits, Interface, Outcome, make_interface
-from mipcash.backends.scaling import Scaling
+from mipcash.backends.scaling import Scaling, objective_unit
 from mipcash.backends.solution import ABSOLUTE_GAP, INFEASIBLE, OPTIMAL
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm, Vector
@@ -86,15 +86,20 @@ class PyomoBackend:
         return certified(task, settings, self._unchecked, self.name)
 
     def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
-        answer = self._solve(task, settings)
+        try:
+            answer = self._solve(task, settings)
+        except SolverError:
+            if not self._pyomo.second:
+                raise
+            answer = self._solve(task, settings, self._pyomo.second)
         left = settings.time_limit - answer.seconds
-        if answer.status != INFEASIBLE or left <= 0.0 or not _has_numbers(task):
+        if answer.status != INFEASIBLE or left <= 0.0 or not self._delicate(task):
             return answer
         # a tolerance may have decided about numbers: HiGHS, which is told how to be sure, has to say so too
         second = HighsBackend({"enumeration": "off"}).solve(task, replace(settings, time_limit=left))
         return replace(answer if second.status == INFEASIBLE else second, seconds=answer.seconds + second.seconds)
 
-    def _solve(self, task: Task, settings: SolverSettings) -> Answer:
+    def _solve(self, task: Task, settings: SolverSettings, second: Mapping[str, OptionValue] | None = None) -> Answer:
         began = time.perf_counter()
         if _contradictory(task.program):
             return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, self.name)
@@ -105,9 +110,10 @@ class PyomoBackend:
         key, instance = self._instance(task, form)
         try:
             edits = _edit(instance, task)
-            _set_objective(instance, task.form, form)
+            unit = _set_objective(instance, task.form, form)
             warm = _set_start(instance, task, self._pyomo.start)
-            outcome = instance.interface.solve(edits, self._options(settings, form), warm)
+            outcome = instance.interface.solve(edits, {**self._options(settings, form), **(second or {})}, warm)
+            outcome = replace(outcome, bound=outcome.bound * unit)
         except SolverError:
             del self._instances[key]
             raise
@@ -116,6 +122,10 @@ class PyomoBackend:
             del self._instances[key]
             raise self._translated(error, task) from error
         return replace(_answer(outcome, instance, task, settings, time.perf_counter() - began), prover=self.name)
+
+    def _delicate(self, task: Task) -> bool:
+        """Whether a tolerance may have decided that there is no solution."""
+        return any(i.scaling.delicate for i in self._instances.values() if i.source is task.program)
 
     # -- form and size ------------------------------------------------------------------------------------------
 
@@ -290,25 +300,27 @@ def _add_cut(instance: _Instance, k: int, cut: Cut) -> Any:
     return instance.model.cuts[k]
 
 
-def _set_objective(instance: _Instance, form: QuadraticForm, kind: str) -> None:
-    """The objective without its constant, which some solvers leave out of their bound."""
+def _set_objective(instance: _Instance, form: QuadraticForm, kind: str) -> float:
+    """The objective without its constant, which some solvers leave out of their bound; returns the unit that it is in."""
     columns = instance.columns
     if kind == LINEAR:
         cost = instance.program.cost(form) * instance.scaling.columns
-        at = np.flatnonzero(cost)
-        body = _linear(columns, at, cost[at])
+        unit, at = objective_unit(cost), np.flatnonzero(cost)
+        body = _linear(columns, at, cost[at] / unit)
     else:
         form = instance.scaling.form(form)
         at = np.flatnonzero(form.linear)
+        unit = objective_unit(np.concatenate([form.linear, form.values]))
         terms = [
-            v * columns[i] * columns[j]
+            v / unit * columns[i] * columns[j]
             for i, j, v in zip(form.rows.tolist(), form.cols.tolist(), form.values.tolist(), strict=True)
         ]
-        body = _linear(columns, at, form.linear[at]) + pyo.quicksum(terms)
+        body = _linear(columns, at, form.linear[at] / unit) + pyo.quicksum(terms)
     if not len(at) and kind == LINEAR:
         body = 0.0 * columns[0]
     instance.model.del_component("cost")
     instance.model.cost = pyo.Objective(expr=body)
+    return unit
 
 
 def _set_start(instance: _Instance, task: Task, kind: str) -> bool:
@@ -320,12 +332,6 @@ def _set_start(instance: _Instance, task: Task, kind: str) -> bool:
         variable.set_value(None if math.isnan(value) else value, skip_validation=True)
     whole = np.isfinite(known[instance.program.integer > 0])
     return bool(np.any(whole)) if kind == "partial" else bool(len(whole) and np.all(whole)) and kind == "complete"
-
-
-def _has_numbers(task: Task) -> bool:
-    """Whether some column is continuous and free."""
-    program = task.program
-    return any(not program.integer[c] and c not in task.fixed for c in range(program.n_z, program.n))
 
 
 def _answer(outcome: Outcome, instance: _Instance, task: Task, settings: SolverSettings, seconds: float) -> Answer:

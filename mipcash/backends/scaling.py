@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mipcash.backends.tightening import tightened
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 
-LARGEST = 1e7
+LARGEST = 4e8
 """Largest coefficient of a row in whole units; beyond it, a tolerance on integers would count."""
 DENOMINATOR = 10**6
 """Largest denominator of a coefficient that counts as a simple fraction."""
@@ -42,13 +43,16 @@ class Scaling:
     Attributes:
         program: the scaled program; only its rows, bounds and integrality are meant to be used.
         columns: c.
+        delicate: whether a tolerance may decide: there are numbers, or rows in no whole unit.
     """
 
     program: BinaryProgram
     columns: Vector
+    delicate: bool
 
     @classmethod
     def of(cls, program: BinaryProgram) -> Scaling:
+        program = tightened(program)
         size = np.maximum(np.abs(program.low), np.abs(program.high))
         columns = np.where((program.integer > 0) | (size == 0), 1.0, _power(size))
         matrix = sparse.csr_array(program.matrix @ sparse.diags_array(columns))
@@ -61,20 +65,30 @@ class Scaling:
         rows = np.where(whole, units, rows)
         low, high = program.row_low * rows, program.row_high * rows
         slack = program.row_slack * rows
+        scaled_matrix = sparse.csr_array(sparse.diags_array(rows) @ matrix)
+        at = np.repeat(whole, np.diff(scaled_matrix.indptr))
+        scaled_matrix.data[at] = np.round(scaled_matrix.data[at])
         scaled = replace(
             program,
-            matrix=sparse.csr_array(sparse.diags_array(rows) @ matrix),
+            matrix=scaled_matrix,
             row_low=np.where(whole & np.isfinite(low), np.ceil(low - slack), low),
             row_high=np.where(whole & np.isfinite(high), np.floor(high + slack), high),
             low=program.low / columns,
             high=program.high / columns,
         )
-        return cls(scaled, columns)
+        numbers = (program.integer == 0) & (program.low < program.high) & ~_whole_columns(program)
+        return cls(scaled, columns, bool(np.any(numbers) or not np.all(whole)))
 
     def form(self, form: QuadraticForm) -> QuadraticForm:
         """A form over the base columns as one over the scaled ones."""
         c = self.columns
         return replace(form, linear=form.linear * c[: form.n], values=form.values * c[form.rows] * c[form.cols])
+
+
+def objective_unit(cost: Vector) -> float:
+    """A power of two by which an objective is divided, so that no cost is below a solver's tolerance on reduced costs."""
+    largest = float(np.abs(cost).max(initial=0.0))
+    return float(_power(np.array(largest)))
 
 
 def _units(program: BinaryProgram) -> Vector:

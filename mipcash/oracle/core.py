@@ -31,7 +31,7 @@ from mipcash.space.adoption import adopt_model
 from mipcash.space.components import honour
 from mipcash.space.declaration import Declaration
 from mipcash.space.declared import Number
-from mipcash.space.domains import Configuration
+from mipcash.space.domains import Configuration, Real
 from mipcash.space.quadratic import take_apart
 from mipcash.space.rules import Rule
 from mipcash.space.validation import Violation, check
@@ -328,8 +328,11 @@ class SpaceCore(Declaration):
         return self._decoded(point, values)
 
     def _decoded(self, point: Point, values: dict[str, float], legal: LegalNumbers | None = None) -> Configuration:
-        """A configuration of levels and numbers, those in rules cleaned, and checked."""
+        """A configuration of levels and numbers, cleaned and checked."""
         program = self._latest().program
+        reals = {n.label: n.domain for n in self.numbers if isinstance(n.domain, Real)}
+        bound = {n.label for n in program.numbers}
+        values = {l: reals[l].snapped(v) if l in reals and l not in bound else v for l, v in values.items()}
         if program.numbers:
             legal = self.legal_numbers(point) if legal is None else legal
             if legal is not None and legal.labels:

@@ -21,17 +21,17 @@ from mipcash.backends.polytope import Polytope
 from mipcash.program.forms import Vector
 from mipcash.space.clusters import clusters
 from mipcash.space.declared import Number
-from mipcash.space.domains import Integer
+from mipcash.space.domains import SNAP, Integer
 from mipcash.space.helpers import HelperSearch, ids_of
 from mipcash.space.rules import Rule
 
 PARTS = 64
 """Combinations of helpers' values, each with its rules, that are looked at."""
 EPS = float(np.finfo(float).eps)
-SNAP = 1e-9
-"""Share of a number's range within which it is taken to be its bound, or zero."""
 STRICT = 16.0
 """Roundings by which a corrected number keeps clear of an inequality, however its sum is written."""
+HELD = 1e4
+"""Price of moving a number away from a bound, in those of moving another by the same share of its range."""
 CORRECTIONS = 4
 
 
@@ -124,17 +124,17 @@ class NumberRules:
         Returns:
             None where no such numbers are near.
         """
-        x = self._snapped(x)
-        if self._kept(x):
-            return x
-        near = self._refined(x)
-        if self._kept(near):
-            return near
+        snapped, whole = self._snapped(x), self._on_grid(x)
+        candidates = [snapped, whole]
+        for near in candidates:
+            if self._kept(near) or self._kept(near := self._refined(near)):
+                return near
         for margin in (1.0, 0.0):
-            moved = self._corrected(x, margin)
-            if moved is not None and self.legal(moved):
-                return moved
-        return near if self.legal(near) else x if self.legal(x) else None
+            for start in candidates:
+                moved = self._corrected(start, margin)
+                if moved is not None and self.legal(moved):
+                    return moved
+        return next((y for y in (self._refined(snapped), snapped, whole) if self.legal(y)), None)
 
     @cached_property
     def ends(self) -> tuple[Vector, Vector]:
@@ -152,12 +152,16 @@ class NumberRules:
         return np.where(crossed, self.low, low), np.where(crossed, self.high, high)
 
     def _snapped(self, x: Vector) -> Vector:
-        (low, high), far = self.ends, SNAP * (self.high - self.low)
-        grid = self.low + np.round((x - self.low) / np.where(self.integer, self.step, 1.0)) * self.step
-        x = np.clip(np.where(self.integer, grid, x), self.low, self.high)
-        real = ~self.integer
+        """The numbers at the bounds, or at the zero, that they are within a rounding of."""
+        (low, high), far, real = self.ends, SNAP * (self.high - self.low), ~self.integer
+        x = self._on_grid(x)
         x = np.where(real & (x <= low + self.near), low, np.where(real & (x >= high - far), high, x))
         return np.where((np.abs(x) <= far) & (self.low <= 0.0) & (self.high >= 0.0), 0.0, x) + 0.0
+
+    def _on_grid(self, x: Vector) -> Vector:
+        """The numbers within their bounds, integers among their values."""
+        grid = self.low + np.round((x - self.low) / np.where(self.integer, self.step, 1.0)) * self.step
+        return np.clip(np.where(self.integer, grid, x), self.low, self.high)
 
     def _noise(self, x: Vector) -> Vector:
         """What a sum of each rule's terms may be off by, shape (m,); nothing where there is one term to evaluate."""
@@ -207,14 +211,17 @@ class NumberRules:
                 self.row_low + clear - body,
                 self.row_high - clear - body,
             )
-            change = both.minimise(np.concatenate([1.0 / width, 1.0 / width]))
+            # a number at a bound stays there as long as any other can move
+            at_bound = (x <= self.low) | (x >= self.high) | (x == 0.0)
+            weight = np.where(at_bound[real], HELD, 1.0) / width
+            change = both.minimise(np.concatenate([weight, weight]))
             if change is None:
                 return None
             x = x.copy()
             x[real] = np.clip(x[real] + change[:k] - change[k:], self.low[real], self.high[real])
-            x = self._refined(self._snapped(x))
-            if self._kept(x):
-                return x
+            for near in (self._snapped(x), x):
+                if self._kept(near) or self._kept(near := self._refined(near)):
+                    return near
         return x
 
     # -- walks --------------------------------------------------------------------------------------------------

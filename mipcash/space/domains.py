@@ -25,6 +25,10 @@ Configuration = dict[str, Value]
 """Parameter name -> value, active parameters only."""
 
 
+SNAP = 1e-9
+"""Share of a range (of the lower bound, on a log scale) within which a number is taken to be a bound or zero."""
+
+
 def _finite(what: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         try:
@@ -110,6 +114,15 @@ class Real:
         else:
             value = self.low + u * (self.high - self.low)
         return min(self.high, max(self.low, value))
+
+    def snapped(self, value: float) -> float:
+        """The bound or the zero that a value is within a rounding of, else the value."""
+        near = SNAP * (self.high - self.low)
+        if value <= self.low + (SNAP * self.low if self.log else near):
+            return self.low
+        if value >= self.high - near:
+            return self.high
+        return 0.0 if abs(value) <= near and self.low <= 0.0 <= self.high else value
 
     def problem(self, value: Value) -> str | None:
         if not is_number(value):

@@ -99,7 +99,7 @@ def test_bounds_of_numbers_and_conditional_parameters():
 
 
 def moved(config: dict[str, int], given: dict[str, int]) -> float:
-    return sum(0.5 + abs(config[k] - given[k]) / 2 for k in config if config[k] != given[k])
+    return sum(abs(config[k] - given[k]) / 2 for k in config)
 
 
 def test_nearest_is_the_enumerated_nearest():

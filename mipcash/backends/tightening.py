@@ -1,0 +1,130 @@
+"""Bounds of numbers that the rules imply, and big-M constants no larger than these bounds need.
+
+Notation
+    row     sum_c a_c v_c <= b   (others are turned into this form);   sup  the most that a part of it can be
+    s       the sum of a group's levels that have one coefficient a in a row: 0 or 1
+
+    bounds      a_c v_c <= b - inf(rest of the row), repeated while ranges shrink
+    a < 0       where sup(rest) + a < b the row says nothing at s = 1:       a <- b - sup(rest)
+    a > 0       where sup(rest) < b it says nothing at s = 0:                a <- a - (b - sup(rest)),  b <- sup(rest)
+
+(Savelsbergh 1994). Every point that is legal within its slack stays, and what is left of a constant that was larger than all
+it is added to no longer hides a tolerance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.program import BinaryProgram
+
+ROUNDS = 4
+WORTH = 0.9
+"""A range is taken over where it is at most this share of what it was."""
+ROOM = 1e-9
+"""Share of the numbers involved by which implied bounds are left wider."""
+
+Booleans = NDArray[np.bool_]
+
+
+def tightened(program: BinaryProgram) -> BinaryProgram:
+    """The program with tighter bounds of its continuous columns and smaller constants beside them; the same legal points."""
+    numbers = (program.integer == 0) & (program.high > program.low)
+    for product in program.products:
+        if product.key[1] >= 0:
+            numbers[product.start : product.start + product.size] = False
+    if not np.any(numbers):
+        return program
+    low, high = program.low.copy(), program.high.copy()
+    for _ in range(ROUNDS):
+        if not _propagate(program, numbers, low, high):
+            break
+    if np.any(low > high):
+        return program  # empty, which is for the solver to prove
+    return _with_smaller_constants(replace(program, low=low, high=high), numbers)
+
+
+def _propagate(program: BinaryProgram, numbers: Booleans, low: Vector, high: Vector) -> bool:
+    """One round of implied bounds, in place; whether some range shrank enough for another."""
+    matrix = sparse.csr_array(program.matrix)
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    columns, values = matrix.indices, matrix.data
+    ends = np.stack([values * low[columns], values * high[columns]])
+    least, most = ends.min(axis=0), ends.max(axis=0)
+    inf, sup = np.bincount(rows, least, matrix.shape[0]), np.bincount(rows, most, matrix.shape[0])
+    size = np.bincount(rows, np.abs(ends).max(axis=0), matrix.shape[0])
+    at = np.flatnonzero(numbers[columns] & (values != 0))
+    r, c, a = rows[at], columns[at], values[at]
+    room = program.row_slack[r] + ROOM * (
+        size[r] + np.where(np.isfinite(program.row_high[r]), np.abs(program.row_high[r]), 0.0)
+    )
+    upper = (program.row_high[r] - (inf[r] - least[at]) + room) / a
+    lower = (program.row_low[r] - (sup[r] - most[at]) - room) / a
+    below, above = np.where(a > 0, lower, upper), np.where(a > 0, upper, lower)
+    new_low, new_high = low.copy(), high.copy()
+    np.maximum.at(new_low, c, np.where(np.isfinite(below), below, -np.inf))
+    np.minimum.at(new_high, c, np.where(np.isfinite(above), above, np.inf))
+    shrunk = numbers & (new_high - new_low <= WORTH * (high - low))
+    low[shrunk], high[shrunk] = new_low[shrunk], new_high[shrunk]
+    return bool(np.any(shrunk))
+
+
+def _with_smaller_constants(program: BinaryProgram, numbers: Booleans) -> BinaryProgram:
+    matrix = sparse.csr_array(program.matrix.copy())
+    row_low, row_high = program.row_low.copy(), program.row_high.copy()
+    binary = (program.integer > 0) & (program.low == 0) & (program.high == 1)
+    for r in range(matrix.shape[0]):
+        one_sided = np.isfinite(row_low[r]) != np.isfinite(row_high[r])
+        span = slice(matrix.indptr[r], matrix.indptr[r + 1])
+        columns = matrix.indices[span]
+        if not one_sided or not np.any(numbers[columns]) or not np.any(binary[columns]):
+            continue
+        sign = 1.0 if np.isfinite(row_high[r]) else -1.0
+        values, bound = sign * matrix.data[span], float(row_high[r] if sign > 0 else -row_low[r])
+        bound = _shrink(program, columns, values, bound, binary)
+        matrix.data[span] = sign * values
+        if sign > 0:
+            row_high[r] = bound
+        else:
+            row_low[r] = -bound
+    return replace(program, matrix=matrix, row_low=row_low, row_high=row_high)
+
+
+def _shrink(program: BinaryProgram, columns: Indices, values: Vector, bound: float, binary: Booleans) -> float:
+    """Make the constants of one row ``values . v[columns] <= bound`` smaller, in place; returns its new bound."""
+    for chosen in _switches(program, columns, values, binary):
+        ends = np.stack([values * program.low[columns], values * program.high[columns]]).max(axis=0)
+        ends[chosen] = 0.0
+        rest, a = _most(program, columns, ends), float(values[chosen[0]])
+        spare = bound - rest
+        if a < 0 and a < spare < 0:
+            values[chosen] = spare
+        elif a > 0 and 0 < spare < a:
+            values[chosen], bound = a - spare, rest
+    return bound
+
+
+def _switches(program: BinaryProgram, columns: Indices, values: Vector, binary: Booleans) -> list[Indices]:
+    """Places in a row that act as one binary: levels of a group with the same coefficient, or a binary by itself."""
+    found: dict[tuple[int, float], list[int]] = {}
+    for k, (c, v) in enumerate(zip(columns.tolist(), values.tolist(), strict=True)):
+        if binary[c] and v:
+            found.setdefault((int(program.group_of[c]) if c < program.n_z else -1 - c, v), []).append(k)
+    return [np.array(places) for places in found.values()]
+
+
+def _most(program: BinaryProgram, columns: Indices, ends: Vector) -> float:
+    """The most that a row's terms come to: of the levels of a group one counts."""
+    levels = columns < program.n_z
+    total = float(ends[~levels].sum())
+    if np.any(levels):
+        groups = program.group_of[columns[levels]]
+        most = np.zeros(len(program.groups))
+        np.maximum.at(most, groups, ends[levels])
+        total += float(most.sum())
+    return total
