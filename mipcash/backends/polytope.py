@@ -25,6 +25,8 @@ TIGHTEST = 1e-10
 REFINEMENTS = 3
 ROUNDING = 1e-17
 """What is missed by less than this is not refined."""
+TRUSTED = 1e-12
+"""What is missed by more than this, and cannot be mended, is missed for certain."""
 LARGEST = 1e14
 """Magnification at most."""
 NEAR = 1e4
@@ -51,13 +53,13 @@ class Polytope:
         columns = np.arange(len(cost), dtype=np.int32)
         self._highs.changeColsCost(len(cost), columns, scaled / largest if largest > 0 else scaled)
         v = self._solved(np.zeros(len(cost)), 1.0)
-        for _ in range(REFINEMENTS if v is not None else 0):
-            assert v is not None
-            missed = self._missed(v)
-            if missed <= ROUNDING:
+        for _ in range(REFINEMENTS):
+            if v is None or (missed := self._missed(v)) <= ROUNDING:
                 break
             step = self._solved(v, min(1.0 / missed, LARGEST))
             if step is None:
+                if missed > TRUSTED and self._highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+                    return None  # what the tolerance let pass is no solution when it is looked at closely
                 break
             v = np.clip(v + step, *self._ends)
         return None if v is None else np.clip(self.low + v * self._scale, self.low, self.high)

@@ -217,7 +217,9 @@ def _costs(reduced: Reduced, functions: Functions) -> _Costs:
     # all functions in one array: pairs of bits are many and small
     flat, ends = np.concatenate([f.ravel() for f in given]), np.cumsum([f.size for f in given])
     first = np.concatenate([[0], ends[:-1]])
-    spread = float((np.maximum.reduceat(flat, first) - np.minimum.reduceat(flat, first)).sum())
+    least = np.minimum.reduceat(flat, first)
+    spread = float((np.maximum.reduceat(flat, first) - least).sum())
+    flat = flat - np.repeat(least, np.diff(np.concatenate([[0], ends])))  # costs of nothing but a constant are no costs
     scale = COST_RANGE / spread if spread > 0 else 1.0
     whole = np.round(flat * scale)
     error = float(np.maximum.reduceat(np.abs(flat - whole / scale), first).sum())
@@ -225,7 +227,7 @@ def _costs(reduced: Reduced, functions: Functions) -> _Costs:
     n = len(unary)
     return _Costs(
         scale,
-        constant,
+        constant + float(least.sum()),
         error,
         dict(zip(unary, rounded[:n], strict=True)),
         dict(zip(pairs, rounded[n:], strict=True)),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -177,7 +178,16 @@ class NumberRules:
         """Whether inequalities hold however they are summed, and equations up to rounding."""
         body, noise = self.body(x), self._noise(x)
         margin = np.where(self.equal, -4.0, 0.5 * STRICT) * noise
-        return bool(np.all((body >= self.row_low + margin) & (body <= self.row_high - margin)))
+        clear = (body >= self.row_low + margin) & (body <= self.row_high - margin)
+        return all(self._exactly_kept(int(r), x) for r in np.flatnonzero(~clear))
+
+    def _exactly_kept(self, r: int, x: Vector) -> bool:
+        """Whether a rule holds at numbers where its terms and their sum are floats, so that no order of them is rounded."""
+        terms = [(float(c), float(v)) for c, v in zip(self.linear[r], x, strict=True) if c]
+        if self.equal[r] or self.curved[r] or any(Fraction(c) * Fraction(v) != Fraction(c * v) for c, v in terms):
+            return False
+        total = sum((Fraction(c * v) for c, v in terms), Fraction(0))
+        return total == Fraction(float(total)) and bool(self.row_low[r] <= float(total) <= self.row_high[r])
 
     def _refined(self, x: Vector) -> Vector:
         """Newton's method on the equations and on the inequalities that are missed, over the reals that are not at a bound."""
