@@ -23,8 +23,9 @@ from mipcash.backends.base import Answer, Backend, SolverSettings, Task
 from mipcash.backends.registry import make_backend
 from mipcash.backends.solution import INFEASIBLE, Solution
 from mipcash.errors import InfeasibleSpaceError, SolverError, SpaceExhaustedError
-from mipcash.oracle.core import QUESTION_SECONDS, Apart, SpaceCore
+from mipcash.oracle.core import QUESTION_SECONDS, Apart
 from mipcash.oracle.explain import with_columns
+from mipcash.oracle.optimum import SpaceOptimum
 from mipcash.oracle.oracle import Exclusion, Point, as_solution
 from mipcash.oracle.sampling import cover, farthest_units
 from mipcash.program.compile import compile_space
@@ -43,7 +44,7 @@ TRIES = 8
 """Draws of other numbers beside the same levels before a program is asked for them."""
 
 
-class SpaceDesign(SpaceCore):
+class SpaceDesign(SpaceOptimum):
     """A space that makes designs and knows when nothing is left."""
 
     def design(

@@ -32,11 +32,6 @@ class LegalNumbers:
         """Names of the numbers, in the order of the coordinates."""
         return self.parts[0].labels
 
-    @property
-    def bound(self) -> bool:
-        """Whether any rule is left for the numbers."""
-        return any(len(part.row_low) for part in self.parts)
-
     def part_at(self, x: Vector, tolerance: float = 1.0) -> NumberRules | None:
         """The first part that x lies in."""
         return next((part for part in self.parts if part.legal(x, tolerance)), None)
