@@ -26,7 +26,7 @@ from mipcash.backends.dead_ends import DeadEnds, dead_ends
 from mipcash.backends.prover import Prover
 from mipcash.backends.row_products import with_row_products
 from mipcash.backends.scaling import Scaling, objective_unit
-from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
+from mipcash.backends.solution import ABSOLUTE_GAP, FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, relative_gap
 from mipcash.errors import SolverError
 from mipcash.program.forms import Vector
 from mipcash.program.program import BinaryProgram
@@ -56,7 +56,10 @@ WIDER: Mapping[str, float | str] = {
     "mip_feasibility_tolerance": 1e-6,
     "presolve": "off",
 }
-"""Options under which HiGHS has to say once more that there is no solution; what it finds instead is checked."""
+"""Options of a second run: without presolve and at a wider tolerance HiGHS has to say once more that there is no solution, or what
+is optimal where its bound was for a point that it did not return. What it finds is checked like everything else."""
+CLOSED = 1e-7
+"""Relative gap beyond the one asked for that is still the tolerance's."""
 IMPOSSIBLE = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible)
 
 
@@ -118,23 +121,38 @@ class HighsBackend:
             weights = np.asarray(cut.values, dtype=float) * c[cut.columns]
             highs.addRow(cut.low, cut.high, len(cut.columns), cut.columns.astype(np.int32), weights)
         start = ends.start(task.start)
-        self._options(highs, settings, {} if start is None else STARTED)
+        usual: Mapping[str, float | str] = {} if start is None else STARTED
         try:
-            if start is not None:
-                _warm_start(highs, instance, start)
-            _run(highs)
-            if instance.scaling.delicate and highs.getModelStatus() in IMPOSSIBLE:
-                # rounding may be taken for a contradiction: it must hold without presolve and at a wider tolerance too
-                left = max(1e-3, settings.time_limit - (time.perf_counter() - began))
-                self._options(highs, replace(settings, time_limit=left), WIDER)
+            answer = None
+            for options in (usual, {**usual, **WIDER}):
+                left = settings.time_limit - (time.perf_counter() - began)
+                self._options(highs, replace(settings, time_limit=max(1e-3, left)), options)
+                if start is not None:
+                    _warm_start(highs, instance, start)
                 _run(highs)
-            return self._answer(highs, instance, task, unit, time.perf_counter() - began)
+                answer = self._answer(highs, instance, task, unit, settings.gap, time.perf_counter() - began)
+                if (answer is not None and not self._doubtful(answer, instance, settings)) or left <= 0.0:
+                    break
+            if answer is None:
+                raise SolverError(
+                    f"HiGHS stopped with status {highs.modelStatusToString(highs.getModelStatus())!r} on a program of "
+                    f"{task.program.n} columns; try another solver"
+                )
+            unclosed = answer.status == OPTIMAL and relative_gap(answer.value, answer.bound) > settings.gap + CLOSED
+            return replace(answer, status=FEASIBLE) if unclosed else answer
         finally:
             if task.cuts:
                 highs.deleteRows(len(task.cuts), np.arange(first_cut, first_cut + len(task.cuts), dtype=np.int32))
             if len(fixed):
                 scaled = instance.scaling.program
                 highs.changeColsBounds(len(fixed), fixed, scaled.low[fixed], scaled.high[fixed])
+
+    @staticmethod
+    def _doubtful(answer: Answer, instance: _Instance, settings: SolverSettings) -> bool:
+        """Whether rounding may stand behind an answer: no solution where a tolerance decides, or a bound for another point."""
+        if answer.status == INFEASIBLE:
+            return instance.scaling.delicate
+        return answer.status == OPTIMAL and relative_gap(answer.value, answer.bound) > settings.gap + CLOSED
 
     def _instance(self, task: Task) -> _Instance:
         couplings = task.program.couplings(task.form) - task.program.product_index.keys()
@@ -156,7 +174,7 @@ class HighsBackend:
         limits: dict[str, int | float | str] = {
             "time_limit": float(max(1e-3, settings.time_limit)),
             "mip_rel_gap": float(settings.gap),
-            "mip_abs_gap": 1e-9,
+            "mip_abs_gap": ABSOLUTE_GAP,
             "threads": int(settings.threads),
             "random_seed": int(settings.seed) % 2**31,
             "mip_max_nodes": 2**31 - 1 if settings.node_limit is None else int(settings.node_limit),
@@ -164,7 +182,10 @@ class HighsBackend:
         }
         _set_options(highs, {**limits, **defaults, **self._given})
 
-    def _answer(self, highs: Any, instance: _Instance, task: Task, unit: float, seconds: float) -> Answer:
+    def _answer(
+        self, highs: Any, instance: _Instance, task: Task, unit: float, gap: float, seconds: float
+    ) -> Answer | None:
+        """What HiGHS says; None where it failed."""
         status, info = highs.getModelStatus(), highs.getInfo()
         kinds = highspy.HighsModelStatus
         if status in IMPOSSIBLE:
@@ -183,9 +204,7 @@ class HighsBackend:
         elif status == kinds.kModelEmpty:
             outcome, has_incumbent = OPTIMAL, True
         else:
-            raise SolverError(
-                f"HiGHS stopped with status {highs.modelStatusToString(status)!r} on a program of {task.program.n} columns"
-            )
+            return None
         bound = float(info.mip_dual_bound) * unit
         if not has_incumbent:
             return Answer(outcome, None, math.nan, bound if math.isfinite(bound) else -math.inf, seconds, self.name)
@@ -193,10 +212,14 @@ class HighsBackend:
         columns: Vector = np.array(highs.getSolution().col_value[:n]) * instance.scaling.columns[:n]
         columns = np.where(task.program.integer[: task.program.n] > 0, np.round(columns), columns)
         value = task.form.value(columns)
+        own = float(info.objective_function_value) * unit
         if status == kinds.kModelEmpty:
             bound = value
         elif not np.any(task.program.integer):  # a linear program has no dual bound of a search
-            bound = float(info.objective_function_value) * unit if outcome == OPTIMAL else -math.inf
+            bound = own if outcome == OPTIMAL else -math.inf
+        elif outcome == OPTIMAL:
+            # with a whole objective HiGHS ends before its bound is there; what it calls optimal is within its gap
+            bound = max(bound, own - max(gap * abs(own), ABSOLUTE_GAP * unit))
         return Answer(outcome, columns, value, min(bound, value), seconds, self.name)
 
 

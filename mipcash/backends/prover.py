@@ -32,7 +32,7 @@ WORTHWHILE_GAP = 1e-5
 """Relative gap from which on it is used; below it, proofs are exact and take no longer."""
 NAME = "enumeration"
 """Who proved it, in answers."""
-PRECISION = 1e-10
+PRECISION = 1e-11
 """Costs are compared up to this share of their spread."""
 
 
@@ -79,7 +79,7 @@ class Prover:
         start = _start(network, task)
         potentials = make_potentials(network, theta, pairs)
         value = potentials.ceiling if start is None else _cost(theta, pairs, start)
-        precision = PRECISION * (float(np.ptp(theta)) + float(np.abs(pairs).max(axis=1).sum()))
+        precision = PRECISION * (float(np.ptp(theta)) + len(network.variables) * float(np.abs(pairs).max(initial=0.0)))
         loose = settings.gap > WORTHWHILE_GAP and start is not None
         tolerance = max(precision, settings.gap * abs(value + constant)) if loose else precision
         best = Best(value, tolerance, start)

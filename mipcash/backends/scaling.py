@@ -1,7 +1,7 @@
 """A program as a solver sees it: columns of numbers scaled to their size, rows to their largest coefficient.
 
 Notation
-    c (n_columns,)  factor of each column: v = c v';  a power of two near its largest value where it is continuous, else 1
+    c (n_columns,)  factor of each column: v = c v';  a power of two near its largest value, 1 for integers and their products
     r (m,)          factor of each row, a power of two:  A' = r A c,  row bounds r times the given ones
 
 A solver's tolerances are absolute. Beside a conditional number in [0, 1e6], ``x <= 1e6 on`` lets x = 1 pass with on = 1e-6,
@@ -54,7 +54,7 @@ class Scaling:
     def of(cls, program: BinaryProgram) -> Scaling:
         program = tightened(program)
         size = np.maximum(np.abs(program.low), np.abs(program.high))
-        columns = np.where((program.integer > 0) | (size == 0), 1.0, _power(size))
+        columns = np.where(_whole_columns(program) | (size == 0), 1.0, _power(size))
         matrix = sparse.csr_array(program.matrix @ sparse.diags_array(columns))
         largest = np.zeros(matrix.shape[0])
         if matrix.nnz:

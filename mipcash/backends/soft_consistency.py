@@ -28,8 +28,8 @@ import numpy as np
 from mipcash.backends.pairwise_network import PairwiseNetwork
 from mipcash.program.forms import Indices, Vector
 
-FORBIDDEN = 1e4
-"""The cost of a forbidden pair, in units of the spread of all costs."""
+FORBIDDEN = 8.0
+"""The cost of a forbidden pair, in units of what all costs of a solution can differ by; the larger, the more it is rounded."""
 FEW = 20_000.0
 """Combinations of states so few that looking at them is quicker than another sweep."""
 STALLED = 0.02
@@ -186,13 +186,13 @@ class Potentials:
 
 def make_potentials(network: PairwiseNetwork, theta: Vector, pairs: Vector) -> Potentials:
     """Potentials of a network with at least one variable and these costs."""
-    size = float(np.abs(pairs).max(axis=1).sum())
-    spread = float(np.ptp(theta)) + 2.0 * size + 1.0
-    most = float(np.maximum.reduceat(theta, network.starts[:-1]).sum())
-    variables = len(network.variables)
-    # a state's pairs with the others cost at most (V - 1) times the largest of them, and each pair counts once
-    ceiling = most + variables * size + spread
-    forbidden = max(FORBIDDEN, 4.0 * (variables + 2)) * spread
+    n, largest, first = len(network.variables), float(np.abs(pairs).max(initial=0.0)), network.starts[:-1]
+    most, least = np.maximum.reduceat(theta, first), np.minimum.reduceat(theta, first)
+    within = n * (n - 1) / 2 * largest
+    spread = float((most - least).sum()) + 2.0 * within + 1.0
+    ceiling = float(most.sum()) + within + spread
+    # with a forbidden pair, a solution costs at least forbidden - spread above the least that any other can
+    forbidden = FORBIDDEN * spread
     return Potentials(
         0.0,
         theta.copy(),

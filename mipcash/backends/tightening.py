@@ -26,6 +26,8 @@ from mipcash.program.program import BinaryProgram
 ROUNDS = 4
 WORTH = 0.9
 """A range is taken over where it is at most this share of what it was."""
+LEAST = 1e-5
+"""A range keeps this share of what it was: smaller constants would be no more than the rounding of larger ones."""
 ROOM = 1e-9
 """Share of the numbers involved by which implied bounds are left wider."""
 
@@ -69,6 +71,8 @@ def _propagate(program: BinaryProgram, numbers: Booleans, low: Vector, high: Vec
     new_low, new_high = low.copy(), high.copy()
     np.maximum.at(new_low, c, np.where(np.isfinite(below), below, -np.inf))
     np.minimum.at(new_high, c, np.where(np.isfinite(above), above, np.inf))
+    lacking = np.maximum(0.0, LEAST * (program.high - program.low) - (new_high - new_low))
+    new_low, new_high = np.maximum(low, new_low - lacking), np.minimum(high, new_high + lacking)
     shrunk = numbers & (new_high - new_low <= WORTH * (high - low))
     low[shrunk], high[shrunk] = new_low[shrunk], new_high[shrunk]
     return bool(np.any(shrunk))

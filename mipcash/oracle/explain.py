@@ -178,4 +178,5 @@ def _largest_violation(program: BinaryProgram, rows: list[int]) -> float:
     matrix = abs(program.matrix[rows])
     bounds = np.concatenate([program.row_low[rows], program.row_high[rows]])
     finite = np.abs(bounds[np.isfinite(bounds)])
-    return float(np.max(matrix @ reach, initial=0.0) + np.max(finite, initial=0.0) + 1.0)
+    # no larger than it has to be: beside a large range, small coefficients get lost in a tolerance
+    return 1.01 * float(np.max(matrix @ reach, initial=0.0) + np.max(finite, initial=0.0)) or 1.0
