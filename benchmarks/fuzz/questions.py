@@ -26,6 +26,8 @@ from benchmarks.fuzz.table import Body, Config
 from benchmarks.fuzz.truth import ALLOWED, Truth
 from mipcash.errors import InfeasibleSpaceError
 
+ABSOLUTE_GAP = 1e-9
+"""Difference between value and bound that is documented to count as none."""
 GAP = 1.01e-6
 CONFIGS_ASKED = 24
 """Configurations whose legality is asked; all of them where there are no more."""
@@ -150,7 +152,7 @@ def _judge_solution(asked: Interview, terms: tuple[Term, ...], sense: str, end: 
         return f"value {best!r}"
     if sign * solution.bound > min(sign * best + _beside(asked, best, size), sign * solution.value + 1e-12):
         return f"a bound that holds for {best!r}"
-    if sign * (solution.value - solution.bound) > slack + GAP * size:
+    if sign * (solution.value - solution.bound) > slack + GAP * size + ABSOLUTE_GAP:
         return "a tight bound"
     return ""
 

@@ -121,7 +121,7 @@ class PyomoBackend:
             # the state of the solver's model is unknown now
             del self._instances[key]
             raise self._translated(error, task) from error
-        return replace(_answer(outcome, instance, task, settings, time.perf_counter() - began), prover=self.name)
+        return replace(_answer(outcome, instance, task, settings, unit, time.perf_counter() - began), prover=self.name)
 
     def _delicate(self, task: Task) -> bool:
         """Whether a tolerance may have decided that there is no solution."""
@@ -334,7 +334,9 @@ def _set_start(instance: _Instance, task: Task, kind: str) -> bool:
     return bool(np.any(whole)) if kind == "partial" else bool(len(whole) and np.all(whole)) and kind == "complete"
 
 
-def _answer(outcome: Outcome, instance: _Instance, task: Task, settings: SolverSettings, seconds: float) -> Answer:
+def _answer(
+    outcome: Outcome, instance: _Instance, task: Task, settings: SolverSettings, unit: float, seconds: float
+) -> Answer:
     bound = outcome.bound + task.form.constant
     if outcome.status == INFEASIBLE:
         return Answer(INFEASIBLE, None, math.nan, math.inf, seconds)
@@ -351,6 +353,6 @@ def _answer(outcome: Outcome, instance: _Instance, task: Task, settings: SolverS
     value = task.form.value(columns)
     if outcome.status == OPTIMAL:
         # CPLEX leaves its bound where it was when the last node is closed; what it calls optimal is within its gap
-        within = max(settings.gap * abs(value - task.form.constant), ABSOLUTE_GAP)
+        within = max(settings.gap * abs(value - task.form.constant), ABSOLUTE_GAP * unit)
         bound = max(bound, value - within)
     return Answer(outcome.status, columns, value, min(bound, value), seconds)
