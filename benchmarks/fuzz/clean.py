@@ -3,16 +3,16 @@
 an inequality holds without any tolerance, its terms summed in the order of declaration, unless the other rules leave
 no room beyond it at this configuration;
 an equation holds to 1e-9 of its largest term;
-a value within 1e-9 of a bound of its range is the bound.
+a value within 1e-9 of a bound of its range is the bound, unless the rules keep it away from there.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from benchmarks.fuzz.described import Active, At, Choice, Drawn, Factor, Is, Rule, Value
+from benchmarks.fuzz.described import Active, At, Choice, Drawn, Factor, Is, Relation, Rule, Term, Value
 from benchmarks.fuzz.record import Record
-from benchmarks.fuzz.table import OPEN, Config
+from benchmarks.fuzz.table import OPEN, Body, Config
 from benchmarks.fuzz.truth import Judged, Truth
 
 ROOM = 1e-6
@@ -27,7 +27,8 @@ def check_numbers(truth: Truth, record: Record, question: str, config: Config) -
         value = config[p.name]
         for bound in (p.low, p.high):
             if value != bound and (
-                abs(value - bound) < 1e-9 * min(1.0, p.high - p.low) or not p.low <= value <= p.high
+                not p.low <= value <= p.high
+                or (abs(value - bound) < 1e-9 * min(1.0, p.high - p.low) and _reached(truth, c, p.name, bound))
             ):
                 record.wrong(question, "default", f"{p.name!r} = {bound!r} exactly", f"{value!r} in {config}")
     if drawn.helpers or any(isinstance(j.part, Choice) and j.status[c] == OPEN for j in truth.judged):
@@ -37,6 +38,13 @@ def check_numbers(truth: Truth, record: Record, question: str, config: Config) -
             problem = _unclean(truth, j, c, config)
             if problem:
                 record.wrong(question, "default", f"rule {j.part.name!r} {problem}", config)
+
+
+def _reached(truth: Truth, c: int, name: str, bound: float) -> bool:
+    """Whether a bound can be met without using the tolerance of any rule."""
+    body = Body(truth.table, Relation((Term(1.0, (Value(name),)),), "<=", 0.0))
+    low, high = truth.reach(body, c, Fraction(0))
+    return low <= Fraction(bound) <= high
 
 
 def _unclean(truth: Truth, j: Judged, c: int, config: Config) -> str:

@@ -43,6 +43,7 @@ class NumberRules:
         row_low, row_high: shape (m,).
         slack: how far each rule may be missed, shape (m,).
         size: what was moved into each rule's bounds, shape (m,): sums with it are no more precise.
+        plain: which rules come to two terms at most, as they were written, shape (m,): there is one way to evaluate them.
         names: rule names.
     """
 
@@ -57,6 +58,7 @@ class NumberRules:
     row_high: Vector
     slack: Vector
     size: Vector
+    plain: NDArray[np.bool_]
     names: tuple[str, ...]
 
     @property
@@ -158,13 +160,13 @@ class NumberRules:
         return np.clip(np.where(self.integer, grid, x), self.low, self.high)
 
     def _noise(self, x: Vector) -> Vector:
-        """What a sum of each rule's terms may be off by, shape (m,); nothing where there is one term to evaluate."""
+        """What a sum of each rule's terms may be off by, shape (m,); nothing where there is one way to evaluate it."""
         terms = np.abs(self.linear) @ np.abs(x)
         if np.any(self.curved):
             terms = terms + np.einsum("mij,i,j->m", np.abs(self.quadratic), np.abs(x), np.abs(x))
         bounds = np.maximum(*(np.where(np.isfinite(b), np.abs(b), 0.0) for b in (self.row_low, self.row_high)))
-        alone = (np.count_nonzero(self.linear, axis=1) <= 1) & ~self.curved & (self.size == 0.0)
-        noise: Vector = np.where(alone, 0.0, EPS * (terms + bounds + self.size))
+        one_way = self.plain & ~self.equal
+        noise: Vector = np.where(one_way, 0.0, EPS * (terms + bounds + self.size))
         return noise
 
     def _kept(self, x: Vector) -> bool:

@@ -83,8 +83,10 @@ def _part(
             matrix[position[i], position[j]] += c / 2
             matrix[position[j], position[i]] += c / 2
         moved = abs(rest.constant) + rule.scale + _substituted(rule, fixed)
-        rows.append((row, matrix, rule.lower - rest.constant, rule.upper - rest.constant, rule.slack, moved, rule.name))
-    linear, quadratic, low, high, slack, size, names = zip(*rows, strict=True) if rows else ([],) * 7
+        plain = not moved and not rest.products and len(rest.linear) <= 2 and _unmerged(rule, fixed)
+        low_r, high_r = rule.lower - rest.constant, rule.upper - rest.constant
+        rows.append((row, matrix, low_r, high_r, rule.slack, moved, plain, rule.name))
+    linear, quadratic, low, high, slack, size, plains, names = zip(*rows, strict=True) if rows else ([],) * 8
     return NumberRules(
         tuple(n.label for n in active),
         np.array([float(n.domain.low) for n in active]),
@@ -97,6 +99,7 @@ def _part(
         np.array(high, dtype=float),
         np.array(slack, dtype=float),
         np.array(size, dtype=float),
+        np.array(plains, dtype=bool),
         tuple(names),
     )
 
@@ -106,3 +109,15 @@ def _substituted(rule: Rule, fixed: Mapping[int, float]) -> float:
     linear = sum(abs(c * fixed[i]) for i, c in rule.body.linear.items() if i in fixed)
     products = rule.body.products.items()
     return linear + sum(abs(c * fixed[i] * fixed[j]) for (i, j), c in products if i in fixed and j in fixed)
+
+
+def _unmerged(rule: Rule, fixed: Mapping[int, float]) -> bool:
+    """Whether every number is left in one term of the rule alone, as it was written."""
+    left = [i for i in rule.body.linear if i not in fixed]
+    for i, j in rule.body.products:
+        other = fixed.get(i, fixed.get(j))
+        if other not in (None, 0.0, 1.0):
+            return False  # a product with it can be rounded in two ways
+        if other:
+            left.append(j if i in fixed else i)
+    return len(left) == len(set(left))
