@@ -37,11 +37,12 @@ TIGHT_GAP = 1e-9
 Solve = Callable[[Task, SolverSettings], Answer]
 
 
-def certified(task: Task, settings: SolverSettings, solve: Solve, name: str) -> Answer:
+def certified(task: Task, settings: SolverSettings, solve: Solve, name: str, second: Solve | None = None) -> Answer:
     """An answer of ``solve`` that keeps every row.
 
     Args:
         name: of the solver, for messages.
+        second: another way to ask it, once the first leads nowhere.
 
     Raises:
         SolverError: the solver's answers keep breaking rows, and what is wrong with them cannot be told.
@@ -71,10 +72,14 @@ def certified(task: Task, settings: SolverSettings, solve: Solve, name: str) -> 
             if best.status == OPTIMAL or answer.status != OPTIMAL or exact is None or left.time_limit <= 0.0:
                 return replace(best, seconds=time.perf_counter() - began)
         elif not illegal:
-            break
-        if not task.program.n_z:
-            break
-        given = replace(given, cuts=[*given.cuts, _no_good(task.program, columns)], start=None)
+            if second is None:
+                break
+            solve, second = second, None
+            continue
+        if not task.program.n_z and not len(_switches(task)):
+            # there is nothing to rule out one by one: the numbers alone have no solution
+            return Answer(INFEASIBLE, None, np.nan, np.inf, time.perf_counter() - began, name) if best is None else best
+        given = replace(given, cuts=[*given.cuts, _no_good(task, columns)], start=None)
     if best is not None:
         return replace(best, seconds=time.perf_counter() - began)
     raise SolverError(
@@ -97,10 +102,27 @@ def _improved(task: Task, answer: Answer, columns: Vector) -> Answer:
     return answer if better is None or not task.form.value(better) < answer.value else _at(answer, better, task)
 
 
-def _no_good(program: BinaryProgram, columns: Vector) -> Cut:
-    """Anything but the levels of a point."""
-    at = program.starts + program.levels_of(columns)
-    return Cut(at, np.ones(len(at)), -np.inf, len(at) - 1.0)
+def _no_good(task: Task, columns: Vector) -> Cut:
+    """Anything but the levels of a point, and the values of its other binaries."""
+    program, others = task.program, _switches(task)
+    ones = program.starts + program.levels_of(columns)
+    on = columns[others] > 0.5
+    return Cut(
+        np.concatenate([ones, others]),
+        np.concatenate([np.ones(len(ones)), np.where(on, 1.0, -1.0)]),
+        -np.inf,
+        float(len(ones) + np.count_nonzero(on) - 1),
+    )
+
+
+def _switches(task: Task) -> Indices:
+    """Free binaries that are no levels: indicators of disjuncts, bits."""
+    program = task.program
+    at = np.arange(program.n_z, program.n)
+    low, high = program.low[at], program.high[at]
+    binary = (program.integer[at] > 0) & (low == 0.0) & (high == 1.0)
+    binary &= ~np.isin(at, list(task.fixed))
+    return np.asarray(at[binary])
 
 
 def _at(answer: Answer, columns: Vector, task: Task) -> Answer:
@@ -126,9 +148,10 @@ def _best_of(best: Answer | None, last: Answer) -> Answer:
 
 
 def _exact(task: Task) -> bool:
-    """Whether the levels are all the integers that there are, so that the best numbers beside them are known exactly."""
+    """Whether all integers are binaries, which a cut can rule out together; the best numbers beside them are known exactly."""
     program = task.program
-    return not any(program.integer[c] and c not in task.fixed for c in range(program.n_z, program.n))
+    free = [c for c in range(program.n_z, program.n) if program.integer[c] and c not in task.fixed]
+    return len(free) == len(_switches(task))
 
 
 def kept(task: Task, columns: Vector) -> Vector | None:
@@ -136,6 +159,7 @@ def kept(task: Task, columns: Vector) -> Vector | None:
     program = task.program
     if not np.all(np.isfinite(columns)):
         return None
+    columns = _switched_off(program, columns)
     low, high = _bounds(program, task.fixed)
     room = WITHIN * np.maximum(1.0, np.maximum(np.abs(low), np.abs(high)))
     if np.any(columns < low - room) or np.any(columns > high + room):
@@ -148,6 +172,16 @@ def kept(task: Task, columns: Vector) -> Vector | None:
         if not cut.low - CUT_SLACK <= body <= cut.high + CUT_SLACK:
             return None
     return None if np.any(_missed(program, columns) > 0.0) else columns
+
+
+def _switched_off(program: BinaryProgram, columns: Vector) -> Vector:
+    """The columns with inactive numbers at exactly zero, where a constant as large as a range leaves them more."""
+    z, changed = columns[: program.n_z], columns
+    for number in program.numbers:
+        if columns[number.column] and not all(bool(c.holds(z)) for c in number.conditions):
+            changed = columns.copy() if changed is columns else changed
+            changed[number.column] = 0.0
+    return changed
 
 
 def _missed(program: BinaryProgram, columns: Vector) -> Vector:
@@ -200,20 +234,42 @@ def _with_integers(task: Task, columns: Vector) -> tuple[Vector | None, bool]:
     body = matrix @ constant
     rows = (matrix @ slope).toarray() if len(free) else np.zeros((matrix.shape[0], 0))
     cuts = np.array([cut.weights(program.n) for cut in task.cuts]).reshape(len(task.cuts), program.n)
-    # rows that the integers decide alone hold to within their slack, the others exactly
-    alone = np.where(np.any(rows, axis=1), 0.0, program.row_slack)
-    numbers = Polytope(
-        low[free],
-        high[free],
-        np.concatenate([rows, cuts[:, free]]),
-        np.concatenate([program.row_low - alone - body, [c.low - CUT_SLACK for c in task.cuts] - cuts @ base]),
-        np.concatenate([program.row_high + alone - body, [c.high + CUT_SLACK for c in task.cuts] - cuts @ base]),
-    )
-    found = numbers.minimise(_gradient(task, base)[free])
-    if found is None:
-        return None, True
-    base[free] = found
-    return kept(task, base), False
+    for share in (0.0, 0.5):
+        # rows that the integers decide alone hold to within their slack, the others exactly if they can
+        slack = np.where(np.any(rows, axis=1), share, 1.0) * program.row_slack
+        numbers = _bounded(
+            Polytope(
+                low[free],
+                high[free],
+                np.concatenate([rows, cuts[:, free]]),
+                np.concatenate([program.row_low - slack - body, [c.low - CUT_SLACK for c in task.cuts] - cuts @ base]),
+                np.concatenate(
+                    [program.row_high + slack - body, [c.high + CUT_SLACK for c in task.cuts] - cuts @ base]
+                ),
+            )
+        )
+        if numbers is None:
+            continue
+        found = numbers.minimise(_gradient(task, base)[free])
+        if found is not None:
+            base[free] = found
+            return kept(task, base), False
+    return None, True
+
+
+def _bounded(numbers: Polytope) -> Polytope | None:
+    """The same with rows over one number as its bounds, so that a number that is switched off has no range; None if they cross."""
+    low, high = numbers.low.copy(), numbers.high.copy()
+    alone = np.count_nonzero(numbers.matrix, axis=1) == 1
+    for r in np.flatnonzero(alone):
+        k = int(np.flatnonzero(numbers.matrix[r])[0])
+        ends = sorted((numbers.row_low[r] / numbers.matrix[r, k], numbers.row_high[r] / numbers.matrix[r, k]))
+        low[k], high[k] = max(low[k], ends[0]), min(high[k], ends[1])
+    gap = 1e-15 * np.maximum(1.0, np.maximum(np.abs(low), np.abs(high)))
+    if np.any(low > high + gap):
+        return None
+    rest = ~alone
+    return Polytope(np.minimum(low, high), high, numbers.matrix[rest], numbers.row_low[rest], numbers.row_high[rest])
 
 
 def _affine(program: BinaryProgram, base: Vector, free: Indices) -> tuple[Vector, sparse.csr_array]:

@@ -47,6 +47,7 @@ root, a restart costs more than the columns that it drops are worth."""
 
 FEASIBILITY: Mapping[str, float | str] = {
     "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
     "mip_feasibility_tolerance": 1e-9,
     "presolve": "choose",
 }
@@ -58,6 +59,8 @@ WIDER: Mapping[str, float | str] = {
 }
 """Options of a second run: without presolve and at a wider tolerance HiGHS has to say once more that there is no solution, or what
 is optimal where its bound was for a point that it did not return. What it finds is checked like everything else."""
+SMALLEST = 1e-12
+"""Coefficients below this are dropped; by default those below 1e-9 are, one beside a range of 1e9."""
 CLOSED = 1e-7
 """Relative gap beyond the one asked for that is still the tolerance's."""
 IMPOSSIBLE = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible)
@@ -85,7 +88,7 @@ class HighsBackend:
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See :meth:`mipcash.backends.base.Backend.solve`."""
-        return certified(task, settings, self._unchecked, self.name)
+        return certified(task, settings, self._unchecked, self.name, self._widely)
 
     def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
         """By enumeration, then by HiGHS."""
@@ -100,10 +103,20 @@ class HighsBackend:
         answer = self._solve(replace(task, start=start), left)
         return early.joined(answer, time.perf_counter() - began)
 
-    def _solve(self, task: Task, settings: SolverSettings) -> Answer:
-        """By HiGHS."""
+    def _widely(self, task: Task, settings: SolverSettings) -> Answer:
+        """By HiGHS as in a second run, from the beginning."""
+        return self._solve(task, settings, WIDER)
+
+    def _solve(self, task: Task, settings: SolverSettings, first: Mapping[str, float | str] | None = None) -> Answer:
+        """By HiGHS.
+
+        Args:
+            first: options of the first run.
+        """
         began = time.perf_counter()
         instance = self._instance(task)
+        if instance.scaling.contradictory:
+            return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, self.name)
         program, highs, c = instance.program, instance.highs, instance.scaling.columns
         columns = np.arange(program.n_columns, dtype=np.int32)
         cost = program.cost(task.form) * c
@@ -121,7 +134,7 @@ class HighsBackend:
             weights = np.asarray(cut.values, dtype=float) * c[cut.columns]
             highs.addRow(cut.low, cut.high, len(cut.columns), cut.columns.astype(np.int32), weights)
         start = ends.start(task.start)
-        usual: Mapping[str, float | str] = {} if start is None else STARTED
+        usual: Mapping[str, float | str] = {**({} if start is None else STARTED), **(first or {})}
         try:
             answer = None
             for options in (usual, {**usual, **WIDER}):
@@ -277,6 +290,7 @@ def _load(program: BinaryProgram) -> Any:
     lp.integrality_ = [kinds.kInteger if i else kinds.kContinuous for i in program.integer]
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("small_matrix_value", SMALLEST)
     if highs.passModel(lp) == highspy.HighsStatus.kError:
         raise SolverError(f"HiGHS rejects the program ({lp.num_col_} columns, {lp.num_row_} rows)")
     return highs

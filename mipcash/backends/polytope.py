@@ -25,7 +25,7 @@ TIGHTEST = 1e-10
 REFINEMENTS = 3
 ROUNDING = 1e-17
 """What is missed by less than this is not refined."""
-TRUSTED = 1e-12
+TRUSTED = 2e-14
 """What is missed by more than this, and cannot be mended, is missed for certain."""
 LARGEST = 1e14
 """Magnification at most."""
@@ -135,6 +135,7 @@ class Polytope:
             ("output_flag", False),
             ("threads", 1),
             ("presolve", "off"),
+            ("small_matrix_value", 1e-12),
             ("primal_feasibility_tolerance", TIGHTEST),
             ("dual_feasibility_tolerance", 1e-9),
         ):

@@ -108,6 +108,8 @@ class PyomoBackend:
             return Answer(OPTIMAL, np.zeros(0), value, value, time.perf_counter() - began, self.name)
         form = self._form(task)
         key, instance = self._instance(task, form)
+        if instance.scaling.contradictory:
+            return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, self.name)
         try:
             edits = _edit(instance, task)
             unit = _set_objective(instance, task.form, form)
@@ -223,7 +225,10 @@ class PyomoBackend:
         else:
             program = task.program.extended(missing)
             scaling = Scaling.of(program)
-            model, columns = _model(scaling.program)
+            # Pyomo takes no row whose bounds cross; such a program is not asked about
+            model, columns = _model(
+                replace(scaling.program, row_low=np.minimum(scaling.program.row_low, scaling.program.row_high))
+            )
             interface = make_interface(self._pyomo, self.name, model, columns)
             self._instances[key] = _Instance(task.program, program, scaling, model, columns, interface)
             if len(self._instances) > KEPT_INSTANCES:

@@ -29,6 +29,8 @@ from mipcash.program.program import BinaryProgram
 
 LARGEST = 4e8
 """Largest coefficient of a row in whole units; beyond it, a tolerance on integers would count."""
+WIDE = 1e4
+"""Coefficients of whole rows from which on a tolerance on integers may count all the same."""
 DENOMINATOR = 10**6
 """Largest denominator of a coefficient that counts as a simple fraction."""
 EXACT = 1e-13
@@ -43,12 +45,14 @@ class Scaling:
     Attributes:
         program: the scaled program; only its rows, bounds and integrality are meant to be used.
         columns: c.
-        delicate: whether a tolerance may decide: there are numbers, or rows in no whole unit.
+        delicate: whether a tolerance may decide: there are numbers, rows in no whole unit, or large coefficients.
+        contradictory: whether no whole number is between the bounds of some row.
     """
 
     program: BinaryProgram
     columns: Vector
     delicate: bool
+    contradictory: bool
 
     @classmethod
     def of(cls, program: BinaryProgram) -> Scaling:
@@ -77,7 +81,9 @@ class Scaling:
             high=program.high / columns,
         )
         numbers = (program.integer == 0) & (program.low < program.high) & ~_whole_columns(program)
-        return cls(scaled, columns, bool(np.any(numbers) or not np.all(whole)))
+        wide = bool(np.any(np.abs(scaled_matrix.data) > WIDE))
+        delicate = bool(np.any(numbers) or not np.all(whole) or wide)
+        return cls(scaled, columns, delicate, bool(np.any(whole & (scaled.row_low > scaled.row_high))))
 
     def form(self, form: QuadraticForm) -> QuadraticForm:
         """A form over the base columns as one over the scaled ones."""

@@ -4,15 +4,16 @@ A configuration without an active number is told by its levels: a no-good cut ke
 numbers levels may come again with other numbers. Levels are closed only once it is proven that no other numbers go with
 them: a program over the numbers in which every earlier configuration must differ in one of them has no solution,
 
-    sum_d (a_td + b_td) >= 1,     a_td = 1:  x_d >= above(v_td),     b_td = 1:  x_d <= below(v_td)
+    sum_d (a_td + b_td) >= 1,     a_td = 1:  x_d >= v_td + e_d,     b_td = 1:  x_d <= v_td - e_d
 
-for each earlier configuration t with the same levels and each number d of value v_td.
+for each earlier configuration t with the same levels and each number d of value v_td that is not pinned there; e_d is the step
+of an integer, and a small share of the range that a real has at these levels.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -24,7 +25,7 @@ from mipcash.backends.registry import make_backend
 from mipcash.backends.solution import INFEASIBLE, Solution
 from mipcash.errors import InfeasibleSpaceError, SolverError, SpaceExhaustedError
 from mipcash.oracle.core import QUESTION_SECONDS, Apart
-from mipcash.oracle.explain import with_columns
+from mipcash.oracle.explain import told, with_columns
 from mipcash.oracle.optimum import SpaceOptimum
 from mipcash.oracle.oracle import Exclusion, Point, as_solution
 from mipcash.oracle.sampling import cover, farthest_units
@@ -32,14 +33,18 @@ from mipcash.program.compile import compile_space
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram, slack_of_rows
 from mipcash.space.declared import Number
-from mipcash.space.domains import Configuration, Integer, Real, same_value
+from mipcash.space.domains import Configuration, Integer, same_value
 
 DESIGN_GAP = 1e-6
 """Relative gap of a point of an initial design: an unseen level must count beside a structure that is worth ten thousand."""
 REPEAT_TOLERANCE = 1e-6
 """Difference on the unit scale up to which two numbers count as the same proposal."""
-APART = 3.0
-"""Repeat tolerances by which a number must differ to be another one: enough for what a solver's tolerance takes away."""
+APART = 1e-5
+"""Share of the range that rules leave a number at some levels, by which it must differ to be another one."""
+PINNED = 1e-8
+"""Share of its size within which a number is pinned."""
+FAR = 1e-3
+"""The same share for a draw to be taken without asking a program."""
 TRIES = 8
 """Draws of other numbers beside the same levels before a program is asked for them."""
 
@@ -174,18 +179,15 @@ class SpaceDesign(SpaceOptimum):
         if not numbers:
             return None
         tuned = [x for x in self.numbers if x.tuned]
+        made, draws = point if self.program.numbers else None, list[Configuration]()
         for _ in range(TRIES):
-            made = point if self.program.numbers else None
-            drawn = self._finish(point.levels, made, rng.random(len(tuned)), rng)
-            if not self.repeats(drawn, before):
-                return drawn
+            draws.append(self._finish(point.levels, made, rng.random(len(tuned)), rng))
+            if not self.repeats(draws[-1], before):
+                return draws[-1]
         labels = {x.label for x in numbers}
-        same = [
-            c
-            for c in before
-            if c.keys() == config.keys() and all(same_value(c[k], v) for k, v in config.items() if k not in labels)
-        ]
-        return self._by_program(config, numbers, same)
+        others = [(k, v) for k, v in config.items() if k not in labels]
+        same = [c for c in before if c.keys() == config.keys() and all(same_value(c[k], v) for k, v in others)]
+        return _farthest_of(draws, same, numbers) or self._by_program(config, numbers, same)
 
     def _by_program(
         self, config: Configuration, numbers: Sequence[Number], same: Sequence[Configuration]
@@ -194,8 +196,9 @@ class SpaceDesign(SpaceOptimum):
         own = self._current()
         program = compile_space(self, {x.label for x in numbers}, own.algebra)
         levels = program.encode(config)
-        lifted = _different(program, numbers, same)
         fixed = dict.fromkeys((program.starts + levels).tolist(), 1.0)
+        steps = {x.label: _step(program, x, config, fixed) for x in numbers}
+        lifted = _different(program, [x for x in numbers if steps[x.label] > 0], same, steps)
         form = QuadraticForm.zero(lifted.n)
         answer = make_backend("highs").solve(Task(lifted, form, fixed), SolverSettings(time_limit=QUESTION_SECONDS))
         if answer.status == INFEASIBLE:
@@ -210,7 +213,7 @@ class SpaceDesign(SpaceOptimum):
         # the point is of the larger program; helpers have other columns in the space's own
         point = Point(levels, np.full(own.program.n, np.nan), answer)
         found = self._decoded(point, values)
-        if self.repeats(found, same):
+        if any(all(abs(found[l] - c[l]) <= steps[l] / 3 for l in steps) for c in same):
             raise SolverError(
                 f"the numbers beside {config} in space {self.name!r} are too close to each other for the solver's tolerance; "
                 "widen their ranges or fix them"
@@ -218,8 +221,48 @@ class SpaceDesign(SpaceOptimum):
         return found
 
 
-def _different(program: BinaryProgram, numbers: Sequence[Number], same: Sequence[Configuration]) -> BinaryProgram:
-    """The program in which every earlier configuration differs in some number (see the module's description)."""
+def _farthest_of(
+    draws: Sequence[Configuration], same: Sequence[Configuration], numbers: Sequence[Number]
+) -> Configuration | None:
+    """Of some draws, the farthest from earlier configurations in shares of what the numbers vary by; None if none is far at all.
+
+    A range that rules leave may be far below what counts as a repeat on the scale of the declared one.
+    """
+    values = np.array([[float(c[x.label]) for x in numbers] for c in (*draws, *same)])
+    width, size = np.ptp(values, axis=0), np.abs(values).max(axis=0)
+    free = width > PINNED * size
+    if not np.any(free):
+        return None
+    scaled = values[:, free] / width[free]
+    apart = np.abs(scaled[: len(draws), None] - scaled[None, len(draws) :]).max(axis=2).min(axis=1)
+    best = int(np.argmax(apart))
+    return draws[best] if apart[best] > FAR else None
+
+
+def _step(program: BinaryProgram, number: Number, config: Configuration, fixed: Mapping[int, float]) -> float:
+    """By how much a number must differ at these levels to be another one; 0 where it is pinned.
+
+    Raises:
+        SolverError: its range could not be found.
+    """
+    if isinstance(number.domain, Integer):
+        return float(number.domain.step)
+    (column,) = [x.column for x in program.numbers if x.label == number.label]
+    ends, settings = [], SolverSettings(time_limit=QUESTION_SECONDS)
+    for sign in (1.0, -1.0):
+        linear = np.zeros(program.n)
+        linear[column] = sign
+        form = replace(QuadraticForm.zero(program.n), linear=linear)
+        answer = told(make_backend("highs").solve(Task(program, form, fixed), settings), settings)
+        ends.append(sign * answer.bound if answer.columns is not None else float(config[number.label]))
+    width = ends[1] - ends[0]
+    return APART * width if width > PINNED * max(map(abs, ends)) else 0.0
+
+
+def _different(
+    program: BinaryProgram, numbers: Sequence[Number], same: Sequence[Configuration], steps: Mapping[str, float]
+) -> BinaryProgram:
+    """The program in which every earlier configuration differs in some number by its step (see the module's description)."""
     at = {x.label: x.column for x in program.numbers}
     entries: list[tuple[int, int, float]] = []  # row, column, value
     low: list[float] = []
@@ -229,7 +272,7 @@ def _different(program: BinaryProgram, numbers: Sequence[Number], same: Sequence
         chosen = []
         for number in numbers:
             column, value = at[number.label], config[number.label]
-            below, above = _neighbours(number.domain, value)
+            below, above = float(value) - steps[number.label], float(value) + steps[number.label]
             # v >= above - (above - low)(1 - a)   and   v <= below + (high - below)(1 - b)
             for bound, end, sign in ((above, program.low[column], 1.0), (below, program.high[column], -1.0)):
                 if (bound > program.high[column]) if sign > 0 else (bound < program.low[column]):
@@ -258,13 +301,3 @@ def _different(program: BinaryProgram, numbers: Sequence[Number], same: Sequence
         row_rule=wide.row_rule + ("",) * len(low),
         row_slack=np.concatenate([wide.row_slack, slack_of_rows(added)]),
     )
-
-
-def _neighbours(domain: Real | Integer, value: Any) -> tuple[float, float]:
-    """The nearest numbers below and above that count as other ones."""
-    if isinstance(domain, Integer):
-        return float(value - domain.step), float(value + domain.step)
-    u, step = domain.to_unit(value), APART * REPEAT_TOLERANCE
-    below = domain.from_unit(u - step) if u > step else -np.inf
-    above = domain.from_unit(u + step) if u < 1.0 - step else np.inf
-    return below, above

@@ -3,6 +3,7 @@
 A walk is hit-and-run with shrinkage (slice sampling over a line): its stationary distribution is uniform over the set, holes
 in it are jumped over where a line crosses them, and where parts lie in different hyperplanes each walk begins in one of them.
 Lines run along differences of vertices, which follow the shape of the set however thin it is, along axes and at random.
+Numbers on a log scale are uniform on that scale: along their axes lines are measured on it, elsewhere points weigh 1 / x.
 """
 
 from __future__ import annotations
@@ -72,9 +73,28 @@ class LegalNumbers:
             return x
         lines = _Lines(here, rng if steps >= MIXING else None)
         for _ in range(steps):
+            axis = lines.axis(rng)
+            if axis is not None:
+                x = self._axis_step(x, axis, rng)
+                continue
             direction, whole = lines.draw(rng)
             if direction is not None:
                 x = self._step(x, direction, whole, rng)
+        return x
+
+    def _axis_step(self, x: Vector, k: int, rng: np.random.Generator) -> Vector:
+        """Another value of one real, uniform on its own scale."""
+        part = self.parts[0]
+        scaled = np.log if part.log[k] else np.asarray
+        low, high, here = float(scaled(part.low[k])), float(scaled(part.high[k])), float(scaled(x[k]))
+        left, right = low, high
+        for _ in range(SHRINKAGES):
+            at = float(rng.uniform(left, right))
+            trial = x.copy()
+            trial[k] = min(part.high[k], max(part.low[k], np.exp(at) if part.log[k] else at))
+            if self.legal(trial, tolerance=0.0):
+                return trial
+            left, right = (at, right) if at < here else (left, at)
         return x
 
     def _step(self, x: Vector, direction: Vector, whole: bool, rng: np.random.Generator) -> Vector:
@@ -93,12 +113,14 @@ class LegalNumbers:
         right = max(0.0, float(np.min(np.maximum(to_low, to_high))))
         if len(self.parts) == 1:
             left, right = _within_rows(part, x, direction, left, right)
+        log = part.log
+        level = np.log(x[log]).sum() - np.log(rng.random()) if np.any(log) else 0.0
         for _ in range(SHRINKAGES):
             t = float(rng.uniform(left, right + 0.0))  # + 0.0: a range from 0.0 to -0.0 counts as negative
             if whole:
                 t = float(np.round(t))
             trial = np.clip(x + t * direction, part.low, part.high)
-            if self.legal(trial, tolerance=0.0):
+            if (not np.any(log) or np.log(trial[log]).sum() <= level) and self.legal(trial, tolerance=0.0):
                 return trial
             left, right = (t, right) if t < 0 else (left, t)
         return x
@@ -110,9 +132,18 @@ class _Lines:
     def __init__(self, part: NumberRules, rng: np.random.Generator | None) -> None:
         self._part = part
         self._integers, self._null = part.directions, part.null_space
-        self._free = not np.any(part.equal & ~part.curved)
+        bound = np.any(part.linear[part.equal] != 0, axis=0) | np.any(part.quadratic[part.equal] != 0, axis=(0, 1))
+        self._axes = np.flatnonzero(~part.integer & ~bound)
+        # from a corner of the set nearly every oblique line leaves on both sides
+        self._axis_share = 0.6 if np.any(part.log) else 0.3
         corners = part.corners(rng) if rng is not None and len(self._null) > 1 and not np.any(part.integer) else None
         self._corners = corners if corners is not None and len(corners) > 1 else None
+
+    def axis(self, rng: np.random.Generator) -> int | None:
+        """The number to move by itself in this step, on its own scale; None: a line of another kind."""
+        if not len(self._axes) or rng.random() >= self._axis_share:
+            return None
+        return int(self._axes[rng.integers(len(self._axes))])
 
     def draw(self, rng: np.random.Generator) -> tuple[Vector | None, bool]:
         """A direction in natural units, and whether only whole multiples of it will do; None where nothing can move."""
@@ -125,10 +156,6 @@ class _Lines:
         if self._corners is not None and kind < 0.6:
             a, b = rng.choice(len(self._corners), size=2, replace=False)
             return self._corners[a] - self._corners[b], False
-        if self._free and kind < 0.8:
-            # from a corner of the set nearly every oblique line leaves on both sides
-            axis = self._null[rng.integers(len(self._null))]
-            return axis * self._part._width, False
         return (rng.normal(size=len(self._null)) @ self._null) * self._part._width, False
 
 

@@ -10,6 +10,7 @@ of the legal set, and the set is the union of its parts.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -37,6 +38,7 @@ class NumberRules:
         labels: k names.
         low, high: natural bounds of x, shape (k,).
         step: between neighbouring values of an integer, 0 for a real, shape (k,).
+        log: which numbers are searched on a log scale, shape (k,).
         near: how close to its lower bound a number is taken to be that bound, shape (k,); less on a log scale.
         linear: shape (m, k).
         quadratic: m symmetric matrices, shape (m, k, k).
@@ -51,6 +53,7 @@ class NumberRules:
     low: Vector
     high: Vector
     step: Vector
+    log: NDArray[np.bool_]
     near: Vector
     linear: Vector
     quadratic: Vector
@@ -178,10 +181,21 @@ class NumberRules:
 
     def _exactly_kept(self, r: int, x: Vector) -> bool:
         """Whether a rule holds at numbers where its terms and their sum are floats, so that no order of them is rounded."""
-        terms = [(float(c), float(v)) for c, v in zip(self.linear[r], x, strict=True) if c]
-        if self.equal[r] or self.curved[r] or any(Fraction(c) * Fraction(v) != Fraction(c * v) for c, v in terms):
+        if self.equal[r]:
             return False
-        total = sum((Fraction(c * v) for c, v in terms), Fraction(0))
+        factors: list[tuple[float, ...]] = [
+            (float(self.linear[r, i]), float(x[i])) for i in np.flatnonzero(self.linear[r])
+        ]
+        factors += [
+            (float(2.0 * self.quadratic[r, i, j] if i < j else self.quadratic[r, i, j]), float(x[i]), float(x[j]))
+            for i, j in np.argwhere(np.triu(self.quadratic[r]))
+        ]
+        total = Fraction(0)
+        for term in factors:
+            product = math.prod(term)
+            if math.prod(map(Fraction, term)) != Fraction(product):
+                return False
+            total += Fraction(product)
         return total == Fraction(float(total)) and bool(self.row_low[r] <= float(total) <= self.row_high[r])
 
     def _refined(self, x: Vector) -> Vector:
@@ -248,7 +262,9 @@ class NumberRules:
         """Vertices in random directions, integers taken as reals, (c, k); None where rules are curved or there are none."""
         if np.any(self.curved):
             return None
-        found = [self.polytope.minimise(rng.normal(size=len(self.low)) / self._width) for _ in range(self._n_corners)]
+        drawn = rng.normal(size=(self._n_corners // 2, len(self.low))) / self._width
+        # to and fro, so that a set with any extent shows it
+        found = [self.polytope.minimise(cost) for cost in (*drawn, *-drawn)]
         corners = [x for x in found if x is not None]
         return np.array(corners) if len(corners) == len(found) else None
 

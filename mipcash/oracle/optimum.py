@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from pyomo.core.base.objective import ObjectiveData
+from pyomo.core.base.indexed_component import IndexedComponent
+from pyomo.core.base.objective import Objective, ObjectiveData
 
 from mipcash.backends.base import Answer, Backend, SolverSettings, Task
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Solution, relative_gap
@@ -115,6 +116,13 @@ def _objective(expression: Any, sense: str | None) -> tuple[Any, str]:
     Raises:
         SpaceError: an unknown sense, or one that contradicts the objective's own.
     """
+    if isinstance(expression, IndexedComponent) and expression.is_indexed():
+        active = [data for data in expression.values() if data.active]
+        if not isinstance(expression, Objective) or len(active) != 1:
+            raise SpaceError(
+                f"{expression.name!r} is indexed: it holds {len(active)} active members where one is optimised; give one of them"
+            )
+        (expression,) = active
     own = None
     if isinstance(expression, ObjectiveData):
         own, expression = "max" if expression.sense == pyo.maximize else "min", expression.expr

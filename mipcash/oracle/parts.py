@@ -92,6 +92,7 @@ def _part(
         np.array([float(n.domain.low) for n in active]),
         np.array([float(n.domain.high) for n in active]),
         np.array([float(n.domain.step) if isinstance(n.domain, Integer) else 0.0 for n in active]),
+        np.array([n.domain.log for n in active], dtype=bool),
         np.array([SNAP * float(n.domain.low if n.domain.log else n.domain.high - n.domain.low) for n in active]),
         np.array(linear).reshape(len(rows), k),
         np.array(quadratic).reshape(len(rows), k, k),

@@ -9,7 +9,7 @@ from typing import Any
 from mipcash.backends.base import Backend, SolverSettings
 from mipcash.backends.registry import make_backend
 from mipcash.backends.solution import INFEASIBLE
-from mipcash.errors import ConfigurationError, InfeasibleSpaceError
+from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError
 from mipcash.oracle import explain as explaining
 from mipcash.oracle import extent
 from mipcash.oracle.core import QUESTION_SECONDS
@@ -18,7 +18,7 @@ from mipcash.oracle.design import SpaceDesign
 from mipcash.oracle.explain import Conflict
 from mipcash.oracle.extent import Extent
 from mipcash.program.program import BinaryProgram
-from mipcash.space.domains import Configuration, Permutation
+from mipcash.space.domains import Configuration, Integer, Permutation, Real
 from mipcash.space.rules import number_text
 
 
@@ -38,9 +38,15 @@ class Space(SpaceDesign):
         program, backend, settings = self.program, self.oracle(solver).backend, self._limits()
         names = explaining.conflicting(program, backend, settings)
         relaxations = []
+        listed = [rule.name for rule in self._latest().rules]
+        logic = {rule.name for rule in self._latest().algebra.logic}
         for rule in self._latest().rules:
-            if rule.name in names:
-                found = explaining.least_relaxation(program, rule, make_backend("highs"), settings)
+            # what several rows say together, or under a disjunct, has no one bound to move
+            if rule.name in names and rule.name not in logic and listed.count(rule.name) == 1:
+                try:
+                    found = explaining.least_relaxation(program, rule, make_backend("highs"), settings)
+                except SolverError:  # the conflict stands without it
+                    continue
                 relaxations += [] if found is None else [found]
         return Conflict(names, tuple(relaxations))
 
@@ -148,7 +154,11 @@ class Space(SpaceDesign):
             ends = extent.number_range(program, label, backend, settings)
             if ends is None:
                 return None
-            low, high = (domain.nearest(e) if domain.kind == "integer" else domain.canonical(e) for e in ends[:2])  # type: ignore[union-attr]
+            assert isinstance(domain, (Real, Integer))
+            low, high = (
+                domain.nearest(e) if isinstance(domain, Integer) else domain.canonical(_short(e)) for e in ends[:2]
+            )
+            low, high = min(low, high), max(low, high)
             return Extent(low, high, None, ends[2])
         if not extent.can_be_on(program, label, backend, settings):
             return None
@@ -200,3 +210,8 @@ class Space(SpaceDesign):
     @staticmethod
     def _limits() -> SolverSettings:
         return SolverSettings(time_limit=QUESTION_SECONDS)
+
+
+def _short(value: float) -> float:
+    """A value without the last digits, which are rounding."""
+    return float(f"{value:.14g}")

@@ -9,21 +9,25 @@ plain Python then tells legality without a constant that is larger than everythi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import pyomo.environ as pyo
+from pyomo.core.expr.visitor import identify_variables
 from pyomo.gdp import Disjunct, Disjunction
 from pyomo.gdp.disjunct import DisjunctData
 from pyomo.gdp.util import GDP_Error
 
 from mipcash.errors import RuleError
 from mipcash.space.declaration import Declaration
-from mipcash.space.quadratic import Quadratic, Variable, take_apart
+from mipcash.space.quadratic import Quadratic, Variable, interval, take_apart
 from mipcash.space.rules import Rule, slack_of
 
 BLOCKS = (pyo.Block, Disjunct)
+CONSTANT_LOGIC = 12
+"""Boolean variables of a logical constraint up to which it is found to be constant by trying all their values."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,8 @@ def algebraic_model(declaration: Declaration) -> AlgebraicModel:
         del model.mipcash_declared, model.mipcash_all
     image = {id(v): c for v, c in zip(declared, clone.mipcash_declared, strict=True)}
     back = {id(c): v for v, c in zip(originals, clone.mipcash_all, strict=True)}
-    rows, logic = _Transformed(clone).collect(declaration)
+    groups = {id(image[id(v)]): g.label for g in declaration.groups for v in g.variables}
+    rows, logic = _Transformed(clone).collect(declaration, groups)
     return AlgebraicModel(rows, image, tuple(_renamed(rule, back) for rule in logic), clone)
 
 
@@ -121,8 +126,8 @@ class _Transformed:
                 self.bigm.apply_to(model)
             except GDP_Error as error:
                 raise RuleError(
-                    f"the disjunctions of the Pyomo model cannot be transformed: {error}. "
-                    "Give every variable in a disjunct finite bounds, and use every Disjunct in a Disjunction"
+                    f"the disjunctions of the Pyomo model cannot be transformed: {str(error).strip().rstrip('.')}. Each Disjunct "
+                    "belongs into one Disjunction, and each variable in it needs finite bounds"
                 ) from error
         for disjunction in disjunctions:
             if disjunction.algebraic_constraint is not None:
@@ -144,11 +149,42 @@ class _Transformed:
                     f"logical constraint {data.name!r} cannot be transformed: {error}. Write it with land, lor, lnot, "
                     "implies, equivalent, exactly, atleast and atmost over Boolean variables"
                 ) from error
+            except AttributeError as error:  # of sympy's constants: the logic came down to one
+                self._settle_constant(data, error)
+                continue
             made = [c for c in _constraints(self.model, BLOCKS) if id(c) not in before]
             self.names.update((id(c), data.name) for c in made)
+        for component in list(self.model.component_objects(pyo.LogicalConstraint, descend_into=BLOCKS)):
+            component.deactivate()  # a later transformation reads whole components, deactivated members too
 
-    def collect(self, declaration: Declaration) -> tuple[tuple[AlgebraicRow, ...], list[Rule]]:
-        """All rows, and those that came from logic as rules."""
+    def _settle_constant(self, data: Any, error: AttributeError) -> None:
+        """Logic that is the same whatever its variables are: nothing to demand, or nothing that can hold.
+
+        Raises:
+            RuleError: it never holds, or it is not constant after all.
+        """
+        variables = [v for v in identify_variables(data.expr) if v.ctype is pyo.BooleanVar]
+        if len(variables) <= CONSTANT_LOGIC:
+            truths = [_truth(data.expr, variables, values) for values in product((False, True), repeat=len(variables))]
+            if all(truths):
+                data.deactivate()
+                return
+            if not any(truths):
+                raise RuleError(
+                    f"logical constraint {data.name!r} can never hold; drop it or check its terms"
+                ) from error
+        raise RuleError(
+            f"logical constraint {data.name!r} cannot be transformed ({error}); write it without parts that always or never hold"
+        ) from error
+
+    def collect(
+        self, declaration: Declaration, groups: Mapping[int, str]
+    ) -> tuple[tuple[AlgebraicRow, ...], list[Rule]]:
+        """All rows, and those that came from logic as rules.
+
+        Args:
+            groups: id of a binary of the clone -> the one-hot group that it belongs to.
+        """
         rows, logic, seen = [], list[Rule](), set[int]()
         for data in _constraints(self.model):
             if id(data) in self.plain:
@@ -156,7 +192,13 @@ class _Transformed:
                 continue
             source = self._source(data)
             rule = self._rule(source)
-            rows.append(replace(_row(declaration, data, rule.name, ""), slack=rule.slack))
+            if rule.when and id(source) in seen:
+                continue  # both ends are written when the first is met
+            rows += (
+                _relaxed(rule, groups)
+                if rule.when
+                else [replace(_row(declaration, data, rule.name, ""), slack=rule.slack)]
+            )
             if id(source) not in seen:  # a relation with two ends became two rows
                 seen.add(id(source))
                 logic.append(rule)
@@ -178,6 +220,51 @@ class _Transformed:
             when.append(take_apart(1 * disjunct.binary_indicator_var, f"the indicator of {disjunct.name!r}"))
             disjunct = self.owner.get(id(disjunct))
         return Rule(name, body, lower, upper, tuple(when), str(source.expr))
+
+
+def _relaxed(rule: Rule, groups: Mapping[int, str]) -> list[AlgebraicRow]:
+    """A rule that holds where all its indicators are 1, with the least constants that switch it off elsewhere.
+
+    Pyomo's own constants may be negative in nested disjunctions, where they cut off what is legal.
+
+    Raises:
+        RuleError: a term without bounds.
+    """
+    low, high = interval(rule.body, _bounds_of(rule.body), groups)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuleError(
+            f"constraint {rule.name!r} of a disjunct has terms without bounds; give every variable in it finite ones"
+        )
+    rows = []
+    for side, most in ((1.0, high - rule.upper), (-1.0, rule.lower - low)):
+        if not most > 0.0:
+            continue  # it holds everywhere
+        linear = {i: side * c for i, c in rule.body.linear.items()}
+        variables = dict(rule.body.variables)
+        for indicator in rule.when:
+            ((i, _),) = indicator.linear.items()
+            linear[i] = linear.get(i, 0.0) + most
+            variables |= indicator.variables
+        products = {pair: side * c for pair, c in rule.body.products.items()}
+        bound = (rule.upper if side > 0 else -rule.lower) + most * len(rule.when)
+        rows.append(
+            AlgebraicRow(rule.name, "", Quadratic(0.0, linear, products, variables), -math.inf, bound, rule.slack)
+        )
+    return rows
+
+
+def _bounds_of(body: Quadratic) -> Callable[[int], tuple[float, float]]:
+    def bounds(i: int) -> tuple[float, float]:
+        low, high = body.variables[i].bounds
+        return (-math.inf if low is None else float(low), math.inf if high is None else float(high))
+
+    return bounds
+
+
+def _truth(expression: Any, variables: Sequence[Any], values: Sequence[bool]) -> bool:
+    for variable, value in zip(variables, values, strict=True):
+        variable.set_value(value)
+    return bool(pyo.value(expression))
 
 
 def _disjunct_of(data: Any) -> Any:
@@ -220,9 +307,11 @@ def _taken(data: Any, what: str) -> tuple[Quadratic, float, float]:
 def _row(declaration: Declaration, data: Any, rule: str, parameter: str) -> AlgebraicRow:
     body, lower, upper = _taken(data, f"rule {rule!r}" if rule in declaration.rules else f"constraint {data.name!r}")
     known = declaration.rules.get(rule)
-    return AlgebraicRow(
-        rule, parameter, body, lower, upper, slack_of(body, lower, upper) if known is None else known.slack
-    )
+    if known is not None:
+        return AlgebraicRow(rule, parameter, body, lower, upper, known.slack)
+    numbers = {i: c for i, c in body.linear.items() if parameter and not body.variables[i].is_binary()}
+    measured = replace(body, linear=numbers) if numbers else body  # a switch weighs as much as the number's range
+    return AlgebraicRow(rule, parameter, body, lower, upper, slack_of(measured, lower, upper))
 
 
 def _origin(data: Any) -> tuple[str, str]:

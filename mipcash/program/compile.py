@@ -326,7 +326,9 @@ class _Compiler:
         }
         linear = sum(abs(v) * size[c] for c, v in row.linear.items())
         reach = linear + sum(abs(v) * size[a] * size[b] for (a, b), v in row.products.items())
-        largest = max(map(abs, (*row.linear.values(), *row.products.values())), default=0.0)
+        # beside a number, the coefficient of a switch is the number's range: no measure of what the row may be missed by
+        numbers = [v for c, v in row.linear.items() if not self._is_binary(c)]
+        largest = max(map(abs, numbers or (*row.linear.values(), *row.products.values())), default=0.0)
         return (TOLERANCE * largest if row.slack is None else row.slack) + ROUNDING * reach
 
 

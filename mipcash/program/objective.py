@@ -12,6 +12,7 @@ from mipcash.errors import SpaceError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
 from mipcash.space.declaration import Declaration
+from mipcash.space.names import user_name
 from mipcash.space.quadratic import take_apart
 
 Affine = tuple[float, dict[int, float]]
@@ -48,8 +49,9 @@ def objective_form(declaration: Declaration, program: BinaryProgram, expression:
         for a, s in terms_i.items():
             for b, t in terms_j.items():
                 if a >= program.n_z and b >= program.n_z:
+                    first, second = (user_name(declaration, body.variables[k]) for k in (i, j))
                     raise SpaceError(
-                        f"the objective multiplies two numbers ({body.variables[i].name} and {body.variables[j].name}); "
+                        f"the objective multiplies two numbers ({first} and {second}); "
                         "a product may hold at most one real or wide integer"
                     )
                 rows.append(a)

@@ -20,6 +20,7 @@ from pyomo.gdp import Disjunct, Disjunction
 
 from mipcash.errors import RuleError
 from mipcash.oracle.live import active_rules
+from mipcash.space.components import honour
 from mipcash.space.declaration import Declaration
 from mipcash.space.domains import Categorical, Domain, Ordinal
 from mipcash.space.quadratic import Quadratic
@@ -34,6 +35,7 @@ BY_ORDER = ORDER + "parameters"
 
 def listing(space: Declaration) -> dict[str, str]:
     """Entry name (``parameter 'lr'``, ``rule 'memory'`` ...) -> what it says, the same text in every process."""
+    honour(space)  # what is no constraint is rules only once it was looked at
     entries = {"the expansion limit of integers": str(space.expand_limit)}
     for label, parameter in space.parameters.items():
         entries[f"parameter {label!r}"] = _domain_text(parameter.domain) + _condition(space, label)
@@ -46,6 +48,8 @@ def listing(space: Declaration) -> dict[str, str]:
             when = " and ".join(_affine_text(w) for w in rule.when)
             entries[f"rule {name!r}"] = rule.text + (f" when {when}" if when else "")
             entries[f"{NUMBERS}rule {name!r}"] = _relation(numbers.get(name, rule))
+    for name, derived in space.parts.derived.items():
+        entries[f"{NUMBERS}{name!r} on the model"] = "; ".join(map(_relation, derived.rules))
     foreign = dict(_foreign(space))
     entries.update(foreign)
     entries[BY_ORDER] = _names([*space.parameters, *space.auxiliaries])

@@ -111,11 +111,22 @@ def test_a_solver_that_only_lies_is_an_error_and_never_a_status() -> None:
     )
     assert 0.5 <= answer.columns[0] <= 0.6, "the numbers alone were wrong: a linear program finds right ones"
     space.rule("none", x >= 0.7)
-    with pytest.raises(SolverError, match=r"'liar' returns points that break the program's rows"):
+    wrong = np.full(space.program.n, 0.65)
+    answer = certified(
+        Task(space.program, QuadraticForm.zero(space.program.n)),
+        SETTINGS,
+        lambda task, settings: Answer(OPTIMAL, wrong.copy(), 0.0, 0.0, 0.0),
+        "liar",
+    )
+    assert answer.status == INFEASIBLE, "the linear program over the numbers proves it"
+    whole = mc.Space("whole", expand_limit=2)
+    n = whole.integer("n", 0, 9)
+    whole.rule("high", n >= 4)
+    with pytest.raises(SolverError, match=r"'liar' returns points that break the program's rows \(rule 'high' by 4\)"):
         certified(
-            Task(space.program, QuadraticForm.zero(space.program.n)),
+            Task(whole.program, QuadraticForm.zero(whole.program.n)),
             SETTINGS,
-            lambda task, settings: Answer(OPTIMAL, np.full(task.program.n, 0.65), 0.0, 0.0, 0.0),
+            lambda task, settings: Answer(OPTIMAL, np.zeros(task.program.n), 0.0, 0.0, 0.0),
             "liar",
         )
 

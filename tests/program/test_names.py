@@ -16,8 +16,8 @@ def test_variables_of_a_transformed_clone_keep_their_names(monkeypatch: pytest.M
     """Pyomo refers to parents weakly; the compiler must not read names of a clone that is gone."""
     original = algebra._Transformed.collect
 
-    def collected(self: object, declaration: object) -> object:
-        found = original(self, declaration)
+    def collected(self: object, declaration: object, groups: object) -> object:
+        found = original(self, declaration, groups)
         del self
         gc.collect()
         return found
