@@ -9,17 +9,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import CUT_SLACK, Backend, SolverSettings, Task
+from mipcash.backends.base import CUT_SLACK, Answer, Backend, SolverSettings, Task
 from mipcash.backends.solution import OPTIMAL
 from mipcash.errors import SolverError
 from mipcash.oracle.explain import told, with_columns
-from mipcash.oracle.oracle import Oracle, Point
-from mipcash.program.forms import QuadraticForm, Vector
+from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BaseRow, BinaryProgram, slack_of_rows
 from mipcash.space.domains import Configuration, Value, same_value
 
 ABSENT_COST = 1.0
 """Cost of switching a parameter on that the given configuration leaves out, or off that it has."""
+
+
+Switch = tuple[float, Indices, Vector]
+"""A 0/1 function of base columns: constant, columns and coefficients."""
 
 
 @dataclass(frozen=True)
@@ -124,28 +127,41 @@ def always_on(program: BinaryProgram, label: str, backend: Backend, settings: So
     return True
 
 
-def nearest_point(oracle: Oracle, config: Configuration, backend: Backend, settings: SolverSettings) -> Point | None:
+def nearest_point(
+    program: BinaryProgram,
+    config: Configuration,
+    backend: Backend,
+    settings: SolverSettings,
+    switches: Mapping[str, Switch],
+) -> Answer:
     """The legal point nearest to a configuration (which may be illegal, incomplete, or name unknown parameters).
 
     The distance adds, over parameters: 1 where a category, the position of a module in an order, or activity differs; of an
     ordered value the share of its levels that lie between, of a number the share of its natural range. A value that is none of
     an ordered parameter's levels is as far from each as their numbers are, in shares of the range of the levels.
+
+    Args:
+        program: with a column for every number.
+        switches: label of a conditional number -> its activity.
     """
-    program = oracle.program
-    linear = np.zeros(program.n)
+    linear, constant = np.zeros(program.n), 0.0
     for group in program.groups:
         linear[group.start : group.stop] = _group_costs(program, group, config)
-    wanted: Mapping[int, float] = {
-        n.column: float(config[n.label]) for n in program.numbers if _is_finite(config.get(n.label))
-    }
+    wanted: dict[int, float] = {}
+    for number in program.numbers:
+        given: Value = config.get(number.label)
+        if _is_finite(given):
+            # the latent column is free where the number is off: what counts then is that it is
+            wanted[number.latent] = float(given)
+        if number.label in switches:
+            base, columns, values = switches[number.label]
+            sign = -1.0 if number.label in config else 1.0
+            constant += ABSENT_COST * (float(sign < 0) + sign * base)
+            np.add.at(linear, columns, sign * ABSENT_COST * values)
     lifted = _with_distances(program, wanted)
     cost = np.concatenate([linear, [1.0 / max(1e-12, program.high[c] - program.low[c]) for c in wanted]])
-    form = replace(QuadraticForm.zero(lifted.n), linear=cost)
-    answer = backend.solve(Task(lifted, form), settings)
-    if answer.columns is None:
-        return None
-    columns = answer.columns[: program.n]
-    return Point(program.levels_of(columns), columns, answer)
+    form = replace(QuadraticForm.zero(lifted.n), constant=constant, linear=cost)
+    return backend.solve(Task(lifted, form), settings)
 
 
 def _group_costs(program: BinaryProgram, group: object, config: Configuration) -> Vector:

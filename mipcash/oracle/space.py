@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from mipcash.backends.base import Backend, SolverSettings
 from mipcash.backends.registry import make_backend
@@ -17,6 +18,8 @@ from mipcash.oracle.counting import Count, count
 from mipcash.oracle.design import SpaceDesign
 from mipcash.oracle.explain import Conflict
 from mipcash.oracle.extent import Extent
+from mipcash.oracle.oracle import Point
+from mipcash.program.compile import compile_space
 from mipcash.program.program import BinaryProgram
 from mipcash.space.domains import Configuration, Integer, Permutation, Real
 from mipcash.space.rules import number_text
@@ -179,17 +182,28 @@ class Space(SpaceDesign):
             raise ConfigurationError(f"a configuration is a dict of parameter values, got {type(config).__name__}")
         if not self.validate(config):
             return dict(config)
-        oracle = self.oracle()
-        point = extent.nearest_point(oracle, config, make_backend("highs"), self._limits())
-        if point is None:
+        tuned = [x for x in self.numbers if x.tuned]
+        program = compile_space(self, {x.label for x in tuned}, self._latest().algebra)
+        switches = {x.label: self._switch(program, x.label) for x in tuned if x.label in self.conditions}
+        answer = extent.nearest_point(program, config, make_backend("highs"), self._limits(), switches)
+        if explaining.told(answer, self._limits()).columns is None:
             raise InfeasibleSpaceError(self.explain())
-        columns = {n.label for n in oracle.program.numbers}
-        numbers: dict[str, float] = {}
-        for number in self.numbers:
-            given: Any = config.get(number.label)
-            if number.tuned and number.label not in columns and extent._is_finite(given):
-                numbers[number.label] = min(number.domain.high, max(number.domain.low, float(given)))
-        return self.configuration(point, numbers)
+        assert answer.columns is not None
+        levels, at = program.levels_of(answer.columns), {x.label: x.column for x in program.numbers}
+        # helpers have other columns in the space's own program, which finds their values again
+        point = Point(levels, np.full(self._latest().program.n, np.nan), answer)
+        values = {l: float(answer.columns[c]) for l, c in at.items()}
+        bound = {n.label for n in self._latest().program.numbers}
+        values |= {x.label: x.domain.from_unit(0.5) for x in tuned if x.label not in bound and x.label not in config}
+        return self._decoded(point, self._only_active(levels, values))
+
+    def _switch(self, program: BinaryProgram, label: str) -> extent.Switch:
+        """The activity of a conditional number over the columns of a program."""
+        if len(self.conditions[label]) == 1:
+            (only,) = program.conditions[label]
+            return only.constant, only.columns, only.coefficients
+        column = program.variable_columns[self._latest().algebra.image[id(self.model.parameters[label].on)].name]
+        return 0.0, np.array([column]), np.ones(1)
 
     def to_lp(self, path: str | Path) -> Path:
         """Write the compiled program (no objective) in LP format, for any solver; returns the path."""

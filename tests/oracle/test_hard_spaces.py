@@ -1,0 +1,215 @@
+"""Spaces that solvers get wrong at their own tolerances: large and small coefficients, narrow gaps, constants that switch off."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from pyomo.gdp import Disjunct, Disjunction
+
+import mipcash as mc
+from mipcash.backends.registry import solvers
+from mipcash.errors import InfeasibleSpaceError, SpaceError
+
+SOLVERS = [s.name for s in solvers() if s.installed and s.name != "auto"]
+
+
+def run(space: mc.Space, budget: int) -> mc.Result:
+    return mc.minimize(lambda c: float(c.get("x", 0.0)), space, budget, progress=False)
+
+
+@pytest.mark.parametrize(("high", "least", "most"), [(1e9, 0.0, 500.0), (1e6, 0.0, 0.9), (1.0, 0.5, 0.5 + 1e-6)])
+def test_a_range_far_below_the_declared_one_is_not_pinned(high: float, least: float, most: float) -> None:
+    space = mc.Space("narrow")
+    x = space.real("x", 0, high)
+    space.rule("least", x >= least)
+    space.rule("most", x <= most)
+    result = run(space, 10)
+    assert result.stopped == "budget"
+    assert len({t.config["x"] for t in result.history}) == 10
+    pinned = mc.Space("pinned")
+    x = pinned.real("x", 0, high)
+    pinned.rule("least", x >= most)
+    pinned.rule("most", x <= most)
+    result = run(pinned, 5)
+    assert (result.n_done, result.stopped, result.config["x"]) == (1, "space exhausted: proven optimum", most)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_an_equation_that_no_whole_number_meets(solver: str) -> None:
+    space = mc.Space("whole")
+    c = space.categorical("c", ["a", "b"])
+    space.rule("r", 0.5 * c["a"] == -0.3)
+    assert "is empty" in space.explain(solver)
+    assert space.optimum(c["a"], solver=solver).status == "infeasible"
+
+
+def mixed_magnitudes() -> mc.Space:
+    space = mc.Space("magnitudes")
+    p0 = space.ordinal("p0", [-2, 0, 2])
+    p1 = space.ordinal("p1", [0.1, 3], when=p0.is_(0, 2))
+    p2 = space.ordinal("p2", [0.25, 1, 100])
+    p3 = space.integer("p3", -1, 221, step=3, when=p2.is_(100, 0.25))
+    space.rule("r0", 2 * p0 + 0.1 * p1 + 1e-6 * p3 + 0.5 * p2 * p3 <= 0.3)
+    space.rule("r1", 1e-6 * p0 + 3 * p1 + 1e5 * p3 + p2 <= 0.5)
+    space.rule("r2", -2 * p3 * p2 - p2 + 0.1 * p1 * p2 + 3e-9 * p0 <= 5)
+    return space
+
+
+@pytest.mark.parametrize("solver", ["highs", "highs enumeration=off"])
+def test_coefficients_of_many_magnitudes_in_one_rule(solver: str) -> None:
+    space = mixed_magnitudes()
+    expression = 3 * space["p0"] * space["p3"] + 1e-6 * space["p1"]
+    best = np.inf
+    for p0, p1, p2, p3 in itertools.product([-2, 0, 2], [0.1, 3], [0.25, 1, 100], range(-1, 222, 3)):
+        config = {"p0": p0, "p2": p2} | ({"p1": p1} if p0 >= 0 else {}) | ({"p3": p3} if p2 != 1 else {})
+        if space.is_legal(config):
+            best = min(best, 3 * p0 * config.get("p3", 0) + 1e-6 * config.get("p1", 0))
+    assert space.optimum(expression, solver=solver).value == pytest.approx(best, abs=1e-12)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_range_of_a_billion(solver: str) -> None:
+    space = mc.Space("billion")
+    k = space.categorical("k", ["a", "b"])
+    x, y = space.real("x", 0, 1e9, when=k["a"]), space.real("y", 0, 1e9, when=k["b"])
+    z = space.real("z", 0, 1)
+    space.rule("r", x + z + y >= 1e9 + 1)
+    space.rule("q", x <= 1e9 - 0.5)
+    assert space.is_legal({"k": "b", "y": 1e9, "z": 1.0})
+    if solver != "toulbar2":
+        assert space.explain(solver) == "space 'billion' is not empty"
+    assert (space.count().number, space.count().exact) == (1, True)
+
+
+@pytest.mark.parametrize("gap", [1e-6, 1e-7, 1e-8, 3e-9])
+def test_gaps_below_a_solvers_tolerance_are_empty_and_legal_slack_is_not(gap: float) -> None:
+    space = mc.Space("gap")
+    x = space.real("x", 0, 1)
+    space.rule("above", x >= 0.3 + gap)
+    space.rule("below", x <= 0.3)
+    assert "'above', 'below' cannot hold together" in space.explain()
+    assert space.optimum(x).status == "infeasible"
+    with pytest.raises(InfeasibleSpaceError):
+        space.sample(1)
+    near = mc.Space("near")
+    x = near.real("x", 0, 1)
+    near.rule("above", x >= 0.3 + 1e-9)
+    near.rule("below", x <= 0.3)
+    assert near.is_legal({"x": 0.3 + 0.5e-9})
+    assert near.is_legal(near.sample(1)[0])
+
+
+@pytest.mark.parametrize("solver", [s for s in SOLVERS if s != "toulbar2"])
+def test_what_is_switched_off_is_zero_however_small_the_rest(solver: str) -> None:
+    space = mc.Space("switch")
+    k = space.categorical("k", ["a", "b"])
+    x, y = space.real("x", 0, 1e6, when=k["a"]), space.real("y", 0, 1)
+    space.rule("t", y <= 1e-7 + x)
+    space.rule("u", y >= 1e-6 * k["b"] + 5e-8)
+    assert space.optimum(k["b"], "max", solver=solver).value == 0.0
+    assert space.count().number == 1
+    assert all(c["k"] == "a" for c in space.sample(5))
+
+
+def test_counts_with_wide_integers_under_conditions() -> None:
+    space = mc.Space("wide")
+    p0, p1 = space.ordinal("p0", [0.1, 1]), space.categorical("p1", [0, 3])
+    p2, p3 = space.ordinal("p2", [0.3, 1]), space.integer("p3", 4, 78, when=p0.is_(1))
+    space.rule("r1", 1e5 * p3 - 2 * p2 <= 5, when=[p1.is_(0)])
+    assert (space.count().number, space.count().exact) == (6, True)
+    empty = mc.Space("empty")
+    a, b = empty.integer("a", -3, 258, step=3), empty.integer("b", -1, 86)
+    empty.rule("r1", 1e5 * b * b >= 0.3)
+    empty.rule("r2", 1e-6 * a + 3 * b <= -2)
+    empty.rule("r0", 3 * a + 1e5 * b >= 0.5)
+    assert "is empty" in empty.explain()
+
+
+def test_nearest_counts_what_is_switched_and_moves_wide_integers_little() -> None:
+    space = mc.Space("switched")
+    k = space.categorical("k", ["a", "b", "c"])
+    x = space.real("x", 0, 10, when=k.is_("a", "b"))
+    space.rule("not a", k["a"] <= 0)
+    space.rule("far", x >= 4, when=k["b"])
+    assert space.nearest({"k": "a", "x": 0.5}) == {"k": "b", "x": 4.0}  # 1.35; without x it is 2
+    wide = mc.Space("wide")
+    n, x = wide.integer("n", 0, 12345678), wide.real("x", 0, 1)
+    wide.rule("most", n <= 1234567)
+    wide.rule("sum", x + n <= 1234567.25)
+    assert wide.nearest({"n": 1234568, "x": 0.5}) == {"n": 1234566, "x": 0.5}
+
+
+def test_log_scales_are_sampled_on_their_scale() -> None:
+    space = mc.Space("log")
+    a, b = space.real("a", 1e-4, 1, log=True), space.real("b", 1e-4, 1, log=True)
+    space.rule("loose", a + b <= 5)
+    drawn = np.log10([c["a"] for c in space.sample(200, seed=0)])
+    assert -2.5 < np.median(drawn) < -1.5
+    assert np.percentile(drawn, 10) < -3.2
+    assert np.percentile(drawn, 90) > -0.8
+
+
+def test_products_at_a_bound_stay_there() -> None:
+    space = mc.Space("slab")
+    x, n = space.real("x", 0, 1), space.integer("n", 1, 200)
+    space.rule("most", n * x <= 7)
+    space.rule("least", n * x >= 6.9)
+    assert space.optimum(x, "max").config == {"x": 1.0, "n": 7}
+    assert space.nearest({"x": 0.5, "n": 14}) == {"x": 0.5, "n": 14}
+
+
+def test_nested_disjunctions_lose_nothing() -> None:
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(domain=pyo.Integers, bounds=(0, 3))
+    model.b = pyo.BooleanVar()
+    model.off, model.on = Disjunct(), Disjunct()
+    model.which = Disjunction(expr=[model.off, model.on])
+    model.on.k = pyo.Constraint(expr=model.x >= 1)
+    model.on.one, model.on.two = Disjunct(), Disjunct()
+    model.on.inner = Disjunction(expr=[model.on.one, model.on.two])
+    model.on.one.c = pyo.Constraint(expr=model.x <= 4)  # holds everywhere
+    model.on.two.c = pyo.Constraint(expr=model.x <= 2)
+    model.logic = pyo.LogicalConstraint(expr=model.b.equivalent_to(model.on.one.indicator_var))
+    space = mc.Space.from_pyomo(model)
+    legal = [c for x in range(4) for b in (False, True) if space.is_legal(c := {"x": x, "b": b})]
+    assert space.count().number == len(legal)
+    assert space.optimum(model.x, "max").value == max(c["x"] for c in legal)
+
+
+def test_deactivated_members_of_logic_stay_off() -> None:
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(domain=pyo.Integers, bounds=(0, 3))
+    model.p = pyo.BooleanVar([1, 2])
+    model.d = Disjunction(expr=[[model.x <= 1], [model.x >= 1]])
+    model.logic = pyo.LogicalConstraint([1, 2])
+    model.logic[1], model.logic[2] = model.p[1], model.p[2].lor(model.p[1])
+    model.logic[1].deactivate()
+    space = mc.Space.from_pyomo(model)
+    assert space.count().number == 12
+    assert space.is_legal({"x": 0, "p[1]": False, "p[2]": True})
+
+
+def test_logic_that_is_constant_says_nothing_or_is_refused() -> None:
+    model = pyo.ConcreteModel()
+    model.p, model.q = pyo.BooleanVar(), pyo.BooleanVar()
+    model.always = pyo.LogicalConstraint(expr=model.p.implies(model.p))
+    assert mc.Space.from_pyomo(model).count().number == 4
+    space = mc.Space("never")
+    k = space.categorical("k", ["a", "b"])
+    space.model.never = pyo.LogicalConstraint(expr=k.boolean("a").xor(k.boolean("a")))
+    with pytest.raises(SpaceError, match="'never' can never hold"):
+        space.count()
+
+
+def test_an_indexed_objective_is_its_one_active_member() -> None:
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(bounds=(0, 1))
+    model.most = pyo.Objective([1, 2], rule=lambda m, i: i * m.x, sense=pyo.maximize)
+    space = mc.Space.from_pyomo(model)
+    with pytest.raises(SpaceError, match="2 active members"):
+        space.optimum(model.most)
+    model.most[1].deactivate()
+    assert space.optimum(model.most).value == 2.0
