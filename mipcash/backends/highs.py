@@ -21,7 +21,7 @@ import highspy
 import numpy as np
 
 from mipcash.backends.base import Answer, SolverSettings, Task
-from mipcash.backends.certificate import certified
+from mipcash.backends.certificate import CLOSED, certified
 from mipcash.backends.dead_ends import DeadEnds, dead_ends
 from mipcash.backends.prover import Prover
 from mipcash.backends.row_products import with_row_products
@@ -61,9 +61,6 @@ WIDER: Mapping[str, float | str] = {
 is optimal where its bound was for a point that it did not return. What it finds is checked like everything else."""
 SMALLEST = 1e-12
 """Coefficients below this are dropped; by default those below 1e-9 are, one beside a range of 1e9."""
-CLOSED = 1e-7
-"""Relative gap beyond the one asked for that is still the tolerance's."""
-IMPOSSIBLE = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible)
 
 
 class HighsBackend:
@@ -151,8 +148,7 @@ class HighsBackend:
                     f"HiGHS stopped with status {highs.modelStatusToString(highs.getModelStatus())!r} on a program of "
                     f"{task.program.n} columns; try another solver"
                 )
-            unclosed = answer.status == OPTIMAL and relative_gap(answer.value, answer.bound) > settings.gap + CLOSED
-            return replace(answer, status=FEASIBLE) if unclosed else answer
+            return answer
         finally:
             if task.cuts:
                 highs.deleteRows(len(task.cuts), np.arange(first_cut, first_cut + len(task.cuts), dtype=np.int32))
