@@ -63,6 +63,9 @@ SMALLEST = 1e-12
 """Coefficients below this are dropped; by default those below 1e-9 are, one beside a range of 1e9."""
 
 
+IMPOSSIBLE = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible)
+
+
 class HighsBackend:
     """Solves tasks with HiGHS; keeps the instances of recent programs.
 
