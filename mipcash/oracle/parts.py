@@ -117,8 +117,6 @@ def _unmerged(rule: Rule, fixed: Mapping[int, float]) -> bool:
     left = [i for i in rule.body.linear if i not in fixed]
     for i, j in rule.body.products:
         other = fixed.get(i, fixed.get(j))
-        if other not in (None, 0.0, 1.0):
-            return False  # a product with it can be rounded in two ways
-        if other:
-            left.append(j if i in fixed else i)
+        if other is None or other:
+            return False  # of a level with a value of its own, the coefficient here is a product already
     return len(left) == len(set(left))
