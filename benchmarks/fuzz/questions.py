@@ -27,7 +27,7 @@ from benchmarks.fuzz.truth import ALLOWED, Truth
 from mipcash.errors import InfeasibleSpaceError
 
 ABSOLUTE_GAP = 1e-9
-"""Difference between value and bound that is documented to count as none."""
+"""Difference between value and bound, and so between two values, that is documented to count as none."""
 GAP = 1.01e-6
 CONFIGS_ASKED = 24
 """Configurations whose legality is asked; all of them where there are no more."""
@@ -139,7 +139,7 @@ def _judge_solution(asked: Interview, terms: tuple[Term, ...], sense: str, end: 
     """What is wrong with a solution; "" if nothing."""
     best, sign = float(end), 1.0 if sense == "min" else -1.0
     size = max(abs(t.coefficient) for t in terms)
-    slack = GAP * max(abs(best), abs(solution.value)) + 1e-9 * size
+    slack = GAP * max(abs(best), abs(solution.value)) + 1e-9 * size + ABSOLUTE_GAP
     if reason := asked.illegal(solution.config):
         return reason
     at = float(value_at(asked.truth, terms, solution.config))
@@ -152,7 +152,7 @@ def _judge_solution(asked: Interview, terms: tuple[Term, ...], sense: str, end: 
         return f"value {best!r}"
     if sign * solution.bound > min(sign * best + _beside(asked, best, size), sign * solution.value + 1e-12):
         return f"a bound that holds for {best!r}"
-    if sign * (solution.value - solution.bound) > slack + GAP * size + ABSOLUTE_GAP:
+    if sign * (solution.value - solution.bound) > slack + GAP * size:
         return "a tight bound"
     return ""
 

@@ -26,7 +26,7 @@ from mipcash.backends.dead_ends import DeadEnds, dead_ends
 from mipcash.backends.prover import Prover
 from mipcash.backends.row_products import with_row_products
 from mipcash.backends.scaling import Scaling, objective_unit
-from mipcash.backends.solution import ABSOLUTE_GAP, FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, relative_gap
+from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, SOLVED, UNKNOWN, relative_gap
 from mipcash.errors import SolverError
 from mipcash.program.forms import Vector
 from mipcash.program.program import BinaryProgram
@@ -186,7 +186,7 @@ class HighsBackend:
         limits: dict[str, int | float | str] = {
             "time_limit": float(max(1e-3, settings.time_limit)),
             "mip_rel_gap": float(settings.gap),
-            "mip_abs_gap": ABSOLUTE_GAP,
+            "mip_abs_gap": SOLVED,
             "threads": int(settings.threads),
             "random_seed": int(settings.seed) % 2**31,
             "mip_max_nodes": 2**31 - 1 if settings.node_limit is None else int(settings.node_limit),
@@ -231,7 +231,7 @@ class HighsBackend:
             bound = own if outcome == OPTIMAL else -math.inf
         elif outcome == OPTIMAL:
             # with a whole objective HiGHS ends before its bound is there; what it calls optimal is within its gap
-            bound = max(bound, own - max(gap * abs(own), ABSOLUTE_GAP * unit))
+            bound = max(bound, own - max(gap * abs(own), SOLVED * unit))
         return Answer(outcome, columns, value, min(bound, value), seconds, self.name)
 
 

@@ -24,7 +24,7 @@ from mipcash.backends.highs import HighsBackend
 from mipcash.backends.profiles import LINEAR, QUADRATIC, OptionValue, SolverProfile, option_value
 from mipcash.backends.pyomo_interfaces import Edits, Interface, Outcome, make_interface
 from mipcash.backends.scaling import Scaling, objective_unit
-from mipcash.backends.solution import ABSOLUTE_GAP, INFEASIBLE, OPTIMAL
+from mipcash.backends.solution import INFEASIBLE, OPTIMAL, SOLVED
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
@@ -208,7 +208,7 @@ class PyomoBackend:
             "time_limit": max(SHORTEST, float(settings.time_limit)),
             "threads": int(settings.threads),
             "gap": float(settings.gap),
-            "absolute_gap": ABSOLUTE_GAP,
+            "absolute_gap": SOLVED,
             "seed": int(settings.seed) % 2**30,
             "node_limit": unlimited if settings.node_limit is None else int(settings.node_limit),
         }
@@ -358,6 +358,6 @@ def _answer(
     value = task.form.value(columns)
     if outcome.status == OPTIMAL:
         # CPLEX leaves its bound where it was when the last node is closed; what it calls optimal is within its gap
-        within = max(settings.gap * abs(value - task.form.constant), ABSOLUTE_GAP * unit)
+        within = max(settings.gap * abs(value - task.form.constant), SOLVED * unit)
         bound = max(bound, value - within)
     return Answer(outcome.status, columns, value, min(bound, value), seconds)

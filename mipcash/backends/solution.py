@@ -20,6 +20,8 @@ UNKNOWN = "unknown"
 
 ABSOLUTE_GAP = 1e-9
 """Difference between value and bound that counts as none."""
+SOLVED = 1e-12
+"""Absolute gap at which solvers may stop, in units of the largest cost."""
 
 
 @dataclass(frozen=True)

@@ -177,6 +177,9 @@ class NumberRules:
         body, noise = self.body(x), self._noise(x)
         margin = np.where(self.equal, -4.0, 0.5 * STRICT) * noise
         clear = (body >= self.row_low + margin) & (body <= self.row_high - margin)
+        for r in np.flatnonzero(self.plain & ~self.equal):  # as Python adds, which a dot product may not
+            value = sum(float(c) * float(v) for c, v in zip(self.linear[r], x, strict=True) if c)
+            clear[r] = self.row_low[r] <= value <= self.row_high[r]
         return all(self._exactly_kept(int(r), x) for r in np.flatnonzero(~clear))
 
     def _exactly_kept(self, r: int, x: Vector) -> bool:
