@@ -57,14 +57,15 @@ class Scaling:
     @classmethod
     def of(cls, program: BinaryProgram) -> Scaling:
         program = tightened(program)
+        integral = _whole_columns(program)
         size = np.maximum(np.abs(program.low), np.abs(program.high))
-        columns = np.where(_whole_columns(program) | (size == 0), 1.0, _power(size))
+        columns = np.where(integral | (size == 0), 1.0, _power(size))
         matrix = sparse.csr_array(program.matrix @ sparse.diags_array(columns))
         largest = np.zeros(matrix.shape[0])
         if matrix.nnz:
             largest = abs(matrix).max(axis=1).toarray().ravel()
         rows = np.where(largest > 0, 1.0 / _power(largest), 1.0)
-        units = _units(program)
+        units = _units(program, integral)
         whole = units > 0
         rows = np.where(whole, units, rows)
         low, high = program.row_low * rows, program.row_high * rows
@@ -80,7 +81,7 @@ class Scaling:
             low=program.low / columns,
             high=program.high / columns,
         )
-        numbers = (program.integer == 0) & (program.low < program.high) & ~_whole_columns(program)
+        numbers = (program.integer == 0) & (program.low < program.high) & ~integral
         wide = bool(np.any(np.abs(scaled_matrix.data) > WIDE))
         delicate = bool(np.any(numbers) or not np.all(whole) or wide)
         return cls(scaled, columns, delicate, bool(np.any(whole & (scaled.row_low > scaled.row_high))))
@@ -97,13 +98,13 @@ def objective_unit(cost: Vector) -> float:
     return float(_power(np.array(largest)))
 
 
-def _units(program: BinaryProgram) -> Vector:
+def _units(program: BinaryProgram, integral: NDArray[np.bool_]) -> Vector:
     """Per row: the factor that makes it whole, or 0 where there is none: shape (m,)."""
     matrix = sparse.csr_array(program.matrix)
     fractions = np.abs(matrix.data - np.round(matrix.data)) > 0.0
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     some = np.bincount(rows[fractions], minlength=matrix.shape[0]) > 0
-    numbers = np.bincount(rows[~_whole_columns(program)[matrix.indices]], minlength=matrix.shape[0]) > 0
+    numbers = np.bincount(rows[~integral[matrix.indices]], minlength=matrix.shape[0]) > 0
     largest = np.zeros(matrix.shape[0])
     np.maximum.at(largest, rows, np.abs(matrix.data))
     found = np.where(~some & ~numbers & (largest <= LARGEST), 1.0, 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,12 @@ class _Snapshot:
     program: BinaryProgram
     rules: tuple[Rule, ...]
     algebra: AlgebraicModel  # keeps the variables alive that only the transformed model has
+
+    @cached_property
+    def columns(self) -> Mapping[int, int]:
+        """Id of a variable in rules that has a column of its own -> that column."""
+        named = {v.name: i for r in self.rules for q in (r.body, *r.when) for i, v in q.variables.items()}
+        return {named[name]: c for name, c in self.program.variable_columns.items() if name in named}
 
 
 class SpaceCore(Declaration):
@@ -301,10 +308,8 @@ class SpaceCore(Declaration):
             block = self.model.parameters[label]
             if block.component("conjunction") is not None:
                 assignment[id(block.on)] = float(all(bool(c.holds(z)) for c in program.conditions[label]))
-        rules = self._latest().rules
-        named = {v.name: i for r in rules for q in (r.body, *r.when) for i, v in q.variables.items()}
-        hint = {named[k]: float(point.columns[c]) for k, c in program.variable_columns.items() if k in named}
-        return union_of(list(number_rules(rules, assignment, active, hint)))
+        hint = {i: float(point.columns[c]) for i, c in self._latest().columns.items()}
+        return union_of(list(number_rules(self._latest().rules, assignment, active, hint)))
 
     def _finish(
         self, levels: Indices, point: Point | None, units: Any, rng: np.random.Generator, before: Any = None
