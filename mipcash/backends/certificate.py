@@ -68,13 +68,17 @@ def certified(task: Task, settings: SolverSettings, solve: Solve, name: str, sec
             answer = _honest(answer, settings) if answer.prover == name else answer
             return replace(answer, seconds=time.perf_counter() - began)
         left = replace(settings, time_limit=max(0.0, settings.time_limit - (time.perf_counter() - began)))
-        illegal = False
+        exact, illegal, moved = _exact(task), False, None
         if found is None:
-            found, illegal = _mended(given, columns, left, solve)
+            moved, illegal = _mended(given, columns, left, solve)
+        elif exact:
+            moved, _ = _with_integers(given, found)
+        found = found if moved is None else moved
         if found is not None:
-            exact = _with_integers(given, found)[0] if _exact(task) else None
-            best = _better(best, _at(answer, found if exact is None else exact, task), settings)
-            if best.status == OPTIMAL or answer.status != OPTIMAL or exact is None or left.time_limit <= 0.0:
+            # beside binaries alone, the linear program knows the best numbers: the levels need no second look
+            known = exact and moved is not None
+            best = _better(best, _at(answer, found, task), settings)
+            if best.status == OPTIMAL or answer.status != OPTIMAL or not known or left.time_limit <= 0.0:
                 return replace(best, seconds=time.perf_counter() - began)
         elif not illegal:
             if second is None:
