@@ -17,7 +17,7 @@ test: lint core
 
 # The core with the core's dependencies alone: an environment with every extra hides a missing one.
 core: $(VENV)-core/.core
-	$(VENV)-core/bin/python -m pytest -n $(or $(TEST_WORKERS),2) tests/space tests/oracle tests/study/test_minimize.py
+	$(VENV)-core/bin/python -m pytest -n $(or $(TEST_WORKERS),2) tests/modelling tests/space tests/study/test_minimize.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

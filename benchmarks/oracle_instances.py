@@ -21,9 +21,9 @@ from benchmarks.proxies import proxy
 from mipcash.backends.registry import make_backend
 from mipcash.optimizers.base import DONE, Observation
 from mipcash.optimizers.mivabo import MiVaBO
-from mipcash.oracle.oracle import Oracle
 from mipcash.program.forms import Indices, QuadraticForm
 from mipcash.program.program import BinaryProgram
+from mipcash.space.minimiser import Oracle
 
 VAE_SIZES = (7, 6, 5) * 8 + (5,)
 CASH_SIZES = (8, 11, 7, 11)

@@ -27,10 +27,10 @@ from mipcash.models import synthetic
 from mipcash.optimizers.base import DONE, Observation
 from mipcash.optimizers.mivabo import MiVaBO, MiVaBOSettings
 from mipcash.program.forms import Vector
-from mipcash.surrogates.linear import WeightSample
-from mipcash.surrogates.models import FeatureSizes
-from mipcash.surrogates.scales import SparseSettings
-from mipcash.surrogates.sparse import SparsePosterior, half_ranges, thinned
+from mipcash.surrogates.linear.blocks import FeatureSizes
+from mipcash.surrogates.linear.posterior import WeightSample
+from mipcash.surrogates.linear.sparse.mixture import SparseSettings
+from mipcash.surrogates.linear.sparse.posterior import SparsePosterior, half_ranges, thinned
 
 Objective = Callable[[Mapping[str, Any]], float]
 PRIORS = {

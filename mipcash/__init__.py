@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Space": "mipcash.oracle.space",
-    "Real": "mipcash.space.domains",
-    "Integer": "mipcash.space.domains",
-    "Ordinal": "mipcash.space.domains",
-    "Categorical": "mipcash.space.domains",
+    "Space": "mipcash.space.space",
+    "Real": "mipcash.modelling.domains",
+    "Integer": "mipcash.modelling.domains",
+    "Ordinal": "mipcash.modelling.domains",
+    "Categorical": "mipcash.modelling.domains",
     "Solution": "mipcash.backends.solution",
     "Study": "mipcash.study.study",
     "Trial": "mipcash.study.trial",
@@ -24,42 +24,42 @@ _HOMES = {
     "minimize": "mipcash.study.minimize",
     "HybridSettings": "mipcash.optimizers.hybrid",
     "MiVaBOSettings": "mipcash.optimizers.mivabo",
-    "JointGPSettings": "mipcash.optimizers.joint_gp",
-    "AnnealingSettings": "mipcash.optimizers.annealing",
-    "GPAnnealingSettings": "mipcash.optimizers.annealing",
+    "JointGPSettings": "mipcash.optimizers.baselines.joint_gp",
+    "AnnealingSettings": "mipcash.optimizers.baselines.annealing",
+    "GPAnnealingSettings": "mipcash.optimizers.baselines.annealing",
     "AlternatingSettings": "mipcash.acquisition.alternating",
-    "DecompositionSettings": "mipcash.acquisition.decomposition",
-    "PolishSettings": "mipcash.acquisition.polish",
+    "DecompositionSettings": "mipcash.acquisition.decomposition.search",
+    "PolishSettings": "mipcash.acquisition.mixed_search",
     "SolverSettings": "mipcash.backends.base",
-    "FeatureSizes": "mipcash.surrogates.models",
-    "SparseSettings": "mipcash.surrogates.scales",
+    "FeatureSizes": "mipcash.surrogates.linear.blocks",
+    "SparseSettings": "mipcash.surrogates.linear.sparse.mixture",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
     from mipcash.acquisition.alternating import AlternatingSettings as AlternatingSettings
-    from mipcash.acquisition.decomposition import DecompositionSettings as DecompositionSettings
-    from mipcash.acquisition.polish import PolishSettings as PolishSettings
+    from mipcash.acquisition.decomposition.search import DecompositionSettings as DecompositionSettings
+    from mipcash.acquisition.mixed_search import PolishSettings as PolishSettings
     from mipcash.backends.base import SolverSettings as SolverSettings
     from mipcash.backends.solution import Solution as Solution
-    from mipcash.optimizers.annealing import AnnealingSettings as AnnealingSettings
-    from mipcash.optimizers.annealing import GPAnnealingSettings as GPAnnealingSettings
+    from mipcash.modelling.domains import Categorical as Categorical
+    from mipcash.modelling.domains import Integer as Integer
+    from mipcash.modelling.domains import Ordinal as Ordinal
+    from mipcash.modelling.domains import Real as Real
+    from mipcash.optimizers.baselines.annealing import AnnealingSettings as AnnealingSettings
+    from mipcash.optimizers.baselines.annealing import GPAnnealingSettings as GPAnnealingSettings
+    from mipcash.optimizers.baselines.joint_gp import JointGPSettings as JointGPSettings
     from mipcash.optimizers.hybrid import HybridSettings as HybridSettings
-    from mipcash.optimizers.joint_gp import JointGPSettings as JointGPSettings
     from mipcash.optimizers.mivabo import MiVaBOSettings as MiVaBOSettings
-    from mipcash.oracle.space import Space as Space
-    from mipcash.space.domains import Categorical as Categorical
-    from mipcash.space.domains import Integer as Integer
-    from mipcash.space.domains import Ordinal as Ordinal
-    from mipcash.space.domains import Real as Real
+    from mipcash.space.space import Space as Space
     from mipcash.study.minimize import minimize as minimize
     from mipcash.study.result import Result as Result
     from mipcash.study.study import Study as Study
     from mipcash.study.trial import Failed as Failed
     from mipcash.study.trial import Trial as Trial
-    from mipcash.surrogates.models import FeatureSizes as FeatureSizes
-    from mipcash.surrogates.scales import SparseSettings as SparseSettings
+    from mipcash.surrogates.linear.blocks import FeatureSizes as FeatureSizes
+    from mipcash.surrogates.linear.sparse.mixture import SparseSettings as SparseSettings
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mipcash.integrations.cli import main
+from mipcash.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -38,7 +38,7 @@ def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
 def test_the_commands_of_the_readme_exist(line: str) -> None:
     from typer.testing import CliRunner
 
-    from mipcash.integrations.cli import app
+    from mipcash.cli.main import app
 
     command = line.split()[1]
     assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 import mipcash as mc
-from mipcash.space.domains import Permutation, same_value
-from mipcash.space.rules import Rule
-from mipcash.space.validation import check
+from mipcash.modelling.domains import Permutation, same_value
+from mipcash.modelling.rules import Rule
+from mipcash.modelling.validation import check
 
 FORBIDDEN_LIMIT = 3000
 """Largest number of value combinations of a rule that is listed as forbidden ones."""

@@ -29,11 +29,11 @@ from scipy.optimize import minimize
 
 from mipcash.backends.base import SolverSettings
 from mipcash.errors import at_least
-from mipcash.features.numbers import INACTIVE, NumberScale
-from mipcash.oracle.numbers import NumberRules
-from mipcash.oracle.oracle import Exclusion, Oracle, Point
-from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.unit_scale import INACTIVE, NumberScale
+from mipcash.space.minimiser import Exclusion, Oracle, Point
+from mipcash.space.numbers.part import NumberRules
+from mipcash.space.space import Space
 
 BACKTRACKS = 25
 WALK_STEPS = 6

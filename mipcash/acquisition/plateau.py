@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mipcash.features.level_kernels import ORDERED
-from mipcash.oracle.oracle import ANY, Exclusion
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
+from mipcash.space.minimiser import ANY, Exclusion
+from mipcash.surrogates.level_kernels import ORDERED
 
 TIED = 3
 """Equal losses among the best that make a plateau."""

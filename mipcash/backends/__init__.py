@@ -1,0 +1,1 @@
+"""Whatever minimises a quadratic form over a program, with a proof."""

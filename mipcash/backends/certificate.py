@@ -1,7 +1,7 @@
 """Every answer is checked before it leaves its backend: what breaks a row is mended or ruled out, never returned.
 
 A solver works within tolerances, on integers too: a big-M row lets a number in that its indicator, 1e-7 and rounded to 0,
-switches off. An answer is therefore rounded and held against the rows at their own slack (:mod:`mipcash.space.rules`).
+switches off. An answer is therefore rounded and held against the rows at their own slack (:mod:`mipcash.modelling.rules`).
 One that fails is solved again with
 
     1. its integers fixed: a linear program over the numbers, at the tightest tolerance

@@ -1,8 +1,9 @@
 """HiGHS through highspy: the program is passed once, then only the cost vector changes.
 
-What enumeration proves within some nodes (:mod:`mipcash.backends.prover`), HiGHS is not asked for; to the rest it gets the
-best point found, without the levels that others replace at no cost (:mod:`mipcash.backends.dead_ends`), and with tighter
-rows where rules allow them (:mod:`mipcash.backends.row_products`). A quadratic objective is linear in the program's product
+What enumeration proves within some nodes (:mod:`mipcash.backends.enumeration.backend`), HiGHS is not asked for; to the rest it
+gets the best point found, without the levels that others replace at no cost
+(:mod:`mipcash.backends.reductions.dominated_levels`), and with tighter rows where rules allow them
+(:mod:`mipcash.backends.reductions.rlt_rows`). A quadratic objective is linear in the program's product
 columns; programs are extended by the products that an objective couples, and the instance of each extension is kept (least
 recently used ones are dropped).
 """
@@ -22,10 +23,10 @@ import numpy as np
 
 from mipcash.backends.base import Answer, SolverSettings, Task
 from mipcash.backends.certificate import CLOSED, certified
-from mipcash.backends.dead_ends import DeadEnds, dead_ends
-from mipcash.backends.prover import Prover
-from mipcash.backends.row_products import with_row_products
-from mipcash.backends.scaling import Scaling, objective_unit
+from mipcash.backends.enumeration.backend import Prover
+from mipcash.backends.reductions.dominated_levels import DeadEnds, dead_ends
+from mipcash.backends.reductions.rlt_rows import with_row_products
+from mipcash.backends.reductions.scaling import Scaling, objective_unit
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, SOLVED, UNKNOWN, relative_gap
 from mipcash.errors import SolverError
 from mipcash.program.forms import Vector
@@ -51,7 +52,7 @@ FEASIBILITY: Mapping[str, float | str] = {
     "mip_feasibility_tolerance": 1e-9,
     "presolve": "choose",
 }
-"""That of rules (:mod:`mipcash.space.rules`), on rows that are scaled to their largest coefficient."""
+"""That of rules (:mod:`mipcash.modelling.rules`), on rows that are scaled to their largest coefficient."""
 WIDER: Mapping[str, float | str] = {
     "primal_feasibility_tolerance": 1e-6,
     "mip_feasibility_tolerance": 1e-6,

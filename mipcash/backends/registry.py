@@ -81,7 +81,7 @@ def make_backend(name: str, options: Mapping[str, str] | None = None) -> Backend
     if not _installed(profile.module):
         raise SolverError(f"solver {profile.name!r} is not installed; {profile.install}")
     if not profile.backend:
-        from mipcash.backends.pyomo_solver import PyomoBackend
+        from mipcash.backends.pyomo.backend import PyomoBackend
 
         return PyomoBackend(profile, options)
     module, _, attribute = profile.backend.partition(":")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mipcash.space.domains import Configuration
+from mipcash.modelling.domains import Configuration
 
 OPTIMAL = "optimal"
 """The incumbent is proven optimal within the gap asked for."""

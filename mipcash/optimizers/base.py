@@ -18,9 +18,9 @@ import numpy as np
 
 from mipcash.backends.base import Backend
 from mipcash.backends.solution import Solution
-from mipcash.oracle.core import Apart
-from mipcash.oracle.space import Space
-from mipcash.space.domains import Configuration
+from mipcash.modelling.domains import Configuration
+from mipcash.space.compiled import Apart
+from mipcash.space.space import Space
 
 DONE = "done"
 FAILED = "failed"

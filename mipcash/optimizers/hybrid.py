@@ -27,24 +27,24 @@ import numpy as np
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Clock
 from mipcash.acquisition.analytic import Acquisition, ConfidenceBound, LogEI, MaxValueEntropy
-from mipcash.acquisition.neighbourhood import Neighbourhood
+from mipcash.acquisition.mixed_search import Criterion, LevelsAndUnits, Polish, PolishSettings
+from mipcash.acquisition.moves import Neighbourhood
 from mipcash.acquisition.plateau import shared_choice
-from mipcash.acquisition.polish import Criterion, LevelsAndUnits, Polish, PolishSettings
-from mipcash.acquisition.pruning import prune
 from mipcash.backends.base import Answer, Backend, SolverSettings
+from mipcash.backends.reductions.pruned_products import prune
 from mipcash.backends.solution import FEASIBLE, OPTIMAL, relative_gap
 from mipcash.errors import SpaceError, at_least
-from mipcash.features.interactions import NameTuple, named, resolve
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step
-from mipcash.oracle.oracle import Exclusion, as_solution
-from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
-from mipcash.surrogates.fitting import Evidence, chosen_part, fit
-from mipcash.surrogates.posterior import StructuredPosterior, Surface
-from mipcash.surrogates.structure import Structure
-from mipcash.surrogates.structured import Kernel, Points
-from mipcash.surrogates.warping import STRENGTHS, Warp
+from mipcash.space.minimiser import Exclusion, as_solution
+from mipcash.space.space import Space
+from mipcash.surrogates.interactions import NameTuple, named, resolve
+from mipcash.surrogates.structured.evidence import Evidence, chosen_part, fit
+from mipcash.surrogates.structured.kernel import Kernel, Points
+from mipcash.surrogates.structured.posterior import StructuredPosterior, Surface
+from mipcash.surrogates.structured.structure import Structure
+from mipcash.surrogates.structured.warping import STRENGTHS, Warp
 
 PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""

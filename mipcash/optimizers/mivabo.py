@@ -18,24 +18,24 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimiser
-from mipcash.acquisition.decomposition import DecompositionSettings, decompose
-from mipcash.acquisition.polish import LevelsAndUnits
+from mipcash.acquisition.decomposition.search import DecompositionSettings, decompose
+from mipcash.acquisition.mixed_search import LevelsAndUnits
 from mipcash.backends.base import Answer, Backend
 from mipcash.backends.solution import FEASIBLE, OPTIMAL
 from mipcash.errors import SpaceError, at_least
-from mipcash.features.discrete import DiscreteFeatures
-from mipcash.features.interactions import named, resolve
-from mipcash.features.maps import known_map
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step
-from mipcash.oracle.oracle import Exclusion, as_solution
-from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
-from mipcash.surrogates import evidence
-from mipcash.surrogates.linear import LinearPosterior, WeightSample, standardisation
-from mipcash.surrogates.models import FeatureSizes, MapMaker, evidence_blocks, paper_blocks
-from mipcash.surrogates.scales import PRIORS, SparseSettings
-from mipcash.surrogates.sparse import SparsePosterior, half_ranges, restricted, thinned
+from mipcash.space.minimiser import Exclusion, as_solution
+from mipcash.space.space import Space
+from mipcash.surrogates.interactions import named, resolve
+from mipcash.surrogates.linear import evidence
+from mipcash.surrogates.linear.blocks import FeatureSizes, MapMaker, evidence_blocks, paper_blocks
+from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
+from mipcash.surrogates.linear.features.maps import known_map
+from mipcash.surrogates.linear.posterior import LinearPosterior, WeightSample, standardisation
+from mipcash.surrogates.linear.sparse.mixture import PRIORS, SparseSettings
+from mipcash.surrogates.linear.sparse.posterior import SparsePosterior, half_ranges, restricted, thinned
 
 KNOWN = 32
 """Latest configurations from which local search starts, besides the starts of the alternation."""

@@ -18,16 +18,16 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from mipcash.acquisition.alternating import Alternation, Clock
-from mipcash.acquisition.polish import LevelsAndUnits
+from mipcash.acquisition.mixed_search import LevelsAndUnits
 from mipcash.backends.base import Backend
-from mipcash.features.numbers import NumberScale
+from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import DONE, FAILED, PENDING, History, Optimizer, Proposal, solver_made
-from mipcash.oracle.core import Apart
-from mipcash.oracle.oracle import Exclusion
-from mipcash.oracle.space import Space
 from mipcash.program.forms import Indices, Vector
-from mipcash.space.domains import Configuration
-from mipcash.surrogates.models import imputed
+from mipcash.program.unit_scale import NumberScale
+from mipcash.space.compiled import Apart
+from mipcash.space.minimiser import Exclusion
+from mipcash.space.space import Space
+from mipcash.surrogates.linear.blocks import imputed
 
 MOVES = 10
 """Other numbers that are tried where a proposal repeats an earlier one."""

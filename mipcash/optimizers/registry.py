@@ -9,13 +9,13 @@ from typing import Any
 from mipcash.backends.base import Backend
 from mipcash.backends.registry import make_backend
 from mipcash.errors import MipcashError
-from mipcash.optimizers.annealing import AnnealingSettings, GPAnnealing, GPAnnealingSettings, MiVaBOAnnealing
 from mipcash.optimizers.base import Optimizer
+from mipcash.optimizers.baselines.annealing import AnnealingSettings, GPAnnealing, GPAnnealingSettings, MiVaBOAnnealing
+from mipcash.optimizers.baselines.joint_gp import JointGP, JointGPSettings
+from mipcash.optimizers.baselines.random import RandomSearch, RandomSettings
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
-from mipcash.optimizers.joint_gp import JointGP, JointGPSettings
 from mipcash.optimizers.mivabo import MiVaBO, MiVaBOSettings
-from mipcash.optimizers.random import RandomSearch, RandomSettings
-from mipcash.oracle.space import Space
+from mipcash.space.space import Space
 
 
 def _catalogue() -> dict[str, tuple[Callable[..., Optimizer], type, Callable[[], Any]]]:

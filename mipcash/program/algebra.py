@@ -21,9 +21,9 @@ from pyomo.gdp.disjunct import DisjunctData
 from pyomo.gdp.util import GDP_Error
 
 from mipcash.errors import RuleError
-from mipcash.space.declaration import Declaration
-from mipcash.space.quadratic import Quadratic, Variable, interval, take_apart
-from mipcash.space.rules import Rule, slack_of
+from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.quadratic import Quadratic, Variable, interval, take_apart
+from mipcash.modelling.rules import Rule, slack_of
 
 BLOCKS = (pyo.Block, Disjunct)
 CONSTANT_LOGIC = 12

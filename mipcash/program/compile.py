@@ -26,14 +26,14 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.errors import RuleError, SpaceError
+from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.declared import Number
+from mipcash.modelling.margins import REAL_BITS, too_narrow
+from mipcash.modelling.quadratic import Quadratic
+from mipcash.modelling.rules import ROUNDING, TOLERANCE
 from mipcash.program.algebra import AlgebraicModel, AlgebraicRow, algebraic_model
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BaseRow, BinaryProgram, Group, Indicator, NumberColumn
-from mipcash.space.declaration import Declaration
-from mipcash.space.declared import Number
-from mipcash.space.margins import REAL_BITS, too_narrow
-from mipcash.space.quadratic import Quadratic
-from mipcash.space.rules import ROUNDING, TOLERANCE
 
 
 @dataclass

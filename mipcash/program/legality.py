@@ -19,11 +19,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from mipcash.modelling.clusters import clusters
 from mipcash.program.affine_rows import affine_rows, columns_of
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BaseRow, BinaryProgram, Indicator
 from mipcash.program.recent import Recent
-from mipcash.space.clusters import clusters
 
 KEPT = 16
 """Settings of the numbers whose legality is kept."""

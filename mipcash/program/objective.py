@@ -9,11 +9,11 @@ import pyomo.environ as pyo
 from pyomo.gdp import Disjunct
 
 from mipcash.errors import SpaceError
+from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.names import user_name
+from mipcash.modelling.quadratic import take_apart
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
-from mipcash.space.declaration import Declaration
-from mipcash.space.names import user_name
-from mipcash.space.quadratic import take_apart
 
 Affine = tuple[float, dict[int, float]]
 

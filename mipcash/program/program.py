@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mipcash.modelling.domains import Configuration, Integer, Permutation, Real, Value
+from mipcash.modelling.rules import TOLERANCE
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.products import Product, rlt_number, rlt_pair
-from mipcash.space.domains import Configuration, Integer, Permutation, Real, Value
-from mipcash.space.rules import TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class BaseRow:
     """A row before its products became columns: ``low <= form(v) <= high`` over base columns (constant 0).
 
     Attributes:
-        slack: how far the form may pass its bounds and count as legal (:mod:`mipcash.space.rules`).
+        slack: how far the form may pass its bounds and count as legal (:mod:`mipcash.modelling.rules`).
     """
 
     rule: str

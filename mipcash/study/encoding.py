@@ -13,8 +13,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Solution
-from mipcash.space.declaration import Declaration
-from mipcash.space.domains import (
+from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.domains import (
     Categorical,
     Configuration,
     Domain,

@@ -19,12 +19,12 @@ from pyomo.core.expr.visitor import identify_mutable_parameters
 from pyomo.gdp import Disjunct, Disjunction
 
 from mipcash.errors import RuleError
-from mipcash.oracle.live import active_rules
-from mipcash.space.components import honour
-from mipcash.space.declaration import Declaration
-from mipcash.space.domains import Categorical, Domain, Ordinal
-from mipcash.space.quadratic import Quadratic
-from mipcash.space.rules import Rule, make_rule
+from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.domains import Categorical, Domain, Ordinal
+from mipcash.modelling.live.components import honour
+from mipcash.modelling.quadratic import Quadratic
+from mipcash.modelling.rules import Rule, make_rule
+from mipcash.space.live_model import active_rules
 from mipcash.study.text import stable_text
 
 NUMBERS, ORDER, DETAIL = "the arithmetic of ", "the order of the ", "the detail of "

@@ -12,8 +12,8 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import SpaceExhaustedError
+from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import Optimizer
-from mipcash.space.domains import Configuration
 from mipcash.study.outcome import describe_error, stops
 from mipcash.study.progress import Progress, make_progress
 from mipcash.study.result import SUSPICIOUS, Result
@@ -22,7 +22,7 @@ from mipcash.study.trial import Failed, TellError, Trial
 
 if TYPE_CHECKING:
     from mipcash.backends.base import Backend
-    from mipcash.oracle.space import Space
+    from mipcash.space.space import Space
 
 Objective = Callable[[Configuration], Any]
 """Takes a configuration (its own copy); returns a float, a dict with ``"loss"``, or ``Failed``."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mipcash.space.domains import Configuration
+from mipcash.modelling.domains import Configuration
 from mipcash.study.text import visible
 from mipcash.study.trial import Trial
 

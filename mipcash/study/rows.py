@@ -12,7 +12,7 @@ from mipcash.study.encoding import decode_config, decode_solution, readable_conf
 from mipcash.study.trial import Trial
 
 if TYPE_CHECKING:
-    from mipcash.oracle.space import Space
+    from mipcash.space.space import Space
 
 
 def trial_of(space: Space, row: TrialRow, study: str) -> Trial:

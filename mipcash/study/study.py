@@ -23,7 +23,7 @@ import numpy as np
 
 from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.base import PENDING, Observation, Optimizer, Proposal
-from mipcash.oracle.core import Apart
+from mipcash.space.compiled import Apart
 from mipcash.study.checks import StudyRecord, TrialRow, parse
 from mipcash.study.encoding import encode_config, encode_solution, plain, readable_config
 from mipcash.study.fingerprint import fingerprint, listing
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mipcash.backends.base import Backend
-    from mipcash.oracle.space import Space
+    from mipcash.space.space import Space
 
 
 class Study:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from mipcash.backends.solution import Solution
 from mipcash.errors import MipcashError
+from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import DONE, FAILED
-from mipcash.space.domains import Configuration
 from mipcash.study.text import readable
 
 RUNNING = "running"

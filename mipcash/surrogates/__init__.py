@@ -1,0 +1,1 @@
+"""Models of the loss over points, with posteriors whose means and samples a MIP can minimise."""

@@ -7,8 +7,8 @@ import pytest
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Clock
 from mipcash.backends.base import SolverSettings
-from mipcash.features.numbers import NumberScale
-from mipcash.oracle.oracle import Exclusion
+from mipcash.program.unit_scale import NumberScale
+from mipcash.space.minimiser import Exclusion
 from tests.spaces import ALL
 from tests.surrogates.test_surrogates import posterior
 

@@ -14,14 +14,14 @@ from scipy.optimize import minimize
 
 import mipcash as mc
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Clock
-from mipcash.acquisition.decomposition import DecompositionSettings, decompose
-from mipcash.acquisition.split_function import SplitFunction
-from mipcash.features.discrete import DiscreteFeatures
-from mipcash.features.numbers import NumberScale
-from mipcash.oracle.oracle import Exclusion
-from mipcash.surrogates.evidence import Layout, always_active
-from mipcash.surrogates.linear import WeightSample
-from mipcash.surrogates.models import FeatureSizes, evidence_blocks, paper_blocks
+from mipcash.acquisition.decomposition.search import DecompositionSettings, decompose
+from mipcash.acquisition.decomposition.split_function import SplitFunction
+from mipcash.program.unit_scale import NumberScale
+from mipcash.space.minimiser import Exclusion
+from mipcash.surrogates.linear.blocks import FeatureSizes, evidence_blocks, paper_blocks
+from mipcash.surrogates.linear.evidence import Layout, always_active
+from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
+from mipcash.surrogates.linear.posterior import WeightSample
 from tests.spaces import ALL
 
 SIZES = FeatureSizes(fourier=6, per_number=4, product_columns=80)

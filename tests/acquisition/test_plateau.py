@@ -9,8 +9,8 @@ import pytest
 
 import mipcash as mc
 from mipcash.acquisition.plateau import shared_choice
-from mipcash.oracle.oracle import ANY, Exclusion
 from mipcash.program.forms import Indices
+from mipcash.space.minimiser import ANY, Exclusion
 
 
 def learners() -> mc.Space:

@@ -11,14 +11,14 @@ import pytest
 import mipcash as mc
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.analytic import Acquisition, ConfidenceBound, LogEI
-from mipcash.acquisition.neighbourhood import Neighbourhood
-from mipcash.acquisition.polish import Criterion, Polish, PolishSettings
+from mipcash.acquisition.mixed_search import Criterion, Polish, PolishSettings
+from mipcash.acquisition.moves import Neighbourhood
 from mipcash.backends.registry import make_backend
-from mipcash.features.numbers import NumberScale, decoded
-from mipcash.oracle.oracle import Exclusion
-from mipcash.surrogates.posterior import StructuredPosterior
-from mipcash.surrogates.structure import Structure
-from mipcash.surrogates.structured import Kernel, Points
+from mipcash.program.unit_scale import NumberScale, decoded
+from mipcash.space.minimiser import Exclusion
+from mipcash.surrogates.structured.kernel import Kernel, Points
+from mipcash.surrogates.structured.posterior import StructuredPosterior
+from mipcash.surrogates.structured.structure import Structure
 from tests.spaces import ALL
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mipcash as mc
-from mipcash.acquisition.pruning import prune
+from mipcash.backends.reductions.pruned_products import prune
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mipcash.backends import auto
-from mipcash.backends.auto import AutoBackend
+from mipcash.backends import portfolio as auto
 from mipcash.backends.base import Answer, SolverSettings, Task
+from mipcash.backends.enumeration.backend import Prover
 from mipcash.backends.highs import HighsBackend
-from mipcash.backends.prover import Prover
+from mipcash.backends.portfolio import AutoBackend
 from mipcash.backends.registry import make_backend
 from mipcash.errors import SolverError
 from tests.backends.tasks import SPACES, bits, random_form

@@ -14,7 +14,7 @@ from mipcash.backends.base import Answer, Cut, SolverSettings, Task
 from mipcash.backends.certificate import certified, kept
 from mipcash.backends.highs import HighsBackend
 from mipcash.backends.polytope import Polytope
-from mipcash.backends.scaling import Scaling
+from mipcash.backends.reductions.scaling import Scaling
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.backends.base import Cut, SolverSettings, Task
-from mipcash.backends.dead_ends import dead_ends
 from mipcash.backends.highs import HighsBackend, _load
-from mipcash.backends.row_products import with_row_products
+from mipcash.backends.reductions.dominated_levels import dead_ends
+from mipcash.backends.reductions.rlt_rows import with_row_products
 from mipcash.errors import SolverError
-from mipcash.oracle.explain import without_rules
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
+from mipcash.space.conflict import without_rules
 from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
 from tests.strategies.description import Description
 from tests.strategies.points import TooLargeError

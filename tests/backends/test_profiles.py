@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mipcash.backends import pyomo_solver
 from mipcash.backends.base import SolverSettings, Task
 from mipcash.backends.profiles import SizeLimits, option_value, parse_profile
+from mipcash.backends.pyomo import backend as pyomo_solver
 from mipcash.backends.registry import find_profile, make_backend, solver_info, solver_names, solvers
 from mipcash.errors import SolverError
 from tests.backends.tasks import bits, layers, random_form

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.backends.base import Cut, SolverSettings, Task
-from mipcash.backends.enumeration import Best, Effort, prove
+from mipcash.backends.enumeration.backend import Prover
+from mipcash.backends.enumeration.bounds import make_potentials
+from mipcash.backends.enumeration.exhaustive import make_listing
+from mipcash.backends.enumeration.network import PairwiseNetwork, make_network
+from mipcash.backends.enumeration.search import Best, Effort, prove
 from mipcash.backends.highs import HighsBackend
-from mipcash.backends.listing import make_listing
-from mipcash.backends.pairwise_network import PairwiseNetwork, make_network
-from mipcash.backends.prover import Prover
-from mipcash.backends.soft_consistency import make_potentials
-from mipcash.oracle.explain import without_rules
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram
+from mipcash.space.conflict import without_rules
 from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
 from tests.strategies.description import Description
 from tests.strategies.points import TooLargeError
@@ -51,7 +51,7 @@ def network_of(program: BinaryProgram, numbers: dict[str, float] | None = None) 
 @given(descriptions(), st.integers(0, 2**32), st.sampled_from((5_000, 5_000, 6, 0)))
 def test_random_spaces(description: Description, number: int, table: int) -> None:
     """With small tables, rules stay linear rows."""
-    with mock.patch("mipcash.backends.pairwise_network.TABLE_LIMIT", table):
+    with mock.patch("mipcash.backends.enumeration.network.TABLE_LIMIT", table):
         check(description.build().program, number)
 
 
@@ -60,7 +60,7 @@ def test_random_spaces(description: Description, number: int, table: int) -> Non
 @given(descriptions(), st.integers(0, 2**32))
 def test_random_spaces_listed(description: Description, number: int) -> None:
     """The same where no network is to be had, so that all levels are looked at."""
-    with mock.patch("mipcash.backends.prover.network_at", return_value=None):
+    with mock.patch("mipcash.backends.enumeration.backend.network_at", return_value=None):
         check(description.build().program, number)
 
 
@@ -199,9 +199,9 @@ def test_splitting_and_sweeping_find_the_same(monkeypatch: pytest.MonkeyPatch) -
         best = float((points @ form.linear + (points[:, form.rows] * points[:, form.cols]) @ form.values).min())
         for limits in ({}, {"SLICE": 3}, {"SLICE": 3, "BATCH": 2}, {"BATCH": 1, "SWEEPS": 0}):
             with monkeypatch.context() as patch:
-                patch.setattr("mipcash.backends.soft_consistency.FEW", 1.0)
+                patch.setattr("mipcash.backends.enumeration.bounds.FEW", 1.0)
                 for name, value in limits.items():
-                    patch.setattr(f"mipcash.backends.enumeration.{name}", value)
+                    patch.setattr(f"mipcash.backends.enumeration.search.{name}", value)
                 for upper in (math.inf, best + 0.5):
                     found, effort = Best(upper, 1e-9), Effort(math.inf, math.inf, math.inf)
                     assert prove(make_potentials(network, theta, pairs), found, effort)
@@ -234,12 +234,12 @@ def test_bounds_of_unfinished_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     points = program.one_hot(np.array(list(np.ndindex(*[2] * 14))))
     values = points @ form.linear + (points[:, form.rows] * points[:, form.cols]) @ form.values + form.constant
     start = points[np.argsort(values)[5]]
-    monkeypatch.setattr("mipcash.backends.soft_consistency.FEW", 1.0)
-    monkeypatch.setattr("mipcash.backends.enumeration.BATCH", 2)
+    monkeypatch.setattr("mipcash.backends.enumeration.bounds.FEW", 1.0)
+    monkeypatch.setattr("mipcash.backends.enumeration.search.BATCH", 2)
     seen = set()
     for slices in (5, 20_000):
-        monkeypatch.setattr("mipcash.backends.enumeration.SLICE", slices)
-        monkeypatch.setattr("mipcash.backends.enumeration.WHOLE", 1)
+        monkeypatch.setattr("mipcash.backends.enumeration.search.SLICE", slices)
+        monkeypatch.setattr("mipcash.backends.enumeration.search.WHOLE", 1)
         for nodes in range(0, 120, 3):
             answer = Prover(nodes, 0).solve(Task(program, form, start=start), EXACT)
             assert answer is not None

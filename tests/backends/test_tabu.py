@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from mipcash.backends.base import SolverSettings, Task
-from mipcash.backends.local_search import LocalSearch
-from mipcash.backends.pairwise_network import make_network
-from mipcash.backends.prover import Prover
-from mipcash.backends.tabu import REPORTED, all_states, evaluated, random_states, tabu_search
+from mipcash.backends.enumeration.backend import Prover
+from mipcash.backends.enumeration.network import make_network
+from mipcash.backends.heuristics.local_search import LocalSearch
+from mipcash.backends.heuristics.tabu import REPORTED, all_states, evaluated, random_states, tabu_search
 from mipcash.program.legality import Legality
 from tests.backends.tasks import all_points, bits, random_form
 from tests.backends.test_prover import over_binaries

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.backends.base import SolverSettings, Task
-from mipcash.backends.cost_network import make_network, with_cuts
 from mipcash.backends.highs import HighsBackend
-from mipcash.backends.network_reduction import reduce_network
+from mipcash.backends.toulbar2.cost_network import make_network, with_cuts
+from mipcash.backends.toulbar2.reduction import reduce_network
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from tests.backends.tasks import SPACES, all_points, bits, no_good, random_form
@@ -19,7 +19,7 @@ from tests.strategies.description import Description
 from tests.strategies.spaces import descriptions
 
 pytest.importorskip("pytoulbar2")
-from mipcash.backends.toulbar2 import Toulbar2Backend
+from mipcash.backends.toulbar2.backend import Toulbar2Backend
 
 EXACT = SolverSettings(gap=0.0)
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from mipcash.errors import ModelError
+from mipcash.modelling.domains import Integer, Real
 from mipcash.models import sklearn_pipeline as model
 from mipcash.models._data import table
-from mipcash.space.domains import Integer, Real
 
 space = model.space
 ORDER = ("scaler", "transformer", "selector")

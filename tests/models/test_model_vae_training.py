@@ -246,7 +246,7 @@ def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_from_the_command_line(tmp_path: Path) -> None:
     from typer.testing import CliRunner
 
-    from mipcash.integrations.cli import app
+    from mipcash.cli.main import app
 
     options = {"train_size": 16, "test_size": 4, "epochs": 1, "samples": 2, "threads": 1}
     given = [part for name, value in options.items() for part in ("--option", f"{name}={value}")]

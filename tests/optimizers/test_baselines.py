@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.acquisition.split_function import SplitFunction
+from mipcash.acquisition.decomposition.split_function import SplitFunction
 from mipcash.backends.base import SolverSettings
 from mipcash.errors import SpaceError
-from mipcash.optimizers.annealing import CoolingSettings, GPAnnealing, MiVaBOAnnealing, _split_energy, _Walk
 from mipcash.optimizers.base import Observation
-from mipcash.optimizers.joint_gp import (
+from mipcash.optimizers.baselines.annealing import CoolingSettings, GPAnnealing, MiVaBOAnnealing, _split_energy, _Walk
+from mipcash.optimizers.baselines.joint_gp import (
     GaussianProcess,
     JointGP,
     JointGPSettings,
     Relaxation,
 )
 from mipcash.optimizers.registry import make_optimizer
-from mipcash.oracle.core import Apart
+from mipcash.space.compiled import Apart
 from tests.acquisition.test_decomposition import drawn
 from tests.spaces import ALL, loss
 

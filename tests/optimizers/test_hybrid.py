@@ -11,17 +11,17 @@ import pytest
 
 import mipcash as mc
 from mipcash.acquisition.alternating import AlternatingSettings
-from mipcash.acquisition.decomposition import DecompositionSettings
-from mipcash.acquisition.polish import PolishSettings
+from mipcash.acquisition.decomposition.search import DecompositionSettings
+from mipcash.acquisition.mixed_search import PolishSettings
 from mipcash.backends.base import SolverSettings
 from mipcash.errors import SpaceError
-from mipcash.features.neural import NeuralSettings
 from mipcash.optimizers.base import Observation
 from mipcash.optimizers.hybrid import ACQUISITIONS, Hybrid, HybridSettings
 from mipcash.optimizers.registry import make_optimizer
-from mipcash.oracle.core import Apart
-from mipcash.surrogates.models import FeatureSizes
-from mipcash.surrogates.structured import Points
+from mipcash.space.compiled import Apart
+from mipcash.surrogates.linear.blocks import FeatureSizes
+from mipcash.surrogates.linear.features.neural import NeuralSettings
+from mipcash.surrogates.structured.kernel import Points
 from tests.spaces import ALL, loss
 
 

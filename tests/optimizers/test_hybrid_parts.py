@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mipcash.acquisition.polish import Criterion, Polish
+from mipcash.acquisition.mixed_search import Criterion, Polish
 from mipcash.optimizers import hybrid
 from mipcash.optimizers.base import Observation
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings

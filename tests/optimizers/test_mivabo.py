@@ -9,16 +9,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mipcash.acquisition.decomposition import DecompositionSettings
+from mipcash.acquisition.decomposition.search import DecompositionSettings
 from mipcash.errors import SpaceError
-from mipcash.features.interactions import resolve
 from mipcash.optimizers.base import Observation
 from mipcash.optimizers.mivabo import MiVaBO, MiVaBOSettings
 from mipcash.optimizers.registry import make_optimizer
-from mipcash.surrogates.linear import LinearPosterior
-from mipcash.surrogates.models import FeatureSizes
-from mipcash.surrogates.scales import SparseSettings
-from mipcash.surrogates.sparse import SparsePosterior, half_ranges
+from mipcash.surrogates.interactions import resolve
+from mipcash.surrogates.linear.blocks import FeatureSizes
+from mipcash.surrogates.linear.posterior import LinearPosterior
+from mipcash.surrogates.linear.sparse.mixture import SparseSettings
+from mipcash.surrogates.linear.sparse.posterior import SparsePosterior, half_ranges
 from tests.spaces import ALL, loss
 
 SIZES = FeatureSizes(fourier=16, per_number=4, product_columns=200, nodes=3, learned=6)

@@ -17,8 +17,8 @@ import tiny
 from typer.testing import CliRunner
 
 import mipcash as mc
+from mipcash.cli.main import app
 from mipcash.errors import ModelError, StorageError
-from mipcash.integrations.cli import app
 from mipcash.study.journal import read_journal
 
 DAMAGES = 400
@@ -264,7 +264,7 @@ def attempts(folder: Path, journal: Path, optimizer: Any) -> dict[str, Callable[
 
 
 def test_random_damage_is_told_or_harmless(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mipcash.integrations.plots.plot_convergence", lambda *_: "no picture")
+    monkeypatch.setattr("mipcash.report.convergence.plot_convergence", lambda *_: "no picture")
     answers: Counter[str] = Counter()
     wrong, accepted, slowest = [], [], 0.0
     for seed in range(DAMAGES):

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.features.numbers import NumberScale
-from mipcash.surrogates.posterior import StructuredPosterior
-from mipcash.surrogates.structure import Structure
-from mipcash.surrogates.structured import Kernel, Points
+from mipcash.program.unit_scale import NumberScale
+from mipcash.surrogates.structured.kernel import Kernel, Points
+from mipcash.surrogates.structured.posterior import StructuredPosterior
+from mipcash.surrogates.structured.structure import Structure
 from tests.surrogates.test_structured import nested, some_theta
 
 Config = dict[str, Any]

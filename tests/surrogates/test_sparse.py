@@ -10,13 +10,13 @@ from scipy import stats
 
 import mipcash as mc
 from mipcash.errors import SpaceError
-from mipcash.features.discrete import DiscreteFeatures
-from mipcash.features.numbers import NumberScale
-from mipcash.surrogates import gibbs
-from mipcash.surrogates.linear import Block, LinearPosterior
-from mipcash.surrogates.models import paper_blocks
-from mipcash.surrogates.scales import Mixture, Scales, SparseSettings
-from mipcash.surrogates.sparse import SparsePosterior, half_ranges, restricted, thinned
+from mipcash.program.unit_scale import NumberScale
+from mipcash.surrogates.linear.blocks import paper_blocks
+from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
+from mipcash.surrogates.linear.posterior import Block, LinearPosterior
+from mipcash.surrogates.linear.sparse import gibbs
+from mipcash.surrogates.linear.sparse.mixture import Mixture, Scales, SparseSettings
+from mipcash.surrogates.linear.sparse.posterior import SparsePosterior, half_ranges, restricted, thinned
 from tests.spaces import ALL
 from tests.surrogates.test_surrogates import SMALL, design, observations, posterior, primal
 
@@ -178,7 +178,7 @@ def test_the_variational_bound_agrees_with_a_long_chain():
 
 
 def test_the_variational_spread_is_the_primal_variance():
-    from mipcash.surrogates.variational import spread
+    from mipcash.surrogates.linear.sparse.variational import spread
 
     post, z, u, y, noise = posterior(ALL["bound_numbers"](), "paper")
     mixture = Mixture.of(post, SparseSettings(by="feature"))

@@ -11,15 +11,15 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 import mipcash as mc
-from mipcash.features.interactions import Interactions
-from mipcash.features.level_kernels import level_kernel
-from mipcash.features.numbers import NumberScale
 from mipcash.program.program import BinaryProgram
-from mipcash.surrogates.fitting import FITTED, JITTER, Evidence, fit
-from mipcash.surrogates.posterior import StructuredPosterior
-from mipcash.surrogates.prior_draw import PriorSizes
-from mipcash.surrogates.structure import Structure
-from mipcash.surrogates.structured import Kernel, Points, _distinct
+from mipcash.program.unit_scale import NumberScale
+from mipcash.surrogates.interactions import Interactions
+from mipcash.surrogates.level_kernels import level_kernel
+from mipcash.surrogates.structured.evidence import FITTED, JITTER, Evidence, fit
+from mipcash.surrogates.structured.kernel import Kernel, Points, _distinct
+from mipcash.surrogates.structured.posterior import StructuredPosterior
+from mipcash.surrogates.structured.prior_draw import PriorSizes
+from mipcash.surrogates.structured.structure import Structure
 
 
 def nested() -> mc.Space:

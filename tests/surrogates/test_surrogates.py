@@ -7,11 +7,11 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from mipcash.features.interactions import Interactions
-from mipcash.features.numbers import NumberScale
-from mipcash.surrogates import evidence
-from mipcash.surrogates.linear import LinearPosterior, standardisation
-from mipcash.surrogates.models import FeatureSizes, evidence_blocks, imputed, paper_blocks, relevant_pairs
+from mipcash.program.unit_scale import NumberScale
+from mipcash.surrogates.interactions import Interactions
+from mipcash.surrogates.linear import evidence
+from mipcash.surrogates.linear.blocks import FeatureSizes, evidence_blocks, imputed, paper_blocks, relevant_pairs
+from mipcash.surrogates.linear.posterior import LinearPosterior, standardisation
 from tests.spaces import ALL, loss
 
 SMALL = FeatureSizes(fourier=4, per_number=3, product_columns=60)

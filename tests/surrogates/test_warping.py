@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mipcash.surrogates.warping import STRENGTHS, Warp
+from mipcash.surrogates.structured.warping import STRENGTHS, Warp
 
 LOSSES = st.lists(st.floats(-1e6, 1e6, allow_nan=False), min_size=3, max_size=30).filter(
     lambda v: max(v) - min(v) > 1e-3

@@ -1,0 +1,1 @@
+"""Dual decomposition: bounds over levels and numbers together."""

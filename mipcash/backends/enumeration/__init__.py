@@ -1,0 +1,1 @@
+"""Proofs by soft consistency and enumeration, without a solver."""

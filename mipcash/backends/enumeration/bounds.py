@@ -1,0 +1,206 @@
+"""Lower bounds of a pairwise network by soft arc consistency: costs are moved, never changed.
+
+Notation
+    q(s) = lower + sum_i theta[s_i] + sum_{i < j} M[s_i, s_j],   theta >= 0, M >= 0
+
+so that ``lower`` bounds q. Moving cost from M to theta and back leaves q as it is:
+
+    collect     theta[s] += min_t M[s, t],  M[s, t] -= that          for every neighbour j of i, t in j
+    raise       lower += min_s theta[s],    theta[s] -= that
+    hand on     M[s, t] += w theta[s],      theta[s] -= that         for every later neighbour j of i
+
+Halving, where every M[s, t] gives each end half of the least of its row, makes all costs non-negative at once. A sweep
+does the three to the variables in order (Kolmogorov's sequential tree-reweighted message passing); sweeps to and fro
+approach the bound of the linear relaxation with RLT rows (:mod:`mipcash.program.products`). A state whose
+``lower + theta[s]``, after it has collected, is not below ``upper`` is in no better solution, and is dropped.
+
+A forbidden pair costs more than all that legal solutions can differ by, and ``ceiling`` lies between: no legal solution costs
+as much, and none with a forbidden pair costs less. Whoever looks for solutions below it meets legal ones alone, however
+cost was moved; a network in which there is none is empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.backends.enumeration.network import PairwiseNetwork
+from mipcash.program.forms import Indices, Vector
+
+FORBIDDEN = 8.0
+"""The cost of a forbidden pair, in units of what all costs of a solution can differ by; the larger, the more it is rounded."""
+FEW = 20_000.0
+"""Combinations of states so few that looking at them is quicker than another sweep."""
+STALLED = 0.02
+"""Sweeps end when one of them closes less than this share of the gap."""
+
+
+@dataclass
+class Potentials:
+    """A pairwise network's costs while they are moved (see the module's notation).
+
+    Attributes:
+        lower: the bound.
+        theta: shape (S,).
+        pairs: M, shape (S, S), symmetric, zero within a variable.
+        starts: first state of each variable and S, shape (V + 1,).
+        states: the states' numbers in the network, shape (S,).
+        ceiling: more than any legal solution costs.
+        weights, low, high: linear rows, as in :class:`mipcash.backends.enumeration.network.PairwiseNetwork`.
+        empty: whether some variable has no state left: nothing is better than ``upper``.
+    """
+
+    lower: float
+    theta: Vector
+    pairs: Vector
+    starts: Indices
+    states: Indices
+    ceiling: float
+    weights: Vector
+    low: Vector
+    high: Vector
+    empty: bool = False
+
+    @property
+    def n_variables(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def sizes(self) -> Indices:
+        return np.diff(self.starts)
+
+    @property
+    def combinations(self) -> float:
+        """How many ways there are to give each variable a state."""
+        return float(np.prod(self.sizes.astype(float)))
+
+    def span(self, i: int) -> slice:
+        return slice(int(self.starts[i]), int(self.starts[i + 1]))
+
+    def tighten(self, upper: float, sweeps: int) -> bool:
+        """Sweep to and fro, dropping what cannot be better than ``upper``; True where nothing is left to look for."""
+        self._drop(self._halve(), upper)
+        for _ in range(sweeps):
+            if self.empty or self.lower >= upper or self.combinations <= FEW:
+                break
+            before = self.lower
+            for direction in (1, -1):
+                self._drop(self._sweep(direction), upper)
+                if self.empty or self.lower >= upper:
+                    return True
+            if self.lower - before < STALLED * (upper - self.lower):
+                break
+        return self.empty or self.lower >= upper
+
+    def given(self, s: int) -> Potentials:
+        """What is left when a variable takes its state ``s``."""
+        i = int(np.searchsorted(self.starts, s, side="right")) - 1
+        keep = np.ones(len(self.theta), dtype=bool)
+        keep[self.span(i)] = False
+        used = self.weights[:, s]
+        return Potentials(
+            self.lower + float(self.theta[s]),
+            (self.theta + self.pairs[s])[keep],
+            self.pairs[keep][:, keep],
+            np.concatenate([[0], np.cumsum(np.delete(self.sizes, i))]),
+            self.states[keep],
+            self.ceiling,
+            self.weights[:, keep],
+            self.low - used,
+            self.high - used,
+        )
+
+    def ordered(self, order: Indices) -> Potentials:
+        """The same with the variables in another order."""
+        at = np.concatenate([np.arange(self.starts[i], self.starts[i + 1]) for i in order])
+        return Potentials(
+            self.lower,
+            self.theta[at],
+            self.pairs[at][:, at],
+            np.concatenate([[0], np.cumsum(self.sizes[order])]),
+            self.states[at],
+            self.ceiling,
+            self.weights[:, at],
+            self.low,
+            self.high,
+        )
+
+    # -- internals ----------------------------------------------------------------------------------------------
+
+    def _halve(self) -> Vector:
+        """Every pair gives each end half of what it can give; lower bounds of q for each state, shape (S,)."""
+        least = np.stack([self.pairs[self.span(i)].min(axis=0) for i in range(self.n_variables)])
+        self.theta += least.sum(axis=0) / 2
+        given = np.repeat(least, self.sizes, axis=0)
+        self.pairs -= (given + given.T) / 2
+        low = np.minimum.reduceat(self.theta, self.starts[:-1])
+        self.lower += float(low.sum())
+        self.theta -= np.repeat(low, self.sizes)
+        return self.lower + self.theta
+
+    def _sweep(self, direction: int) -> Vector:
+        """One pass over the variables, to (1) or fro (-1); lower bounds of q for each state, shape (S,)."""
+        coupled, sizes, first = self._coupled(), self.sizes, self.starts[:-1]
+        bound = np.empty(len(self.theta))
+        for i in range(self.n_variables)[::direction]:
+            span, neighbours = self.span(i), coupled[i]
+            later = neighbours.copy()
+            later[: i + 1] &= direction < 0
+            later[i:] &= direction > 0
+            ahead, degree = int(np.count_nonzero(later)), int(np.count_nonzero(neighbours))
+            rows = self.pairs[span]
+            least = np.minimum.reduceat(rows, first, axis=1)
+            theta = self.theta[span] + least.sum(axis=1)
+            low = float(theta.min())
+            self.lower += low
+            theta -= low
+            bound[span] = self.lower + theta
+            share = theta / max(ahead, degree - ahead, 1)
+            rows = rows + np.repeat(share[:, None] * later - least, sizes, axis=1)
+            self.pairs[span] = rows
+            self.pairs[:, span] = rows.T
+            self.theta[span] = theta - ahead * share
+        return bound
+
+    def _coupled(self) -> np.ndarray:
+        """Which variables share a cost, (V, V)."""
+        first = self.starts[:-1]
+        return np.asarray(np.logical_or.reduceat(np.logical_or.reduceat(self.pairs != 0, first, axis=0), first, axis=1))
+
+    def _drop(self, bound: Vector, upper: float) -> None:
+        """Keep the states whose bound is below ``upper``."""
+        keep = bound < upper
+        if keep.all():
+            return
+        left = np.add.reduceat(keep.astype(np.int64), self.starts[:-1])
+        if not left.all():
+            self.empty = True
+            return
+        self.theta, self.states, self.weights = self.theta[keep], self.states[keep], self.weights[:, keep]
+        # twice as fast as one selection of both axes
+        at = np.flatnonzero(keep)
+        self.pairs = self.pairs[at][:, at]
+        self.starts = np.concatenate([[0], np.cumsum(left)])
+
+
+def make_potentials(network: PairwiseNetwork, theta: Vector, pairs: Vector) -> Potentials:
+    """Potentials of a network with at least one variable and these costs."""
+    n, largest, first = len(network.variables), float(np.abs(pairs).max(initial=0.0)), network.starts[:-1]
+    most, least = np.maximum.reduceat(theta, first), np.minimum.reduceat(theta, first)
+    within = n * (n - 1) / 2 * largest
+    spread = float((most - least).sum()) + 2.0 * within + 1.0
+    ceiling = float(most.sum()) + within + spread
+    # with a forbidden pair, a solution costs at least forbidden - spread above the least that any other can
+    forbidden = FORBIDDEN * spread
+    return Potentials(
+        0.0,
+        theta.copy(),
+        np.where(network.forbidden, forbidden, pairs),
+        network.starts,
+        np.arange(len(theta)),
+        ceiling,
+        network.weights,
+        network.low,
+        network.high,
+    )

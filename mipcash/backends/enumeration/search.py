@@ -1,0 +1,247 @@
+"""Branch and bound over a pairwise network, thousands of partial solutions at a time.
+
+Notation
+    b       a batch of N partial solutions that give states to the first k variables of an order
+    spent   (N,) their cost so far;   ahead (S', N) what each state of the later variables would add to it
+    bound   spent + sum over the later variables of their least ``ahead``: pairs of later variables count as zero, which
+            bounds them from below (:mod:`mipcash.backends.enumeration.bounds` moves their cost into theta beforehand)
+
+The search is depth first by batches, the best bounds first. A network that is not exhausted within some nodes is split:
+one variable takes each of its states in turn, costs are moved anew for what is left, and so on. A node's share is its
+part of the whole tree: a parent's share is divided among the children that its bound leaves, so that the shares that
+are closed say how much of the tree is done.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mipcash.backends.enumeration.bounds import Potentials
+from mipcash.program.forms import Indices, Vector
+
+BATCH = 1024
+SLICE = 20_000
+"""Nodes after which a search asks whether it goes on or is split."""
+WHOLE = 40
+"""Slices that a search is expected to need at most if it goes on."""
+SWEEPS = 4
+SPLITTABLE = 6
+"""Variables from which on a network is split."""
+
+
+@dataclass
+class Effort:
+    """What a proof may cost, and has cost.
+
+    Attributes:
+        nodes: partial solutions that may be looked at without a question.
+        most: nodes that the whole proof may be expected to take, by the share that is closed, to go on after that.
+        deadline: of ``time.perf_counter``.
+        spent: nodes so far.
+        done: share of the tree that is closed.
+        left: least bound of what was not looked at when the effort ended; inf before.
+    """
+
+    nodes: float
+    most: float
+    deadline: float
+    spent: int = 0
+    done: float = 0.0
+    left: float = math.inf
+
+    @property
+    def over(self) -> bool:
+        hopeless = self.spent >= self.nodes and self.spent > self.most * self.done
+        return hopeless or time.perf_counter() >= self.deadline
+
+
+@dataclass
+class Best:
+    """The best solution so far.
+
+    Attributes:
+        value: its cost, at most the potentials' ceiling; solutions at ``value - tolerance`` and above are not looked for.
+        states: one per variable, in the network's numbers, unordered; None: none is known.
+    """
+
+    value: float
+    tolerance: float
+    states: Indices | None = None
+
+    @property
+    def upper(self) -> float:
+        return self.value - self.tolerance
+
+
+@dataclass
+class _Batch:
+    depth: int
+    spent: Vector
+    ahead: Vector
+    path: Indices
+    body: Vector
+    share: Vector
+
+
+@dataclass
+class _Pending:
+    """Children that were not built yet: state and parent of each, their bounds and shares."""
+
+    batch: _Batch
+    state: Indices
+    parent: Indices
+    bound: Vector
+    share: Vector
+
+
+def prove(potentials: Potentials, best: Best, effort: Effort, chosen: tuple[int, ...] = (), share: float = 1.0) -> bool:
+    """Look at everything that may be better than ``best``, and keep what is; False if the effort ran out before."""
+    if potentials.tighten(best.upper, SWEEPS):
+        effort.done += share
+        return True
+    if effort.over:
+        effort.left = min(effort.left, potentials.lower)
+        return False
+    order = _order(potentials)
+    search = _Search(potentials.ordered(order), best, effort, chosen, share)
+    finished = search.run(potentials.n_variables >= SPLITTABLE)
+    if finished is not None:
+        return finished
+    span = potentials.span(int(order[0]))
+    states = np.arange(span.start, span.stop)[np.argsort(potentials.theta[span], kind="stable")]
+    for k, s in enumerate(states.tolist()):
+        if not prove(potentials.given(s), best, effort, (*chosen, int(potentials.states[s])), share / len(states)):
+            later = potentials.lower + potentials.theta[states[k + 1 :]].min(initial=math.inf)
+            effort.left = min(effort.left, float(later))
+            return False
+    return True
+
+
+def _order(potentials: Potentials) -> Indices:
+    """The variables in the order in which they get states: strongly coupled to those before, few states first."""
+    first, sizes = potentials.starts[:-1], potentials.sizes
+    pairs = np.where(potentials.pairs < potentials.ceiling, potentials.pairs, 0.0)
+    total = np.add.reduceat(np.add.reduceat(pairs, first, axis=0), first, axis=1)
+    mean = total / np.outer(sizes, sizes)
+    to_come, to_past = mean.sum(axis=1), np.zeros(len(sizes))
+    order: list[int] = []
+    for _ in range(len(sizes)):
+        score = (to_past + 0.3 * to_come + 1e-12) / np.log1p(sizes)
+        score[order] = -np.inf
+        order.append(int(np.argmax(score)))
+        to_past += mean[order[-1]]
+        to_come -= mean[order[-1]]
+    return np.array(order)
+
+
+@dataclass
+class _Search:
+    """Depth-first search by batches of one network in its order."""
+
+    potentials: Potentials
+    best: Best
+    effort: Effort
+    chosen: tuple[int, ...]
+    share: float
+    stack: list[_Pending] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        p = self.potentials
+        m = len(p.low)
+        last = [
+            np.array([p.weights[:, p.span(i)].min(axis=1), p.weights[:, p.span(i)].max(axis=1)])
+            for i in range(p.n_variables)
+        ]
+        # the least and the most that the variables from k on can add to each row, (V + 1, 2, m)
+        self._rest = np.concatenate([np.cumsum(np.array(last)[::-1], axis=0)[::-1], np.zeros((1, 2, m))])
+
+    def run(self, splittable: bool) -> bool | None:
+        """Whether everything was looked at before the effort ended; None where the network should be split."""
+        p, began = self.potentials, self.effort.spent
+        root = _Batch(
+            0,
+            np.array([p.lower]),
+            p.theta[:, None],
+            np.zeros((0, 1), dtype=np.int64),
+            np.zeros((len(p.low), 1)),
+            np.array([self.share]),
+        )
+        done = self.effort.done
+        self._branch(root)
+        checked = began
+        while self.stack:
+            if self.effort.over:
+                self.effort.left = min(self.effort.left, *(float(e.bound.min()) for e in self.stack))
+                return False
+            if self.effort.spent - checked > SLICE:
+                checked = self.effort.spent
+                finished = 1.0 - sum(float(e.share.sum()) for e in self.stack) / self.share
+                self.effort.done = done + finished * self.share
+                if splittable and finished * WHOLE * SLICE < checked - began:
+                    self.effort.done = done
+                    return None
+            self._step(self.stack.pop())
+        self.effort.done = done + self.share
+        return True
+
+    def _step(self, entry: _Pending) -> None:
+        """Build the children of an entry and branch on them."""
+        promising = entry.bound < self.best.upper
+        x, parent = entry.state[promising], entry.parent[promising]
+        if not len(x):
+            return
+        p, batch = self.potentials, entry.batch
+        self.effort.spent += len(x)
+        depth, span = batch.depth + 1, p.span(batch.depth)
+        s = span.start + x
+        body = batch.body[:, parent] + p.weights[:, s]
+        spent = batch.spent[parent] + batch.ahead[x, parent]
+        path = np.concatenate([batch.path[:, parent], s[None]])
+        share = entry.share[promising]
+        if len(body):
+            low, high = self._rest[depth][:, :, None]
+            holds = np.all((body + high >= p.low[:, None]) & (body + low <= p.high[:, None]), axis=0)
+            x, parent, s, body, spent, path, share = (
+                x[holds],
+                parent[holds],
+                s[holds],
+                body[:, holds],
+                spent[holds],
+                path[:, holds],
+                share[holds],
+            )
+            if not len(x):
+                return
+        if depth == p.n_variables:
+            k = int(np.argmin(spent))
+            if spent[k] < self.best.upper:
+                self.best.value = float(spent[k])
+                self.best.states = np.concatenate([np.array(self.chosen, dtype=np.int64), p.states[path[:, k]]])
+            return
+        ahead = batch.ahead[span.stop - span.start :].take(parent, axis=1)
+        ahead += p.pairs[span.stop :, span].take(x, axis=1)
+        self._branch(_Batch(depth, spent, ahead, path, body, share))
+
+    def _branch(self, batch: _Batch) -> None:
+        """Put the children that may be better than the best on the stack, the best on top."""
+        p, k = self.potentials, batch.depth
+        offset = p.starts - p.starts[k]
+        bound = batch.spent.copy()
+        for j in range(k + 1, p.n_variables):
+            bound += batch.ahead[offset[j] : offset[j + 1]].min(axis=0)
+        child = batch.ahead[: offset[k + 1]] + bound
+        x, parent = np.nonzero(child < self.best.upper)
+        if not len(x):
+            return
+        value = child[x, parent]
+        share = batch.share[parent] / np.bincount(parent, minlength=len(bound))[parent]
+        order = np.argsort(value, kind="stable")
+        entries = []
+        for a in range(0, len(order), BATCH):
+            at = order[a : a + BATCH]
+            entries.append(_Pending(batch, x[at], parent[at], value[at], share[at]))
+        self.stack += entries[::-1]

@@ -1,0 +1,1 @@
+"""Incumbents without proof: local search and tabu search over legal moves."""

@@ -1,0 +1,319 @@
+"""Incumbents by local search over legal moves: the incumbent is cheap, the proof is dear.
+
+Notation
+    s (R, G)    levels of R restarts, off where a group is off; "latent" levels remember the level of a group that is off
+    z (R, n_z)  their binaries;   q(z) = constant + l.z + z'Qz/2 with no terms inside a group
+    h = l + z Q (R, n_z).  Moving group g from level a to b changes q by h[b] - h[a], since Q vanishes inside g.
+
+Where the program is a pairwise network (:mod:`mipcash.backends.enumeration.network`), tabu search walks over its states
+(:mod:`mipcash.backends.heuristics.tabu`). Elsewhere a move changes one level (conditional groups that it switches on take
+their latent level), swaps two positions of an ordering, or, once no single move improves, changes two groups at once; only
+legal moves are made.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from mipcash.backends.enumeration.network import PairwiseNetwork, network_at
+from mipcash.backends.heuristics.tabu import all_states, evaluated, random_states, tabu_search
+from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.legality import Legality
+from mipcash.program.program import BinaryProgram, orders_of
+
+MAX_STEPS = 200
+PAIR_CANDIDATES = 400
+KICKS = 8
+WALKS = 16
+PATIENCE = 2
+BLOCK_TRIALS = 4
+STEPS, FEW_STEPS = 100, 50
+"""Steps of tabu search with kicks and without."""
+MIN_WALKERS, MAX_WALKERS = 8, 16
+
+
+class LocalSearch:
+    """Descent over the legal levels of one program at fixed numbers.
+
+    Args:
+        program: the compiled space.
+        legality: a complete check (see :class:`mipcash.program.legality.Legality`).
+    """
+
+    def __init__(self, program: BinaryProgram, legality: Legality) -> None:
+        self.program, self.legality = program, legality
+        referred = {
+            int(program.group_of[c])
+            for conditions in program.conditions.values()
+            for condition in conditions
+            for c in condition.columns
+        }
+        self._parents = np.array(sorted(referred), dtype=np.int64)
+        in_orders = {g for members in orders_of(program).values() for g in members}
+        self._swaps = [(g, h) for m in orders_of(program).values() for i, g in enumerate(m) for h in m[i + 1 :]]
+        plain = [g for g in range(len(program.groups)) if g not in referred and g not in in_orders]
+        self._plain = np.array(plain, dtype=np.int64)
+        self._off = program.off_levels
+
+    def descend(
+        self, form: QuadraticForm, starts: Indices, restarts: int, rng: np.random.Generator, kicks: int = KICKS
+    ) -> tuple[Indices, Vector]:
+        """Descend from legal starts and from random legal walks away from them.
+
+        Args:
+            form: folded, over base columns; terms in numbers must be absent.
+            starts: shape (K, G), legal levels, K >= 1.
+            restarts: number R of descents; the first ones begin at the starts themselves.
+            kicks: rounds of iterated local search from the best local optimum.
+
+        Returns:
+            Distinct local optima (and neighbours of the best) ordered by value: levels (k, G) and values (k,).
+        """
+        network = self._network
+        if network is not None and not np.any(form.linear[self.program.n_z :]):
+            found = self._walked(network, form, starts, restarts, rng, STEPS if kicks else FEW_STEPS)
+            if found is not None:
+                return found
+        linear, matrix = form.linear[: self.program.n_z], form.symmetric()[: self.program.n_z, : self.program.n_z]
+        latent = starts[np.arange(restarts) % len(starts)].copy()
+        if restarts > len(starts):
+            latent[len(starts) :] = self.walk(latent[len(starts) :], len(self.program.groups), rng)
+        levels = self.legality.effective(latent)
+        self._settle(levels, latent, linear, matrix)
+        levels, latent = self._kicked(levels, latent, linear, matrix, rng, kicks)
+        values = self._values(levels, linear, matrix)
+        best = int(np.argmin(values))
+        pair = self._improve_pair(levels[best], linear, matrix)
+        if pair is not None:
+            levels = np.concatenate([levels, pair[None]])
+            values = np.concatenate([values, self._values(pair[None], linear, matrix)])
+        _, first = np.unique(levels, axis=0, return_index=True)
+        order = first[np.argsort(values[first], kind="stable")]
+        return levels[order], values[order] + form.constant
+
+    @cached_property
+    def _network(self) -> PairwiseNetwork | None:
+        """The pairwise network behind the legality, if there is one that tabu search takes."""
+        if not self.legality.complete or not self.program.n_z:
+            return None
+        network = network_at(self.legality, self.program.high[: self.program.n_z] > 0.5)
+        usable = network is not None and not len(network.low) and np.all(np.diff(network.starts))
+        return network if usable else None
+
+    def _walked(
+        self,
+        network: PairwiseNetwork,
+        form: QuadraticForm,
+        starts: Indices,
+        walkers: int,
+        rng: np.random.Generator,
+        steps: int,
+    ) -> tuple[Indices, Vector] | None:
+        """Tabu search from the starts and from random legal states; None where it found nothing.
+
+        Where the network has few solutions all of them are looked at.
+        """
+        theta, pairs = network.costs(form)
+        few = all_states(network)
+        if few is not None:
+            found, costs = evaluated(network, theta, pairs, few)
+            return (network.levels_of(found), costs + form.constant) if len(found) else None
+        walkers = max(MIN_WALKERS, min(MAX_WALKERS, walkers))
+        states = random_states(network, walkers, rng)
+        known = [s for s in map(network.states_of, starts[: walkers // 2]) if s is not None]
+        if known:
+            states[: len(known)] = known
+        found, costs = tabu_search(network, theta, pairs, states, steps, rng)
+        if not len(found):
+            return None
+        return network.levels_of(found), costs + form.constant
+
+    def walk(self, starts: Indices, steps: int, rng: np.random.Generator) -> Indices:
+        """A random walk of legal single moves from each start: (R, G) levels -> (R, G) latent levels."""
+        sizes = self.program.sizes - np.array([int(g.conditional) for g in self.program.groups], dtype=np.int64)
+        latent: Indices = np.minimum(starts, sizes - 1)
+        for _ in range(steps if len(sizes) else 0):
+            trial = latent.copy()
+            groups = rng.integers(len(sizes), size=len(latent))
+            trial[np.arange(len(latent)), groups] = rng.integers(sizes[groups])
+            for g, h in self._swaps:
+                swap = (groups == g) | (groups == h)
+                trial[swap, g], trial[swap, h] = latent[swap, h], latent[swap, g]
+            legal = self.legality.check(self.legality.effective(trial))
+            latent[legal] = trial[legal]
+        return latent
+
+    # -- internals ----------------------------------------------------------------------------------------------
+
+    def _settle(self, levels: Indices, latent: Indices, linear: Vector, matrix: Vector) -> None:
+        """Descend all restarts to local optima, in place: single moves first, blocks where no single move improves."""
+        blocks = self._scored_blocks(matrix)
+        for _ in range(MAX_STEPS):
+            if not self._improve(levels, latent, linear, matrix) and not self._improve_blocks(
+                levels, latent, linear, matrix, blocks
+            ):
+                break
+
+    def _kicked(
+        self, levels: Indices, latent: Indices, linear: Vector, matrix: Vector, rng: np.random.Generator, kicks: int
+    ) -> tuple[Indices, Indices]:
+        """Iterated local search: from the best, every structural change and some random walks, each descended again."""
+        failures = 0
+        for _ in range(kicks):
+            values = self._values(levels, linear, matrix)
+            best = int(np.argmin(values))
+            jumps = [self.walk(np.repeat(levels[best][None], WALKS, axis=0), 4, rng)]
+            special = self._special_moves(levels[best][None], latent[best][None])
+            if special is not None:
+                jumps.append(special[1])
+            trial_latent = np.concatenate(jumps)
+            trial = self.legality.effective(trial_latent)
+            legal = self.legality.check(trial)
+            trial, trial_latent = trial[legal], trial_latent[legal]
+            if not len(trial):
+                break
+            self._settle(trial, trial_latent, linear, matrix)
+            levels, latent = np.concatenate([levels, trial]), np.concatenate([latent, trial_latent])
+            failures += self._values(trial, linear, matrix).min() >= values[best] - 1e-12
+            if failures == PATIENCE:
+                break
+        return levels, latent
+
+    def _scored_blocks(self, matrix: Vector) -> list[tuple[Indices, Indices, Vector]]:
+        """Blocks as (groups (k,), columns of the legal joint levels (N, k), products inside the block (N,))."""
+        found = []
+        for groups, tuples in self.legality.blocks():
+            columns = self.program.starts[groups] + tuples
+            inside = np.zeros(len(columns))
+            for i in range(len(groups)):
+                for j in range(i + 1, len(groups)):
+                    inside += matrix[columns[:, i], columns[:, j]]
+            found.append((groups, columns, inside))
+        return found
+
+    def _improve_blocks(
+        self,
+        levels: Indices,
+        latent: Indices,
+        linear: Vector,
+        matrix: Vector,
+        blocks: list[tuple[Indices, Indices, Vector]],
+    ) -> bool:
+        """Give each restart the best legal joint levels of a block, in place; False when none improves."""
+        improved = False
+        for groups, columns, inside in blocks:
+            z = self.program.one_hot(levels)
+            field = linear + z @ matrix
+            now = self.program.starts[groups] + levels[:, groups]
+            outside = field - matrix[now].sum(axis=1)
+            for r in range(len(levels)):
+                score = inside + outside[r][columns].sum(axis=1)
+                best = np.argpartition(score, min(BLOCK_TRIALS, len(score)) - 1)[:BLOCK_TRIALS]
+                trial_latent = np.repeat(latent[r][None], len(best), axis=0)
+                chosen = columns[best] - self.program.starts[groups]
+                off = chosen == self._off[groups]
+                trial_latent[:, groups] = np.where(off, trial_latent[:, groups], chosen)
+                trial = self.legality.effective(trial_latent)
+                value = self._values(np.concatenate([levels[r][None], trial]), linear, matrix)
+                legal = self.legality.check(trial) & (value[1:] < value[0] - 1e-12)
+                if legal.any():
+                    k = int(np.argmin(np.where(legal, value[1:], np.inf)))
+                    levels[r], latent[r] = trial[k], trial_latent[k]
+                    improved = True
+        return improved
+
+    def _values(self, levels: Indices, linear: Vector, matrix: Vector) -> Vector:
+        z = self.program.one_hot(levels)
+        values: Vector = z @ linear + 0.5 * np.sum((z @ matrix) * z, axis=1)
+        return values
+
+    def _improve(self, levels: Indices, latent: Indices, linear: Vector, matrix: Vector) -> bool:
+        """One best-improvement step for every restart, in place; False when none improves."""
+        owner, trial_latent, trial, gain = self._neighbours(levels, latent, linear, matrix)
+        if not len(owner):
+            return False
+        legal = self.legality.check(trial)
+        owner, trial_latent, trial, gain = owner[legal], trial_latent[legal], trial[legal], gain[legal]
+        if not len(owner):
+            return False
+        order = np.lexsort((gain, owner))
+        first = order[np.unique(owner[order], return_index=True)[1]]
+        levels[owner[first]], latent[owner[first]] = trial[first], trial_latent[first]
+        return True
+
+    def _neighbours(
+        self, levels: Indices, latent: Indices, linear: Vector, matrix: Vector
+    ) -> tuple[Indices, Indices, Indices, Vector]:
+        """Improving neighbours: owner (N,), latent levels (N, G), levels (N, G), change of value (N,)."""
+        program = self.program
+        z = program.one_hot(levels)
+        h = linear + z @ matrix
+        current = np.take_along_axis(h, program.starts + levels, axis=1)
+        change = h - current[:, program.group_of]
+        movable = np.isin(program.group_of, self._plain) & (program.active_columns > 0)
+        allowed = movable[None, :] & (levels != self._off)[:, program.group_of]
+        owner, column = np.nonzero(allowed & (change < -1e-12))
+        groups = program.group_of[column]
+        moved, moved_latent = levels[owner], latent[owner]
+        moved[np.arange(len(owner)), groups] = column - program.starts[groups]
+        moved_latent[np.arange(len(owner)), groups] = column - program.starts[groups]
+        parts = [(owner, moved_latent, moved, change[owner, column])]
+        special = self._special_moves(levels, latent)
+        if special is not None:
+            owner, moved_latent = special
+            moved = self.legality.effective(moved_latent)
+            values = self._values(moved, linear, matrix) - self._values(levels, linear, matrix)[owner]
+            better = values < -1e-12
+            parts.append((owner[better], moved_latent[better], moved[better], values[better]))
+        return tuple(np.concatenate(p) for p in zip(*parts, strict=True))  # type: ignore[return-value]
+
+    def _special_moves(self, levels: Indices, latent: Indices) -> tuple[Indices, Indices] | None:
+        """Moves that touch more than one group: parents of conditional groups, swaps in an ordering."""
+        owners, moved = [], []
+        everyone = np.arange(len(levels))
+        for g in self._parents:
+            group = self.program.groups[g]
+            for level in range(group.size - int(group.conditional)):
+                rows = everyone[
+                    (levels[:, g] != level) & (levels[:, g] != group.size - 1 if group.conditional else True)
+                ]
+                trial = latent[rows]
+                trial[:, g] = level
+                owners.append(rows)
+                moved.append(trial)
+        for g, h in self._swaps:
+            trial = latent.copy()
+            trial[:, [g, h]] = trial[:, [h, g]]
+            owners.append(everyone)
+            moved.append(trial)
+        if not owners:
+            return None
+        return np.concatenate(owners), np.concatenate(moved)
+
+    def _improve_pair(self, levels: Indices, linear: Vector, matrix: Vector) -> Indices | None:
+        """The best legal change of two groups at once, followed by nothing; None if none improves. (G,) -> (G,)."""
+        program = self.program
+        z = program.one_hot(levels[None])[0]
+        h = linear + z @ matrix
+        at = program.starts + levels
+        change = h - h[at][program.group_of]
+        now = at[program.group_of]
+        both = change[:, None] + change[None, :] + matrix - matrix[:, now] - matrix[now, :] + matrix[np.ix_(now, now)]
+        movable = (
+            np.isin(program.group_of, self._plain)
+            & (program.active_columns > 0)
+            & (levels != self._off)[program.group_of]
+        )
+        usable = movable[:, None] & movable[None, :] & (program.group_of[:, None] < program.group_of[None, :])
+        first, second = np.nonzero(usable & (both < -1e-12))
+        if not len(first):
+            return None
+        best = np.argsort(both[first, second], kind="stable")[:PAIR_CANDIDATES]
+        trial = np.repeat(levels[None], len(best), axis=0)
+        for chosen in (first[best], second[best]):
+            groups = program.group_of[chosen]
+            trial[np.arange(len(best)), groups] = chosen - program.starts[groups]
+        legal = np.flatnonzero(self.legality.check(trial))
+        return trial[legal[0]] if len(legal) else None

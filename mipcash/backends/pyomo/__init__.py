@@ -1,0 +1,1 @@
+"""Solvers that Pyomo drives, by their profiles."""

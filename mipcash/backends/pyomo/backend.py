@@ -1,0 +1,363 @@
+"""Any solver that Pyomo can drive, by its profile.
+
+A program becomes one Pyomo model: its columns, its rows, and an objective that is replaced at every solve. The products
+of an objective are either the program's product columns with their RLT rows ("linear") or left to the solver
+("quadratic"); the products of rules are always columns with rows. The profile says which form is the default.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from pyomo.core.expr.numeric_expr import LinearExpression
+
+from mipcash.backends.base import Answer, Cut, SolverSettings, Task
+from mipcash.backends.certificate import certified
+from mipcash.backends.highs import HighsBackend
+from mipcash.backends.profiles import LINEAR, QUADRATIC, OptionValue, SolverProfile, option_value
+from mipcash.backends.pyomo.interfaces import Edits, Interface, Outcome, make_interface
+from mipcash.backends.reductions.scaling import Scaling, objective_unit
+from mipcash.backends.solution import INFEASIBLE, OPTIMAL, SOLVED
+from mipcash.errors import SolverError
+from mipcash.program.forms import QuadraticForm, Vector
+from mipcash.program.program import BinaryProgram
+
+KEPT_INSTANCES = 4
+PROBE_SECONDS = 10.0
+SHORTEST = 1e-2
+"""Seconds: a shorter time limit is taken for none by some solvers."""
+
+
+@dataclass
+class _Instance:
+    """A model in a solver; ``source`` is kept so that its id stays its own."""
+
+    source: BinaryProgram
+    program: BinaryProgram
+    scaling: Scaling
+    model: Any
+    columns: list[Any]
+    interface: Interface
+    fixed: tuple[int, ...] = ()
+    cuts: tuple[Any, ...] = ()
+
+
+class PyomoBackend:
+    """Solves tasks with one solver through Pyomo; keeps the models of recent programs.
+
+    Args:
+        profile: what the solver is and how it is driven.
+        options: the solver's own options by name, and ``form`` (``linear`` or ``quadratic``) of the objective; without
+            it the profile's form, or the other one where only that fits into the licence.
+
+    Raises:
+        SolverError: a form that the solver does not accept.
+    """
+
+    def __init__(self, profile: SolverProfile, options: Mapping[str, str] | None = None) -> None:
+        assert profile.pyomo is not None
+        given = dict(options or {})
+        form = given.pop("form", profile.pyomo.form)
+        if form not in (LINEAR, QUADRATIC) or (form == QUADRATIC and not _takes_quadratic(profile)):
+            raise SolverError(
+                f"solver {profile.name!r} does not take the objective form {form!r}; "
+                f"it takes {LINEAR!r}" + (f" and {QUADRATIC!r}" if _takes_quadratic(profile) else "")
+            )
+        self.profile = replace(profile, pyomo=replace(profile.pyomo, form=form))
+        self._strict = "form" in (options or {})
+        self._given: dict[str, OptionValue] = {key: option_value(value) for key, value in given.items()}
+        self._instances: OrderedDict[tuple[object, ...], _Instance] = OrderedDict()
+        self._full_licence: bool | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the solver."""
+        return self.profile.name
+
+    def solve(self, task: Task, settings: SolverSettings) -> Answer:
+        """See :meth:`mipcash.backends.base.Backend.solve`; refuses a program that exceeds the licence before the solve."""
+        return certified(task, settings, self._unchecked, self.name)
+
+    def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
+        try:
+            answer = self._solve(task, settings)
+        except SolverError:
+            if not self._pyomo.second:
+                raise
+            answer = self._solve(task, settings, self._pyomo.second)
+        left = settings.time_limit - answer.seconds
+        if answer.status != INFEASIBLE or left <= 0.0 or not self._delicate(task):
+            return answer
+        # a tolerance may have decided about numbers: HiGHS, which is told how to be sure, has to say so too
+        second = HighsBackend({"enumeration": "off"}).solve(task, replace(settings, time_limit=left))
+        return replace(answer if second.status == INFEASIBLE else second, seconds=answer.seconds + second.seconds)
+
+    def _solve(self, task: Task, settings: SolverSettings, second: Mapping[str, OptionValue] | None = None) -> Answer:
+        began = time.perf_counter()
+        if _contradictory(task.program):
+            return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, self.name)
+        if not task.program.n_columns:
+            value = task.form.constant
+            return Answer(OPTIMAL, np.zeros(0), value, value, time.perf_counter() - began, self.name)
+        form = self._form(task)
+        key, instance = self._instance(task, form)
+        if instance.scaling.contradictory:
+            return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, self.name)
+        try:
+            edits = _edit(instance, task)
+            unit = _set_objective(instance, task.form, form)
+            warm = _set_start(instance, task, self._pyomo.start)
+            outcome = instance.interface.solve(edits, {**self._options(settings, form), **(second or {})}, warm)
+            outcome = replace(outcome, bound=outcome.bound * unit)
+        except SolverError:
+            del self._instances[key]
+            raise
+        except Exception as error:
+            # the state of the solver's model is unknown now
+            del self._instances[key]
+            raise self._translated(error, task) from error
+        return replace(_answer(outcome, instance, task, settings, unit, time.perf_counter() - began), prover=self.name)
+
+    def _delicate(self, task: Task) -> bool:
+        """Whether a tolerance may have decided that there is no solution."""
+        return any(i.scaling.delicate for i in self._instances.values() if i.source is task.program)
+
+    # -- form and size ------------------------------------------------------------------------------------------
+
+    @property
+    def _pyomo(self) -> Any:
+        return self.profile.pyomo
+
+    def _form(self, task: Task) -> str:
+        """The preferred form, or the other one where only that fits into the licence.
+
+        Raises:
+            SolverError: neither fits.
+        """
+        preferred = self._pyomo.form
+        forms = [preferred, *(f for f in (LINEAR, QUADRATIC) if f != preferred)]
+        if self._strict or not _takes_quadratic(self.profile):
+            forms = [preferred]
+        missing = task.program.couplings(task.form) - task.program.product_index.keys()
+        if not missing:
+            forms = [LINEAR]
+        problems = [self._exceeded(task, form, missing) for form in forms]
+        if not problems[0] or self._has_full_licence():
+            return str(forms[0])
+        fitting = [form for form, problem in zip(forms, problems, strict=True) if not problem]
+        if not fitting:
+            raise self._too_large(problems[0])
+        return str(fitting[0])
+
+    def _exceeded(self, task: Task, form: str, missing: set[tuple[int, int]]) -> str:
+        program = task.program
+        variables, rows = program.n_columns, program.matrix.shape[0] + len(task.cuts)
+        # some interfaces split a row with two different ends into two
+        rows += int(np.sum((program.row_low < program.row_high) & np.isfinite(program.row_high - program.row_low)))
+        if form == LINEAR:
+            for g, h in missing:
+                a, b = program.groups[g].size, program.groups[h].size if h >= 0 else 1
+                variables += a * b
+                rows += a + b if h >= 0 else 1 + 2 * a
+        return self.profile.size.exceeded(variables, rows, form == QUADRATIC)
+
+    def _has_full_licence(self) -> bool:
+        """Whether the solver takes a model one variable larger than the free licence allows (asked once)."""
+        if self._full_licence is None:
+            size = self.profile.size
+            n = 1 + max(k or 0 for k in (size.variables, size.quadratic_variables))
+            model, columns = pyo.ConcreteModel(), []
+            model.v = pyo.Var(range(n), domain=pyo.Binary)
+            columns = list(model.v.values())
+            model.rows = pyo.Constraint(expr=pyo.quicksum(columns) >= 1)
+            model.cost = pyo.Objective(expr=pyo.quicksum(columns))
+            try:
+                interface = make_interface(self._pyomo, self.name, model, columns)
+                options = self._options(SolverSettings(time_limit=PROBE_SECONDS), LINEAR)
+                self._full_licence = interface.solve(Edits(), options, False).status == OPTIMAL
+            except Exception:
+                # whatever it is, a larger model is not solved
+                self._full_licence = False
+        return self._full_licence
+
+    def _too_large(self, problem: str) -> SolverError:
+        return SolverError(
+            f"the free licence of solver {self.name!r} ends at {problem}; "
+            f"get a full licence ({self.profile.install}), or use solver='highs', which has no limit"
+        )
+
+    def _translated(self, error: Exception, task: Task) -> SolverError:
+        words = str(error)
+        if any(w in words.lower() for w in ("size-limited", "too large", "1016", "promotional", "community edition")):
+            program = task.program
+            return self._too_large(f"less than this program ({program.n_columns:,} columns; it says: {words})")
+        return SolverError(f"solver {self.name!r} failed on a program of {task.program.n_columns} columns: {words}")
+
+    # -- options and instances ----------------------------------------------------------------------------------
+
+    def _options(self, settings: SolverSettings, form: str) -> dict[str, OptionValue]:
+        unlimited = self._pyomo.unlimited.get("node_limit")
+        values: dict[str, OptionValue | None] = {
+            "time_limit": max(SHORTEST, float(settings.time_limit)),
+            "threads": int(settings.threads),
+            "gap": float(settings.gap),
+            "absolute_gap": SOLVED,
+            "seed": int(settings.seed) % 2**30,
+            "node_limit": unlimited if settings.node_limit is None else int(settings.node_limit),
+        }
+        names = self._pyomo.options
+        options = {names[key]: v for key, v in values.items() if key in names and v is not None}
+        native = self._pyomo.fixed_quadratic if form == QUADRATIC else {}
+        return {**self._pyomo.fixed, **native, **options, **self._given}
+
+    def _instance(self, task: Task, form: str) -> tuple[tuple[object, ...], _Instance]:
+        missing = task.program.couplings(task.form) - task.program.product_index.keys() if form == LINEAR else set()
+        key = (id(task.program), frozenset(missing), form)
+        if key in self._instances:
+            self._instances.move_to_end(key)
+        else:
+            program = task.program.extended(missing)
+            scaling = Scaling.of(program)
+            # Pyomo takes no row whose bounds cross; such a program is not asked about
+            model, columns = _model(
+                replace(scaling.program, row_low=np.minimum(scaling.program.row_low, scaling.program.row_high))
+            )
+            interface = make_interface(self._pyomo, self.name, model, columns)
+            self._instances[key] = _Instance(task.program, program, scaling, model, columns, interface)
+            if len(self._instances) > KEPT_INSTANCES:
+                self._instances.popitem(last=False)
+        return key, self._instances[key]
+
+
+def _takes_quadratic(profile: SolverProfile) -> bool:
+    return profile.pyomo is not None and "quadratic objective" in profile.pyomo.accepts
+
+
+def _contradictory(program: BinaryProgram) -> bool:
+    """Whether a row without columns already fails (Pyomo takes no constraint without variables)."""
+    empty = np.diff(program.matrix.indptr) == 0
+    return bool(np.any(empty & ((program.row_low > 1e-9) | (program.row_high < -1e-9))))
+
+
+def _model(program: BinaryProgram) -> tuple[Any, list[Any]]:
+    model: Any = pyo.ConcreteModel()
+    model.v = pyo.Var(range(program.n_columns), domain=pyo.Reals)
+    columns = list(model.v.values())
+    for k, variable in enumerate(columns):
+        if program.integer[k] > 0:
+            variable.domain = pyo.Binary if program.low[k] >= 0 and program.high[k] <= 1 else pyo.Integers
+        variable.setlb(float(program.low[k]))
+        variable.setub(float(program.high[k]))
+    matrix = program.matrix
+    model.rows = pyo.Constraint(pyo.Any)
+    for r in range(matrix.shape[0]):
+        at = slice(matrix.indptr[r], matrix.indptr[r + 1])
+        low, high = float(program.row_low[r]), float(program.row_high[r])
+        if at.start < at.stop and (math.isfinite(low) or math.isfinite(high)):
+            model.rows[r] = _relation(columns, matrix.indices[at], matrix.data[at], low, high)
+    model.cuts = pyo.Constraint(pyo.Any)
+    model.cost = pyo.Objective(expr=0.0 * columns[0])
+    return model, columns
+
+
+def _relation(columns: Sequence[Any], at: Any, values: Any, low: float, high: float) -> Any:
+    body = _linear(columns, at, values)
+    if low == high:
+        return body == low
+    if not math.isfinite(low):
+        return body <= high
+    return body >= low if not math.isfinite(high) else pyo.inequality(low, body, high)
+
+
+def _linear(columns: Sequence[Any], at: Any, values: Any) -> Any:
+    chosen = [columns[k] for k in np.asarray(at).tolist()]
+    return LinearExpression(constant=0, linear_coefs=np.asarray(values, dtype=float).tolist(), linear_vars=chosen)
+
+
+def _edit(instance: _Instance, task: Task) -> Edits:
+    """Bounds and cuts of the model for this task; what the last task left is taken back."""
+    program, columns, c = instance.scaling.program, instance.columns, instance.scaling.columns
+    changed = {*instance.fixed, *task.fixed}
+    for k in instance.fixed:
+        columns[k].setlb(float(program.low[k]))
+        columns[k].setub(float(program.high[k]))
+    for k, value in task.fixed.items():
+        columns[k].setlb(float(value / c[k]))
+        columns[k].setub(float(value / c[k]))
+    removed = instance.cuts
+    for constraint in removed:
+        del instance.model.cuts[constraint.index()]
+    added = tuple(_add_cut(instance, k, cut) for k, cut in enumerate(task.cuts))
+    instance.fixed, instance.cuts = tuple(task.fixed), added
+    return Edits([columns[k] for k in sorted(changed)], added, removed)
+
+
+def _add_cut(instance: _Instance, k: int, cut: Cut) -> Any:
+    values = np.asarray(cut.values, dtype=float) * instance.scaling.columns[cut.columns]
+    instance.model.cuts[k] = _relation(instance.columns, cut.columns, values, float(cut.low), float(cut.high))
+    return instance.model.cuts[k]
+
+
+def _set_objective(instance: _Instance, form: QuadraticForm, kind: str) -> float:
+    """The objective without its constant, which some solvers leave out of their bound; returns the unit that it is in."""
+    columns = instance.columns
+    if kind == LINEAR:
+        cost = instance.program.cost(form) * instance.scaling.columns
+        unit, at = objective_unit(cost), np.flatnonzero(cost)
+        body = _linear(columns, at, cost[at] / unit)
+    else:
+        form = instance.scaling.form(form)
+        at = np.flatnonzero(form.linear)
+        unit = objective_unit(np.concatenate([form.linear, form.values]))
+        terms = [
+            v / unit * columns[i] * columns[j]
+            for i, j, v in zip(form.rows.tolist(), form.cols.tolist(), form.values.tolist(), strict=True)
+        ]
+        body = _linear(columns, at, form.linear[at] / unit) + pyo.quicksum(terms)
+    if not len(at) and kind == LINEAR:
+        body = 0.0 * columns[0]
+    instance.model.del_component("cost")
+    instance.model.cost = pyo.Objective(expr=body)
+    return unit
+
+
+def _set_start(instance: _Instance, task: Task, kind: str) -> bool:
+    """Put the start into the variables' values; False where there is none that the interface takes."""
+    known = np.full(instance.program.n_columns, np.nan)
+    if task.start is not None and kind != "none":
+        known = instance.program.lifted(task.start) / instance.scaling.columns
+    for variable, value in zip(instance.columns, known.tolist(), strict=True):
+        variable.set_value(None if math.isnan(value) else value, skip_validation=True)
+    whole = np.isfinite(known[instance.program.integer > 0])
+    return bool(np.any(whole)) if kind == "partial" else bool(len(whole) and np.all(whole)) and kind == "complete"
+
+
+def _answer(
+    outcome: Outcome, instance: _Instance, task: Task, settings: SolverSettings, unit: float, seconds: float
+) -> Answer:
+    bound = outcome.bound + task.form.constant
+    if outcome.status == INFEASIBLE:
+        return Answer(INFEASIBLE, None, math.nan, math.inf, seconds)
+    if outcome.values is None:
+        return Answer(outcome.status, None, math.nan, bound, seconds)
+    n, program = task.program.n, task.program
+    columns: Vector = outcome.values[:n] * instance.scaling.columns[:n]
+    # a column in no row and without a cost never reaches the solver: any value within its bounds will do
+    missing = np.isnan(columns)
+    columns = np.where(missing, program.low[:n], columns)
+    for k, value in task.fixed.items():
+        columns[k] = value
+    columns = np.where(program.integer[:n] > 0, np.round(columns), columns)
+    value = task.form.value(columns)
+    if outcome.status == OPTIMAL:
+        # CPLEX leaves its bound where it was when the last node is closed; what it calls optimal is within its gap
+        within = max(settings.gap * abs(value - task.form.constant), SOLVED * unit)
+        bound = max(bound, value - within)
+    return Answer(outcome.status, columns, value, min(bound, value), seconds)

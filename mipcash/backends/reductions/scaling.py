@@ -1,0 +1,145 @@
+"""A program as a solver sees it: columns of numbers scaled to their size, rows to their largest coefficient.
+
+Notation
+    c (n_columns,)  factor of each column: v = c v';  a power of two near its largest value, 1 for integers and their products
+    r (m,)          factor of each row, a power of two:  A' = r A c,  row bounds r times the given ones
+
+A solver's tolerances are absolute. Beside a conditional number in [0, 1e6], ``x <= 1e6 on`` lets x = 1 pass with on = 1e-6,
+which rounds to 0; after scaling it is ``x' <= on``. Powers of two leave every digit as it is.
+
+Rows that take whole multiples of some unit at every legal point (integer columns and simple fractions as coefficients) are
+written in that unit instead, and their bounds become whole: what is legal by its slack stays, and nothing else is left for a
+tolerance to decide.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mipcash.backends.reductions.tightening import tightened
+from mipcash.program.forms import QuadraticForm, Vector
+from mipcash.program.program import BinaryProgram
+
+LARGEST = 4e8
+"""Largest coefficient of a row in whole units; beyond it, a tolerance on integers would count."""
+WIDE = 1e4
+"""Coefficients of whole rows from which on a tolerance on integers may count all the same."""
+DENOMINATOR = 10**6
+"""Largest denominator of a coefficient that counts as a simple fraction."""
+EXACT = 1e-13
+LONGEST = 400
+"""Terms of a row with fractions whose unit is looked for."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """See the module's notation.
+
+    Attributes:
+        program: the scaled program; only its rows, bounds and integrality are meant to be used.
+        columns: c.
+        delicate: whether a tolerance may decide: there are numbers, rows in no whole unit, or large coefficients.
+        contradictory: whether no whole number is between the bounds of some row.
+    """
+
+    program: BinaryProgram
+    columns: Vector
+    delicate: bool
+    contradictory: bool
+
+    @classmethod
+    def of(cls, program: BinaryProgram) -> Scaling:
+        program = tightened(program)
+        integral = _whole_columns(program)
+        size = np.maximum(np.abs(program.low), np.abs(program.high))
+        columns = np.where(integral | (size == 0), 1.0, _power(size))
+        matrix = sparse.csr_array(program.matrix @ sparse.diags_array(columns))
+        largest = np.zeros(matrix.shape[0])
+        if matrix.nnz:
+            largest = abs(matrix).max(axis=1).toarray().ravel()
+        rows = np.where(largest > 0, 1.0 / _power(largest), 1.0)
+        units = _units(program, integral)
+        whole = units > 0
+        rows = np.where(whole, units, rows)
+        low, high = program.row_low * rows, program.row_high * rows
+        slack = program.row_slack * rows
+        scaled_matrix = sparse.csr_array(sparse.diags_array(rows) @ matrix)
+        at = np.repeat(whole, np.diff(scaled_matrix.indptr))
+        scaled_matrix.data[at] = np.round(scaled_matrix.data[at])
+        scaled = replace(
+            program,
+            matrix=scaled_matrix,
+            row_low=np.where(whole & np.isfinite(low), np.ceil(low - slack), low),
+            row_high=np.where(whole & np.isfinite(high), np.floor(high + slack), high),
+            low=program.low / columns,
+            high=program.high / columns,
+        )
+        numbers = (program.integer == 0) & (program.low < program.high) & ~integral
+        wide = bool(np.any(np.abs(scaled_matrix.data) > WIDE))
+        delicate = bool(np.any(numbers) or not np.all(whole) or wide)
+        return cls(scaled, columns, delicate, bool(np.any(whole & (scaled.row_low > scaled.row_high))))
+
+    def form(self, form: QuadraticForm) -> QuadraticForm:
+        """A form over the base columns as one over the scaled ones."""
+        c = self.columns
+        return replace(form, linear=form.linear * c[: form.n], values=form.values * c[form.rows] * c[form.cols])
+
+
+def objective_unit(cost: Vector) -> float:
+    """A power of two by which an objective is divided, so that no cost is below a solver's tolerance on reduced costs."""
+    largest = float(np.abs(cost).max(initial=0.0))
+    return float(_power(np.array(largest)))
+
+
+def _units(program: BinaryProgram, integral: NDArray[np.bool_]) -> Vector:
+    """Per row: the factor that makes it whole, or 0 where there is none: shape (m,)."""
+    matrix = sparse.csr_array(program.matrix)
+    fractions = np.abs(matrix.data - np.round(matrix.data)) > 0.0
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    some = np.bincount(rows[fractions], minlength=matrix.shape[0]) > 0
+    numbers = np.bincount(rows[~integral[matrix.indices]], minlength=matrix.shape[0]) > 0
+    largest = np.zeros(matrix.shape[0])
+    np.maximum.at(largest, rows, np.abs(matrix.data))
+    found = np.where(~some & ~numbers & (largest <= LARGEST), 1.0, 0.0)
+    for r in np.flatnonzero(some & ~numbers & (np.diff(matrix.indptr) <= LONGEST)):
+        found[r] = _unit(matrix.data[matrix.indptr[r] : matrix.indptr[r + 1]].tolist())
+    return found
+
+
+def _whole_columns(program: BinaryProgram) -> NDArray[np.bool_]:
+    """Columns that are whole at every point whose integers are: integers, and their products."""
+    whole = program.integer > 0
+    for product in program.products:
+        _, h = product.key
+        whole[product.start : product.start + product.size] = h >= 0 or whole[-1 - h]
+    return np.asarray(whole)
+
+
+def _unit(values: Sequence[float]) -> float:
+    """The factor that makes coefficients whole and coprime; 0 where they are no simple fractions of each other."""
+    largest = max(map(abs, values))
+    if not largest:
+        return 0.0
+    parts = [Fraction(v / largest).limit_denominator(DENOMINATOR) for v in values]
+    if any(abs(float(part) - v / largest) > EXACT for part, v in zip(parts, values, strict=True)):
+        # not relative to the largest: perhaps as they were written, 0.03 and 0.001
+        parts = [Fraction(v).limit_denominator(DENOMINATOR) for v in values]
+        if any(abs(float(part) - v) > EXACT * abs(v) for part, v in zip(parts, values, strict=True)):
+            return 0.0
+    common = math.lcm(*(part.denominator for part in parts))
+    shared = math.gcd(*(int(part * common) for part in parts))
+    k = next(k for k, v in enumerate(values) if abs(v) == largest)
+    factor = float(abs(parts[k]) * common / shared) / largest
+    return factor if factor * largest <= LARGEST else 0.0
+
+
+def _power(size: Vector) -> Vector:
+    """The nearest power of two, 1 for 0."""
+    return np.asarray(2.0 ** np.round(np.log2(np.where(size > 0, size, 1.0))))

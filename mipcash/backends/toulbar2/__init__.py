@@ -1,0 +1,1 @@
+"""toulbar2: a program as a cost function network."""

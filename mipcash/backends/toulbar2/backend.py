@@ -1,0 +1,338 @@
+"""toulbar2 through pytoulbar2: the program as a cost function network (:mod:`mipcash.backends.toulbar2.cost_network`).
+
+Notation
+    q(v)     the objective;  Q(X) = sum_i F_i(X_i) + sum_ij F_ij(X_i, X_j) in integers, the rounding of ``scale * q``
+    error    sum over the functions of their largest rounding error, so that |q - Q / scale| <= error everywhere
+
+The value of an answer is q at its point, in floating point; its bound is toulbar2's bound on Q / scale less ``error``.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mipcash.backends.base import Answer, SolverSettings, Task
+from mipcash.backends.certificate import certified
+from mipcash.backends.profiles import OptionValue, option_value
+from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, relative_gap
+from mipcash.backends.toulbar2.cost_network import Booleans, LinearRow, Network, make_network, with_cuts
+from mipcash.backends.toulbar2.reduction import Functions, Reduced, reduce_network
+from mipcash.errors import SolverError
+from mipcash.program.forms import Vector
+from mipcash.program.program import BinaryProgram
+
+# pytoulbar2 carries no types
+tb2: Any = import_module("pytoulbar2.pytb2")
+
+NO_LIMIT = 2**62
+KEPT_NETWORKS = 16
+COST_RANGE = 2.0**40
+"""Range of the integer costs: 40 bits leave toulbar2's 59 room for sums, and round at 1e-12 of the range."""
+_PROCESS = threading.Lock()
+"""toulbar2 keeps its options and its timer once per process."""
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """The objective in integers over the states that are left (see the module's notation)."""
+
+    scale: float
+    constant: float
+    error: float
+    unary: dict[int, Vector]
+    pairs: dict[tuple[int, int], Vector]
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What a search found: states (None without a solution), its bound on Q, and whether a limit stopped it."""
+
+    states: list[int] | None
+    bound: float
+    limited: bool
+
+
+class Toulbar2Backend:
+    """Solves tasks with toulbar2; keeps the networks of recent programs, builds a solver for each task.
+
+    The time limit counts seconds of wall-clock time while the network is built, and of processor time, toulbar2's own
+    measure, while it searches. Threads and gap are not used: the search
+    is sequential and ends with the optimum.
+
+    Args:
+        options: toulbar2's own options by the names of its Python interface (``vac``, ``hbfs``, ``elimDegree`` ...).
+
+    Raises:
+        SolverError: an option that toulbar2 does not have.
+    """
+
+    name = "toulbar2"
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self._given: dict[str, OptionValue] = {key: option_value(text) for key, text in (options or {}).items()}
+        for key in self._given:
+            if not hasattr(tb2.option, key):
+                raise SolverError(
+                    f"toulbar2 has no option {key!r}; its Python interface lists them in pytoulbar2.pytb2.option"
+                )
+        self._networks: OrderedDict[tuple[object, ...], tuple[BinaryProgram, Network, Reduced | None]] = OrderedDict()
+
+    def solve(self, task: Task, settings: SolverSettings) -> Answer:
+        """See :meth:`mipcash.backends.base.Backend.solve`.
+
+        Raises:
+            SolverError: a column that is continuous and not fixed, or has too many values.
+        """
+        return certified(task, settings, self._unchecked, self.name)
+
+    def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
+        began = time.perf_counter()
+        network, reduced = self._network(task)
+        if task.cuts:
+            network = with_cuts(network, task.program, task.cuts)
+            reduced = reduce_network(network)
+        if reduced is None:
+            return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, self.name)
+        costs = _costs(reduced, _functions(network, task))
+        start = _start(network, reduced, task, costs)
+        with _PROCESS:
+            found = self._search(reduced, costs, settings, start, began)
+            if found.states is None and not found.limited and start is not None:
+                # the start was no legal point, and with it the upper bound was none
+                found = self._search(reduced, costs, settings, None, began)
+        return _answer(found, network, task, costs, settings, time.perf_counter() - began)
+
+    def _network(self, task: Task) -> tuple[Network, Reduced | None]:
+        """The task's network without its cuts."""
+        form = task.form
+        wanted = {int(c) for cut in task.cuts for c in cut.columns} | set(np.flatnonzero(form.linear).tolist())
+        wanted |= set(form.rows.tolist()) | set(form.cols.tolist())
+        wanted = {c for c in wanted if c >= task.program.n_z}
+        key = (id(task.program), tuple(sorted(task.fixed.items())), frozenset(wanted))
+        if key in self._networks:
+            self._networks.move_to_end(key)
+        else:
+            # the program is kept beside its id, so that the id cannot be taken over by another object
+            network = make_network(task.program, task.fixed, wanted)
+            self._networks[key] = (task.program, network, reduce_network(network))
+            if len(self._networks) > KEPT_NETWORKS:
+                self._networks.popitem(last=False)
+        return self._networks[key][1:]
+
+    def _search(
+        self,
+        reduced: Reduced,
+        costs: _Costs,
+        settings: SolverSettings,
+        start: tuple[float, list[int]] | None,
+        began: float,
+    ) -> _Search:
+        """Search with what is left of the time limit since ``began``: networks of many pairs take their time to build."""
+        settled = [int(left[0]) for left in reduced.states]
+        if not reduced.live:
+            return _Search(settled, 0.0, False)
+        solver = self._solver(settings)
+        problem = solver.wcsp
+        try:
+            _post(problem, reduced, costs)
+            if start is not None:
+                # solutions are strictly below the upper bound; the start itself shall still be found
+                problem.updateDUb(start[0] + 1.0)
+                for k, state in enumerate(start[1]):
+                    if state >= 0:
+                        problem.setBestValue(k, state)
+            problem.sortConstraints()
+            left = settings.time_limit - (time.perf_counter() - began)
+            if left <= 0.0:
+                return _Search(None, -math.inf, True)
+            _arm(solver, left)
+            solver.solve()
+        except tb2.Contradiction:
+            problem.whenContradiction()
+            return _Search(None, math.inf, False)
+        except tb2.SolverOut:
+            tb2.option.limited = True
+        finally:
+            solver.timerStop()
+            if hasattr(signal, "setitimer"):
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        limited = bool(tb2.option.limited)
+        # a search that ran to its end does not always raise its global bound to the optimum it has proven
+        bound = float(solver.getDDualBound() if limited else problem.getDPrimalBound())
+        if not len(solver.solutions()):
+            return _Search(None, bound, limited)
+        for i, state in zip(reduced.live, solver.solution(), strict=False):
+            settled[i] = int(reduced.states[i][state])
+        return _Search(settled, bound, limited)
+
+    def _solver(self, settings: SolverSettings) -> Any:
+        """A fresh solver; toulbar2's options are reset first and set before it exists, for some shape what it allocates."""
+        tb2.reinit()
+        options: dict[str, OptionValue] = {
+            "decimalPoint": 0,
+            "verbose": -1,
+            "seed": int(settings.seed) % 2**30 + 1,
+            # as in the Python interface; the program's own defaults would be those of its command line
+            "vac": 0,
+            "FullEAC": False,
+            "VACthreshold": False,
+            "useRASPS": 0,
+            "weightedTightness": 0,
+        }
+        # reinit leaves the limit, and the word that one was reached, as the last solve left them
+        options["backtrackLimit"] = NO_LIMIT if settings.node_limit is None else int(settings.node_limit)
+        options["limited"] = False
+        for key, value in {**options, **self._given}.items():
+            try:
+                setattr(tb2.option, key, value)
+            except TypeError as error:
+                raise SolverError(f"toulbar2 does not take {value!r} for its option {key!r}: {error}") from error
+        tb2.check()
+        return tb2.Solver()
+
+
+def _arm(solver: Any, seconds: float) -> None:
+    """toulbar2's timer counts whole seconds; once it has set up its handler, the same timer is set to the fraction."""
+    solver.timer(max(1, math.ceil(seconds)))
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_VIRTUAL, max(1e-3, seconds))
+
+
+def _costs(reduced: Reduced, functions: Functions) -> _Costs:
+    constant, unary, pairs = reduced.functions(functions)
+    given = [*unary.values(), *pairs.values()]
+    if not given:
+        return _Costs(1.0, constant, 0.0, {}, {})
+    # all functions in one array: pairs of bits are many and small
+    flat, ends = np.concatenate([f.ravel() for f in given]), np.cumsum([f.size for f in given])
+    first = np.concatenate([[0], ends[:-1]])
+    least = np.minimum.reduceat(flat, first)
+    spread = float((np.maximum.reduceat(flat, first) - least).sum())
+    flat = flat - np.repeat(least, np.diff(np.concatenate([[0], ends])))  # costs of nothing but a constant are no costs
+    scale = COST_RANGE / spread if spread > 0 else 1.0
+    whole = np.round(flat * scale)
+    error = float(np.maximum.reduceat(np.abs(flat - whole / scale), first).sum())
+    rounded = [w.reshape(f.shape) for w, f in zip(np.split(whole, ends[:-1]), given, strict=True)]
+    n = len(unary)
+    return _Costs(
+        scale,
+        constant + float(least.sum()),
+        error,
+        dict(zip(unary, rounded[:n], strict=True)),
+        dict(zip(pairs, rounded[n:], strict=True)),
+    )
+
+
+def _functions(network: Network, task: Task) -> Functions:
+    """The objective as functions of one and of two variables: pairs of groups as blocks, the rest term by term."""
+    program, form = task.program, task.form
+    both = (form.rows < program.n_z) & (form.cols < program.n_z)
+    rest = replace(form, rows=form.rows[~both], cols=form.cols[~both], values=form.values[~both])
+    constant, unary, pairs = network.split(rest)
+    if np.any(both):
+        matrix = sparse.csr_array(
+            (form.values[both], (form.rows[both], form.cols[both])), shape=(program.n_z, program.n_z)
+        ).toarray()
+        matrix = matrix + matrix.T
+        couples = np.sort(program.group_of[np.stack([form.rows[both], form.cols[both]], axis=1)], axis=1)
+        for g, h in np.unique(couples, axis=0).tolist():
+            left, right = program.groups[g], program.groups[h]
+            pairs[g, h] = matrix[left.start : left.stop, right.start : right.stop]
+    return constant, unary, pairs
+
+
+def _start(network: Network, reduced: Reduced, task: Task, costs: _Costs) -> tuple[float, list[int]] | None:
+    """Q at the start, and the state of each live variable among those left (-1: unknown); None if Q is unknown."""
+    if task.start is None:
+        return None
+    chosen: dict[int, int] = {}
+    for i in reduced.live:
+        profiles = network.by_variable.get(i, [])
+        values = task.start[[c for c, _ in profiles]]
+        if len(values) and np.all(np.isfinite(values)):
+            distance = np.abs(np.stack([f for _, f in profiles]) - values[:, None]).max(axis=0)[reduced.states[i]]
+            if distance.min() > 1e-6:
+                return None
+            chosen[i] = int(np.argmin(distance))
+    if any(i not in chosen for i in (*costs.unary, *(k for pair in costs.pairs for k in pair))):
+        return None
+    total = sum(float(f[chosen[i]]) for i, f in costs.unary.items())
+    total += sum(float(f[chosen[i], chosen[j]]) for (i, j), f in costs.pairs.items())
+    return total, [chosen.get(i, -1) for i in reduced.live]
+
+
+def _post(problem: Any, reduced: Reduced, costs: _Costs) -> None:
+    """Variables over the states that are left, costs with the tables of their scopes, other tables, linear rows."""
+    at = {i: k for k, i in enumerate(reduced.live)}
+    for i in reduced.live:
+        problem.makeEnumeratedVariable(f"x{i}", 0, len(reduced.states[i]) - 1)
+    for i, f in costs.unary.items():
+        problem.postUnaryConstraint(at[i], f.tolist(), False)
+    tables = dict(reduced.tables)
+    for (i, j), f in costs.pairs.items():
+        legal = tables.pop((i, j), None)
+        flat = (f if legal is None else np.where(legal, f, math.inf)).ravel().tolist()
+        problem.postBinaryConstraint(at[i], at[j], flat, False)
+    for variables, legal in tables.items():
+        scope = [at[i] for i in variables]
+        flat = np.where(legal, 0.0, math.inf).ravel().tolist()
+        if len(scope) == 2:
+            problem.postBinaryConstraint(*scope, flat, False)
+        elif len(scope) == 3:
+            problem.postTernaryConstraint(*scope, flat, False)
+        else:
+            _post_tuples(problem, scope, legal)
+    for row in reduced.rows:
+        _post_row(problem, row, [at[i] for i in row.scope])
+
+
+def _post_tuples(problem: Any, scope: list[int], legal: Booleans) -> None:
+    """A table over four variables or more: the legal tuples or the illegal ones, whichever are fewer."""
+    rare = bool(2 * np.count_nonzero(legal) < legal.size)
+    tuples = np.argwhere(legal == rare).tolist()
+    forbidden = int(tb2.MAX_COST)
+    table = problem.postNaryConstraintBegin(scope, forbidden if rare else 0, len(tuples))
+    for values in tuples:
+        problem.postNaryConstraintTuple(table, values, 0 if rare else forbidden)
+    problem.postNaryConstraintEnd(table)
+
+
+def _post_row(problem: Any, row: LinearRow, scope: list[int]) -> None:
+    """A linear row: toulbar2 takes ``sum of weights >= capacity``, weights by state, as text."""
+    for capacity, sign in ((row.low, 1), (None if row.high is None else -row.high, -1)):
+        if capacity is None:
+            continue
+        words = [str(capacity)]
+        for weights in row.weights:
+            words.append(str(len(weights)))
+            words += [f"{k} {sign * int(w)}" for k, w in enumerate(weights)]
+        problem.postKnapsackConstraint(scope, " ".join(words), kp=True)
+
+
+def _answer(
+    found: _Search, network: Network, task: Task, costs: _Costs, settings: SolverSettings, seconds: float
+) -> Answer:
+    bound = found.bound / costs.scale + costs.constant - costs.error
+    if found.states is None:
+        if not found.limited:
+            return Answer(INFEASIBLE, None, math.nan, math.inf, seconds, Toulbar2Backend.name)
+        if task.start is None or not np.all(np.isfinite(task.start)):
+            return Answer(UNKNOWN, None, math.nan, bound, seconds, Toulbar2Backend.name)
+        columns = np.array(task.start, dtype=float)
+    else:
+        columns = np.array([f[0 if i < 0 else found.states[i]] for i, f in network.profiles])
+    value = task.form.value(columns)
+    bound = min(bound, value)
+    proven = not found.limited or relative_gap(value, bound) <= settings.gap
+    return Answer(OPTIMAL if proven else FEASIBLE, columns, value, bound, seconds, Toulbar2Backend.name)

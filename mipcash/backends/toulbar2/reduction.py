@@ -1,0 +1,127 @@
+"""A cost function network made smaller: states that no table and no linear row supports are dropped, settled variables too.
+
+Every table is made arc consistent and every linear row bounds consistent, round and round until nothing changes. What is
+left is what a solver gets: toulbar2 does not take variables with one state (contradictions found while it is given
+a problem with such variables bring it down).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.backends.toulbar2.cost_network import Booleans, LinearRow, Network
+from mipcash.program.forms import Vector
+
+Functions = tuple[float, dict[int, Vector], dict[tuple[int, int], Vector]]
+"""A constant, functions of one variable, functions of two (i < j)."""
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What is left of a network.
+
+    Attributes:
+        states: of every variable, those that are left.
+        live: variables with at least two states, ascending.
+        tables: scope of live variables -> legal tuples of their states that are left; at least one tuple is illegal.
+        rows: over live variables, weights by state that is left; none holds by itself.
+    """
+
+    states: list[NDArray[np.int64]]
+    live: list[int]
+    tables: dict[tuple[int, ...], Booleans]
+    rows: list[LinearRow]
+
+    def functions(self, functions: Functions) -> Functions:
+        """Functions of the network's variables as functions of the states that are left of the live ones."""
+        constant, given, given_pairs = functions
+        unary: dict[int, Vector] = {}
+        pairs: dict[tuple[int, int], Vector] = {}
+        singles = [(i, f[self.states[i]]) for i, f in given.items()]
+        for (i, j), f in given_pairs.items():
+            whole = f.shape == (len(self.states[i]), len(self.states[j]))
+            left = f if whole else f[np.ix_(self.states[i], self.states[j])]
+            if left.shape[0] == 1:
+                singles.append((j, left[0]))
+            elif left.shape[1] == 1:
+                singles.append((i, left[:, 0]))
+            else:
+                pairs[i, j] = left
+        for i, f in singles:
+            if len(f) == 1:
+                constant += float(f[0])
+            else:
+                unary[i] = unary[i] + f if i in unary else f
+        return constant, unary, pairs
+
+
+def reduce_network(network: Network) -> Reduced | None:
+    """The network without what cannot be; None where nothing is left."""
+    if network.empty:
+        return None
+    states = [np.arange(size) for size in network.sizes]
+    changed = set(range(len(states)))
+    while changed:
+        touched, changed = changed, set()
+        for scope, table in network.tables.items():
+            if touched.isdisjoint(scope):
+                continue
+            legal = table.legal[np.ix_(*(states[i] for i in scope))]
+            for axis, i in enumerate(scope):
+                others = tuple(k for k in range(len(scope)) if k != axis)
+                _keep(states, i, np.asarray(legal.any(axis=others)), changed)
+                legal = table.legal[np.ix_(*(states[k] for k in scope))]
+        for row in network.rows:
+            if not touched.isdisjoint(row.scope):
+                _bounds(states, row, changed)
+        if any(not len(left) for left in states):
+            return None
+    live = [i for i, left in enumerate(states) if len(left) > 1]
+    rows = [_restricted(row, states) for row in network.rows]
+    return Reduced(states, live, _tables(network, states), [row for row in rows if row is not None])
+
+
+def _keep(states: list[NDArray[np.int64]], i: int, supported: Booleans, changed: set[int]) -> None:
+    if not supported.all():
+        states[i] = states[i][supported]
+        changed.add(i)
+
+
+def _bounds(states: list[NDArray[np.int64]], row: LinearRow, changed: set[int]) -> None:
+    """Drop states with which a row can no longer hold."""
+    left = [w[states[i]] for i, w in zip(row.scope, row.weights, strict=True)]
+    if any(not len(w) for w in left):
+        return
+    most, least = sum(int(w.max()) for w in left), sum(int(w.min()) for w in left)
+    for i, w in zip(row.scope, left, strict=True):
+        supported = np.ones(len(w), dtype=bool)
+        if row.low is not None:
+            supported &= w + (most - int(w.max())) >= row.low
+        if row.high is not None:
+            supported &= w + (least - int(w.min())) <= row.high
+        _keep(states, i, supported, changed)
+
+
+def _tables(network: Network, states: list[NDArray[np.int64]]) -> dict[tuple[int, ...], Booleans]:
+    found: dict[tuple[int, ...], Booleans] = {}
+    for scope, table in network.tables.items():
+        legal = np.squeeze(table.legal[np.ix_(*(states[i] for i in scope))])
+        if not legal.all():
+            alive = tuple(i for i in scope if len(states[i]) > 1)
+            found[alive] = found[alive] & legal if alive in found else legal
+    return found
+
+
+def _restricted(row: LinearRow, states: list[NDArray[np.int64]]) -> LinearRow | None:
+    """A row over the live variables; None if it holds by itself."""
+    settled = sum(int(w[states[i][0]]) for i, w in zip(row.scope, row.weights, strict=True) if len(states[i]) == 1)
+    alive = [(i, w[states[i]]) for i, w in zip(row.scope, row.weights, strict=True) if len(states[i]) > 1]
+    least, most = (sum(int(end(w)) for _, w in alive) for end in (np.min, np.max))
+    low = None if row.low is None or row.low - settled <= least else row.low - settled
+    high = None if row.high is None or row.high - settled >= most else row.high - settled
+    if low is None and high is None:
+        return None
+    return LinearRow(tuple(i for i, _ in alive), [w for _, w in alive], low, high)

@@ -1,0 +1,157 @@
+"""What a journal names is run only where the user says so.
+
+A journal holds the path of the model file (and perhaps of a solver profile) that it was written with, and loading either runs
+code. A journal may come from elsewhere, and so may what lies at that path by now. So nothing is loaded by a path out of
+a journal unless the user names it, names the folder it lies in, or agrees at a prompt that shows the resolved file. A model
+that came with mipcash goes by its name and needs no asking.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from mipcash.backends.registry import solver_names, split_options
+from mipcash.cli import modelfile
+from mipcash.errors import ModelError, SolverError, StorageError
+from mipcash.study.checks import StudyRecord
+from mipcash.study.lock import real_path
+from mipcash.study.text import shown, visible
+
+CURE = "it is of a script with its own, or damaged; run the script again, or start a new journal"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the user said on the command line.
+
+    Attributes:
+        model: ``--model``, a file or a name; None if not given.
+        solver: ``--solver``; None if not given.
+        folders: ``--trust``: what lies in them may be run.
+    """
+
+    model: str | None = None
+    solver: str | None = None
+    folders: Sequence[Path] = ()
+
+
+@dataclass(frozen=True)
+class Loadable:
+    """The model and the solver that a run may load."""
+
+    model: str
+    solver: str
+
+
+def agreed(journal: Path, record: StudyRecord, said: Said) -> Loadable:
+    """What ``mipcash resume`` loads, once the user has agreed to it. Nothing is imported here.
+
+    Raises:
+        ModelError: no model is known, or its file is not there.
+        StorageError: the user did not agree, or there is no terminal to ask at.
+    """
+    model = said.model or record.model
+    if model is None:
+        raise ModelError(
+            f"{journal} was written by a script and not by `mipcash run`, so the objective is not known here; "
+            f"run the script again with storage={str(journal)!r} to resume it"
+        )
+    _check_known(journal, record)
+    solver = _solver(record, said)
+    wanted = []  # what to call it, what it is, the option that says so
+    if said.model is None and modelfile.is_path(model):
+        file = real_path(Path(model))
+        if not file.is_file():
+            raise ModelError(
+                f"the model file {file} that {journal} names does not exist; say where it is now: "
+                f"{resume_command(journal)} --model FILE"
+            )
+        if not _lies_in(file, said.folders):
+            wanted.append(("model file", str(file), "--model"))
+    if said.solver is None and runs_more(solver):
+        name, options = split_options(solver)
+        profile = real_path(Path(name)) if name.endswith(".toml") else None
+        if profile is None or options or not _lies_in(profile, said.folders):
+            text = " ".join([str(profile or name), *(f"{key}={value}" for key, value in options.items())])
+            wanted.append(("solver", text, "--solver"))
+    if wanted:
+        _ask(journal, record, wanted)
+    return Loadable(model, solver)
+
+
+def resume_command(journal: Path, record: StudyRecord | None = None) -> str:
+    """The command that goes on with a run without asking."""
+    words = ["mipcash", "resume", str(journal)]
+    if record is not None and record.model is not None and modelfile.is_path(record.model):
+        words += ["--model", record.model]
+    if record is not None and runs_more(record.solver):
+        words += ["--solver", record.solver]
+    return shlex.join(words)
+
+
+def runs_more(solver: str) -> bool:
+    """Whether a solver is more than a bare name: a profile may import any class, an option may write to any file."""
+    return not solver.replace("-", "_").isidentifier()
+
+
+def _check_known(journal: Path, record: StudyRecord) -> None:
+    """Whether optimizer and solver can be had at all, before anything is imported for them.
+
+    Raises:
+        StorageError: one cannot.
+    """
+    from mipcash.optimizers.registry import optimizer_names  # brings surrogates and solvers along
+
+    try:
+        solver = split_options(record.solver)[0]
+    except SolverError as error:
+        raise StorageError(f"{journal} names a solver that cannot be: {error}; {CURE}") from error
+    for what, name, known in (
+        ("optimizer", record.optimizer, optimizer_names()),
+        ("solver", solver, solver_names()),
+    ):
+        if name not in known and not (what == "solver" and name.endswith(".toml")):
+            raise StorageError(
+                f"{journal} names the {what} {shown(name)}, which this mipcash does not have (it has {', '.join(known)}); {CURE}"
+            )
+
+
+def _solver(record: StudyRecord, said: Said) -> str:
+    """The journal's own word for the solver where the user means the same; opening the journal refuses another."""
+    if said.solver is None:
+        return record.solver
+    (given, options), (stored, journaled) = split_options(said.solver), split_options(record.solver)
+    profiles = given.endswith(".toml") and stored.endswith(".toml")
+    same = profiles and real_path(Path(given)) == real_path(Path(stored)) and options == journaled
+    return record.solver if same else said.solver
+
+
+def _lies_in(file: Path, folders: Sequence[Path]) -> bool:
+    return any(file.is_relative_to(real_path(folder)) for folder in folders)
+
+
+def _ask(journal: Path, record: StudyRecord, wanted: Sequence[tuple[str, str, str]]) -> None:
+    """Name what would be run, and ask.
+
+    Raises:
+        StorageError: no terminal, or the answer is no.
+    """
+    named = " and ".join(f"the {what} {text}" for what, text, _ in wanted)
+    cure = " ".join(f"{option} {shlex.quote(text)}" for _, text, option in wanted)
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise StorageError(
+            f"{journal} names {named}, and to load what a journal names runs it. If you trust it, say so: "
+            f"{resume_command(journal)} {cure} (or --trust FOLDER, where it lies)"
+        )
+    options = ", ".join(f"{key}={value}" for key, value in record.options.items())
+    typer.echo(visible(f"{journal} names {named}" + (f", with the options {options}" if options else "")), err=True)
+    if not typer.confirm("Loading runs it. Go on?", default=False, err=True):
+        raise StorageError(
+            f"not resumed, and nothing of it was run; for another file: {resume_command(journal)} --model FILE"
+        )

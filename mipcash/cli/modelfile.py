@@ -1,0 +1,304 @@
+"""Model files: what to optimise, found by name in ``mipcash.models`` or by path, never by a static import.
+
+The contract of a model file:
+
+    \"\"\"The first line of the docstring is the model's description.\"\"\"
+    DEFAULTS = {"budget": 40}                       # optional: defaults of `mipcash run`
+    space = mc.Space(...)                           # either these two,
+    def objective(config) -> float | dict: ...
+    def build(*, folds: int = 5): return space, objective    # or this, or both; its arguments are the model's options
+    def report(result, **options) -> str: ...       # optional: printed at the end of a run
+
+``build`` is used when options are given, or when there is no pair at module level.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import sys
+import traceback
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module, metadata, resources
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mipcash.errors import ModelError
+from mipcash.modelling.declaration import Declaration
+from mipcash.study.text import kind, readable
+
+if TYPE_CHECKING:
+    from mipcash.space.space import Space
+
+PACKAGE = "mipcash.models"
+DEFAULTS = ("budget", "seed", "solver", "optimizer", "timeout", "workers")
+"""What a model may set in its own ``DEFAULTS``."""
+TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+HOW = (
+    "A model file declares `space` (a mipcash.Space) and `objective` (a function of a configuration that returns a "
+    "float or a dict with 'loss'), or a function `build(**options)` that returns the two"
+)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model file that has been loaded.
+
+    Attributes:
+        reference: its name, or the absolute path of its file: what loads it again from any folder.
+        title: the name, or the file's stem.
+        options: those given, as the model's functions receive them.
+        defaults: its ``DEFAULTS``.
+    """
+
+    reference: str
+    title: str
+    description: str
+    space: Space
+    objective: Callable[[Mapping[str, Any]], Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    module: types.ModuleType | None = field(default=None, repr=False)
+
+    def report(self, result: Any) -> str:
+        """What the model says about a result; empty if it says nothing."""
+        function = getattr(self.module, "report", None)
+        if function is None:
+            return ""
+        accepted = _keywords(function)
+        options = {k: v for k, v in self.options.items() if accepted is None or k in accepted}
+        return str(function(result, **options))
+
+
+def names() -> dict[str, str]:
+    """Names of the models that are installed -> first line of their docstrings, without importing them."""
+    files = [f for f in resources.files(PACKAGE).iterdir() if f.name.endswith(".py") and not f.name.startswith("_")]
+    return {f.name[:-3]: _description(f.read_text(encoding="utf-8")) for f in sorted(files, key=lambda f: f.name)}
+
+
+def is_path(reference: str) -> bool:
+    """Whether a model is called by its file and not by a name."""
+    return reference.endswith(".py") or "/" in reference or "\\" in reference
+
+
+def title_of(reference: str) -> str:
+    """How runs of a model are called: its name, or the stem of its file."""
+    return Path(reference).stem if is_path(reference) else reference
+
+
+def load(reference: str, options: Mapping[str, str] | None = None) -> Model:
+    """Load a model by name or by path.
+
+    Args:
+        reference: a name of :func:`names`, or the path of a Python file.
+        options: ``--option key=value`` as given; they become arguments of the model's ``build``.
+
+    Raises:
+        ModelError: it does not exist, fails to import, or does not declare what it must; an unknown or bad option.
+    """
+    if is_path(reference):
+        path = Path(reference).expanduser().resolve()
+        module, where, reference = _import_file(path), str(path), str(path)
+    else:
+        module, where = _import_named(reference), f"model {reference!r}"
+    given = _arguments(where, module, options or {})
+    space, objective = _declared(where, module, given)
+    return Model(
+        reference=reference,
+        title=title_of(reference),
+        description=(module.__doc__ or "").strip().split("\n")[0],
+        space=space,
+        objective=objective,
+        options=given,
+        defaults=_defaults(where, module),
+        module=module,
+    )
+
+
+# -- finding and importing ------------------------------------------------------------------------------------------
+
+
+def _description(source: str) -> str:
+    try:
+        return (ast.get_docstring(ast.parse(source)) or "").split("\n")[0]
+    except SyntaxError:
+        return "(cannot be read)"
+
+
+def _import_named(name: str) -> Any:
+    known = names()
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}."
+        path = f" For a file of your own give its path, ./{name}.py" if Path(f"{name}.py").is_file() else ""
+        raise ModelError(f"there is no model {name!r}; {hint}{path}")
+    return _guarded(f"model {name!r}", lambda: import_module(f"{PACKAGE}.{name}"))
+
+
+def _import_file(path: Path) -> Any:
+    if not path.is_file():
+        found = [p.name for p in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        close = difflib.get_close_matches(path.name, found, n=1)
+        hint = (
+            f"did you mean {close[0]!r}?" if close else "give the path of a Python file, or a name of `mipcash models`"
+        )
+        raise ModelError(f"there is no model file {path}; {hint}")
+    name = f"mipcash_model_{path.stem}"
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ModelError(f"{path} is not a Python file; a model file ends in .py")
+    module = module_from_spec(spec)
+    loader = spec.loader
+    # As for a script, modules beside the file can be imported, also later by the objective; but after what is
+    # installed, because a model called xgboost.py would hide the package of that name.
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+    sys.modules[name] = module  # dataclasses and pickle look classes up there
+    _guarded(str(path), lambda: loader.exec_module(module))
+    return module
+
+
+def _guarded(where: str, action: Callable[[], Any]) -> Any:
+    """Run code of a model file; what it raises becomes a ModelError that says where and what to do."""
+    try:
+        return action()
+    except ModuleNotFoundError as error:
+        raise ModelError(
+            f"{where} needs the package {error.name!r}, which is not installed: {_cure(error.name or '')}"
+        ) from error
+    except SyntaxError as error:
+        raise ModelError(f"{where} is not valid Python: {error.msg} ({error.filename}, line {error.lineno})") from error
+    except (Exception, SystemExit) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+        if isinstance(error, SystemExit):
+            place += "; put what runs the model under `if __name__ == '__main__':`"
+        raise ModelError(f"{where} failed to load: {kind(error)}: {readable(error)}{place}") from error
+
+
+def _cure(module: str) -> str:
+    """The pip command that brings a missing module."""
+    top = module.split(".")[0]
+    try:
+        requirements = metadata.metadata("mipcash").get_all("Requires-Dist") or []
+    except metadata.PackageNotFoundError:
+        requirements = []
+    extras: list[str] = []
+    for requirement in requirements:
+        package, _, condition = requirement.partition(";")
+        _, is_extra, extra = condition.partition("extra ==")
+        if is_extra and (package.startswith(top) or top == extra.strip(" '\"")):
+            extras.append(extra.strip(" '\""))
+    best = sorted(set(extras), key=lambda e: (e in ("dev", "bench"), e != top, e))
+    return f'pip install "mipcash[{best[0]}]"' if best else f"pip install {top}"
+
+
+# -- what is declared -----------------------------------------------------------------------------------------------
+
+
+def _declared(where: str, module: types.ModuleType, options: Mapping[str, Any]) -> tuple[Space, Callable[..., Any]]:
+    pair = (getattr(module, "space", None), getattr(module, "objective", None))
+    build = getattr(module, "build", None)
+    if callable(build) and (options or None in pair):
+        pair = _guarded(f"build() of {where}", lambda: build(**options))
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise ModelError(f"build() of {where} must return (space, objective), got {type(pair).__name__}")
+        where = f"build() of {where}"
+    space, objective = pair
+    if space is None and objective is None:
+        raise ModelError(f"{where} declares neither `space` nor `objective`. {HOW}")
+    if not isinstance(space, Declaration):
+        what = (
+            "does not declare `space`" if space is None else f"has a `space` that is not a mipcash.Space but {space!r}"
+        )
+        raise ModelError(f"{where} {what}. {HOW}")
+    if not callable(objective):
+        what = (
+            "does not declare `objective`"
+            if objective is None
+            else f"has an `objective` that is no function: {objective!r}"
+        )
+        raise ModelError(f"{where} {what}. {HOW}")
+    return typing.cast("Space", space), objective
+
+
+def _defaults(where: str, module: types.ModuleType) -> dict[str, Any]:
+    defaults = dict(getattr(module, "DEFAULTS", {}))
+    unknown = [name for name in defaults if name not in DEFAULTS]
+    if unknown:
+        raise ModelError(f"DEFAULTS of {where} has {unknown}; it may set {', '.join(DEFAULTS)}")
+    return defaults
+
+
+# -- options --------------------------------------------------------------------------------------------------------
+
+
+def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter] | None:
+    """Arguments that a function takes by name; None if it takes any."""
+    parameters = inspect.signature(function).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return None
+    return {n: p for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+
+
+def _arguments(where: str, module: types.ModuleType, options: Mapping[str, str]) -> dict[str, Any]:
+    """Check ``--option`` values against the signature of ``build`` and convert them to its types."""
+    build = getattr(module, "build", None)
+    if not callable(build):
+        if options:
+            raise ModelError(f"{where} takes no options (it has no function build), got {', '.join(options)}")
+        return {}
+    accepted = _keywords(build)
+    if accepted is None:
+        return dict(options)
+    for name in options:
+        if name not in accepted:
+            close = difflib.get_close_matches(name, accepted, n=1)
+            hint = f"did you mean {close[0]!r}? It has" if close else "it has"
+            raise ModelError(f"{where} has no option {name!r}; {hint} {_listed(accepted)}")
+    uses_build = options or not (hasattr(module, "space") and hasattr(module, "objective"))
+    missing = [n for n, p in accepted.items() if p.default is p.empty and n not in options]
+    if uses_build and missing:
+        raise ModelError(f"{where} needs the option {missing[0]!r}: add --option {missing[0]}=VALUE")
+    hints = _hints(build)
+    return {n: _convert(where, n, text, hints.get(n), accepted[n].default) for n, text in options.items()}
+
+
+def _listed(accepted: Mapping[str, inspect.Parameter]) -> str:
+    if not accepted:
+        return "no options"
+    return ", ".join(n if p.default is p.empty else f"{n} (default {p.default!r})" for n, p in accepted.items())
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function)
+    except Exception:  # an annotation that only a type checker can resolve says nothing here
+        return {}
+
+
+def _convert(where: str, name: str, text: str, hint: Any, default: Any) -> Any:
+    """An option's text as the type that ``build`` asks for; a type that includes str means that it reads the text."""
+    if hint is None:
+        kinds: tuple[Any, ...] = () if default is None or default is inspect.Parameter.empty else (type(default),)
+    else:
+        kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    if not kinds or str in kinds:
+        return text
+    if type(None) in kinds and text.lower() == "none":
+        return None
+    for candidate in kinds:
+        try:
+            if candidate is bool:
+                return TRUTH[text.lower()]
+            if candidate in (int, float, Path):
+                return candidate(text)
+        except (KeyError, ValueError):
+            continue
+    wanted = " or ".join(getattr(k, "__name__", str(k)) for k in kinds)
+    raise ModelError(f"option {name}={text} of {where}: {text!r} is not of type {wanted}")

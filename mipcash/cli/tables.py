@@ -1,0 +1,171 @@
+"""What the command line prints: tables of trials, configurations, models, solvers and spaces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.domains import Permutation
+from mipcash.modelling.parameters import Parameter
+from mipcash.study.result import Result
+from mipcash.study.text import one_line, readable, visible
+from mipcash.study.trial import Trial
+
+if TYPE_CHECKING:
+    from mipcash.backends.registry import SolverInfo
+    from mipcash.space.bounds import Extent
+
+LEVELS_SHOWN = 100
+"""Characters of a domain or a value in a table."""
+
+
+def best_table(result: Result, title: str) -> RenderableType:
+    """The best configuration, one row per active parameter."""
+    return config_table({} if result.best is None else result.best.config, title)
+
+
+def config_table(config: Mapping[str, Any], title: str) -> RenderableType:
+    """A configuration, one row per parameter."""
+    table = _table("parameter", "value")
+    for name, value in config.items():
+        table.add_row(plain_text(name), plain_text(show(value)))
+    return _titled(title, table)
+
+
+def summary(result: Result) -> Text:
+    """One line or two: best value, counts, where the time went, what looks wrong."""
+    text = Text()
+    best = result.best
+    if best is not None:
+        text.append(f"best loss {result.value:.6g}", style="bold green")
+        text.append(f" (trial {best.number})  ")
+    text.append(f"{result.n_done} done, {result.n_failed} failed")
+    running = sum(t.running for t in result.history)
+    text.append(f", {running} without an outcome" if running else "")
+    text.append(f", stopped: {visible(result.stopped)}" if result.stopped else "")
+    seconds = result.seconds
+    text.append(f"\ntime: {seconds['ask']:.1f} s asking, {seconds['evaluation']:.1f} s evaluating")
+    if best is not None and best.values:
+        text.append("\nvalues: " + ", ".join(f"{visible(k)} = {v:.6g}" for k, v in best.values.items()))
+    if result.problem():
+        text.append(f"\n{one_line(result.problem())}", style="bold red")
+    return text
+
+
+def trials_table(trials: Sequence[Trial], best: Trial | None, title: str) -> RenderableType:
+    """One row per trial: outcome, times, and the configuration in short."""
+    table = _table("trial", "loss", "ask", "eval", "origin", "configuration or failure")
+    for trial in trials:
+        outcome = trial.status if trial.loss is None else f"{trial.loss:.6g}"
+        ask, duration = trial.seconds.get("ask", math.nan), trial.duration
+        what = trial.message if trial.failed else "  ".join(f"{k}={show(v)}" for k, v in trial.config.items())
+        style = "green bold" if best is not None and trial.number == best.number else "yellow" if trial.failed else ""
+        table.add_row(
+            str(trial.number),
+            plain_text(outcome),
+            f"{ask:.2f} s",
+            "" if duration is None else f"{duration:.2f} s",
+            plain_text(trial.origin),
+            plain_text(one_line(what), overflow="ellipsis", no_wrap=True),
+            style=style,
+        )
+    return _titled(title, table)
+
+
+def models_table(models: Mapping[str, str]) -> Table:
+    table = _table("model", "what it is")
+    for name, description in models.items():
+        table.add_row(plain_text(name, style="bold"), plain_text(description))
+    return table
+
+
+def solvers_table(solvers: Sequence[SolverInfo]) -> Table:
+    table = _table("solver", "installed", "licence", "how to install")
+    for solver in solvers:
+        installed = (
+            plain_text(solver.version or "yes", style="green") if solver.installed else plain_text("no", style="yellow")
+        )
+        if solver.installed and not getattr(solver, "usable", True):
+            installed.append(" (not driven by this version of mipcash)", style="yellow")
+        table.add_row(
+            plain_text(solver.name, style="bold"), installed, plain_text(solver.licence), plain_text(solver.install)
+        )
+    return table
+
+
+def space_tables(
+    space: Declaration, sizes: Mapping[str, int], extents: Mapping[str, Extent] | None = None
+) -> RenderableType:
+    """Parameters, what the rules leave of their domains, rules and the sizes of the program."""
+    parameters = _table("parameter", "domain", "", *(["under the rules"] if extents else []))
+    conditional = {g.parameter for g in space.groups if g.on is not None}
+    conditional |= {n.label for n in space.numbers if n.on is not None}
+    for name, parameter in space.parameters.items():
+        kind = "conditional" if name in conditional else ""
+        parameters.add_row(
+            plain_text(name), plain_text(_short(str(parameter.domain))), kind, *_left(name, parameter, extents)
+        )
+    for name, auxiliary in space.auxiliaries.items():
+        parameters.add_row(plain_text(name), plain_text(_short(str(auxiliary.domain))), "auxiliary")
+    rules = _table("rule", "")
+    for name, rule in space.rules.items():
+        rules.add_row(plain_text(name), "conditional" if rule.when else "")
+    size = plain_text("program: " + ", ".join(f"{count} {what}" for what, count in sizes.items()))
+    return Group(parameters, Text(), rules if space.rules else plain_text("no rules"), Text(), size, Text())
+
+
+def _left(name: str, parameter: Parameter, extents: Mapping[str, Extent] | None) -> list[Text]:
+    """What the rules leave of a domain, where that is less than the domain."""
+    if not extents:
+        return []
+    extent = extents.get(name)
+    if extent is None:
+        return [plain_text("never active")]
+    domain = parameter.domain
+    if isinstance(domain, Permutation):
+        free = all(len(places) == len(domain.members) for _, places in extent.values or ())
+        return [
+            plain_text(
+                "" if free else _short("; ".join(f"{m} at {', '.join(map(str, t))}" for m, t in extent.values or ()))
+            )
+        ]
+    if extent.values is not None:
+        whole = len(extent.values) == len(domain.values)  # type: ignore[union-attr]
+        return [plain_text("" if whole else _short(", ".join(map(str, extent.values))))]
+    low, high = domain.low, domain.high  # type: ignore[union-attr]
+    same = abs(extent.low - low) <= 1e-6 * (high - low) and abs(extent.high - high) <= 1e-6 * (high - low)
+    return [plain_text("" if same else f"[{extent.low:.6g}, {extent.high:.6g}]")]
+
+
+def show(value: Any) -> str:
+    """A value for a table: floats with six digits, everything else as Python writes it."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return _short(value if isinstance(value, str) else readable(value, repr))
+
+
+def plain_text(text: str, style: str = "", **options: Any) -> Text:
+    """Text for the terminal in which names and messages are what they are: no markup, no escape sequences."""
+    return Text(visible(text), style=style, **options)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LEVELS_SHOWN else text[: LEVELS_SHOWN - 3] + "..."
+
+
+def _titled(title: str, table: Table) -> RenderableType:
+    return Group(plain_text(title, style="bold"), table, Text())
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in ("trial", "loss", "ask", "eval") else "left")
+    return table

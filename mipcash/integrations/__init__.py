@@ -1,1 +1,0 @@
-"""Bridges to the outside: the command line, model files, pictures."""

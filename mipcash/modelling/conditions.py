@@ -1,0 +1,102 @@
+"""Conditions: the 0/1 indicators of ``when=``, checked, and the activity that they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyomo.environ as pyo
+from pyomo.core.expr.relational_expr import RelationalExpression
+
+from mipcash.errors import SpaceError
+from mipcash.modelling.declared import Declared
+from mipcash.modelling.names import user_name
+from mipcash.modelling.parameters import Expression, Parameter
+from mipcash.modelling.quadratic import Quadratic, take_apart
+
+
+def check_indicators(declaration: Declared, what: str, when: Any) -> list[Quadratic]:
+    """Check the indicators of a ``when=`` and take them apart."""
+    if when is None:
+        return []
+    listed = list(when) if isinstance(when, (list, tuple)) else [when]
+    polynomials = []
+    for indicator in listed:
+        if type(indicator) is int and indicator == 1:  # is_active() of a parameter that always is
+            continue
+        if isinstance(indicator, (bool, Parameter)) or not hasattr(indicator, "is_expression_type"):
+            raise SpaceError(
+                f"{what}: when= takes indicators such as layers.is_(1, 2) or activation['relu'], got {indicator!r}"
+            )
+        if isinstance(indicator, RelationalExpression):
+            raise SpaceError(
+                f"{what}: when= takes 0/1 indicators such as layers.is_(1, 2), not the relation {indicator}"
+            )
+        polynomial = take_apart(indicator, f"the condition of {what}")
+        declaration._own(f"the condition of {what}", polynomial)
+        low, high = declaration.interval(polynomial)
+        binary = all(v.is_binary() for v in polynomial.variables.values())
+        whole = all(float(c).is_integer() for c in (polynomial.constant, *polynomial.linear.values()))
+        if polynomial.products or not (binary and whole and low >= 0 and high <= 1):
+            raise SpaceError(
+                f"{what}: a condition must be a 0/1 indicator such as layers.is_(1, 2); this ranges over [{low:g}, {high:g}]"
+            )
+        polynomials.append(polynomial)
+    return polynomials
+
+
+def conditions_of(declaration: Declared, name: str, when: Any) -> list[Quadratic]:
+    """The indicators of a parameter, over levels only: ``child.is_active()`` stands for the conditions of the child."""
+    found: list[Quadratic] = []
+    levels = {id(v) for g in declaration.groups for v in g.variables}
+    conjunctions = {
+        id(block.on): declaration.conditions[label]
+        for label in declaration.conditions
+        if (block := declaration.model.parameters[label]).component("conjunction") is not None
+    }
+    for indicator in check_indicators(declaration, f"parameter {name!r}", when):
+        if (
+            len(indicator.linear) == 1
+            and (on := next(iter(indicator.linear))) in conjunctions
+            and not indicator.constant
+        ):
+            found += conjunctions[on]
+        elif indicator.ids <= levels:
+            found.append(indicator)
+        else:
+            raise SpaceError(
+                f"parameter {name!r}: its condition must follow from the levels of other parameters, this one uses "
+                f"{', '.join(user_name(declaration, v) for i, v in indicator.variables.items() if i not in levels)}; "
+                "use indicators such as layers.is_(1, 2)"
+            )
+    return found
+
+
+def activity(block: Any, indicators: Sequence[Quadratic]) -> Expression:
+    """``on`` as an affine expression.
+
+    A conjunction has on <= w_i and on >= sum w_i - (k - 1), where on is the sum of the parameter's own levels, or a
+    binary of its own for a number.
+    """
+    if not indicators:
+        return None
+    expressions = [expression_of(w) for w in indicators]
+    if len(expressions) == 1:
+        return expressions[0]
+    if block.component("z") is not None:
+        block.at_most_one = pyo.Constraint(expr=sum(block.z.values()) <= 1)
+        on = sum(block.z.values())
+    else:
+        block.conjunction = pyo.Var([0], domain=pyo.Binary)
+        block.on = on = block.conjunction[0]
+    block.on_only_if = pyo.Constraint(range(len(expressions)), rule=lambda b, i: on <= expressions[i])
+    block.on_if = pyo.Constraint(expr=on >= sum(expressions) - (len(expressions) - 1))
+    return on
+
+
+def expression_of(polynomial: Quadratic) -> Expression:
+    """A Pyomo expression of a polynomial."""
+    of = polynomial.variables
+    terms = [c * of[i] for i, c in polynomial.linear.items()]
+    terms += [c * of[i] * of[j] for (i, j), c in polynomial.products.items()]
+    return sum(terms, polynomial.constant)

@@ -1,0 +1,307 @@
+"""The declared space: parameters and rules on one live Pyomo model.
+
+Notation
+    z[l]    one binary per level of a discrete parameter; a row says that one of them is 1 (or ``on``, if conditional)
+    x       the natural value of a real parameter, of a wide integer, or of an auxiliary
+    on      affine 0/1 expression: the parameter is active
+
+``model.parameters[label]`` holds a parameter's variables, ``model.rules[name]`` a rule's constraint.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyomo.environ as pyo
+
+from mipcash.errors import RuleError, SpaceError
+from mipcash.modelling.conditions import activity, check_indicators, conditions_of, expression_of
+from mipcash.modelling.declared import Link, Number, OneHot
+from mipcash.modelling.domains import Categorical, Domain, Integer, Ordinal, Permutation, Real, Value
+from mipcash.modelling.live.parts import LiveParts
+from mipcash.modelling.margins import refuse_inexact
+from mipcash.modelling.names import user_name
+from mipcash.modelling.parameters import (
+    ChoiceParameter,
+    Expression,
+    ModuleParameter,
+    NumericParameter,
+    OrderingParameter,
+    Parameter,
+)
+from mipcash.modelling.quadratic import Quadratic, interval, take_apart
+from mipcash.modelling.rules import Rule, make_rule
+
+EXPAND_LIMIT = 64
+"""Integers with more levels than this are not expanded into one-hot binaries (DESIGN: 32 to 128 to be measured)."""
+
+
+class Declaration:
+    """Declares a space. Use :class:`mipcash.Space`, which adds the questions that a solver answers.
+
+    Args:
+        name: a title for messages and reports.
+        expand_limit: integers with more levels than this stay numbers instead of one-hot binaries.
+    """
+
+    def __init__(self, name: str = "space", *, expand_limit: int = EXPAND_LIMIT) -> None:
+        self.name = name
+        self.expand_limit = expand_limit
+        self.model = pyo.ConcreteModel(name=name)
+        self.parameters: dict[str, Parameter] = {}
+        self.auxiliaries: dict[str, NumericParameter] = {}
+        self.rules: dict[str, Rule] = {}
+        self.groups: list[OneHot] = []
+        self.numbers: list[Number] = []
+        self.links: list[Link] = []
+        self.parts = LiveParts()
+        self.conditions: dict[str, tuple[Quadratic, ...]] = {}
+        """Label of a conditional parameter -> the indicators that must all be 1 for it to be active."""
+        self._install_components()
+
+    def _install_components(self) -> None:
+        for reserved in ("parameters", "rules"):
+            if self.model.component(reserved) is not None:
+                raise SpaceError(
+                    f"the Pyomo model already has a component {reserved!r}, a name mipcash needs; rename it"
+                )
+        self.model.parameters = pyo.Block(pyo.Any)
+        self.model.rules = pyo.Constraint(pyo.Any)
+
+    # -- parameters ---------------------------------------------------------------------------------------------
+
+    def real(self, name: str, low: float, high: float, *, log: bool = False, when: Any = None) -> NumericParameter:
+        """A real parameter in ``[low, high]``; ``log=True`` searches on the log scale (``low > 0``)."""
+        made: NumericParameter = self._declare(name, self._domain(name, Real, low, high, log), when)
+        return made
+
+    def integer(
+        self, name: str, low: int, high: int, *, step: int = 1, log: bool = False, when: Any = None
+    ) -> NumericParameter:
+        """An integer parameter ``low, low + step, ..., <= high``."""
+        made: NumericParameter = self._declare(name, self._domain(name, Integer, low, high, step, log), when)
+        return made
+
+    def ordinal(self, name: str, values: Iterable[Value], *, when: Any = None) -> Any:
+        """An ordered list of values; where all are numbers it may be used in rules by its value."""
+        return self._declare(name, self._domain(name, Ordinal, values), when)
+
+    def categorical(self, name: str, values: Iterable[Value], *, when: Any = None) -> ChoiceParameter:
+        """An unordered list of values; rules use ``parameter[value]``."""
+        made: ChoiceParameter = self._declare(name, self._domain(name, Categorical, values), when)
+        return made
+
+    def module(self, name: str, algorithms: Mapping[str, Mapping[str, Domain]], *, when: Any = None) -> ModuleParameter:
+        """A choice of algorithm, each with its own hyperparameters.
+
+        A hyperparameter is named ``module.algorithm.name`` in configurations and is active where its algorithm is chosen.
+
+        Args:
+            algorithms: algorithm -> {hyperparameter name -> ``mc.Real | mc.Integer | mc.Ordinal | mc.Categorical``}.
+        """
+        for algorithm, domains in algorithms.items():
+            for hyper, domain in domains.items():
+                self._free_name(f"{name}.{algorithm}.{hyper}")
+                if not isinstance(domain, (Real, Integer, Ordinal, Categorical)):
+                    raise SpaceError(
+                        f"hyperparameter {name}.{algorithm}.{hyper} must be mc.Real, mc.Integer, mc.Ordinal or "
+                        f"mc.Categorical, got {domain!r}"
+                    )
+        module: ModuleParameter = self._declare(
+            name, self._domain(name, Categorical, algorithms), when, ModuleParameter
+        )
+        for algorithm, domains in algorithms.items():
+            module.hyperparameters[algorithm] = {
+                hyper: self._declare(f"{name}.{algorithm}.{hyper}", domain, module[algorithm])
+                for hyper, domain in domains.items()
+            }
+        return module
+
+    def ordering(self, name: str, modules: Sequence[ModuleParameter]) -> OrderingParameter:
+        """The order in which ``modules`` are applied; a value is a tuple of their names."""
+        self._free_name(name)
+        members = tuple(m.label if isinstance(m, Parameter) else str(m) for m in modules)
+        if len(set(members)) != len(members):
+            raise SpaceError(f"ordering {name!r} lists a module twice: {list(members)}")
+        if len(members) < 2:
+            raise SpaceError(f"ordering {name!r} needs at least two modules, got {list(members)}")
+        for member in members:
+            if member not in self.parameters:
+                raise SpaceError(
+                    f"ordering {name!r}: {member!r} is not a parameter of space {self.name!r}; declare it first"
+                )
+        for module in modules:
+            if isinstance(module, Parameter) and module is not self.parameters[module.label]:
+                raise SpaceError(
+                    f"ordering {name!r}: {module.label!r} belongs to another space; use this space's own modules"
+                )
+        block = self._block(name)
+        places = range(len(members))
+        block.z = pyo.Var(places, places, domain=pyo.Binary)
+        block.one_position = pyo.Constraint(places, rule=lambda b, m: sum(b.z[m, t] for t in places) == 1)
+        block.one_module = pyo.Constraint(places, rule=lambda b, t: sum(b.z[m, t] for m in places) == 1)
+        parameter = OrderingParameter(name, Permutation(members), block)
+        for m, member in enumerate(members):
+            variables = tuple(block.z[m, t] for t in places)
+            positions = tuple(t + 1 for t in places)
+            self.groups.append(OneHot(f"{name}:{member}", name, variables, positions, None, "ordering"))
+        self.parameters[name] = parameter
+        return parameter
+
+    def auxiliary(self, name: str, low: int, high: int) -> NumericParameter:
+        """An integer helper in ``[low, high]``: it occurs in rules, is not tuned, and is absent from configurations."""
+        domain = self._domain(name, Integer, low, high)
+        block = self._block(name)
+        block.x = pyo.Var(domain=pyo.Integers, bounds=(domain.low, domain.high))
+        parameter = self._attach(block, name, domain, block.x, tuned=False)
+        self.numbers.append(Number(name, block.x, domain, None, tuned=False))
+        self.auxiliaries[name] = parameter
+        return parameter
+
+    def __getitem__(self, name: str) -> Any:
+        """A parameter or auxiliary by its name."""
+        found = self.parameters.get(name, self.auxiliaries.get(name))
+        if found is None:
+            raise SpaceError(f"space {self.name!r} has no parameter {name!r}; it has {list(self.parameters)}")
+        return found
+
+    # -- rules --------------------------------------------------------------------------------------------------
+
+    def rule(self, name: str, relation: Any, *, when: Any = None) -> Rule:
+        """Declare a rule that every configuration obeys.
+
+        Args:
+            name: for messages; unique.
+            relation: ``<=``, ``>=`` or ``==`` between expressions of degree at most two.
+            when: an indicator or a list of them (all must hold): the rule holds only there. An inactive parameter
+                reads as 0, so a rule about a conditional parameter usually wants ``when=parameter.is_active()``.
+
+        Raises:
+            RuleError: name taken, a plain bool, degree above two, parameters of another space, no finite bounds, an
+                equation between products of two reals.
+        """
+        if not isinstance(name, str) or not name:
+            raise RuleError(f"a rule needs a name (a string that messages can quote), got {name!r}")
+        if name in self.rules:
+            raise RuleError(f"a rule named {name!r} exists already; choose another name")
+        indicators = check_indicators(self, f"rule {name!r}", when)
+        rule = make_rule(name, relation, indicators)
+        self._own(f"rule {name!r}", rule.body)
+        refuse_inexact(rule, {id(link.variable) for link in self.links})
+        body = expression_of(rule.body)
+        if not indicators:
+            self.model.rules[name] = (
+                body == rule.lower
+                if rule.lower == rule.upper
+                else pyo.inequality(_open(rule.lower), body, _open(rule.upper))
+            )
+        else:
+            low, high = self.interval(rule.body)
+            if not (math.isfinite(low) and math.isfinite(high)):
+                raise RuleError(f"rule {name!r} is conditional on unbounded terms; give every variable in it bounds")
+            missing = sum(1 - expression_of(w) for w in indicators)
+            if rule.upper < high:
+                self.model.rules[name, "<="] = body <= rule.upper + (high - rule.upper) * missing
+            if rule.lower > low:
+                self.model.rules[name, ">="] = body >= rule.lower - (rule.lower - low) * missing
+        self.rules[name] = rule
+        return rule
+
+    def interval(self, body: Quadratic) -> tuple[float, float]:
+        """Bounds of a polynomial over the declared domains, rules aside."""
+        group_of = {id(v): g.label for g in self.groups for v in g.variables}
+
+        def bounds(i: int) -> tuple[float, float]:
+            low, high = body.variables[i].bounds
+            return (-math.inf if low is None else low, math.inf if high is None else high)
+
+        return interval(body, bounds, group_of)
+
+    # -- internals ----------------------------------------------------------------------------------------------
+
+    def _domain(self, name: str, kind: type, *arguments: Any) -> Any:
+        self._free_name(name)
+        try:
+            return kind(*arguments)
+        except SpaceError as error:
+            raise SpaceError(f"parameter {name!r}: {error}") from None
+        except TypeError as error:
+            raise SpaceError(f"parameter {name!r}: {error}; check the arguments") from error
+
+    def _free_name(self, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise SpaceError(f"a parameter needs a name (a non-empty string), got {name!r}")
+        if name in self.parameters or name in self.auxiliaries:
+            raise SpaceError(f"a parameter named {name!r} exists already in space {self.name!r}; choose another name")
+
+    def _block(self, name: str) -> Any:
+        return self.model.parameters[name]
+
+    def _attach(self, block: Any, name: str, domain: Domain, expression: Expression, tuned: bool) -> NumericParameter:
+        block.value = NumericParameter(name, domain, tuned, expression)
+        if not hasattr(block, "on_expression"):
+            block.on_expression = 1
+        return block.value  # type: ignore[no-any-return]
+
+    def _declare(self, name: str, domain: Any, when: Any, kind: type[ChoiceParameter] = ChoiceParameter) -> Any:
+        self._free_name(name)
+        indicators = conditions_of(self, name, when)
+        block = self._block(name)
+        number = isinstance(domain, Real) or (isinstance(domain, Integer) and len(domain) > self.expand_limit)
+        if not number:
+            block.z = pyo.Var(range(len(domain.values)), domain=pyo.Binary)
+        on = activity(block, indicators)
+        if indicators:
+            self.conditions[name] = tuple(indicators)
+        block.on_expression = 1 if on is None else on
+        polynomial = None if on is None else take_apart(on, f"the condition of {name!r}")
+        parameter: Parameter
+        if number:
+            parameter = self._declare_number(block, name, domain, on, polynomial)
+        else:
+            if len(indicators) < 2:
+                block.one_hot = pyo.Constraint(expr=sum(block.z.values()) == (1 if on is None else on))
+            if domain.kind == "integer" or (isinstance(domain, Ordinal) and domain.numeric):
+                worth = sum(float(v) * block.z[l] if v else 0.0 for l, v in enumerate(domain.values))
+                parameter = self._attach(block, name, domain, worth, tuned=True)
+            else:
+                parameter = kind(name, domain, block)
+            variables = tuple(block.z.values())
+            self.groups.append(OneHot(name, name, variables, tuple(domain.values), polynomial, domain.kind))
+        self.parameters[name] = parameter
+        return parameter
+
+    def _declare_number(
+        self, block: Any, name: str, domain: Real | Integer, on: Expression, polynomial: Quadratic | None
+    ) -> NumericParameter:
+        low, high = domain.low, domain.high
+        if on is not None:
+            low, high = min(0, low), max(0, high)
+        step = domain.step if isinstance(domain, Integer) else 1
+        if step > 1:
+            block.k = pyo.Var(domain=pyo.Integers, bounds=(0, len(domain) - 1))  # type: ignore[arg-type]
+        block.x = pyo.Var(domain=pyo.Reals if isinstance(domain, Real) else pyo.Integers, bounds=(low, high))
+        if on is not None:
+            block.on_low = pyo.Constraint(expr=block.x >= domain.low * on)
+            block.on_high = pyo.Constraint(expr=block.x <= domain.high * on)
+        if step > 1:
+            block.on_grid = pyo.Constraint(expr=block.x == domain.low * (1 if on is None else on) + step * block.k)
+        self.numbers.append(Number(name, block.x, domain, polynomial, tuned=True))
+        return self._attach(block, name, domain, block.x, tuned=True)
+
+    def _own(self, what: str, polynomial: Quadratic) -> None:
+        for variable in polynomial.variables.values():
+            owner = variable.model() if variable.parent_block() is not None else None
+            if owner is None:
+                raise RuleError(f"{what} uses {variable.name!r}, which is on no model any more; take it out")
+            if owner is not self.model:
+                raise RuleError(
+                    f"{what} uses {user_name(self, variable)!r} of another space ({owner.name!r}); a rule relates parameters of "
+                    f"one space only (this one is {self.name!r})"
+                )
+
+
+def _open(bound: float) -> float | None:
+    return bound if math.isfinite(bound) else None

@@ -1,0 +1,198 @@
+"""Values of helpers: auxiliaries, indicators of disjuncts and whatever else a configuration does not show.
+
+A configuration is legal if *some* values of the helpers make every rule hold. An equation with one unknown left fixes it,
+and so on; what is left falls into clusters of rules that share helpers, each searched depth first: a rule is looked at as
+soon as all that it depends on has a value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mipcash.modelling.clusters import clusters
+from mipcash.modelling.quadratic import Quadratic, Variable
+from mipcash.modelling.rules import Rule
+
+SEARCH_LIMIT = 20_000
+"""Values that are tried in plain Python before the solver is asked."""
+
+Ranges = Mapping[int, range]
+"""Id of a helper -> its values."""
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """Rules that no value of their helpers can satisfy.
+
+    Attributes:
+        rules: at least one.
+        helper: name of the helper that an equation leaves a single, impossible value for; "" where all were tried.
+        value: that value.
+    """
+
+    rules: tuple[Rule, ...]
+    helper: str = ""
+    value: float = math.nan
+
+
+@dataclass
+class Settled:
+    """What is known of the helpers.
+
+    Attributes:
+        assignment: id of a variable -> value; the helpers of decided rules included.
+        misfits: rules that cannot hold.
+        undecided: rules that only a solver can judge.
+    """
+
+    assignment: dict[int, float]
+    misfits: list[Misfit] = field(default_factory=list)
+    undecided: list[Rule] = field(default_factory=list)
+
+
+def ids_of(rule: Rule) -> frozenset[int]:
+    """All that a rule depends on, its conditions included."""
+    return rule.body.ids.union(*(w.ids for w in rule.when))
+
+
+def settle(pending: Sequence[Rule], assignment: Mapping[int, float]) -> Settled:
+    """Find values of the helpers that occur in rules, or the rules that admit none."""
+    found = Settled(dict(assignment))
+    left = _propagate(list(pending), found)
+    for rules in _clusters(left, found.assignment):
+        search = HelperSearch(rules, found.assignment)
+        solution = next(search.solutions(), None)
+        if solution is not None:
+            found.assignment.update(solution)
+        elif search.over:
+            found.undecided += rules
+        else:
+            found.misfits.append(Misfit(tuple(rules)))
+    return found
+
+
+def _propagate(pending: list[Rule], found: Settled) -> list[Rule]:
+    """Equations with one unknown left, round and round; returns the rules that still have unknowns."""
+    values, progress = found.assignment, True
+    while progress:
+        progress = False
+        for rule in list(pending):
+            if rule not in pending or not all(w.ids <= values.keys() for w in rule.when):
+                continue  # dropped below with the other rules on a helper that has no value, or its condition is open
+            rest = rule.body.partial(values)
+            if not rule.applies(values):
+                pending.remove(rule)
+            elif not rest.ids:
+                pending.remove(rule)
+                if rule.broken(rest.constant):
+                    found.misfits.append(Misfit((rule,)))
+            elif (unknown := _only_unknown(rule, rest)) is not None:
+                i, value = unknown
+                pending.remove(rule)
+                allowed = range_of(rest.variables[i])
+                if abs(value - round(value)) * abs(rest.linear[i]) > rule.slack or round(value) not in (allowed or ()):
+                    found.misfits.append(Misfit((rule,), name_of(rest.variables[i]), value))
+                    pending[:] = [r for r in pending if i not in r.body.ids]
+                else:
+                    values[i] = float(round(value))
+            else:
+                continue
+            progress = True
+    return pending
+
+
+def _only_unknown(rule: Rule, rest: Quadratic) -> tuple[int, float] | None:
+    """The integer that an equation determines, and the value that it must have."""
+    if rule.lower != rule.upper or len(rest.ids) != 1 or rest.products:
+        return None
+    ((i, coefficient),) = rest.linear.items()
+    if range_of(rest.variables[i]) is None:
+        return None
+    return i, (rule.lower - rest.constant) / coefficient
+
+
+def range_of(variable: Any) -> range | None:
+    """The values of an integer helper; None for one that is continuous or has no bounds."""
+    low, high = variable.bounds
+    if variable.is_continuous() or low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
+        return None
+    return range(math.ceil(low), math.floor(high) + 1)
+
+
+def name_of(variable: Any) -> str:
+    """A helper as the user knows it: the name of an auxiliary, else of the Pyomo variable."""
+    block = variable.parent_block()
+    component = block.parent_component() if block is not None else None
+    if component is not None and component.local_name == "parameters" and variable.local_name == "x":
+        return str(block.index())
+    return str(variable.name)
+
+
+class HelperSearch:
+    """The values of the helpers of some rules, all else being assigned.
+
+    Args:
+        limit: values that are tried.
+        also: further helpers, which the rules need not mention: id -> variable.
+
+    Attributes:
+        over: whether the search was cut off by its limit, or met a helper without a finite range.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        assignment: Mapping[int, float],
+        limit: int = SEARCH_LIMIT,
+        also: Mapping[int, Variable] | None = None,
+    ) -> None:
+        variables = {i: v for r in rules for q in (r.body, *r.when) for i, v in q.variables.items()} | dict(also or {})
+        unknown = variables.keys() - assignment.keys()
+        ranges = {i: range_of(variables[i]) for i in unknown}
+        self.over = any(values is None for values in ranges.values())
+        self._left, self._known = limit, assignment
+        self._order = sorted(unknown, key=lambda i: (len(ranges[i] or ()), variables[i].name))
+        self._ranges: Ranges = {i: values for i, values in ranges.items() if values is not None}
+        self.helpers = [variables[i] for i in self._order]
+        at = {i: k for k, i in enumerate(self._order)}
+        self._ready: list[list[Rule]] = [[] for _ in self._order]
+        """Rules that can be judged once the k-th helper has a value."""
+        self._before: list[Rule] = []
+        for rule in rules:
+            last = max((at[i] for i in ids_of(rule) if i in at), default=-1)
+            (self._before if last < 0 else self._ready[last]).append(rule)
+
+    def solutions(self) -> Iterator[dict[int, float]]:
+        """Values under which every rule holds, one dict after the other; none where ``over`` is true from the start."""
+        if self.over or any(_fails(rule, self._known) for rule in self._before):
+            return
+        yield from self._deeper(0, dict(self._known))
+
+    def _deeper(self, depth: int, values: dict[int, float]) -> Iterator[dict[int, float]]:
+        if depth == len(self._order):
+            yield {i: values[i] for i in self._order}
+            return
+        i = self._order[depth]
+        for value in self._ranges[i]:
+            if self._left <= 0:
+                self.over = True
+                return
+            self._left -= 1
+            values[i] = float(value)
+            if not any(_fails(rule, values) for rule in self._ready[depth]):
+                yield from self._deeper(depth + 1, values)
+            if self.over:
+                break
+        values.pop(i, None)
+
+
+def _fails(rule: Rule, values: Mapping[int, float]) -> bool:
+    return rule.applies(values) and rule.broken(rule.body.value(values))
+
+
+def _clusters(pending: Sequence[Rule], assignment: Mapping[int, float]) -> list[list[Rule]]:
+    """Rules that share what is not assigned yet."""
+    return [rules for _, rules in clusters((set(ids_of(rule)) - assignment.keys(), rule) for rule in pending)]

@@ -1,0 +1,190 @@
+"""Start from an existing Pyomo model: its variables become parameters, its constraints are the rules.
+
+    binary, integer, evenly spaced    integer parameter; up to ``expand_limit`` levels it is expanded, x == sum_l v_l z_l
+    any other finite set of numbers   ordinal parameter, expanded
+    bounded real                      real parameter; of a domain with holes, with a binary per interval
+    BooleanVar                        categorical parameter with the values False and True
+
+No parameters are: variables named in ``auxiliary`` (helpers: they occur in constraints, and configurations do not show them),
+indicators of disjuncts, the inner variables of a ``Piecewise``, variables that are fixed or whose bounds leave one value, and
+variables of blocks that are deactivated. All that the model says is honoured, or refused by name (see
+:mod:`mipcash.modelling.live.components`); a model that was refused is left as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyomo.environ as pyo
+from pyomo.core.base.piecewise import Piecewise
+from pyomo.gdp import Disjunct
+
+from mipcash.errors import SpaceError
+from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.declared import Link, Number
+from mipcash.modelling.domains import Categorical, Integer, Ordinal
+from mipcash.modelling.live.components import BLOCKS, honour, owners, refuse_unknown
+from mipcash.modelling.live.holes import bound_by_rows, write_pieces
+from mipcash.modelling.live.value_sets import Constant, Pieces, Values, values_of
+from mipcash.modelling.quadratic import take_apart
+
+FIXED, OFF = "was fixed", "was part of a deactivated block"
+
+
+@dataclass
+class _Plan:
+    """What each variable of the model becomes, found out before anything is changed."""
+
+    numbers: list[tuple[Any, Values]] = field(default_factory=list)
+    booleans: list[Any] = field(default_factory=list)
+    left_out: list[tuple[Any, str]] = field(default_factory=list)
+    inner: list[Any] = field(default_factory=list)
+    """Inner variables of a ``Piecewise``, some of which Pyomo leaves without bounds."""
+
+
+def adopt_model(declaration: Declaration, model: Any, auxiliary: Iterable[str]) -> None:
+    """Turn the variables of ``model`` into parameters of ``declaration`` (in place, on the live model).
+
+    Args:
+        auxiliary: names of helpers: variables, indexed variables, or blocks (all that is in them).
+
+    Raises:
+        SpaceError: not a concrete model, a variable without finite bounds, an unknown name in ``auxiliary``, a component
+            that can be neither honoured nor ignored.
+        RuleError: a constraint that is not a relation of degree at most two.
+    """
+    if not isinstance(model, pyo.ConcreteModel):
+        raise SpaceError(
+            f"from_pyomo needs a pyomo ConcreteModel, got {type(model).__name__}; an abstract model must be instantiated first "
+            "(model.create_instance())"
+        )
+    refuse_unknown(model)
+    plan = _plan(model, set(auxiliary))
+    before = declaration.model
+    declaration.model = model
+    undo: list[Callable[[], None]] = []
+    try:
+        declaration._install_components()
+        undo += [lambda: model.del_component("rules"), lambda: model.del_component("parameters")]
+        _carry_out(declaration, plan, undo)
+        honour(declaration)
+    except Exception:
+        for step in reversed(undo):
+            step()
+        declaration.model = before
+        raise
+
+
+def _plan(model: Any, skip: set[str]) -> _Plan:
+    plan, names = _Plan(), set[str]()
+    booleans = list(model.component_data_objects(pyo.BooleanVar, descend_into=BLOCKS))
+    associated = {id(b.get_associated_binary()) for b in booleans if b.get_associated_binary() is not None}
+    for variable in [*model.component_data_objects(pyo.Var, descend_into=BLOCKS), *booleans]:
+        if id(variable) in associated:
+            continue
+        around = [variable.name, variable.parent_component().name, *(b.name for b in owners(variable))]
+        names.update(around)
+        if skip & set(around):
+            continue
+        _plan_one(plan, variable)
+    unknown = skip - names
+    if unknown:
+        raise SpaceError(
+            f"auxiliary names {sorted(unknown)} are not variables of the model; it has "
+            f"{[v.name for v in model.component_data_objects(pyo.Var, descend_into=pyo.Block)]}"
+        )
+    return plan
+
+
+def _plan_one(plan: _Plan, variable: Any) -> None:
+    blocks = list(owners(variable))
+    if any(isinstance(b.parent_component(), Piecewise) for b in blocks):
+        if not variable.fixed and variable.ctype is pyo.Var:
+            plan.inner.append(variable)
+    elif variable.fixed:
+        if variable.value is None:
+            raise SpaceError(
+                f"variable {variable.name!r} is fixed without a value; give it one (fix(value)) or unfix it"
+            )
+        plan.left_out.append((variable, FIXED))
+    elif not all(b.active for b in blocks):
+        plan.left_out.append((variable, OFF))
+    elif any(b.ctype is Disjunct for b in blocks):
+        if variable.local_name not in ("indicator_var", "binary_indicator_var"):
+            raise SpaceError(
+                f"variable {variable.name!r} belongs to a Disjunct, so that configurations would have to show it only there; "
+                "move it out of the disjunct to make it a parameter, or name it in auxiliary="
+            )
+    elif variable.ctype is pyo.BooleanVar:
+        plan.booleans.append(variable)
+    else:
+        plan.numbers.append((variable, values_of(variable)))
+
+
+def _carry_out(declaration: Declaration, plan: _Plan, undo: list[Callable[[], None]]) -> None:
+    parts = declaration.parts
+    for variable, why in plan.left_out:
+        parts.left_out[id(variable)] = (variable, why)
+    for variable in plan.inner:
+        undo.append(_restore(variable))
+        bound_by_rows(variable)
+    for variable, values in plan.numbers:
+        undo.append(_restore(variable))
+        _adopt(declaration, variable, values)
+    for boolean in plan.booleans:
+        if boolean.get_associated_binary() is None:
+            undo.append(lambda b=boolean: setattr(b, "_associated_binary", None))  # type: ignore[misc]
+        _adopt_boolean(declaration, boolean)
+
+
+def _restore(variable: Any) -> Callable[[], None]:
+    """Puts a variable back as it is now."""
+    domain, low, high = variable.domain, variable._lb, variable._ub
+
+    def restore() -> None:
+        variable.unfix()
+        variable.domain, variable._lb, variable._ub = domain, low, high
+
+    return restore
+
+
+def _adopt(declaration: Declaration, variable: Any, values: Values) -> None:
+    name = variable.name
+    if isinstance(values, Constant):
+        variable.fix(values.value)
+        declaration.parts.left_out[id(variable)] = (variable, f"could only be {values.value:g}")
+        return
+    block = declaration._block(name)
+    block.on_expression = 1
+    domain = values.hull if isinstance(values, Pieces) else values
+    if isinstance(domain, Ordinal) or (isinstance(domain, Integer) and len(domain) <= declaration.expand_limit):
+        declaration._declare(name, domain, None)
+        value = sum(v * block.z[l] for l, v in enumerate(domain.values))
+        block.link = pyo.Constraint(expr=variable == value)
+        declaration.links.append(Link(variable, take_apart(value, f"the value of {name!r}")))
+        low, high = float(min(domain.values)), float(max(domain.values))
+    else:
+        low, high = float(domain.low), float(domain.high)
+        if isinstance(domain, Integer):
+            variable.bounds = (domain.low, domain.high)
+        declaration.parameters[name] = declaration._attach(block, name, domain, variable, tuned=True)
+        declaration.numbers.append(Number(name, variable, domain, None, tuned=True))
+        if isinstance(domain, Integer) and domain.step > 1:
+            block.k = pyo.Var(domain=pyo.Integers, bounds=(0, len(domain) - 1))
+            block.on_grid = pyo.Constraint(expr=variable == domain.low + domain.step * block.k)
+    if isinstance(values, Pieces):
+        write_pieces(declaration, variable, values)
+    declaration.parts.remember(variable, low, high)
+
+
+def _adopt_boolean(declaration: Declaration, boolean: Any) -> None:
+    name, binary = boolean.name, boolean.get_associated_binary()
+    declaration._declare(name, Categorical((False, True)), None)
+    block = declaration._block(name)
+    if binary is None:
+        boolean.associate_binary_var(block.z[1])
+    else:
+        block.link = pyo.Constraint(expr=binary == block.z[1])
+        declaration.links.append(Link(binary, take_apart(1 * block.z[1], f"the value of {name!r}")))

@@ -1,0 +1,268 @@
+"""What a Pyomo model may hold: honoured, without meaning for legality, or refused by name.
+
+Every kind of component that is active on the live model is looked up here. One that is not listed is refused, so that no
+part of a model is lost in silence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyomo.environ as pyo
+from pyomo.common.errors import DeveloperError
+from pyomo.core.base.set import RangeSet, Set, SetOf
+from pyomo.gdp import Disjunct, Disjunction
+
+from mipcash.errors import RuleError, SpaceError
+from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.live.derived import erase, write
+from mipcash.modelling.live.holes import write_helper_domain
+from mipcash.modelling.live.logic import refuse_logic
+from mipcash.modelling.live.parts import bounds_of
+from mipcash.modelling.live.special_sets import special_set_key, write_special_set
+from mipcash.modelling.live.value_sets import ROUNDING, is_plain
+from mipcash.modelling.margins import refuse_inexact
+from mipcash.modelling.names import user_name
+from mipcash.modelling.quadratic import Variable
+from mipcash.modelling.rules import Rule, make_rule
+
+BLOCKS = (pyo.Block, Disjunct)
+
+HONOURED = frozenset(
+    {
+        *(pyo.Block, Disjunct, Disjunction, pyo.Var, pyo.BooleanVar),
+        *(pyo.Constraint, pyo.LogicalConstraint, pyo.SOSConstraint),
+    }
+)
+"""Kinds of components that say what is legal, and that the space obeys."""
+
+WITHOUT_MEANING = frozenset(
+    {
+        *(Set, RangeSet, SetOf, pyo.Param, pyo.Expression, pyo.ExternalFunction),  # count where a constraint uses them
+        *(pyo.Objective, pyo.Suffix),  # the black box is the objective; big-M suffixes are read by the transformation
+        *(pyo.BuildAction, pyo.BuildCheck),  # done when the model was built
+    }
+)
+"""Kinds that say nothing about legality on their own."""
+
+WITHOUT_MEANING_BY_NAME = frozenset({"Port", "Connector", "PiecewiseLinearFunction"})
+"""The same, of packages that are imported by who uses them: their meaning is in an Arc or in a constraint."""
+
+CURES = {
+    "Complementarity": "turn it into disjunctions first: TransformationFactory('mpec.simple_disjunction').apply_to(model)",
+    "Arc": "turn it into constraints first: TransformationFactory('network.expand_arcs').apply_to(model)",
+    "ContinuousSet": "discretise it first: TransformationFactory('dae.finite_difference').apply_to(model, nfe=...)",
+    "DerivativeVar": "discretise it first: TransformationFactory('dae.finite_difference').apply_to(model, nfe=...)",
+    "Integral": "discretise it first: TransformationFactory('dae.finite_difference').apply_to(model, nfe=...)",
+    "IntervalVar": "write start, end and presence as variables of their own, with constraints between them",
+    "SequenceVar": "write the order as constraints, or declare an ordering of modules",
+    "MatrixConstraint": "write its rows as a Constraint",
+    "ExternalGreyBoxBlock": "write what it computes as constraints of degree at most two, or leave it to the objective",
+}
+"""Kinds that are known and refused -> what to do instead."""
+
+
+def honour(declaration: Declaration) -> None:
+    """Look over the live model: refuse by name what the space could not obey, and write as rules what is no constraint.
+
+    To be called when the live model has changed, before it is compiled. It may add to ``model.rules``.
+
+    Raises:
+        SpaceError: a component that is neither honoured nor without meaning, a variable whose domain was changed.
+        RuleError: a constraint that is not of degree at most two, or that no finite program expresses.
+    """
+    model = declaration.model
+    refuse_unknown(model)
+    _refuse_changed_variables(declaration)
+    for rule in _constraints(declaration):
+        _check_rule(declaration, rule)
+    refuse_logic(model)
+    _refuse_sets_in_disjuncts(model)
+    _derive(declaration)
+
+
+def owners(component: Any) -> Iterator[Any]:
+    """The blocks around a component, from the inside out, the model itself left out."""
+    block = component.parent_block()
+    while block is not None and block.parent_block() is not None:
+        yield block
+        block = block.parent_block()
+
+
+# -- kinds ----------------------------------------------------------------------------------------------------------
+
+
+def refuse_unknown(model: Any) -> None:
+    """Refuse active components of a kind that the space does not obey.
+
+    Raises:
+        SpaceError: with the name of the component and the cure.
+    """
+    on = dict[int, bool]()
+    for block in model.block_data_objects(descend_into=BLOCKS):
+        on[id(block)] = block.active and on.get(id(block.parent_block()), True)
+        for kind in block.collect_ctypes(active=None, descend_into=False):
+            listed: list[Any] = list(block.component_map(kind).values())
+            for component in listed:
+                if kind in HONOURED:
+                    if isinstance(component, (Mapping, Sequence)):
+                        _refuse_unreadable(component)
+                elif not on[id(block)] or kind in WITHOUT_MEANING or kind.__name__ in WITHOUT_MEANING_BY_NAME:
+                    break
+                elif component.active and not _is_spent(component):
+                    _refuse(component, kind.__name__)
+
+
+def _refuse_unreadable(component: Any) -> None:
+    """Some containers call themselves constraints, and Pyomo fails when it lists what is in them, active or not."""
+    name, kind = component.name, type(component).__name__
+    raise SpaceError(
+        f"{name!r} is a component of type {kind}, whose parts Pyomo cannot list with those of the model; "
+        f"{CURES.get(kind, 'use an indexed component of its kind')}, and delete it"
+    )
+
+
+def _is_spent(component: Any) -> bool:
+    """Whether a component says nothing: it has no members, only deactivated ones, or is a set that was discretised."""
+    if component.ctype.__name__ == "ContinuousSet":
+        return bool(component.get_discretization_info())
+    members = list(component.values())
+    return not members or not any(getattr(m, "active", True) for m in members)
+
+
+def _refuse(component: Any, kind: str) -> None:
+    cure = CURES.get(kind, "write it as variables and constraints of degree at most two")
+    raise SpaceError(
+        f"{component.name!r} is a component of type {kind}, which a space cannot obey; {cure}, or deactivate it if it does "
+        "not matter"
+    )
+
+
+# -- constraints ----------------------------------------------------------------------------------------------------
+
+
+def _constraints(declaration: Declaration) -> Iterator[Rule]:
+    """The active constraints that the user put on the model, disjuncts included."""
+    model: Any = declaration.model
+    for data in model.component_data_objects(pyo.Constraint, active=True, descend_into=BLOCKS):
+        if data.parent_component() is model.rules or data.parent_block().parent_component() is model.parameters:
+            continue
+        try:
+            yield make_rule(data.name, data.expr, constant=True)
+        except (AttributeError, DeveloperError) as error:
+            raise RuleError(
+                f"constraint {data.name!r} holds something that is no sum of products of variables ({error}); transform it "
+                "with Pyomo first (core.expand_connectors, contrib.piecewise...), or write it out"
+            ) from error
+
+
+def _check_rule(declaration: Declaration, rule: Rule) -> None:
+    declaration._own(f"constraint {rule.name!r}", rule.body)
+    declared = {id(n.variable) for n in declaration.numbers} | {id(link.variable) for link in declaration.links}
+    for i, variable in rule.body.variables.items():
+        if i in declared or variable.parent_block().parent_component() is declaration.model.component("parameters"):
+            continue
+        _check_variable(declaration, rule, variable)
+    refuse_inexact(rule, {id(link.variable) for link in declaration.links})
+
+
+def _check_variable(declaration: Declaration, rule: Rule, variable: Variable) -> None:
+    """A variable that is no parameter: it must be bounded, and its domain one that a solver knows or that rows can state."""
+    parts = declaration.parts
+    if id(variable) in parts.left_out:
+        why = parts.left_out[id(variable)][1]
+        raise SpaceError(
+            f"constraint {rule.name!r} uses {variable.name!r}, which {why} when the space was declared and is no parameter; "
+            "call from_pyomo as it is meant to be searched, or name it in auxiliary="
+        )
+    if not is_plain(variable):
+        write_helper_domain(declaration, variable)
+    low, high = variable.bounds
+    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
+        raise SpaceError(
+            f"variable {variable.name!r} needs finite bounds, because constraint {rule.name!r} uses it; set both (setlb, setub)"
+        )
+
+
+# -- variables that were taken over ---------------------------------------------------------------------------------
+
+
+def _refuse_changed_variables(declaration: Declaration) -> None:
+    parts = declaration.parts
+    for variable, why in parts.left_out.values():
+        back = not variable.fixed and all(b.active for b in owners(variable))
+        if back and variable.model() is declaration.model:
+            raise SpaceError(
+                f"variable {variable.name!r} {why} when the space was declared, so that it is no parameter, and it is free "
+                "now; fix it again, or declare the space from the model as it is"
+            )
+    for number in declaration.numbers:
+        if number.tuned and id(number.variable) not in parts.known:
+            reach = (float(number.domain.low), float(number.domain.high), *([] if number.on is None else [0.0]))
+            parts.remember(number.variable, min(reach), max(reach))
+        if not is_plain(number.variable) and number.variable.is_integer():  # narrowed to a fraction: 2.5 means 2
+            low, high = bounds_of(number.variable)
+            number.variable.bounds = (math.ceil(low - ROUNDING), math.floor(high + ROUNDING))
+    for known in list(parts.known.values()):
+        variable = known.variable
+        if variable.model() is not declaration.model:
+            del parts.known[id(variable)]
+        elif variable.domain is not known.domain:
+            raise SpaceError(
+                f"the domain of {user_name(declaration, variable)!r} was changed after the space was declared; narrow it by "
+                "bounds or a constraint, or declare the space anew"
+            )
+        elif known.widened():
+            raise SpaceError(
+                f"the bounds of {user_name(declaration, variable)!r} were widened to {list(bounds_of(variable))} after the space "
+                f"was declared with {list(known.bounds)}; declare the space with the wider ones"
+            )
+
+
+def _refuse_sets_in_disjuncts(model: Any) -> None:
+    for data in model.component_data_objects(pyo.SOSConstraint, active=True, descend_into=BLOCKS):
+        if any(b.ctype is Disjunct for b in owners(data)):
+            raise SpaceError(
+                f"SOSConstraint {data.name!r} is part of a Disjunct, where Pyomo's transformations do not reach it; "
+                "move it to the model, or write it with binaries"
+            )
+
+
+# -- what is no constraint ------------------------------------------------------------------------------------------
+
+
+def _derive(declaration: Declaration) -> None:
+    """Rules for special ordered sets, fixed booleans and narrowed levels; those of what is gone are taken back."""
+    parts, wanted = declaration.parts, dict[str, Any]()
+    for data in declaration.model.component_data_objects(pyo.SOSConstraint, active=True, descend_into=pyo.Block):
+        wanted[data.name] = special_set_key(data)
+        if data.name not in parts.derived or parts.derived[data.name].key != wanted[data.name]:
+            write_special_set(declaration, data)
+    for name, expression, low, high in _restricted(declaration):
+        wanted[name] = (low, high)
+        if name not in parts.derived or parts.derived[name].key != (low, high):
+            relation = expression == low if low == high else pyo.inequality(low, expression, high)
+            write(declaration, name, (low, high), [relation])
+    domains = {f"the domain of {k.variable.name}" for k in parts.known.values()}
+    for name in [n for n in parts.derived if n not in wanted and n not in domains]:
+        erase(declaration, name)
+
+
+def _restricted(declaration: Declaration) -> Iterator[tuple[str, Any, float, float]]:
+    """What is fixed or narrowed on the live model without the program's columns knowing: name, expression, bounds."""
+    for boolean in declaration.model.component_data_objects(pyo.BooleanVar, descend_into=BLOCKS):
+        binary = boolean.get_associated_binary()
+        if boolean.fixed and binary is not None and not binary.fixed:
+            if boolean.value is None:
+                raise SpaceError(f"{boolean.name!r} is fixed without a value; give it one (fix(True)) or unfix it")
+            yield f"{boolean.name} restricted on the model", 1 * binary, float(boolean.value), float(boolean.value)
+    for link in declaration.links:
+        known = declaration.parts.known.get(id(link.variable))
+        if known is not None and (bounds := known.narrowed()) is not None:
+            yield f"{user_name(declaration, link.variable)} restricted on the model", 1 * link.variable, *bounds
+    for level in (v for g in declaration.groups for v in g.variables):
+        low, high = bounds_of(level)
+        if not level.fixed and (low > 0 or high < 1):
+            yield f"{user_name(declaration, level)} restricted on the model", 1 * level, low, high

@@ -1,0 +1,56 @@
+"""Rules that the live model states in other ways than by constraints, written as constraints so that everything reads them.
+
+A special ordered set, a domain with holes, a ``BooleanVar`` that is fixed, bounds that are narrowed on the live model: each
+becomes rows of ``model.rules`` under the name that the user knows, with helper variables of its own where it needs some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mipcash.errors import RuleError
+from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.domains import is_bool
+from mipcash.modelling.live.parts import Derived
+from mipcash.modelling.rules import make_rule
+
+
+def helper_block(declaration: Declaration, name: str) -> Any:
+    """A fresh block for the helper variables of derived rules."""
+    parameters: Any = declaration.model.parameters
+    index = f"{name} (helper)"
+    if index in parameters:
+        del parameters[index]
+    return parameters[index]
+
+
+def write(declaration: Declaration, name: str, key: object, relations: Sequence[Any]) -> None:
+    """Make ``relations`` the rules derived under ``name``, in place of what there was.
+
+    Raises:
+        RuleError: a relation that no value satisfies.
+    """
+    helpers, rules = f"{name} (helper)" in declaration.model.parameters, declaration.model.rules
+    erase(declaration, name, keep_helpers=helpers)
+    made = []
+    for k, relation in enumerate(relations):
+        if is_bool(relation):
+            if not relation:
+                erase(declaration, name)
+                raise RuleError(f"{name!r} cannot hold with the bounds and fixed values of its variables; widen them")
+            continue
+        rules[name, k] = relation
+        made.append(make_rule(name, relation, constant=True))
+    declaration.parts.derived[name] = Derived(key, tuple(made))
+
+
+def erase(declaration: Declaration, name: str, *, keep_helpers: bool = False) -> None:
+    """Take back the rules derived under a name, and their helper variables."""
+    declaration.parts.derived.pop(name, None)
+    rules, parameters = declaration.model.rules, declaration.model.parameters
+    for index in [i for i in rules if isinstance(i, tuple) and i[0] == name and isinstance(i[1], int)]:
+        del rules[index]
+    helpers = f"{name} (helper)"
+    if not keep_helpers and helpers in parameters:
+        del parameters[helpers]

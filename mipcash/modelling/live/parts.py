@@ -1,0 +1,76 @@
+"""What a declaration remembers of its live model: how variables were taken over, and rules derived from its parts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from mipcash.modelling.quadratic import Variable
+from mipcash.modelling.rules import Rule
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What was made of one part of the live model.
+
+    Attributes:
+        key: changes whenever the part does.
+        rules: as written into ``model.rules[name, k]``.
+    """
+
+    key: object
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A user's variable as it was when the space took it over.
+
+    Attributes:
+        domain: its Pyomo set.
+        low, high: the extent of its values.
+        bounds: on the model; they may reach further, from 0.5 to 3.5 for the integers from 1 to 3.
+    """
+
+    variable: Variable
+    domain: Any
+    low: float
+    high: float
+    bounds: tuple[float, float]
+
+    def widened(self) -> bool:
+        """Whether the bounds are wider than they were."""
+        low, high = bounds_of(self.variable)
+        return not self.variable.fixed and (low < self.bounds[0] or high > self.bounds[1])
+
+    def narrowed(self) -> tuple[float, float] | None:
+        """The bounds, where they leave less than they did; else None."""
+        low, high = bounds_of(self.variable)
+        less = low > max(self.low, self.bounds[0]) or high < min(self.high, self.bounds[1])
+        return (low, high) if less and not self.variable.fixed else None
+
+
+def bounds_of(variable: Variable) -> tuple[float, float]:
+    """Bounds of a variable, infinite where there are none."""
+    low, high = variable.bounds
+    return (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
+
+
+@dataclass
+class LiveParts:
+    """What a declaration remembers of its live model.
+
+    Attributes:
+        derived: name -> rules that were derived.
+        known: id of a variable -> how it was taken over.
+        left_out: id of a variable that is no parameter -> the variable and why.
+    """
+
+    derived: dict[str, Derived] = field(default_factory=dict)
+    known: dict[int, Known] = field(default_factory=dict)
+    left_out: dict[int, tuple[Variable, str]] = field(default_factory=dict)
+
+    def remember(self, variable: Variable, low: float, high: float) -> None:
+        now_low, now_high = bounds_of(variable)
+        self.known[id(variable)] = Known(variable, variable.domain, low, high, (min(low, now_low), max(high, now_high)))

@@ -1,0 +1,261 @@
+"""What a variable of a Pyomo model may take: its domain, a Pyomo set, cut by its bounds.
+
+Pyomo describes a set as a union of ranges: intervals, progressions, single values. What is left of them between the bounds
+is a ``Real``, an ``Integer`` (with a step, where the values are whole and evenly spaced), an ``Ordinal`` (any other finite
+set of numbers), ``Pieces`` (several intervals, such as {0} and [2, 5] of a semi-continuous variable) or a ``Constant``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from pyomo.core.base.range import NumericRange
+
+from mipcash.errors import SpaceError
+from mipcash.modelling.domains import Integer, Ordinal, Real
+from mipcash.modelling.live.parts import bounds_of
+
+LEVEL_LIMIT = 1024
+"""Values of a finite set that is no progression of whole numbers; each becomes a binary."""
+PIECE_LIMIT = 64
+"""Intervals of a union; each becomes a binary."""
+LISTING_LIMIT = 100_000
+"""Values of overlapping progressions that are listed to find out what they are together."""
+ROUNDING = 1e-9
+"""How far a bound may miss a whole number and still mean it."""
+SAME = 1e-12
+"""Bounds that are closer than this, relative to their size, leave a constant: 0.3 and 0.1 + 0.2."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The numbers between two ends; a single value where they are equal."""
+
+    low: float
+    high: float
+    low_closed: bool = True
+    high_closed: bool = True
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Several closed intervals that do not touch, in ascending order."""
+
+    parts: tuple[Piece, ...]
+
+    @property
+    def hull(self) -> Real:
+        return Real(self.parts[0].low, self.parts[-1].high)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A continuous variable whose bounds leave one value."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A progression ``first, first + step, ...`` of ``count`` values."""
+
+    first: float
+    step: float
+    count: int
+
+    @property
+    def last(self) -> float:
+        return self.first + (self.count - 1) * self.step
+
+    def values(self) -> list[float]:
+        return [self.first + k * self.step for k in range(self.count)]
+
+    def holds(self, other: _Run) -> bool:
+        """Whether all values of another run are among this one's."""
+        if other.first < self.first or other.last > self.last:
+            return False
+        return (other.first - self.first) % self.step == 0 and (other.count == 1 or other.step % self.step == 0)
+
+
+Values = Real | Integer | Ordinal | Pieces | Constant
+
+
+def is_plain(variable: Any) -> bool:
+    """Whether a solver's own types say all about a variable: every real, or every integer, between bounds that it can take."""
+    if variable.is_integer():
+        return all(math.isinf(b) or b == math.floor(b) for b in bounds_of(variable))
+    return bool(variable.is_continuous()) and not _is_open(variable)
+
+
+def values_of(variable: Any) -> Values:
+    """What a variable may take.
+
+    Raises:
+        SpaceError: the domain holds something that is not a number, is not bounded, is empty, leaves out an end of an
+            interval (which has no smallest violation), or has too many values to be listed.
+    """
+    name, (runs, pieces) = variable.name, _clipped(variable)
+    if not runs and not pieces:
+        low, high = bounds_of(variable)
+        raise SpaceError(
+            f"variable {name!r} can take no value: its domain {_text(variable)} has none in [{low:g}, {high:g}]; "
+            "widen its bounds or its domain"
+        )
+    runs = _merged_runs(runs)
+    if pieces:
+        return _of_pieces(variable, runs, pieces)
+    if len(runs) == 1 and _whole(runs[0]):
+        return Integer(int(runs[0].first), int(runs[0].last), int(runs[0].step))
+    return _of_values(variable, _listed(variable, runs))
+
+
+def _text(variable: Any, shown: int = 4) -> str:
+    ranges = [str(r) for _, r in zip(range(shown + 1), variable.domain.ranges(), strict=False)]
+    return " | ".join(ranges[:shown] + ["..."] * (len(ranges) > shown)) or "{}"
+
+
+def _is_open(variable: Any) -> bool:
+    low, high = bounds_of(variable)
+    ranges = [r for r in variable.domain.ranges() if isinstance(r, NumericRange)]
+    return any((not r.closed[0] and low == r.start) or (not r.closed[1] and high == r.end) for r in ranges)
+
+
+def _clipped(variable: Any) -> tuple[list[_Run], list[Piece]]:
+    """Progressions and intervals of the domain within the bounds."""
+    ranges = list(variable.domain.ranges())
+    for r in ranges:
+        if not isinstance(r, NumericRange):
+            raise SpaceError(
+                f"variable {variable.name!r} has the domain {_text(variable)}, which is not a set of numbers; give it one "
+                "(Reals, Integers, a Set of numbers), or use a BooleanVar or a categorical parameter"
+            )
+    low, high = bounds_of(variable)
+    if abs(high - low) <= SAME * max(1.0, abs(low), abs(high)):
+        low, high = min(low, high), max(low, high)
+    runs, pieces = [], []
+    for r in ranges:
+        if r.step or r.start == r.end:
+            run = _clipped_run(r, low, high)
+            if run is not None and not math.isfinite(run.count):
+                _refuse_unbounded(variable)
+            runs += [run] if run is not None else []
+        elif low <= r.end and high >= r.start and low <= high:
+            piece = _clipped_piece(r, low, high)
+            if not (math.isfinite(piece.low) and math.isfinite(piece.high)):
+                _refuse_unbounded(variable)
+            pieces.append(piece)
+    return runs, pieces
+
+
+def _refuse_unbounded(variable: Any) -> None:
+    raise SpaceError(
+        f"variable {variable.name!r} needs finite bounds to be searched; set both (setlb, setub), or name it in auxiliary= "
+        "where no rule uses it"
+    )
+
+
+def _clipped_piece(r: Any, low: float, high: float) -> Piece:
+    return Piece(
+        max(low, r.start), min(high, r.end), bool(r.closed[0]) or low > r.start, bool(r.closed[1]) or high < r.end
+    )
+
+
+def _clipped_run(r: Any, low: float, high: float) -> _Run | None:
+    """The members of a discrete range between two bounds; a count of infinity where there is no end to them."""
+    start, step = r.start, abs(r.step) or 1
+    first, last = (r.end, start) if r.step < 0 else (start, r.end)
+    low, high = low - ROUNDING - SAME * abs(low), high + ROUNDING + SAME * abs(high)
+    least, most = max(low, first), min(high, last)
+    if not (math.isfinite(least) and math.isfinite(most)):
+        return None if least > most else _Run(start, step, math.inf)  # type: ignore[arg-type]
+    below, above = math.ceil((least - start) / step - ROUNDING), math.floor((most - start) / step + ROUNDING)
+    return None if above < below else _Run(start + below * step, step, above - below + 1)
+
+
+def _whole(run: _Run) -> bool:
+    return float(run.first).is_integer() and float(run.step).is_integer()
+
+
+def _merged_runs(runs: Sequence[_Run]) -> list[_Run]:
+    """The same values in fewer runs: those inside another are dropped, those that continue one another are joined."""
+    found: list[_Run] = []
+    for run in sorted(runs, key=lambda r: (r.first, -r.count)):
+        if any(other.holds(run) for other in found[-2:]):
+            continue
+        before = found[-1] if found else None
+        if before is not None and before.count > 1 and run.count == 1 and run.first == before.last + before.step:
+            found[-1] = replace(before, count=before.count + 1)
+        elif before is not None and before.step == run.step and (run.first - before.first) % run.step == 0:
+            if run.first <= before.last + before.step:
+                count = round((max(before.last, run.last) - before.first) / run.step) + 1
+                found[-1] = replace(before, count=count)
+            else:
+                found.append(run)
+        else:
+            found.append(run)
+    return found
+
+
+def _listed(variable: Any, runs: Sequence[_Run]) -> list[float]:
+    count = sum(run.count for run in runs)
+    if count > LISTING_LIMIT:
+        _refuse_many(variable, count, LISTING_LIMIT)
+    return sorted({v for run in runs for v in run.values()})
+
+
+def _refuse_many(variable: Any, count: int, limit: int) -> None:
+    raise SpaceError(
+        f"variable {variable.name!r} has a domain of {count} values that are not evenly spaced whole numbers, more than "
+        f"{limit}; use an integer variable and calculate the value from it in a constraint, or name fewer values"
+    )
+
+
+def _of_values(variable: Any, values: Sequence[float]) -> Integer | Ordinal:
+    whole = all(float(v).is_integer() for v in values)
+    steps = {b - a for a, b in pairwise(values)}
+    if whole and len(steps) <= 1:
+        return Integer(int(values[0]), int(values[-1]), int(steps.pop()) if steps else 1)
+    if len(values) > LEVEL_LIMIT:
+        _refuse_many(variable, len(values), LEVEL_LIMIT)
+    return Ordinal(tuple(int(v) if whole else float(v) for v in values))
+
+
+def _of_pieces(variable: Any, runs: Sequence[_Run], pieces: Iterable[Piece]) -> Values:
+    inside = list(pieces)
+    loose = [v for v in _listed(variable, runs) if not any(p.low < v < p.high for p in inside)]
+    parts = _united([*inside, *(Piece(v, v) for v in loose)])
+    for part in parts:
+        if not (part.low_closed and part.high_closed):
+            end, bound = (part.low, "setlb") if not part.low_closed else (part.high, "setub")
+            raise SpaceError(
+                f"variable {variable.name!r} has the domain {_text(variable)}, which leaves out its end {end:g}: there is no "
+                f"nearest value to it; set the last value that counts ({bound}) or take the closed domain"
+            )
+    if len(parts) > PIECE_LIMIT:
+        _refuse_many(variable, len(parts), PIECE_LIMIT)
+    if len(parts) > 1:
+        return (
+            Pieces(tuple(parts)) if any(p.low < p.high for p in parts) else _of_values(variable, [p.low for p in parts])
+        )
+    low, high = parts[0].low, parts[0].high
+    return Constant(low) if high - low <= SAME * max(1.0, abs(low), abs(high)) else Real(low, high)
+
+
+def _united(pieces: Iterable[Piece]) -> list[Piece]:
+    """Intervals that overlap or touch become one; an end that one of them holds is closed."""
+    found: list[Piece] = []
+    for piece in sorted(pieces, key=lambda p: (p.low, not p.low_closed)):
+        last = found[-1] if found else None
+        touches = last is not None and (
+            piece.low < last.high or (piece.low == last.high and (piece.low_closed or last.high_closed))
+        )
+        if last is None or not touches:
+            found.append(piece)
+            continue
+        far = max((last, piece), key=lambda p: (p.high, p.high_closed))
+        found[-1] = Piece(last.low, far.high, last.low_closed, far.high_closed)
+    return found

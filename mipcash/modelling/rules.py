@@ -1,0 +1,169 @@
+"""Rules: named relations of degree at most two, checked when they are declared.
+
+A rule reads ``lower <= body <= upper`` over the model's variables. A conditional rule with indicators w_1 ... w_k (all
+must hold) is written into the live model with the smallest valid big-M,
+
+    body <= upper + (sup body - upper) * sum_i (1 - w_i)          and the mirror image for ``lower``,
+
+which keeps it of degree two; validation evaluates the relation itself and never the big-M form.
+
+What counts as legal, everywhere: a rule may be missed by ``TOLERANCE`` times the largest of its coefficients (so that a rule
+times a factor is the same rule), and by what sums of floats are off, ``ROUNDING`` times the sum of its largest terms. A
+coefficient is that of a variable of the model: of an expanded integer or ordinal, the value of a level times its factor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pyomo.core.expr.numvalue import is_potentially_variable
+from pyomo.core.expr.relational_expr import EqualityExpression, InequalityExpression, RangedExpression
+from pyomo.environ import value as pyomo_value
+
+from mipcash.errors import RuleError
+from mipcash.modelling.domains import is_bool
+from mipcash.modelling.quadratic import Quadratic, take_apart
+
+TOLERANCE = 1e-9
+"""How far a rule may be missed, relative to its largest coefficient; solvers work to the same tolerance on rows scaled to it."""
+ROUNDING = 1e-14
+"""The same relative to the sum of the largest terms: sums of floats are no more precise."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A named rule.
+
+    Attributes:
+        name: as declared.
+        body, lower, upper: ``lower <= body <= upper``; an absent bound is infinite.
+        when: indicators that must all be 1 for the rule to hold; empty: always.
+        text: the relation as written, for messages.
+        scale: the size of a constant that was moved into the bounds, 0 if there was none.
+    """
+
+    name: str
+    body: Quadratic
+    lower: float
+    upper: float
+    when: tuple[Quadratic, ...] = ()
+    text: str = ""
+    scale: float = 0.0
+
+    def applies(self, assignment: Mapping[int, float]) -> bool:
+        return all(w.value(assignment) > 0.5 for w in self.when)
+
+    def broken(self, value: float) -> bool:
+        """Whether a value of the body breaks the rule, beyond the tolerance."""
+        return value < self.lower - self.slack or value > self.upper + self.slack
+
+    @cached_property
+    def slack(self) -> float:
+        """How far the body may pass a bound and still count as legal."""
+        return slack_of(self.body, self.lower, self.upper, self.scale)
+
+    def range_text(self) -> str:
+        if self.lower == self.upper:
+            return f"== {number_text(self.lower)}"
+        low = f">= {number_text(self.lower)}" if math.isfinite(self.lower) else ""
+        high = f"<= {number_text(self.upper)}" if math.isfinite(self.upper) else ""
+        return " and ".join(t for t in (low, high) if t)
+
+
+def slack_of(body: Quadratic, lower: float, upper: float, scale: float = 0.0) -> float:
+    """How far ``lower <= body <= upper`` may be missed (see the module's description).
+
+    Args:
+        scale: of a constant that was moved into the bounds.
+    """
+    largest = body.largest_coefficient
+    bounds = max(scale, *(abs(b) for b in (lower, upper) if math.isfinite(b)), 0.0)
+    if not largest:  # nothing is left to decide: the constants alone are compared
+        return TOLERANCE * bounds
+    return TOLERANCE * largest + ROUNDING * (body.reach + bounds)
+
+
+def number_text(value: float) -> str:
+    """A number with all its digits, as short as they allow: 11580 and not 1.158e+04."""
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e16:
+        return str(int(value))
+    return repr(float(value))
+
+
+def split_relation(name: str, relation: Any) -> tuple[Any, float, float]:
+    """Body expression and constant bounds of a Pyomo relation.
+
+    Raises:
+        RuleError: not a relation (a plain bool, an expression), a strict inequality, or a relation without parameters.
+    """
+    if is_bool(relation):
+        raise RuleError(
+            f"rule {name!r} is the plain Python bool {relation}: its sides hold no numeric parameter, so Python compared "
+            "them on the spot. Compare parameters (layers <= 2) or indicators (activation['relu'] == 1)"
+        )
+    if isinstance(relation, RangedExpression):
+        left, body, right = relation.args
+        strict = any(relation.strict) if isinstance(relation.strict, tuple) else bool(relation.strict)
+    elif isinstance(relation, (InequalityExpression, EqualityExpression)):
+        a, b = relation.args
+        strict = bool(getattr(relation, "strict", False))
+        body, left, right = _sides(a, b)
+        if isinstance(relation, EqualityExpression):
+            left = right = right if right is not None else left
+    else:
+        raise RuleError(
+            f"rule {name!r} is not a relation but {type(relation).__name__}; write one with <=, >= or ==. "
+            "Logical rules go into space.model as LogicalConstraint"
+        )
+    if strict:
+        raise RuleError(f"rule {name!r} is a strict inequality, which has no smallest violation; use <= or >=")
+    for side in (left, right):
+        if side is not None and is_potentially_variable(side):
+            raise RuleError(
+                f"rule {name!r} reads as the chain {left} <= {body} <= {right}, whose outer side {side} is not a constant; "
+                "declare one rule per relation, each with its own <=, >= or =="
+            )
+    bounds = []
+    for side, missing in ((left, -math.inf), (right, math.inf)):
+        try:
+            bounds.append(missing if side is None else float(pyomo_value(side)))
+        except (ValueError, TypeError) as error:
+            raise RuleError(f"rule {name!r} has a bound that is not a constant: {error}") from error
+    if any(map(math.isnan, bounds)):
+        raise RuleError(f"rule {name!r} has a bound that is nan; check the numbers it is built from")
+    return body, bounds[0], bounds[1]
+
+
+def _sides(a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """Body, lower and upper bound of ``a <= b``; a constant side stays a bound, so that messages quote it as written."""
+    if not is_potentially_variable(b):
+        return a, None, b
+    if not is_potentially_variable(a):
+        return b, a, None
+    return a - b, None, 0.0
+
+
+def make_rule(name: str, relation: Any, when: Sequence[Quadratic] = (), *, constant: bool = False) -> Rule:
+    """Check a relation and take it apart.
+
+    Args:
+        constant: admit a relation in which nothing is left to decide (all its variables are fixed).
+
+    Raises:
+        RuleError: see :func:`split_relation` and :func:`mipcash.modelling.quadratic.take_apart`.
+    """
+    body, lower, upper = split_relation(name, relation)
+    polynomial = take_apart(body, f"rule {name!r}")
+    if not polynomial.ids and not constant:
+        margin = slack_of(polynomial, lower, upper, abs(polynomial.constant))
+        holds = lower - margin <= polynomial.constant <= upper + margin
+        raise RuleError(
+            f"rule {name!r} holds no parameter once it is simplified (it is always {holds}); drop it or check its terms"
+        )
+    shift = polynomial.constant
+    centred = Quadratic(0.0, polynomial.linear, polynomial.products, polynomial.variables)
+    return Rule(name, centred, lower - shift, upper - shift, tuple(when), str(relation), abs(shift))

@@ -1,0 +1,362 @@
+"""Simulated annealing in the place of the MIP (daxberger2019, Sec. 5: MiVaBO-SA and GP-SA; Kirkpatrick et al. 1983).
+
+Notation
+    s (G,), u (D,)    levels and unit values of the current configuration;   E(s, u) its energy, on standardised losses
+    T_k = hot (cold / hot)^(k / steps)    temperature of step k
+
+    mivabo-annealing   E = f~, a posterior sample of MiVaBO's linear model: what MiVaBO minimises by MIP and L-BFGS-B
+    gp-annealing       E = mu - kappa sd, the lower confidence bound of the Gaussian process of :mod:`joint_gp`
+
+A step moves to a random neighbour and stays there with probability min(1, exp(-(E' - E) / T_k)). The paper gives illegal
+points a high energy; here neighbours are legal, which is the same walk without the steps that it would reject:
+
+    levels     one group changes its level, or two members of an ordering change places; sometimes two such changes at once,
+               since rules that tie parameters together may forbid either change alone
+    a number   Gaussian step, reflected into [0, 1]; an integer moves by one at least
+    numbers that rules bind    one step of hit-and-run inside their rules, which equations need
+
+The walk starts from the best observation, and again from legal samples; it may pass through what was proposed before.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.acquisition.decomposition.split_function import SplitFunction
+from mipcash.backends.base import Backend
+from mipcash.errors import SpaceError, at_least
+from mipcash.modelling.domains import Integer
+from mipcash.optimizers.base import Proposal
+from mipcash.optimizers.baselines.joint_gp import GaussianProcess, Relaxation
+from mipcash.optimizers.model_based import Data, ModelBased, Step
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.legality import Legality
+from mipcash.program.program import BinaryProgram, orders_of
+from mipcash.program.unit_scale import INACTIVE, decoded
+from mipcash.space.numbers.legal_numbers import LegalNumbers
+from mipcash.space.space import Space
+from mipcash.surrogates.linear import evidence
+from mipcash.surrogates.linear.blocks import FeatureSizes, evidence_blocks
+from mipcash.surrogates.linear.posterior import LinearPosterior, standardisation
+
+Energy = Callable[[Indices, Vector], float]
+"""Levels (G,) and unit values (D,) of a legal configuration -> E."""
+
+
+@dataclass(frozen=True)
+class CoolingSettings:
+    """The schedule.
+
+    Attributes:
+        steps: of each walk.
+        walks: the first one from the best observation, the others from legal samples.
+        hot, cold: first and last temperature; losses have unit variance.
+        pairs: share of the steps over levels that make two changes.
+        width: standard deviation of a step of a number, on the unit scale.
+    """
+
+    steps: int = 200
+    walks: int = 2
+    hot: float = 1.0
+    cold: float = 1e-3
+    pairs: float = 0.3
+    width: float = 0.15
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or self.walks < 1:
+            raise SpaceError(f"steps and walks must be at least 1, got {self.steps} and {self.walks}")
+        if not 0.0 < self.cold <= self.hot or not self.width > 0.0:
+            raise SpaceError(
+                f"annealing needs 0 < cold <= hot and width > 0, got {self.cold}, {self.hot} and {self.width}"
+            )
+
+    def temperature(self, step: int) -> float:
+        """T_k."""
+        return float(self.hot * (self.cold / self.hot) ** (step / self.steps))
+
+
+@dataclass(frozen=True)
+class AnnealingSettings:
+    """Settings of annealing on the linear model.
+
+    Attributes:
+        n_initial: size of the initial design.
+        sizes: numbers of features.
+        inflation, refit: as in :class:`mipcash.optimizers.mivabo.MiVaBOSettings`.
+        cooling: the schedule.
+    """
+
+    n_initial: int = 10
+    sizes: FeatureSizes = field(default_factory=FeatureSizes)
+    inflation: float = 0.25
+    refit: int = 25
+    cooling: CoolingSettings = field(default_factory=CoolingSettings)
+
+    def __post_init__(self) -> None:
+        at_least(self, n_initial=1, refit=1, inflation=0)
+
+
+@dataclass(frozen=True)
+class GPAnnealingSettings:
+    """Settings of annealing on a Gaussian process.
+
+    Attributes:
+        n_initial: size of the initial design.
+        ard: a length-scale per column.
+        kappa: standard deviations below the mean of the confidence bound.
+        cooling: the schedule.
+    """
+
+    n_initial: int = 10
+    ard: bool = False
+    kappa: float = 2.0
+    cooling: CoolingSettings = field(default_factory=CoolingSettings)
+
+    def __post_init__(self) -> None:
+        at_least(self, n_initial=1, kappa=0)
+
+
+class _Walk:
+    """Legal moves over one space, for the walks of one proposal; what depends on levels or numbers alone is kept."""
+
+    def __init__(self, owner: ModelBased, settings: CoolingSettings, memory: Indices) -> None:
+        self.settings, self.memory = settings, memory
+        self.space, self.oracle, self.scale = owner.space, owner.oracle, owner.scale
+        self.program = owner.program
+        held = {n.label for n in self.program.numbers}
+        self.bound = np.array([label in held for label in self.scale.labels], dtype=bool)
+        self.off = self.program.off_levels
+        self.orders = [np.array(m) for m in orders_of(self.program).values()]
+        in_orders = {int(g) for m in self.orders for g in m}
+        self.movable = [g for g, x in enumerate(self.program.groups) if g not in in_orders and len(x.values) > 1]
+        self._rules: dict[bytes, LegalNumbers | None] = {}
+        self._active: dict[bytes, NDArray[np.bool_]] = {}
+        self._checks: dict[bytes, Legality | None] = {}
+        self._known: dict[tuple[bytes, bytes], bool] = {}
+
+    def active(self, levels: Indices) -> NDArray[np.bool_]:
+        """Which numbers are active, shape (D,)."""
+        key = levels.tobytes()
+        if key not in self._active:
+            self._active[key] = self.scale.active(self.program.one_hot(levels)[None])[0] > 0
+        return self._active[key]
+
+    def neighbour(self, levels: Indices, u: Vector, rng: np.random.Generator) -> tuple[Indices, Vector] | None:
+        """A random legal neighbour; None where the move drawn leads nowhere."""
+        on = self.active(levels)
+        free, tied = np.flatnonzero(on & ~self.bound), bool(np.any(on & self.bound))
+        n_discrete = len(self.movable) + len(self.orders)
+        # as many chances as there are discrete parameters, and one for the numbers of each kind
+        drawn = int(rng.integers(max(1, n_discrete + int(len(free) > 0) + int(tied))))
+        if drawn < n_discrete:
+            return self._level(levels, u, drawn, rng)
+        if drawn == n_discrete and len(free):
+            return levels, self._stepped(u, int(rng.choice(free)), rng)
+        return self._bound_step(levels, u, rng) if tied else None
+
+    def _level(self, levels: Indices, u: Vector, drawn: int, rng: np.random.Generator) -> tuple[Indices, Vector] | None:
+        """Another level; numbers that it switches on get a value, those that it switches off the middle."""
+        latent = np.where(levels == self.off, self.memory, levels)
+        self._move(levels, latent, drawn, rng)
+        if rng.random() < self.settings.pairs:
+            self._move(levels, latent, int(rng.integers(len(self.movable) + len(self.orders))), rng)
+        if np.array_equal(latent, np.where(levels == self.off, self.memory, levels)):
+            return None
+        after: Indices = self.oracle.free_legality.effective(latent[None])[0]
+        was, on = self.active(levels), self.active(after)
+        moved = u
+        if np.any(was != on):
+            moved = self.scale.rounded(np.where(on, np.where(was, u, rng.random(len(u))), INACTIVE))
+        return (after, moved) if self._legal(after, moved) else None
+
+    def _move(self, levels: Indices, latent: Indices, drawn: int, rng: np.random.Generator) -> None:
+        """Change one discrete parameter of ``latent``, in place."""
+        if drawn >= len(self.movable):
+            i, j = rng.choice(self.orders[drawn - len(self.movable)], size=2, replace=False)
+            latent[[i, j]] = latent[[j, i]]
+            return
+        g = self.movable[drawn]
+        n_levels = len(self.program.groups[g].values)
+        if levels[g] != self.off[g]:
+            latent[g] = (latent[g] + 1 + rng.integers(n_levels - 1)) % n_levels  # any level but the present one
+
+    def _legal(self, levels: Indices, u: Vector) -> bool:
+        numbers = u[self.bound].tobytes()
+        key = levels.tobytes(), numbers
+        if key in self._known:
+            return self._known[key]
+        if numbers not in self._checks:
+            search = self.oracle.search(self.scale.natural(u)) if self.oracle.separable else None
+            self._checks[numbers] = None if search is None else search.legality
+        check = self._checks[numbers]
+        legal = bool((self.oracle.free_legality if check is None else check).check(levels[None])[0])
+        # what only a solver can tell is asked last
+        config = decoded(self.program, self.scale, levels, u)
+        self._known[key] = legal and (check is not None or self.space.is_legal(config))
+        return self._known[key]
+
+    def _stepped(self, u: Vector, d: int, rng: np.random.Generator) -> Vector:
+        """A Gaussian step of one number that no rule binds."""
+        moved, domain = u.copy(), self.scale.domains[d]
+        value = abs(u[d] + self.settings.width * rng.normal())
+        moved[d] = min(1.0, max(0.0, 2.0 - value if value > 1.0 else value))
+        if isinstance(domain, Integer):
+            here, there = domain.from_unit(u[d]), domain.from_unit(moved[d])
+            if here == there:
+                there = domain.nearest(here + domain.step * (1 if rng.random() < 0.5 else -1))
+            moved[d] = domain.to_unit(there)
+        return moved
+
+    def _bound_step(self, levels: Indices, u: Vector, rng: np.random.Generator) -> tuple[Indices, Vector] | None:
+        """One step of hit-and-run over the numbers in rules."""
+        natural = self.scale.natural(u)
+        key = levels.tobytes()
+        if key not in self._rules:
+            point = self.oracle.unproven(levels, natural, 0.0)
+            self._rules[key] = self.space.legal_numbers(point)
+        rules = self._rules[key]
+        if rules is None or not rules.labels:
+            return None  # rules that only a solver can check: the numbers stay where the start has them
+        start = np.array([natural[label] for label in rules.labels])
+        if not rules.legal(start):
+            return None
+        end = rules.walk(start, 1, rng)
+        moved, where = u.copy(), {label: d for d, label in enumerate(self.scale.labels)}
+        for label, value in zip(rules.labels, end, strict=True):
+            moved[where[label]] = self.scale.domains[where[label]].to_unit(float(value))
+        return levels, moved
+
+    def run(
+        self,
+        energy: Energy,
+        start: tuple[Indices, Vector],
+        admitted: Callable[[Indices, Vector], bool],
+        rng: np.random.Generator,
+    ) -> tuple[Indices, Vector, float] | None:
+        """One walk: the best admitted point on it and its energy."""
+        (levels, u), best = start, None
+        seen: dict[tuple[bytes, bytes], float] = {}
+
+        def kept(s: Indices, v: Vector) -> float:
+            """Walks over few levels come back often."""
+            key = s.tobytes(), v.tobytes()
+            if key not in seen:
+                seen[key] = energy(s, v)
+            return seen[key]
+
+        here = kept(levels, u)
+        for k in range(self.settings.steps):
+            found = self.neighbour(levels, u, rng)
+            chance = rng.random()
+            if found is None:
+                continue
+            there = kept(*found)
+            if there <= here or chance < math.exp(-(there - here) / self.settings.temperature(k)):
+                (levels, u), here = found, there
+                if (best is None or here < best[2]) and admitted(levels, u):
+                    best = (levels, u, here)
+        return best
+
+
+class _Annealing(ModelBased):
+    """Annealing over an energy that subclasses make."""
+
+    cooling: CoolingSettings
+
+    @abstractmethod
+    def _energy(self, data: Data, rng: np.random.Generator) -> Energy:
+        """E, from the data."""
+
+    def _propose(self, step: Step) -> Proposal | None:
+        began = time.perf_counter()
+        energy = self._energy(step.data, step.rng)
+        step.clock.add("surrogate", began)
+        began = time.perf_counter()
+        before, distances = step.before, self.space.exclusions([], step.apart)
+
+        def admitted(levels: Indices, u: Vector) -> bool:
+            config = decoded(self.program, self.scale, levels, u)
+            return all(e.admits(levels) for e in distances) and not self.space.repeats(config, before)
+
+        (first,) = step.data.best(1)
+        levels, units = self._points(self.space.sample(self.cooling.walks - 1, step.rng))
+        starts = [first, *zip(levels, units, strict=True)]
+        walk = _Walk(self, self.cooling, np.minimum(first[0], [len(g.values) - 1 for g in self.program.groups]))
+        ends = [walk.run(energy, start, admitted, step.rng) for start in starts]
+        found = min((e for e in ends if e is not None), key=lambda e: e[2], default=None)
+        step.clock.add("annealing", began)
+        # the space itself has the last word, as for every proposal
+        return None if found is None else Proposal(self._configuration(*found[:2]), None, self.name, step.clock.seconds)
+
+
+class MiVaBOAnnealing(_Annealing):
+    """MiVaBO's linear model and Thompson sampling, the sample minimised by annealing."""
+
+    name: ClassVar[str] = "mivabo-annealing"
+
+    def __init__(self, space: Space, backend: Backend, settings: AnnealingSettings | None = None) -> None:
+        super().__init__(space, backend)
+        self.settings: AnnealingSettings = settings or AnnealingSettings()
+        self.cooling = self.settings.cooling
+
+    def _energy(self, data: Data, rng: np.random.Generator) -> Energy:
+        z, u, losses = data.z, data.u, data.losses
+        grams = evidence.Grams.of(self.program, self.scale, z, u)
+        shift, width = standardisation(losses)
+        theta, _ = evidence.fit(grams, (losses - shift) / width, [], self.settings.refit)
+        blocks = evidence_blocks(self.program, self.scale, self.settings.sizes, theta, grams.layout, rng)
+        noise = float(np.exp(theta[grams.layout.slices["noise"]][0]))
+        posterior = LinearPosterior.fit(blocks, z, u, losses, noise, self.program.n)
+        f = posterior.sample(rng, self.settings.inflation)
+        return _split_energy(SplitFunction.of(f, self.program, self.scale), self.program)
+
+
+def _split_energy(split: SplitFunction, program: BinaryProgram) -> Energy:
+    """f~ as ``constant(s) + amplitude(s) . C(u)``; both factors are kept, as a step changes one of them only."""
+    sections: dict[bytes, tuple[float, Vector]] = {}
+    cosines: dict[bytes, Vector] = {}
+
+    def energy(s: Indices, u: Vector) -> float:
+        at, place = s.tobytes(), u.tobytes()
+        if at not in sections:
+            base = np.zeros(program.n)
+            base[program.starts + s] = 1.0
+            z = base[: program.n_z]
+            amplitude = split.base + sum(f.amplitude[f.state(z)] for f in split.factors)
+            sections[at] = split.discrete.value(base), amplitude
+        if place not in cosines:
+            cosines[place] = np.cos(split.omega @ u + split.phase)
+        constant, amplitude = sections[at]
+        return constant + float(amplitude @ cosines[place])
+
+    return energy
+
+
+class GPAnnealing(_Annealing):
+    """A Gaussian process over everything, its lower confidence bound minimised by annealing."""
+
+    name: ClassVar[str] = "gp-annealing"
+
+    def __init__(self, space: Space, backend: Backend, settings: GPAnnealingSettings | None = None) -> None:
+        super().__init__(space, backend)
+        self.settings: GPAnnealingSettings = settings or GPAnnealingSettings()
+        self.cooling = self.settings.cooling
+        self.relaxation = Relaxation(self.program)
+
+    def _energy(self, data: Data, rng: np.random.Generator) -> Energy:
+        gp = GaussianProcess(self.relaxation.encode(data.levels, data.u), data.losses, self.settings.ard)
+
+        def bound(s: Indices, v: Vector) -> float:
+            on = self.scale.active(self.program.one_hot(s[None]))
+            mean, sd = gp(self.relaxation.encode(s[None], np.where(on > 0, v, INACTIVE)))
+            return float(mean[0] - self.settings.kappa * sd[0])
+
+        return bound

@@ -1,0 +1,223 @@
+"""A Gaussian process over everything at once, relaxed and rounded: what GPyOpt does (daxberger2019, Sec. 5, "GPyOpt").
+
+Notation
+    x (B, d)    a configuration in [0, 1]^d: one column per ordered parameter (its level), one-hot columns per category, one
+                column per member of an ordering (its position), the unit values of the numbers; the middle where inactive
+    mu, sd      posterior of the Gaussian process at x, on standardised losses
+
+1. a Gaussian process (scikit-learn) with a Matern-5/2 kernel and noise, hyperparameters by maximum likelihood
+2. expected improvement over the lowest posterior mean at the observations, maximised over all of [0, 1]^d by L-BFGS-B
+   from the best of many random points: the relaxation knows neither categories nor conditions nor rules
+3. every column is rounded to the nearest level; what its conditions switch off is left out
+4. a rounded point that breaks a rule is moved to the nearest legal configuration, or sent as it is
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
+
+from mipcash.acquisition.analytic import LogEI
+from mipcash.backends.base import Backend
+from mipcash.errors import SpaceError
+from mipcash.modelling.domains import Configuration
+from mipcash.optimizers.base import Proposal
+from mipcash.optimizers.model_based import ModelBased, Step
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.program import BinaryProgram, Group, orders_of
+from mipcash.program.unit_scale import decoded
+from mipcash.space.space import Space
+from mipcash.surrogates.level_kernels import ORDERED
+from mipcash.surrogates.linear.posterior import standardisation
+
+STEP = 1e-5
+"""Step of finite differences on [0, 1]; all d + 1 points are predicted at once."""
+
+FIT_ITERATIONS = 12
+"""Of L-BFGS-B on the likelihood; the last digits of a length-scale change no proposal."""
+
+
+@dataclass(frozen=True)
+class JointGPSettings:
+    """Settings of the joint Gaussian process.
+
+    Attributes:
+        n_initial: size of the initial design.
+        illegal: what becomes of a rounded point that breaks a rule: ``nearest`` moves it to the nearest legal
+            configuration; ``send`` proposes it as it is, for comparisons that count violations.
+        ard: a length-scale per column; GPyOpt has one for all.
+        samples: random points from which the starts are chosen.
+        starts: runs of L-BFGS-B.
+        iterations: of each run.
+        attempts: random points that are rounded where every optimum rounds to what was proposed before.
+        jitter: improvement that does not count (GPyOpt's exploration).
+    """
+
+    n_initial: int = 10
+    illegal: str = "nearest"
+    ard: bool = False
+    samples: int = 500
+    starts: int = 5
+    iterations: int = 40
+    attempts: int = 20
+    jitter: float = 0.01
+
+    def __post_init__(self) -> None:
+        if self.illegal not in ("nearest", "send"):
+            raise SpaceError(f"illegal must be 'nearest' or 'send', got {self.illegal!r}")
+        if self.n_initial < 1 or self.starts < 1 or self.samples < self.starts:
+            raise SpaceError(
+                "n_initial and starts must be at least 1 and samples at least starts, "
+                f"got {self.n_initial}, {self.starts} and {self.samples}"
+            )
+
+
+class Relaxation:
+    """Configurations as points of [0, 1]^d and back (see the module's notation)."""
+
+    def __init__(self, program: BinaryProgram) -> None:
+        self.program = program
+        self.tables = [level_table(g) for g in program.groups]
+        ends = np.cumsum([0, *(t.shape[1] for t in self.tables)])
+        self.spans = [slice(int(a), int(b)) for a, b in itertools.pairwise(ends)]
+        self.discrete = int(ends[-1])
+        self.orders = list(orders_of(program).values())
+
+    def encode(self, levels: Indices, u: Vector) -> Vector:
+        """Points of levels (B, G) and unit values (B, D): (B, d)."""
+        parts = [table[levels[:, g]] for g, table in enumerate(self.tables)]
+        return np.concatenate([*parts, u], axis=1)
+
+    def decode(self, x: Vector) -> tuple[Indices, Vector]:
+        """The nearest level of every group, whether or not it is active, and the unit values: (d,) -> (G,), (D,)."""
+        levels = np.zeros(len(self.tables), dtype=np.int64)
+        for g, (table, span) in enumerate(zip(self.tables, self.spans, strict=True)):
+            n_levels = len(self.program.groups[g].values)
+            levels[g] = np.argmin(np.sum((table[:n_levels] - x[span]) ** 2, axis=1))
+        for members in self.orders:
+            places = np.array([x[self.spans[g]][0] for g in members])
+            levels[members] = np.argsort(np.argsort(places, kind="stable"), kind="stable")
+        return levels, x[self.discrete :].copy()
+
+
+def level_table(group: Group) -> Vector:
+    """Columns of each level of a group, the off level last: ordered levels on [0, 1], categories one-hot."""
+    n_levels = len(group.values)
+    if group.kind in ORDERED:
+        table = np.linspace(0.0, 1.0, n_levels)[:, None] if n_levels > 1 else np.full((1, 1), 0.5)
+        off = np.full((1, 1), 0.5)
+    else:
+        table, off = np.eye(n_levels), np.full((1, n_levels), 1.0 / n_levels)
+    return np.concatenate([table, off]) if group.conditional else table
+
+
+class GaussianProcess:
+    """scikit-learn's regressor on standardised losses."""
+
+    def __init__(self, x: Vector, losses: Vector, ard: bool) -> None:
+        from sklearn.gaussian_process import GaussianProcessRegressor
+        from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+        length = np.ones(x.shape[1]) if ard else 1.0
+        kernel = ConstantKernel(1.0, (1e-3, 1e3)) * Matern(length, (5e-2, 1e2), nu=2.5) + WhiteKernel(1e-2, (1e-6, 1.0))
+        self.model: Any = GaussianProcessRegressor(kernel, alpha=1e-8, optimizer=_maximum)
+        shift, scale = standardisation(losses)
+        with warnings.catch_warnings():  # hyperparameters at a bound, or a fit that stopped early, are usable
+            warnings.simplefilter("ignore")
+            self.model.fit(x, (losses - shift) / scale)
+        self.kernel = self.model.kernel_.k1  # the white noise is the observations', not the function's
+
+    def __call__(self, x: Vector) -> tuple[Vector, Vector]:
+        """mu and sd of the function: (B, d) -> (B,), (B,). As ``model.predict``, whose checks cost more than the rest."""
+        cross = self.kernel(x, self.model.X_train_)
+        variance = self.kernel.diag(x) - np.sum(
+            solve_triangular(self.model.L_, cross.T, lower=True, check_finite=False) ** 2, axis=0
+        )
+        return cross @ self.model.alpha_, np.sqrt(np.maximum(variance, 1e-12))
+
+
+def _maximum(objective: Callable[..., Any], start: Vector, bounds: Vector) -> tuple[Vector, float]:
+    """Hyperparameters of (nearly) maximal likelihood, as scikit-learn asks for them."""
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": FIT_ITERATIONS})
+    return found.x, float(found.fun)
+
+
+class JointGP(ModelBased):
+    """See the module's description."""
+
+    name: ClassVar[str] = "joint-gp"
+
+    def __init__(self, space: Space, backend: Backend, settings: JointGPSettings | None = None) -> None:
+        super().__init__(space, backend)
+        self.settings: JointGPSettings = settings or JointGPSettings()
+        self.relaxation = Relaxation(self.program)
+
+    def _propose(self, step: Step) -> Proposal | None:
+        began = time.perf_counter()
+        x = self.relaxation.encode(step.data.levels, step.data.u)
+        gp = GaussianProcess(x, step.data.losses, self.settings.ard)
+        log_ei = LogEI(float(np.min(gp(x)[0])) - self.settings.jitter)
+
+        def loss(points: Vector) -> Vector:
+            return -np.exp(
+                -log_ei(*gp(points))
+            )  # GPyOpt climbs the improvement itself, flat as it is where there is none
+
+        step.clock.add("surrogate", began)
+        began = time.perf_counter()
+        candidates = self._candidates(loss, x, step.rng)
+        step.clock.add("acquisition", began)
+        began = time.perf_counter()
+        found = self._first_new(candidates, step)
+        step.clock.add("rounding", began)
+        return None if found is None else Proposal(found, None, self.name, step.clock.seconds)
+
+    def _candidates(self, loss: Callable[[Vector], Vector], x: Vector, rng: np.random.Generator) -> list[Vector]:
+        """Local optima of the acquisition over [0, 1]^d, best first, and the best random points behind them."""
+        random = rng.random((self.settings.samples, x.shape[1]))
+        pool = np.concatenate([random, x])
+        pool = pool[np.argsort(loss(pool), kind="stable")]
+
+        def objective(point: Vector) -> tuple[float, Vector]:
+            step = np.where(point + STEP > 1.0, -STEP, STEP)
+            values = loss(np.concatenate([point[None], point + np.diag(step)]))
+            return float(values[0]), (values[1:] - values[0]) / step
+
+        ends = [
+            minimize(
+                objective,
+                start,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(0.0, 1.0)] * len(start),
+                options={"maxiter": self.settings.iterations},
+            )
+            for start in pool[: self.settings.starts]
+        ]
+        optima = [np.clip(e.x, 0.0, 1.0) for e in sorted(ends, key=lambda e: float(e.fun))]
+        return [*optima, *pool[: self.settings.attempts]]
+
+    def _first_new(self, candidates: Sequence[Vector], step: Step) -> Configuration | None:
+        """The first candidate that is new once rounded; GPyOpt would evaluate the old one again."""
+        before, distances, tried = step.before, self.space.exclusions([], step.apart), set()
+        for x in candidates:
+            latent, u = self.relaxation.decode(x)
+            levels = self.oracle.free_legality.effective(latent[None])[0]
+            config = decoded(self.program, self.scale, levels, u)
+            if repr(config) in tried:
+                continue
+            tried.add(repr(config))
+            if self.settings.illegal == "nearest":
+                config = self.space.nearest(config)
+                levels = self.program.encode(config)
+            if not self.space.repeats(config, before) and all(e.admits(levels) for e in distances):
+                return config
+        return None

@@ -1,0 +1,182 @@
+"""Why a space is empty: a smallest set of named rules in conflict, by a deletion filter, and what would help.
+
+Drop rules; if the rest is still infeasible they are not needed for the conflict, else they stay. What is left is
+irreducible: each of its rules is needed (Chinneck 2008, Alg. 6.2, over rules instead of rows).
+
+The least relaxation of one rule: a slack t >= 0 on each side of its rows, minimise t over the whole space. Where the
+rest is feasible, the rule with its bound moved by t admits a configuration, and no smaller move does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy import sparse
+
+from mipcash.backends.base import Answer, Backend, SolverSettings, Task
+from mipcash.backends.solution import INFEASIBLE
+from mipcash.errors import SolverError
+from mipcash.modelling.rules import Rule, number_text
+from mipcash.program.forms import QuadraticForm, Vector
+from mipcash.program.program import BinaryProgram
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """The least move of one rule's bounds that makes the space non-empty.
+
+    Attributes:
+        rule: its name.
+        by: the move, in the units of the rule's body.
+        text: e.g. ``'memory' (<= 9): 10 suffices``.
+    """
+
+    rule: str
+    by: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Why a space is empty.
+
+    Attributes:
+        rules: an irreducible set of rules that cannot hold together; () if the space is not empty, or if its
+            structure alone is contradictory.
+        relaxations: for each rule whose relaxation alone suffices, by how much.
+    """
+
+    rules: tuple[str, ...]
+    relaxations: tuple[Relaxation, ...] = field(default=())
+
+
+def without_rules(program: BinaryProgram, dropped: Collection[str]) -> BinaryProgram:
+    """The program without the rows of some rules."""
+    keep = np.array([rule not in dropped for rule in program.row_rule], dtype=bool)
+    return replace(
+        program,
+        matrix=sparse.csr_array(program.matrix[keep]),
+        row_low=program.row_low[keep],
+        row_high=program.row_high[keep],
+        row_rule=tuple(r for r, k in zip(program.row_rule, keep, strict=True) if k),
+        row_slack=program.row_slack[keep],
+        base_rows=tuple(row for row in program.base_rows if row.rule not in dropped),
+    )
+
+
+def with_columns(
+    program: BinaryProgram, names: Collection[str], low: Vector, high: Vector, entries: sparse.csr_array
+) -> BinaryProgram:
+    """The program with k further continuous base columns, inserted after the others.
+
+    Args:
+        low, high: bounds, shape (k,).
+        entries: their coefficients in the rows, shape (m, k).
+    """
+    n, k = program.n, len(names)
+    matrix = sparse.hstack([program.matrix[:, :n], entries, program.matrix[:, n:]])
+    return replace(
+        program,
+        n=n + k,
+        matrix=sparse.csr_array(matrix),
+        low=np.concatenate([program.low[:n], low, program.low[n:]]),
+        high=np.concatenate([program.high[:n], high, program.high[n:]]),
+        integer=np.concatenate([program.integer[:n], np.zeros(k), program.integer[n:]]),
+        names=(*program.names[:n], *names, *program.names[n:]),
+        products=tuple(replace(p, start=p.start + k) for p in program.products),
+    )
+
+
+def is_empty(
+    program: BinaryProgram, backend: Backend, settings: SolverSettings, fixed: Mapping[int, float] | None = None
+) -> bool:
+    """Whether no legal configuration exists (proven within the limits), with some base columns fixed."""
+    return emptiness(program, backend, settings, fixed).status == INFEASIBLE
+
+
+def emptiness(
+    program: BinaryProgram, backend: Backend, settings: SolverSettings, fixed: Mapping[int, float] | None = None
+) -> Answer:
+    """Some legal configuration, the proof that there is none, or neither within the limits."""
+    return backend.solve(Task(program, QuadraticForm.zero(program.n), fixed or {}), settings)
+
+
+def told(answer: Answer, settings: SolverSettings) -> Answer:
+    """The answer, if it says whether there is a solution.
+
+    Raises:
+        SolverError: a limit came before either was known.
+    """
+    if answer.columns is None and answer.status != INFEASIBLE:
+        raise SolverError(
+            f"the solver could not tell within {settings.time_limit:.0f} s whether any configuration is left; try another solver, "
+            "or make the space smaller"
+        )
+    return answer
+
+
+def conflicting(
+    program: BinaryProgram, backend: Backend, settings: SolverSettings, fixed: Mapping[int, float] | None = None
+) -> tuple[str, ...]:
+    """An irreducible set of rules that cannot hold together, in the order of declaration; () if there is none."""
+    if not is_empty(program, backend, settings, fixed):
+        return ()
+    names = [name for name in dict.fromkeys(program.row_rule) if name]
+    needed = list(names)
+    # halving first: forty rules with three in conflict then cost some twenty solves instead of forty
+    width = max(1, len(needed) // 2)
+    while width >= 1:
+        k = 0
+        while k < len(needed):
+            trial = needed[:k] + needed[k + width :]
+            if is_empty(without_rules(program, set(names) - set(trial)), backend, settings, fixed):
+                needed = trial
+            else:
+                k += width
+        width = width // 2 if width > 1 else 0
+    return tuple(needed)
+
+
+def least_relaxation(
+    program: BinaryProgram, rule: Rule, backend: Backend, settings: SolverSettings
+) -> Relaxation | None:
+    """By how much one rule must give way, all others kept; None if that does not help."""
+    rows = [k for k, name in enumerate(program.row_rule) if name == rule.name]
+    most = _largest_violation(program, rows)
+    columns = np.zeros((program.matrix.shape[0], 2))
+    for k in rows:
+        columns[k, 0] = 1.0 if np.isfinite(program.row_low[k]) else 0.0
+        columns[k, 1] = -1.0 if np.isfinite(program.row_high[k]) else 0.0
+    slacked = with_columns(program, ("too low", "too high"), np.zeros(2), np.full(2, most), sparse.csr_array(columns))
+    linear = np.zeros(slacked.n)
+    linear[program.n :] = 1.0
+    form = replace(QuadraticForm.zero(slacked.n), linear=linear)
+    answer = backend.solve(Task(slacked, form), settings)
+    if answer.columns is None:
+        return None
+    down, up = (float(v) for v in answer.columns[program.n :])
+    parts, noise = [], max(1e-12, rule.slack)
+    if down > noise:
+        parts.append(f"{_text(rule.lower - down)} suffices" if rule.lower != 0 else f"lower its bound by {_text(down)}")
+    if up > noise:
+        parts.append(f"{_text(rule.upper + up)} suffices" if rule.upper != 0 else f"raise its bound by {_text(up)}")
+    if not parts:  # the others leave room for it within its tolerance
+        return None
+    return Relaxation(rule.name, down + up, f"{rule.name!r} ({rule.range_text()}): {' and '.join(parts)}")
+
+
+def _text(value: float) -> str:
+    """A bound without the last digits, which are the solver's."""
+    return number_text(float(f"{value:.12g}"))
+
+
+def _largest_violation(program: BinaryProgram, rows: list[int]) -> float:
+    """An upper bound on how far the rows can be off, from the column bounds."""
+    reach = np.maximum(np.abs(program.low), np.abs(program.high))
+    matrix = abs(program.matrix[rows])
+    bounds = np.concatenate([program.row_low[rows], program.row_high[rows]])
+    finite = np.abs(bounds[np.isfinite(bounds)])
+    # no larger than it has to be: beside a large range, small coefficients get lost in a tolerance
+    return 1.01 * float(np.max(matrix @ reach, initial=0.0) + np.max(finite, initial=0.0)) or 1.0

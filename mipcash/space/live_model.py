@@ -1,0 +1,105 @@
+"""The live Pyomo model: what was changed on it since the last look, and what it says beyond the declared rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyomo.environ as pyo
+from pyomo.gdp import Disjunct, Disjunction
+
+from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.live.components import BLOCKS, HONOURED, refuse_unknown
+from mipcash.modelling.live.special_sets import special_set_key
+from mipcash.modelling.names import user_name
+from mipcash.modelling.quadratic import Quadratic
+from mipcash.modelling.rules import Rule, make_rule
+
+LOOKED_AT = (
+    *(pyo.Constraint, pyo.LogicalConstraint, pyo.SOSConstraint, Disjunct, Disjunction),
+    *(pyo.Var, pyo.BooleanVar),
+)
+
+
+def signature(declaration: Declaration) -> tuple[object, tuple[object, ...]]:
+    """Changes whenever anything that says what is legal changes on the live model, and when a component comes or goes.
+
+    Expressions are told apart by identity; they are returned beside the signature so that the caller keeps them alive.
+
+    Raises:
+        SpaceError: a component of a kind that a space does not obey.
+    """
+    model: Any = declaration.model
+    refuse_unknown(model)  # Pyomo itself cannot list the contents of some
+    parts: list[object] = [len(declaration.parameters), len(declaration.auxiliaries)]
+    held: list[object] = []
+    for data in model.component_data_objects(LOOKED_AT, descend_into=BLOCKS):
+        kind = data.ctype
+        if kind is pyo.Var:
+            if data.fixed or data.lb != 0 or data.ub != 1:
+                parts.append(
+                    (id(data), data.fixed, data.lb, data.ub, data.value if data.fixed else None, id(data.domain))
+                )
+                held.append(data.domain)
+        elif kind is pyo.Constraint or kind is pyo.LogicalConstraint:
+            parts.append((id(data), data.active, id(data.expr)))
+            held += [data, data.expr]
+        elif kind is pyo.BooleanVar:
+            if data.fixed:
+                parts.append((id(data), data.value))
+        else:
+            parts.append((id(data), data.active, special_set_key(data) if kind is pyo.SOSConstraint else None))
+            held.append(data)
+    return (*parts, *_others(model, held)), tuple(held)
+
+
+def _others(model: Any, held: list[object]) -> list[object]:
+    """Blocks that are deactivated, mutable Params, and components of kinds that are not honoured."""
+    parts: list[object] = []
+    for block in model.block_data_objects(descend_into=BLOCKS):
+        if not block.active:
+            parts.append((id(block), False))
+        for kind in block.collect_ctypes(active=None, descend_into=False) - HONOURED:
+            for component in block.component_map(kind).values():
+                mutable = kind is pyo.Param and component.mutable
+                parts.append(
+                    (id(component), tuple(component.extract_values().items()) if mutable else component.active)
+                )
+                held.append(component)
+    return parts
+
+
+def active_rules(declaration: Declaration) -> list[Rule]:
+    """Declared rules whose constraint is active, constraints added to the model directly, fixings and narrowed bounds."""
+    rules = []
+    constraints = declaration.model.rules
+    for name, rule in declaration.rules.items():
+        parts = [constraints[k] for k in (name, (name, "<="), (name, ">=")) if k in constraints]
+        if not parts or any(p.active for p in parts):
+            rules.append(rule)
+    derived = [rule for d in declaration.parts.derived.values() for rule in d.rules]
+    return rules + derived + _foreign_rules(declaration) + _restrictions(declaration)
+
+
+def _foreign_rules(declaration: Declaration) -> list[Rule]:
+    found = []
+    model: Any = declaration.model
+    for data in model.component_data_objects(pyo.Constraint, active=True, descend_into=pyo.Block):
+        if data.parent_component() is model.rules or data.parent_block().parent_component() is model.parameters:
+            continue
+        found.append(make_rule(data.name, data.expr, constant=True))
+    return found
+
+
+def _restrictions(declaration: Declaration) -> list[Rule]:
+    bounds = [(n.variable, n.restriction()) for n in declaration.numbers]
+    levels = [v for g in declaration.groups for v in g.variables] + [link.variable for link in declaration.links]
+    bounds += [(v, (float(v.value), float(v.value))) for v in levels if v.fixed]
+    return [
+        Rule(
+            f"{user_name(declaration, v)} restricted on the model",
+            Quadratic(0.0, {id(v): 1.0}, {}, {id(v): v}),
+            *interval,
+        )
+        for v, interval in bounds
+        if interval is not None
+    ]

@@ -1,0 +1,255 @@
+"""The exact oracle: minimise a quadratic form over the legal configurations, incumbent first, proof second."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mipcash.backends.base import Answer, Backend, Cut, SolverSettings, Task
+from mipcash.backends.heuristics.local_search import KICKS, LocalSearch
+from mipcash.backends.solution import FEASIBLE, INFEASIBLE, UNKNOWN, Solution, relative_gap
+from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.legality import Booleans, Legality, legality_at
+from mipcash.program.program import BinaryProgram, orders_of
+
+ANY = -1
+"""A level that does not count, in an exclusion."""
+RESTARTS = 48
+ANCHORS = 4
+ANCHOR_SECONDS = 10.0
+LOOKED_AT = 32
+"""Solutions of local search that are held against the exclusions at a time, the best first."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A solver's answer in the program's terms.
+
+    Attributes:
+        levels: shape (G,).
+        columns: base columns, shape (n,).
+        answer: value, bound and status.
+    """
+
+    levels: Indices
+    columns: Vector
+    answer: Answer
+
+
+class Oracle:
+    """Minimises forms over one program with one backend; keeps legality tables and a pool of legal starts."""
+
+    def __init__(self, program: BinaryProgram, backend: Backend) -> None:
+        self.program, self.backend = program, backend
+        self._anchors: list[Indices] | None = None
+        self._free = legality_at(program, None)
+        self.separable = _separable(program)
+        self.orderings = orders_of(program)
+        self.last = Answer(UNKNOWN, None, math.nan, -math.inf, 0.0)
+
+    @property
+    def free_legality(self) -> Legality:
+        """Legality of levels whatever the numbers; complete only if no rule mixes the two."""
+        return self._free
+
+    def unproven(self, levels: Indices, numbers: Mapping[str, float] | None, value: float) -> Point:
+        """A point that local search found: legal, without a bound; auxiliaries are nan."""
+        base = self._base(levels, numbers)
+        return Point(levels, base, Answer(FEASIBLE, base, value, -math.inf, 0.0))
+
+    def anchors(self, settings: SolverSettings) -> list[Indices]:
+        """A few legal levels that the solver made: starts of local search where the caller has none.
+
+        They depend on the program alone, so that an oracle that has been used answers like a fresh one.
+        """
+        if self._anchors is None:
+            rng = np.random.default_rng(0)
+            forms = [_random_direction(self.program, rng) for _ in range(ANCHORS)]
+            answers = [self.backend.solve(Task(self.program, form), settings) for form in forms]
+            self._anchors = [self.program.levels_of(a.columns) for a in answers if a.columns is not None]
+        return self._anchors
+
+    def search(self, numbers: Mapping[str, float] | None) -> LocalSearch | None:
+        """The local search at fixed numbers (None: free); None where legality cannot be decided without a solver."""
+        if not self.program.numbers or numbers is None:
+            return LocalSearch(self.program, self._free) if self._free.complete else None
+        legality = legality_at(self.program, numbers)
+        return LocalSearch(self.program, legality) if legality.complete else None
+
+    def minimise(
+        self,
+        form: QuadraticForm,
+        settings: SolverSettings,
+        *,
+        numbers: Mapping[str, float] | None = None,
+        excluded: Sequence[Exclusion] = (),
+        starts: Sequence[Indices] = (),
+        rng: np.random.Generator | None = None,
+        restarts: int = RESTARTS,
+    ) -> Point | None:
+        """Minimise a form over the base columns.
+
+        Args:
+            numbers: label -> natural value at which the numbers in rules are held; None leaves them free.
+            excluded: what may not be returned (no-good cuts).
+            starts: levels to start local search from; none: the anchors.
+            rng: randomness of local search; None: no local search.
+            restarts: its descents.
+
+        Returns:
+            The best point known with its bound; None if the program is infeasible or a limit found no point
+            (``last.status`` tells which).
+        """
+        folded = self.program.folded(form)
+        incumbent = self.incumbent(folded, numbers, excluded, starts, rng, restarts)
+        cuts = [e.cut(self.program) for e in excluded]
+        fixed = {} if numbers is None else {n.latent: numbers[n.label] for n in self.program.numbers}
+        start = None if incumbent is None else self._base(incumbent[0], numbers)
+        answer = self.backend.solve(Task(self.program, folded, fixed, cuts, start), settings)
+        self.last = answer
+        if answer.columns is None:
+            if incumbent is None or answer.status == INFEASIBLE:
+                return None
+            # the limit came before the solver took the start over: the incumbent stands, with the solver's bound
+            levels, value = incumbent
+            base = np.where(np.isnan(start), 0.0, start) if start is not None else np.zeros(self.program.n)
+            return Point(
+                levels,
+                base,
+                replace(answer, status=FEASIBLE, columns=base, value=value, bound=min(answer.bound, value)),
+            )
+        levels = self.program.levels_of(answer.columns)
+        if incumbent is not None and incumbent[1] < answer.value - 1e-9 and np.all(np.isfinite(start)):  # type: ignore[arg-type]
+            levels, columns = incumbent[0], start
+            answer = replace(answer, columns=columns, value=incumbent[1], bound=min(answer.bound, incumbent[1]))
+        assert answer.columns is not None
+        return Point(levels, answer.columns, answer)
+
+    def incumbent(
+        self,
+        folded: QuadraticForm,
+        numbers: Mapping[str, float] | None,
+        excluded: Sequence[Exclusion],
+        starts: Sequence[Indices],
+        rng: np.random.Generator | None,
+        restarts: int = RESTARTS,
+        kicks: int = KICKS,
+    ) -> tuple[Indices, float] | None:
+        """Local search alone, for a folded form: legal levels and their value; None where it cannot be used."""
+        in_z = np.all(folded.rows < self.program.n_z) and np.all(folded.cols < self.program.n_z)
+        if rng is None or not in_z or np.any(folded.linear[self.program.n_z :]):
+            return None
+        search = self.search(numbers)
+        if search is None:
+            return None
+        pool = list(starts) or self.anchors(SolverSettings(time_limit=ANCHOR_SECONDS, gap=0.05))
+        if not pool:
+            return None
+        candidates = np.array(pool)
+        candidates = candidates[search.legality.check(candidates)]
+        if not len(candidates):
+            return None
+        values = np.array([folded.value(self._padded(s)) for s in candidates])
+        candidates = candidates[np.argsort(values, kind="stable")[: restarts // 2]]
+        levels, found = search.descend(folded, candidates, restarts, rng, kicks)
+        admitted = Exclusions.of(excluded).admitted
+        for a in range(0, len(levels), LOOKED_AT):
+            left = a + np.flatnonzero(admitted(levels[a : a + LOOKED_AT]))
+            if len(left):
+                return levels[left[0]], float(found[left[0]])
+        return None
+
+    def _padded(self, levels: Indices) -> Vector:
+        return np.concatenate([self.program.one_hot(levels), np.zeros(self.program.n - self.program.n_z)])
+
+    def _base(self, levels: Indices, numbers: Mapping[str, float] | None) -> Vector:
+        """Base columns of levels and numbers; helper columns are nan (unknown)."""
+        base = np.full(self.program.n, np.nan)
+        z = self.program.one_hot(levels)
+        base[: self.program.n_z] = z
+        for number in self.program.numbers if numbers is not None else ():
+            assert numbers is not None
+            on = all(bool(c.holds(z)) for c in number.conditions)
+            base[number.latent] = numbers[number.label]
+            base[number.column] = numbers[number.label] if on else 0.0
+        return base
+
+
+def _random_direction(program: BinaryProgram, rng: np.random.Generator) -> QuadraticForm:
+    linear = np.zeros(program.n)
+    linear[: program.n_z] = rng.normal(size=program.n_z)
+    empty = np.zeros(0, dtype=np.int64)
+    return QuadraticForm(0.0, linear, empty, empty, np.zeros(0))
+
+
+def _separable(program: BinaryProgram) -> bool:
+    """Whether no row relates a tuned number to a helper, so that numbers and levels suffice to check the numbers."""
+    numbers = {c for n in program.numbers for c in (n.column, n.latent)}
+    helpers = set(range(program.n_z, program.n)) - numbers
+    for row in program.base_rows:
+        used = set(np.flatnonzero(row.form.linear).tolist()) | set(row.form.rows.tolist()) | set(row.form.cols.tolist())
+        if used & numbers and used & helpers:
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Levels to keep away from.
+
+    Attributes:
+        levels: shape (G,); ANY where a group does not count.
+        distance: least number of the others in which an answer must differ (Hamming distance); 1: a no-good cut.
+    """
+
+    levels: Indices
+    distance: int = 1
+
+    def cut(self, program: BinaryProgram) -> Cut:
+        """``sum_g z[g, s_g] <= G - distance`` over the G groups that count."""
+        columns = (program.starts + self.levels)[self.levels != ANY]
+        return Cut(columns, np.ones(len(columns)), -math.inf, float(len(columns) - self.distance))
+
+    def admits(self, levels: Indices) -> bool:
+        """Whether one answer, (G,), keeps the distance."""
+        return bool(Exclusions.of([self]).admitted(levels[None])[0])
+
+
+@dataclass(frozen=True)
+class Exclusions:
+    """Several exclusions at once.
+
+    Attributes:
+        levels: shape (E, G).
+        distances: shape (E,).
+    """
+
+    levels: Indices
+    distances: Indices
+
+    @classmethod
+    def of(cls, excluded: Sequence[Exclusion]) -> Exclusions:
+        levels = np.array([e.levels for e in excluded]) if excluded else np.zeros((0, 1), dtype=np.int64)
+        return cls(levels, np.array([e.distance for e in excluded], dtype=np.int64))
+
+    def admitted(self, levels: Indices) -> Booleans:
+        """Which answers keep their distance from all of them: (R, G) -> (R,)."""
+        differ = np.sum((levels[:, None, :] != self.levels) & (self.levels != ANY), axis=2)
+        return np.asarray(np.all(differ >= self.distances, axis=1))
+
+
+def as_solution(config: dict[str, object] | None, answer: Answer, sign: float, began: float, solver: str) -> Solution:
+    """A public solution from an answer of a minimisation; ``sign`` is -1 where the user maximises.
+
+    Args:
+        solver: who was asked, named where nobody proved anything.
+    """
+    seconds, by = time.perf_counter() - began, answer.prover or solver
+    if config is None:
+        return Solution(None, math.nan, sign * answer.bound, math.inf, answer.status, seconds, by)
+    value, bound = sign * answer.value, sign * answer.bound
+    return Solution(config, value, bound, relative_gap(value, bound), answer.status, seconds, by)

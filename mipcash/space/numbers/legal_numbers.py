@@ -1,0 +1,178 @@
+"""The legal set of the numbers at fixed levels: a union of parts (:mod:`mipcash.space.numbers.part`), walked and corrected.
+
+A walk is hit-and-run with shrinkage (slice sampling over a line): its stationary distribution is uniform over the set, holes
+in it are jumped over where a line crosses them, and where parts lie in different hyperplanes each walk begins in one of them.
+Lines run along differences of vertices, which follow the shape of the set however thin it is, along axes and at random.
+Numbers on a log scale are uniform on that scale: along their axes lines are measured on it, elsewhere points weigh 1 / x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.program.forms import Vector
+from mipcash.space.numbers.part import NumberRules
+
+SHRINKAGES = 40
+"""Halvings of a step before a walk stays where it is."""
+MIXING = 10
+"""Steps per number until a walk has forgotten where it began."""
+
+
+@dataclass(frozen=True)
+class LegalNumbers:
+    """Parts of the legal set over the same numbers, at least one."""
+
+    parts: tuple[NumberRules, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the numbers, in the order of the coordinates."""
+        return self.parts[0].labels
+
+    def part_at(self, x: Vector, tolerance: float = 1.0) -> NumberRules | None:
+        """The first part that x lies in."""
+        return next((part for part in self.parts if part.legal(x, tolerance)), None)
+
+    def legal(self, x: Vector, tolerance: float = 1.0) -> bool:
+        """Whether x lies in some part; ``tolerance`` as in :meth:`NumberRules.legal`."""
+        return self.part_at(x, tolerance) is not None
+
+    def clean(self, x: Vector) -> Vector | None:
+        """The numbers as they should be proposed (:meth:`NumberRules.clean`), of the part that is nearest; None if none is."""
+        here = self.part_at(x)
+        if here is not None and (found := here.clean(x)) is not None:
+            return found
+        width = np.maximum(self.parts[0].high - self.parts[0].low, 1e-300)
+        near = [y for y in (part.clean(x) for part in self.parts) if y is not None]
+        return min(near, key=lambda y: float(np.abs((y - x) / width).sum()), default=None)
+
+    def spread(self, start: Vector, steps: int, rng: np.random.Generator) -> Vector:
+        """A point drawn over the whole legal set: a walk from the middle of one of its parts.
+
+        Args:
+            start: where the walk begins if no part tells its middle; legal.
+            steps: at least so many, more in many dimensions.
+        """
+        for k in rng.permutation(len(self.parts)):
+            middle = self.parts[k].centre(rng)
+            if middle is not None:
+                if self.parts[k].is_point(rng):
+                    return np.asarray(middle)
+                start = middle
+                break
+        return self.walk(start, max(steps, MIXING * len(start)), rng)
+
+    def walk(self, start: Vector, steps: int, rng: np.random.Generator) -> Vector:
+        """Steps from a legal start; never leaves the legal set."""
+        x, here = start.copy(), self.part_at(start)
+        if here is None:
+            return x
+        lines = _Lines(here, rng if steps >= MIXING else None)
+        for _ in range(steps):
+            axis = lines.axis(rng)
+            if axis is not None:
+                x = self._axis_step(x, axis, rng)
+                continue
+            direction, whole = lines.draw(rng)
+            if direction is not None:
+                x = self._step(x, direction, whole, rng)
+        return x
+
+    def _axis_step(self, x: Vector, k: int, rng: np.random.Generator) -> Vector:
+        """Another value of one real, uniform on its own scale."""
+        part = self.parts[0]
+        scaled = np.log if part.log[k] else np.asarray
+        low, high, here = float(scaled(part.low[k])), float(scaled(part.high[k])), float(scaled(x[k]))
+        left, right = low, high
+        for _ in range(SHRINKAGES):
+            at = float(rng.uniform(left, right))
+            trial = x.copy()
+            trial[k] = min(part.high[k], max(part.low[k], np.exp(at) if part.log[k] else at))
+            if self.legal(trial, tolerance=0.0):
+                return trial
+            left, right = (at, right) if at < here else (left, at)
+        return x
+
+    def _step(self, x: Vector, direction: Vector, whole: bool, rng: np.random.Generator) -> Vector:
+        """A point on a line, uniform over its legal part (of the pieces that shrinkage comes upon).
+
+        Args:
+            whole: only whole multiples of the direction are taken.
+        """
+        part = self.parts[0]
+        moving = np.abs(direction) > 1e-14 * (part.high - part.low)
+        if not np.any(moving):
+            return x
+        to_low = (part.low - x)[moving] / direction[moving]
+        to_high = (part.high - x)[moving] / direction[moving]
+        left = min(0.0, float(np.max(np.minimum(to_low, to_high))))
+        right = max(0.0, float(np.min(np.maximum(to_low, to_high))))
+        if len(self.parts) == 1:
+            left, right = _within_rows(part, x, direction, left, right)
+        log = part.log
+        level = np.log(x[log]).sum() - np.log(rng.random()) if np.any(log) else 0.0
+        for _ in range(SHRINKAGES):
+            t = float(rng.uniform(left, right + 0.0))  # + 0.0: a range from 0.0 to -0.0 counts as negative
+            if whole:
+                t = float(np.round(t))
+            trial = np.clip(x + t * direction, part.low, part.high)
+            if (not np.any(log) or np.log(trial[log]).sum() <= level) and self.legal(trial, tolerance=0.0):
+                return trial
+            left, right = (t, right) if t < 0 else (left, t)
+        return x
+
+
+class _Lines:
+    """Where lines of a walk point to: fixed before the walk begins, so that its steps can be taken back."""
+
+    def __init__(self, part: NumberRules, rng: np.random.Generator | None) -> None:
+        self._part = part
+        self._integers, self._null = part.directions, part.null_space
+        bound = np.any(part.linear[part.equal] != 0, axis=0) | np.any(part.quadratic[part.equal] != 0, axis=(0, 1))
+        self._axes = np.flatnonzero(~part.integer & ~bound)
+        # from a corner of the set nearly every oblique line leaves on both sides
+        self._axis_share = 0.6 if np.any(part.log) else 0.3
+        corners = part.corners(rng) if rng is not None and len(self._null) > 1 and not np.any(part.integer) else None
+        self._corners = corners if corners is not None and len(corners) > 1 else None
+
+    def axis(self, rng: np.random.Generator) -> int | None:
+        """The number to move by itself in this step, on its own scale; None: a line of another kind."""
+        if not len(self._axes) or rng.random() >= self._axis_share:
+            return None
+        return int(self._axes[rng.integers(len(self._axes))])
+
+    def draw(self, rng: np.random.Generator) -> tuple[Vector | None, bool]:
+        """A direction in natural units, and whether only whole multiples of it will do; None where nothing can move."""
+        kinds = int(bool(len(self._integers))) + int(bool(len(self._null)))
+        if not kinds:
+            return None, False
+        if len(self._integers) and (kinds == 1 or rng.random() < 0.5):
+            return self._integers[rng.integers(len(self._integers))], True
+        kind = rng.random()
+        if self._corners is not None and kind < 0.6:
+            a, b = rng.choice(len(self._corners), size=2, replace=False)
+            return self._corners[a] - self._corners[b], False
+        return (rng.normal(size=len(self._null)) @ self._null) * self._part._width, False
+
+
+def _within_rows(part: NumberRules, x: Vector, direction: Vector, left: float, right: float) -> tuple[float, float]:
+    """The piece of a line within the linear inequalities; equations are kept by the direction."""
+    rows = ~part.curved & ~part.equal
+    slope, body = part.linear[rows] @ direction, part.linear[rows] @ x
+    at = np.abs(slope) > 1e-14 * np.abs(part.linear[rows] * direction).sum(axis=1)
+    if not np.any(at):
+        return left, right
+    with np.errstate(invalid="ignore"):
+        ends = np.stack([(part.row_low[rows] - body)[at] / slope[at], (part.row_high[rows] - body)[at] / slope[at]])
+    left = max(left, min(0.0, float(np.max(ends.min(axis=0)))))
+    right = min(right, max(0.0, float(np.min(ends.max(axis=0)))))
+    return left, right
+
+
+def union_of(parts: Sequence[NumberRules]) -> LegalNumbers | None:
+    """The union of some parts; None where there is none."""
+    return LegalNumbers(tuple(parts)) if parts else None

@@ -1,0 +1,343 @@
+"""The rules that are left for the numbers once everything discrete is fixed.
+
+Notation
+    x (k,)  natural values of the active tuned numbers that occur in rules, in the order of ``labels``
+    low_r <= a_r . x + x'Q_r x <= high_r   for each rule r
+
+Where rules hold for values of helpers (the indicators of disjuncts, auxiliaries), each combination of these values is a part
+of the legal set, and the set is the union of its parts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.backends.polytope import Polytope
+from mipcash.modelling.domains import SNAP
+from mipcash.program.forms import Vector
+
+EPS = float(np.finfo(float).eps)
+STRICT = 16.0
+"""Roundings by which a corrected number keeps clear of an inequality, however its sum is written."""
+HELD = 1e4
+"""Price of moving a number away from a bound, in those of moving another by the same share of its range."""
+CORRECTIONS = 4
+
+
+@dataclass(frozen=True)
+class NumberRules:
+    """Rules over numbers (see the module's notation).
+
+    Attributes:
+        labels: k names.
+        low, high: natural bounds of x, shape (k,).
+        step: between neighbouring values of an integer, 0 for a real, shape (k,).
+        log: which numbers are searched on a log scale, shape (k,).
+        near: how close to its lower bound a number is taken to be that bound, shape (k,); less on a log scale.
+        linear: shape (m, k).
+        quadratic: m symmetric matrices, shape (m, k, k).
+        row_low, row_high: shape (m,).
+        slack: how far each rule may be missed, shape (m,).
+        size: what was moved into each rule's bounds, shape (m,): sums with it are no more precise.
+        plain: which rules come to two terms at most, as they were written, shape (m,): there is one way to evaluate them.
+        names: rule names.
+    """
+
+    labels: tuple[str, ...]
+    low: Vector
+    high: Vector
+    step: Vector
+    log: NDArray[np.bool_]
+    near: Vector
+    linear: Vector
+    quadratic: Vector
+    row_low: Vector
+    row_high: Vector
+    slack: Vector
+    size: Vector
+    plain: NDArray[np.bool_]
+    names: tuple[str, ...]
+
+    @property
+    def integer(self) -> NDArray[np.bool_]:
+        """Which numbers are integers, shape (k,)."""
+        return np.asarray(self.step > 0)
+
+    @cached_property
+    def curved(self) -> NDArray[np.bool_]:
+        """Which rules multiply numbers, shape (m,)."""
+        return np.asarray(np.any(self.quadratic, axis=(1, 2)))
+
+    @cached_property
+    def equal(self) -> NDArray[np.bool_]:
+        """Which rules are equations, shape (m,)."""
+        return np.asarray(self.row_low == self.row_high)
+
+    @cached_property
+    def polytope(self) -> Polytope:
+        """The linear rules, integers taken as reals."""
+        flat = ~self.curved
+        return Polytope(self.low, self.high, self.linear[flat], self.row_low[flat], self.row_high[flat])
+
+    def body(self, x: Vector) -> Vector:
+        """Values of the rules' bodies at x, shape (m,)."""
+        value: Vector = self.linear @ x
+        if np.any(self.curved):
+            value = value + np.einsum("mij,i,j->m", self.quadratic, x, x)
+        return value
+
+    def gradient(self, x: Vector) -> Vector:
+        """Derivatives of the bodies, shape (m, k)."""
+        value: Vector = self.linear + 2.0 * np.einsum("mij,j->mi", self.quadratic, x)
+        return value
+
+    def legal(self, x: Vector, tolerance: float = 1.0) -> bool:
+        """Whether x is inside its bounds and keeps every rule.
+
+        Args:
+            tolerance: scales the usual slack of inequalities; equations keep half of theirs at least.
+        """
+        if np.any(x < self.low - 1e-9 * self._reach) or np.any(x > self.high + 1e-9 * self._reach):
+            return False
+        body = self.body(x)
+        slack = np.where(self.equal, max(0.5, tolerance), tolerance) * self.slack
+        return bool(np.all((body >= self.row_low - slack) & (body <= self.row_high + slack)))
+
+    @cached_property
+    def _reach(self) -> Vector:
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+    # -- clean values -------------------------------------------------------------------------------------------
+
+    def clean(self, x: Vector) -> Vector | None:
+        """Nearly the same numbers: bounds and zeros exact, inequalities kept as floats evaluate them, equations to rounding.
+
+        An inequality that the others leave no room (``x <= 1`` beside ``x >= 1``) is kept within its slack.
+
+        Returns:
+            None where no such numbers are near.
+        """
+        snapped, whole = self._snapped(x), self._on_grid(x)
+        candidates = [snapped, whole]
+        for near in candidates:
+            if self._kept(near) or self._kept(near := self._refined(near)):
+                return near
+        for margin in (1.0, 0.0):
+            for start in candidates:
+                moved = self._corrected(start, margin)
+                if moved is not None and self.legal(moved):
+                    return moved
+        return next((y for y in (self._refined(snapped), snapped, whole) if self.legal(y)), None)
+
+    @cached_property
+    def ends(self) -> tuple[Vector, Vector]:
+        """Bounds of each number that its domain and rules over it alone come to, as floats evaluate them: (k,), (k,)."""
+        low, high = self.low.copy(), self.high.copy()
+        for r in np.flatnonzero((np.count_nonzero(self.linear, axis=1) == 1) & ~self.curved):
+            k = int(np.flatnonzero(self.linear[r])[0])
+            c = float(self.linear[r, k])
+            least, most = (self.row_low[r], self.row_high[r]) if c > 0 else (self.row_high[r], self.row_low[r])
+            if np.isfinite(least):
+                low[k] = max(low[k], _evaluated(c, least, self.row_low[r], self.row_high[r], np.inf))
+            if np.isfinite(most):
+                high[k] = min(high[k], _evaluated(c, most, self.row_low[r], self.row_high[r], -np.inf))
+        crossed = low > high
+        return np.where(crossed, self.low, low), np.where(crossed, self.high, high)
+
+    def _snapped(self, x: Vector) -> Vector:
+        """The numbers at the bounds, or at the zero, that they are within a rounding of."""
+        (low, high), far, real = self.ends, SNAP * (self.high - self.low), ~self.integer
+        x = self._on_grid(x)
+        x = np.where(real & (x <= low + self.near), low, np.where(real & (x >= high - far), high, x))
+        return np.where((np.abs(x) <= far) & (self.low <= 0.0) & (self.high >= 0.0), 0.0, x) + 0.0
+
+    def _on_grid(self, x: Vector) -> Vector:
+        """The numbers within their bounds, integers among their values."""
+        grid = self.low + np.round((x - self.low) / np.where(self.integer, self.step, 1.0)) * self.step
+        return np.clip(np.where(self.integer, grid, x), self.low, self.high)
+
+    def _noise(self, x: Vector) -> Vector:
+        """What a sum of each rule's terms may be off by, shape (m,); nothing where there is one way to evaluate it."""
+        terms = np.abs(self.linear) @ np.abs(x)
+        if np.any(self.curved):
+            terms = terms + np.einsum("mij,i,j->m", np.abs(self.quadratic), np.abs(x), np.abs(x))
+        bounds = np.maximum(*(np.where(np.isfinite(b), np.abs(b), 0.0) for b in (self.row_low, self.row_high)))
+        one_way = self.plain & ~self.equal
+        noise: Vector = np.where(one_way, 0.0, EPS * (terms + bounds + self.size))
+        return noise
+
+    def _kept(self, x: Vector) -> bool:
+        """Whether inequalities hold however they are summed, and equations up to rounding."""
+        body, noise = self.body(x), self._noise(x)
+        margin = np.where(self.equal, -4.0, 0.5 * STRICT) * noise
+        clear = (body >= self.row_low + margin) & (body <= self.row_high - margin)
+        for r in np.flatnonzero(self.plain & ~self.equal):  # as Python adds, which a dot product may not
+            value = sum(float(c) * float(v) for c, v in zip(self.linear[r], x, strict=True) if c)
+            clear[r] = self.row_low[r] <= value <= self.row_high[r]
+        return all(self._exactly_kept(int(r), x) for r in np.flatnonzero(~clear))
+
+    def _exactly_kept(self, r: int, x: Vector) -> bool:
+        """Whether a rule holds at numbers where its terms and their sum are floats, so that no order of them is rounded."""
+        if self.equal[r]:
+            return False
+        factors: list[tuple[float, ...]] = [
+            (float(self.linear[r, i]), float(x[i])) for i in np.flatnonzero(self.linear[r])
+        ]
+        factors += [
+            (float(2.0 * self.quadratic[r, i, j] if i < j else self.quadratic[r, i, j]), float(x[i]), float(x[j]))
+            for i, j in np.argwhere(np.triu(self.quadratic[r]))
+        ]
+        total = Fraction(0)
+        for term in factors:
+            product = math.prod(term)
+            if math.prod(map(Fraction, term)) != Fraction(product):
+                return False
+            total += Fraction(product)
+        return total == Fraction(float(total)) and bool(self.row_low[r] <= float(total) <= self.row_high[r])
+
+    def _refined(self, x: Vector) -> Vector:
+        """Newton's method on the equations and on the inequalities that are missed, over the reals that are not at a bound."""
+        for _ in range(CORRECTIONS):
+            body, clear = self.body(x), np.where(self.equal, 0.0, STRICT) * self._noise(x)
+            below, above = self.row_low + clear - body, self.row_high - clear - body
+            active = self.equal | (below > 0.0) | (above < 0.0)
+            inside = ~self.integer & (x > self.low) & (x < self.high) & (x != 0.0)
+            if self._kept(x) or not np.any(inside) or not np.any(active):
+                break
+            missed = np.where(below > 0.0, below, above)[active]
+            slope = (self.gradient(x) * self._width)[active][:, inside]
+            x = x.copy()
+            x[inside] += np.linalg.lstsq(slope, missed, rcond=None)[0] * self._width[inside]
+            x = np.clip(x, self.low, self.high)
+        return x
+
+    def _corrected(self, x: Vector, margin: float) -> Vector | None:
+        """The least change of the reals, by linear programs over the rules as they are near x."""
+        real = np.flatnonzero(~self.integer)
+        k = len(real)
+        if not k:
+            return None
+        for _ in range(CORRECTIONS):
+            body, slope, width = self.body(x), self.gradient(x)[:, real], (self.high - self.low)[real]
+            clear = np.where(self.equal, 0.0, margin * STRICT * self._noise(x))
+            both = Polytope(
+                np.zeros(2 * k),
+                np.concatenate([self.high[real] - x[real], x[real] - self.low[real]]),
+                np.concatenate([slope, -slope], axis=1),
+                self.row_low + clear - body,
+                self.row_high - clear - body,
+            )
+            # a number at a bound stays there as long as any other can move
+            at_bound = (x <= self.low) | (x >= self.high) | (x == 0.0)
+            weight = np.where(at_bound[real], HELD, 1.0) / width
+            change = both.minimise(np.concatenate([weight, weight]))
+            if change is None:
+                return None
+            x = x.copy()
+            x[real] = np.clip(x[real] + change[:k] - change[k:], self.low[real], self.high[real])
+            for near in (self._snapped(x), x):
+                if self._kept(near) or self._kept(near := self._refined(near)):
+                    return near
+        return x
+
+    # -- walks --------------------------------------------------------------------------------------------------
+
+    def centre(self, rng: np.random.Generator) -> Vector | None:
+        """A point inside, the mean of vertices in random directions; None where rules are curved or bind integers to reals."""
+        corners = self.corners(rng)
+        if corners is None:
+            return None
+        middle = self._snapped(corners.mean(axis=0))
+        return middle if self.legal(middle) else self.clean(middle)
+
+    def is_point(self, rng: np.random.Generator) -> bool:
+        """Whether there is nowhere to go: vertices in random directions are one and the same."""
+        corners = self.corners(rng)
+        return corners is not None and bool(np.all(np.ptp(corners, axis=0) <= SNAP * self._width))
+
+    def corners(self, rng: np.random.Generator) -> Vector | None:
+        """Vertices in random directions, integers taken as reals, (c, k); None where rules are curved or there are none."""
+        if np.any(self.curved):
+            return None
+        drawn = rng.normal(size=(self._n_corners // 2, len(self.low))) / self._width
+        # to and fro, so that a set with any extent shows it
+        found = [self.polytope.minimise(cost) for cost in (*drawn, *-drawn)]
+        corners = [x for x in found if x is not None]
+        return np.array(corners) if len(corners) == len(found) else None
+
+    @property
+    def _n_corners(self) -> int:
+        return min(24, 2 * len(self.labels) + 2)
+
+    @cached_property
+    def _width(self) -> Vector:
+        return np.maximum(self.high - self.low, 1e-12)
+
+    @cached_property
+    def directions(self) -> Vector:
+        """Directions of single integers, the reals moving along so that linear equations stay as they are; shape (d, k)."""
+        flat = self.equal & ~self.curved
+        rows, real = self.linear[flat], ~self.integer
+        found = []
+        for i in np.flatnonzero(self.integer):
+            one = np.zeros(len(self.low))
+            one[i] = self.step[i]
+            found.append(one)
+            for j in np.flatnonzero(self.integer & (np.arange(len(self.low)) > i)):
+                if np.any(rows[:, i] * rows[:, j]):
+                    found += _exchanges(rows, int(i), int(j), self.step)
+        kept = []
+        inverse = np.linalg.pinv(rows[:, real]) if np.any(flat) and np.any(real) else None
+        for direction in found:
+            rest = rows @ direction
+            if inverse is not None:
+                direction[real] -= inverse @ rest
+                rest = rows @ direction
+            if np.all(np.abs(rest) <= 1e-9 * np.abs(rows).max(axis=1, initial=0.0)):
+                kept.append(direction)
+        return np.array(kept).reshape(len(kept), len(self.low))
+
+    @cached_property
+    def null_space(self) -> Vector:
+        """Directions of the reals that keep linear equations, scaled to the ranges: orthonormal rows, shape (d, k)."""
+        real = np.flatnonzero(~self.integer)
+        rows = (self.linear * self._width)[self.equal & ~self.curved][:, real]
+        whole = np.zeros((len(real), len(self.low)))
+        whole[np.arange(len(real)), real] = 1.0
+        if not len(rows) or not len(real):
+            return whole
+        _, values, right = np.linalg.svd(rows)
+        rank = int(np.sum(values > 1e-10 * max(1.0, float(values.max(initial=0.0)))))
+        found: Vector = right[rank:] @ whole
+        return found
+
+
+def _evaluated(c: float, bound: float, low: float, high: float, inward: float) -> float:
+    """The float nearest to ``bound / c`` from which ``c x`` evaluates within [low, high], looking inwards."""
+    x = bound / c
+    for _ in range(8):
+        if low <= c * x <= high:
+            break
+        x = float(np.nextafter(x, inward))
+    return x
+
+
+def _exchanges(rows: Vector, i: int, j: int, step: Vector) -> list[Vector]:
+    """Moves of two integers that an equation with whole coefficients binds to each other."""
+    found = []
+    for row in rows[(rows[:, i] != 0) & (rows[:, j] != 0)]:
+        a, b = row[i] * step[i], row[j] * step[j]
+        scale = 1.0 / min(abs(a), abs(b))
+        if abs(a * scale - round(a * scale)) < 1e-9 and abs(b * scale - round(b * scale)) < 1e-9:
+            direction = np.zeros(rows.shape[1])
+            common = float(np.gcd(round(a * scale), round(b * scale)))
+            direction[i] = step[i] * round(b * scale) / common
+            direction[j] = -step[j] * round(a * scale) / common
+            found.append(direction)
+    return found

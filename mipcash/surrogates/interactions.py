@@ -1,0 +1,168 @@
+"""Which parameters interact: names declared by the user -> pairs of groups and numbers.
+
+Notation
+    g, h    groups of the program, indices 0 .. G - 1;   d, e   tuned numbers of the scale, indices 0 .. D - 1
+    (g, h)  a pair whose products are discrete features phi_d
+    (g, d)  a pair whose products are mixed features phi_m
+    (d, e)  numbers that share a continuous feature phi_c
+
+The interaction graph of a generalised additive model (daxberger2019, Sec. 3.1): only declared pairs may be multiplied.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from mipcash.errors import SpaceError
+from mipcash.modelling.declaration import Declaration
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.program import BinaryProgram
+from mipcash.program.unit_scale import NumberScale
+
+Pair = tuple[int, int]
+NameTuple = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Interactions:
+    """The pairs that may interact (see the module's notation).
+
+    Attributes:
+        groups: (g, h) with g < h. Groups of one parameter, an ordering, always interact.
+        mixed: (g, d).
+        numbers: (d, e) with d < e.
+    """
+
+    groups: frozenset[Pair]
+    mixed: frozenset[Pair]
+    numbers: frozenset[Pair]
+
+    def components(self, dims: Iterable[int]) -> list[tuple[int, ...]]:
+        """The sets of numbers, among ``dims``, that share a continuous feature: pairs, and each number without one.
+
+        Where all of them interact they are one component, the joint kernel, and not the sum over its pairs.
+        """
+        among = sorted(int(d) for d in dims)
+        edges = [pair for pair in combinations(among, 2) if pair in self.numbers]
+        if len(edges) == len(among) * (len(among) - 1) // 2:
+            return [tuple(among)] if among else []
+        paired = {d for pair in edges for d in pair}
+        return sorted([*edges, *((d,) for d in among if d not in paired)])
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Numbers that share a feature, and what it may multiply.
+
+    Attributes:
+        dims: places in the list of numbers that was given.
+        constant: share of the constant, whose features are phi_c.
+        groups: 0/1, shape (G,): the groups that it multiplies, phi_m.
+    """
+
+    dims: Indices
+    constant: float
+    groups: Vector
+
+
+def shared(n_groups: int, dims: Indices, declared: Interactions | None) -> tuple[Shared, ...]:
+    """The sets of numbers that share a feature.
+
+    All of them at once; or, where pairs are declared, the components of the declared graph, and each number beside the
+    groups that it interacts with.
+
+    Args:
+        dims: the numbers, which the sets are places in.
+    """
+    if not len(dims):
+        return ()
+    if declared is None:
+        return (Shared(np.arange(len(dims)), 1.0, np.ones(n_groups)),)
+    place = {int(d): k for k, d in enumerate(dims)}
+    parts = declared.components(dims)
+    found = [Shared(np.array([place[d] for d in part]), 1.0 / len(parts), np.zeros(n_groups)) for part in parts]
+    for d in dims.tolist():
+        groups = np.array([float((g, d) in declared.mixed) for g in range(n_groups)])
+        if groups.any():
+            found.append(Shared(np.array([place[d]]), 0.0, groups))
+    return tuple(found)
+
+
+def named(pairs: Iterable[Sequence[str]]) -> NameTuple:
+    """Pairs of names as a setting keeps them.
+
+    Raises:
+        SpaceError: an entry is not a pair of names.
+    """
+    made = []
+    for pair in pairs:
+        if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(name, str) for name in pair):
+            raise SpaceError(f"an interaction is a pair of parameter names, such as ('lr', 'layers'); got {pair!r}")
+        made.append((pair[0], pair[1]))
+    return tuple(made)
+
+
+def resolve(
+    declaration: Declaration,
+    program: BinaryProgram,
+    scale: NumberScale,
+    interactions: Iterable[Sequence[str]] | None,
+) -> Interactions:
+    """Pairs of names as pairs of groups and numbers.
+
+    Args:
+        declaration: the space, for its parameters' names.
+        program: the space compiled.
+        scale: its tuned numbers.
+        interactions: pairs of parameter names, in either order; None: all pairs.
+
+    Raises:
+        SpaceError: a name that is no parameter (the nearest is suggested), or a parameter paired with itself.
+    """
+    n_groups, n_numbers = len(program.groups), len(scale)
+    if interactions is None:
+        return Interactions(
+            frozenset(combinations(range(n_groups), 2)),
+            frozenset((g, d) for g in range(n_groups) for d in range(n_numbers)),
+            frozenset(combinations(range(n_numbers), 2)),
+        )
+    groups_of: dict[str, list[int]] = {}
+    for g, group in enumerate(program.groups):
+        groups_of.setdefault(group.parameter, []).append(g)
+    number_of = {label: d for d, label in enumerate(scale.labels)}
+    groups = {pair for members in groups_of.values() for pair in combinations(members, 2)}
+    mixed: set[Pair] = set()
+    numbers: set[Pair] = set()
+    for a, b in named(interactions):
+        for name in (a, b):
+            _known(name, declaration)
+        if a == b:
+            raise SpaceError(
+                f"interactions: parameter {a!r} is paired with itself; name two parameters (one alone needs no entry)"
+            )
+        groups |= {(min(g, h), max(g, h)) for g in groups_of.get(a, ()) for h in groups_of.get(b, ())}
+        for discrete, number in ((a, b), (b, a)):
+            if number in number_of:
+                mixed |= {(g, number_of[number]) for g in groups_of.get(discrete, ())}
+        if a in number_of and b in number_of:
+            d, e = number_of[a], number_of[b]
+            numbers.add((min(d, e), max(d, e)))
+    return Interactions(frozenset(groups), frozenset(mixed), frozenset(numbers))
+
+
+def _known(name: str, declaration: Declaration) -> None:
+    if name in declaration.parameters:
+        return
+    if name in declaration.auxiliaries:
+        raise SpaceError(
+            f"interactions: {name!r} is an auxiliary of space {declaration.name!r}, which no configuration carries; "
+            "name the parameters that decide it"
+        )
+    close = difflib.get_close_matches(name, declaration.parameters, n=1, cutoff=0.0)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise SpaceError(f"interactions: space {declaration.name!r} has no parameter {name!r}{hint}")

@@ -1,0 +1,206 @@
+"""The feature blocks of the two presets, and how many features they have.
+
+Notation of :mod:`mipcash.surrogates.linear.posterior`. ``paper``: bits, all pairs, all mixed products (daxberger2019, Secs.
+3.1 and 4). ``evidence``: one-hot features with variances fitted to the evidence. Where interactions are declared, numbers
+that interact share a joint phi_c over their pair, each declared (group, number) makes mixed products with a phi_c of that
+number alone, and only declared pairs of groups are multiplied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from mipcash.errors import at_least
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.program import BinaryProgram
+from mipcash.program.unit_scale import NumberScale
+from mipcash.surrogates.fourier import FourierFeatures
+from mipcash.surrogates.interactions import Interactions, Pair, shared
+from mipcash.surrogates.linear.evidence import Layout
+from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
+from mipcash.surrogates.linear.features.maps import FeatureMap, known_map
+from mipcash.surrogates.linear.features.neural import NeuralFeatures, NeuralSettings
+from mipcash.surrogates.linear.features.quadrature import QuadratureFeatures
+from mipcash.surrogates.linear.posterior import Block
+
+
+@dataclass(frozen=True)
+class FeatureSizes:
+    """How many features a model draws.
+
+    Attributes:
+        fourier: random Fourier features of the joint kernel P.
+        per_number: random Fourier features, or quadrature nodes, of each number's own kernel.
+        product_columns: product columns an acquisition step may need; pairs of groups beyond it are dropped, the least
+            relevant ones first. The paper's preset keeps all pairs.
+        nodes: quadrature nodes per dimension of a joint kernel, which has nodes^D features.
+        learned: features of a neural map.
+        neural: its network.
+    """
+
+    fourier: int = 64
+    per_number: int = 16
+    product_columns: int = 1200
+    nodes: int = 8
+    learned: int = 32
+    neural: NeuralSettings = field(default_factory=NeuralSettings)
+
+    def __post_init__(self) -> None:
+        at_least(self, fourier=1, per_number=1, product_columns=0, nodes=1, learned=1)
+
+
+@dataclass(frozen=True)
+class MapMaker:
+    """Makes phi_c of one kind.
+
+    Attributes:
+        kind: ``fourier``, ``quadrature`` or ``neural``.
+        sizes: numbers of features.
+        u, context, y: what a neural map is trained on: unit values, discrete features, standardised losses.
+    """
+
+    kind: str
+    sizes: FeatureSizes
+    u: Vector
+    context: Vector
+    y: Vector
+
+    def joint(self, dims: Indices, length: Vector, rng: np.random.Generator) -> FeatureMap:
+        """Features of the kernel over several numbers at once."""
+        if known_map(self.kind) == "neural":
+            return NeuralFeatures.learned(
+                dims, self.u, self.context, self.y, self.sizes.learned, rng, self.sizes.neural
+            )
+        if self.kind == "quadrature":
+            # a number alone has room for the many nodes that short length-scales take
+            nodes = self.sizes.nodes if len(dims) > 1 else self.sizes.per_number
+            return QuadratureFeatures.tensor(dims, length, nodes)
+        return FourierFeatures.draw(dims, length, self.sizes.fourier, rng)
+
+    def own(self, d: int, length: float, rng: np.random.Generator) -> FeatureMap:
+        """Features of one number's own kernel; neural models keep random ones, a network on one number learns little."""
+        if self.kind == "quadrature":
+            return QuadratureFeatures.tensor(np.array([d]), np.array([length]), self.sizes.per_number)
+        return FourierFeatures.draw(np.array([d]), np.array([length]), self.sizes.per_number, rng)
+
+
+def fourier_maker(sizes: FeatureSizes) -> MapMaker:
+    """Random Fourier features, which need no data."""
+    return MapMaker("fourier", sizes, np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0))
+
+
+def paper_blocks(
+    program: BinaryProgram,
+    scale: NumberScale,
+    sizes: FeatureSizes,
+    alpha: float,
+    sigma: float,
+    rng: np.random.Generator,
+    maker: MapMaker | None = None,
+    declared: Interactions | None = None,
+) -> list[Block]:
+    """Bits, all pairs, all mixed products; prior precision alpha, bandwidth sigma (daxberger2019, Secs. 3.1 and 4)."""
+    maker = maker or fourier_maker(sizes)
+    pairs = list(combinations(range(len(program.groups)), 2)) if declared is None else sorted(declared.groups)
+    discrete = DiscreteFeatures.bits(program, pairs)
+    variances = np.full(discrete.size, 1.0 / alpha)
+    blocks = [Block(discrete, None, variances)]
+    if not len(scale):
+        return blocks
+    dims = np.arange(len(scale))
+    length = np.full(len(scale), sigma)
+    if declared is None:
+        # phi_c and phi_m together: the constant of phi_d makes phi_c, its other features make phi_m
+        blocks.append(Block(discrete, maker.joint(dims, length, rng), variances))
+        return blocks
+    linear = DiscreteFeatures.bits(program, ())
+    mixed = np.full(linear.size, 1.0 / alpha)
+    return blocks + _declared_blocks(linear, 1.0 / alpha, mixed, dims, length, declared, maker, rng)
+
+
+def evidence_blocks(
+    program: BinaryProgram,
+    scale: NumberScale,
+    sizes: FeatureSizes,
+    theta: Vector,
+    layout: Layout,
+    rng: np.random.Generator,
+    maker: MapMaker | None = None,
+    declared: Interactions | None = None,
+) -> list[Block]:
+    """The model whose kernel :mod:`mipcash.surrogates.linear.evidence` fits, with its most relevant pairs.
+
+    A number with conditions has its own kernel and no products, declared or not: in a form at fixed numbers its value stays
+    while levels move, so a product with a group would not vanish where the number is off.
+    """
+    maker = maker or fourier_maker(sizes)
+    at, p = layout.slices, np.exp(theta)
+    a, b, m, l = p[at["a"]], p[at["b"]], p[at["m"]], p[at["l"]]
+    s1, s2, sc, sm = (float(p[at[name]][0]) for name in ("s1", "s2", "sc", "sm"))
+    n_groups, n_numbers = layout.n_groups, layout.n_numbers
+    c1 = s1 / max(1, n_groups + n_numbers)
+    c2 = 2.0 * s2 / max(1, n_groups * (n_groups - 1))
+    pairs = relevant_pairs(program, a, sizes.product_columns, None if declared is None else declared.groups)
+    discrete = DiscreteFeatures.one_hot(program, pairs)
+    variances = np.concatenate(
+        [[1.0], c1 * _per_feature(discrete, a), c2 * discrete.variances(0.0, a, 1.0)[1 + discrete.n_linear :]]
+    )
+    blocks = [Block(discrete, None, variances)]
+    if len(layout.joint):
+        linear = DiscreteFeatures.one_hot(program, ())
+        mixed = np.concatenate([[sc], sm / max(1, n_groups) * _per_feature(linear, a)])
+        if declared is None:
+            blocks.append(Block(linear, maker.joint(layout.joint, l, rng), mixed))
+        else:
+            blocks += _declared_blocks(linear, sc, mixed, layout.joint, l, declared, maker, rng)
+    for j, conditions in enumerate(scale.conditions):
+        blocks.append(Block(conditions, maker.own(j, float(m[j]), rng), np.array([c1 * b[j]])))
+    return blocks
+
+
+def _declared_blocks(
+    linear: DiscreteFeatures,
+    constant: float,
+    mixed: Vector,
+    dims: Indices,
+    length: Vector,
+    declared: Interactions,
+    maker: MapMaker,
+    rng: np.random.Generator,
+) -> list[Block]:
+    """phi_c over the components of the numbers, and phi_m for every number that a group interacts with."""
+    blocks = []
+    for part in shared(len(linear.spans), dims, declared):
+        made = maker.joint(dims[part.dims], length[part.dims], rng)
+        if not part.groups.any():
+            blocks.append(Block((), made, np.array([constant * part.constant])))
+            continue
+        allowed = np.concatenate([[0.0], _per_feature(linear, part.groups)])
+        # products within a group (bits) belong to it
+        inside = [np.full(rows.stop - rows.start, part.groups[g]) for g, _, rows in linear.pair_rows()]
+        blocks.append(Block(linear, made, mixed * np.concatenate([allowed, *inside])))
+    return blocks
+
+
+def _per_feature(discrete: DiscreteFeatures, per_group: Vector) -> Vector:
+    return np.repeat(per_group, [s.stop - s.start for s in discrete.spans])
+
+
+def relevant_pairs(
+    program: BinaryProgram, relevance: Vector, product_columns: int, among: frozenset[Pair] | None = None
+) -> list[Pair]:
+    """Pairs of groups (out of ``among``) by decreasing a_g a_h, as long as their product columns fit."""
+    everything = list(combinations(range(len(program.groups)), 2)) if among is None else list(among)
+    everything.sort(key=lambda gh: (-relevance[gh[0]] * relevance[gh[1]], gh))
+    return program.fitting(everything, product_columns)
+
+
+def imputed(losses: Vector, failed: Indices) -> Vector:
+    """Losses with failures at the worst loss seen: they are to be avoided, and nothing is known beyond that."""
+    filled = losses.copy()
+    known = np.delete(losses, failed)
+    filled[failed] = known.max() if len(known) else 0.0
+    return filled

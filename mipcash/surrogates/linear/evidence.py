@@ -1,0 +1,195 @@
+"""Prior variances fitted to the evidence (maximum a posteriori).
+
+Notation
+    k_g (t, t)      level covariance of group g between observations, 0 where either is off
+    a_g             relevance of group g;   S = sum_g a_g k_g
+    e2              sum over the pairs of groups g < h that may interact of a_g k_g a_h k_h, elementwise
+    T               numbers that share a feature: all that are always active, or, where pairs are declared, the components of
+                    the declared graph and each of its numbers; with c_T (a share of the constant) and w_T (G,) 0/1, the
+                    groups that it may multiply
+    P_T (t, t)      exp(-sum_{d in T} (u_d - u'_d)^2 / (2 l_d^2))
+    r_j (t, t)      on_j on'_j exp(-(u_j - u'_j)^2 / (2 m_j^2)) of each number j, with relevance b_j
+    G, J            numbers of groups and of numbers
+
+    K = 1 + s1/(G + J) (S + sum_j b_j r_j) + s2 2/(G (G - 1)) e2 + sum_T P_T o (sc c_T + sm/G sum_g w_Tg a_g k_g)
+
+    log posterior = -y'(K + s2n I)^-1 y / 2 - log det(K + s2n I) / 2 + sum_i log N(theta_i; mu_i, sd_i)
+
+theta = log of [a (G), b (J), m (J), l (D_u), s1, s2, sc, sm, noise]; gradients are analytic. Priors follow SURROGATE, item 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.program import BinaryProgram
+from mipcash.program.unit_scale import NumberScale
+from mipcash.surrogates.interactions import Interactions, Shared, shared
+from mipcash.surrogates.level_kernels import level_kernel
+from mipcash.surrogates.maximum import maximum
+
+JITTER = 1e-8
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each hyperparameter stands in theta, and its prior.
+
+    Attributes:
+        n_groups, n_numbers: G and J.
+        joint: numbers that are always active, shape (D_u,).
+    """
+
+    n_groups: int
+    n_numbers: int
+    joint: Indices
+
+    @property
+    def slices(self) -> dict[str, slice]:
+        ends = np.cumsum([0, self.n_groups, self.n_numbers, self.n_numbers, len(self.joint), 1, 1, 1, 1, 1])
+        names = ("a", "b", "m", "l", "s1", "s2", "sc", "sm", "noise")
+        return {n: slice(int(i), int(j)) for n, i, j in zip(names, ends[:-1], ends[1:], strict=True)}
+
+    def prior(self) -> tuple[Vector, Vector]:
+        """Means and standard deviations of theta."""
+        joint = max(1, len(self.joint))
+        parts = [
+            (np.zeros(self.n_groups), 1.0),
+            (np.zeros(self.n_numbers), 1.0),
+            (np.full(self.n_numbers, math.log(0.5)), 0.7),
+            (np.full(len(self.joint), math.log(0.5 * math.sqrt(joint))), 0.7),
+            (np.array([math.log(0.5)]), 1.5),
+            (np.array([math.log(0.3)]), 1.5),
+            (np.array([math.log(0.3)]), 1.5),
+            (np.array([math.log(0.2)]), 1.5),
+            (np.array([math.log(1e-3)]), 1.5),
+        ]
+        return np.concatenate([m for m, _ in parts]), np.concatenate([np.full(len(m), s) for m, s in parts])
+
+
+@dataclass(frozen=True)
+class Grams:
+    """Everything in K that does not depend on theta.
+
+    Attributes:
+        groups: k_g stacked, shape (G, t, t).
+        active: on_j on'_j stacked, shape (J, t, t).
+        squares: (u_d - u'_d)^2 stacked, shape (J, t, t).
+        joint: as in :class:`Layout`.
+        pairs: which groups may interact, symmetric 0/1 of shape (G, G) with a zero diagonal; None: all.
+        shared: the sets T.
+    """
+
+    groups: Vector
+    active: Vector
+    squares: Vector
+    joint: Indices
+    pairs: Vector | None
+    shared: tuple[Shared, ...]
+
+    @classmethod
+    def of(
+        cls, program: BinaryProgram, scale: NumberScale, z: Vector, u: Vector, declared: Interactions | None = None
+    ) -> Grams:
+        """From observations z (t, n_z) and u (t, D); None: everything may interact."""
+        groups = []
+        for group in program.groups:
+            levels = z[:, group.start : group.stop]
+            groups.append(levels @ level_kernel(group)[0] @ levels.T)
+        on, joint = scale.active(z), always_active(scale)
+        t, n_groups = len(z), len(groups)
+        pairs = None
+        if declared is not None:
+            pairs = np.zeros((n_groups, n_groups))
+            for g, h in declared.groups:
+                pairs[g, h] = pairs[h, g] = 1.0
+        return cls(
+            np.array(groups).reshape(-1, t, t),
+            np.einsum("sj,tj->jst", on, on),
+            (u.T[:, :, None] - u.T[:, None, :]) ** 2,
+            joint,
+            pairs,
+            shared(n_groups, joint, declared),
+        )
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(len(self.groups), len(self.active), self.joint)
+
+
+def always_active(scale: NumberScale) -> Indices:
+    """Indices of the numbers without conditions."""
+    return np.array([d for d, c in enumerate(scale.conditions) if not c], dtype=np.int64)
+
+
+def covariance(theta: Vector, grams: Grams) -> tuple[Vector, Vector]:
+    """K + noise I and its derivatives with respect to theta: (t, t), (n_theta, t, t)."""
+    at, p = grams.layout.slices, np.exp(theta)
+    n_groups, n_numbers, t = len(grams.groups), len(grams.active), grams.groups.shape[-1]
+    a, b, m, l = p[at["a"]], p[at["b"]], p[at["m"]], p[at["l"]]
+    s1, s2, sc, sm, noise = (float(p[at[name]][0]) for name in ("s1", "s2", "sc", "sm", "noise"))
+    c1 = 1.0 / max(1, n_groups + n_numbers)
+    c2 = 2.0 / max(1, n_groups * (n_groups - 1))
+    cm = 1.0 / max(1, n_groups)
+    ak = a[:, None, None] * grams.groups
+    total = ak.sum(axis=0) if n_groups else np.zeros((t, t))
+    # the sum over the partners of each group
+    others = total - ak if grams.pairs is None or not n_groups else np.tensordot(grams.pairs, ak, axes=1)
+    e2 = 0.5 * (ak * others).sum(axis=0)
+    br = b[:, None, None] * grams.active * np.exp(-0.5 * grams.squares / m[:, None, None] ** 2)
+    joint_squares = grams.squares[grams.joint]
+    constants, mixed = np.zeros((t, t)), np.zeros((t, t))
+    beside, by_length = np.zeros_like(ak), np.zeros_like(joint_squares)  # what multiplies a_g k_g; derivatives by log l
+    for part in grams.shared:
+        p_t = np.exp(-0.5 * np.sum(joint_squares[part.dims] / l[part.dims, None, None] ** 2, axis=0))
+        own = np.tensordot(part.groups, ak, axes=1) if n_groups else np.zeros((t, t))
+        constants += part.constant * p_t
+        mixed += p_t * own
+        beside += part.groups[:, None, None] * p_t
+        bracket = p_t * (sc * part.constant + sm * cm * own)
+        by_length[part.dims] += bracket * joint_squares[part.dims] / l[part.dims, None, None] ** 2
+    k = 1.0 + s1 * c1 * (total + br.sum(axis=0)) + s2 * c2 * e2 + sc * constants + sm * cm * mixed
+    identity = np.eye(t)
+    k = k + (noise + JITTER) * identity
+    d = np.concatenate(
+        [
+            ak * (s1 * c1 + s2 * c2 * others + sm * cm * beside),
+            s1 * c1 * br,
+            s1 * c1 * br * grams.squares / m[:, None, None] ** 2,
+            by_length,
+            (s1 * c1 * (total + br.sum(axis=0)))[None],
+            (s2 * c2 * e2)[None],
+            (sc * constants)[None],
+            (sm * cm * mixed)[None],
+            (noise * identity)[None],
+        ]
+    )
+    return k, d
+
+
+def negative_log_posterior(theta: Vector, grams: Grams, y: Vector) -> tuple[float, Vector]:
+    """Objective of the fit and its gradient: scalar, (n_theta,)."""
+    k, d = covariance(theta, grams)
+    mean, sd = grams.layout.prior()
+    lower, flag = cho_factor(k, lower=True)
+    alpha = cho_solve((lower, flag), y)
+    inverse = cho_solve((lower, flag), np.eye(len(y)))
+    value = 0.5 * y @ alpha + np.sum(np.log(np.diag(lower))) + 0.5 * np.sum(((theta - mean) / sd) ** 2)
+    gradient = -0.5 * np.einsum("nst,st->n", d, np.outer(alpha, alpha) - inverse) + (theta - mean) / sd**2
+    return float(value), gradient
+
+
+def fit(grams: Grams, y: Vector, starts: Sequence[Vector], iterations: int = 25) -> tuple[Vector, float]:
+    """MAP hyperparameters: the best of L-BFGS-B from several starts (the prior median is always one of them).
+
+    Returns:
+        theta and its negative log posterior.
+    """
+    prior = grams.layout.prior()
+    return maximum(lambda theta: negative_log_posterior(theta, grams, y), prior, [*starts, prior[0]], iterations)

@@ -1,0 +1,95 @@
+"""The protocol of continuous feature maps phi_c (daxberger2019, Sec. 3.1).
+
+Notation
+    u (B, D)    unit values of the numbers;   phi(u) (B, q)   features;   J (q, D)   their derivatives at one point
+
+A map is a value: made once from its settings and a generator, or from data, and then a pure function of u. The model draws
+weights for its features, so a map that approximates a kernel k has phi(u) . phi(u') = k(u, u') with k(u, u) = 1, and
+any other is scaled to about that. ``as_dict`` gives what :func:`feature_map` makes an equal map from, in JSON's types.
+
+    fourier     random Fourier features: any number of dimensions, error 1 / sqrt(q)
+    quadrature  Gauss-Hermite quadrature: exponentially small error, m^D features
+    neural      the last hidden layer of a network trained on the observations (extra ``torch`` to train, not to use)
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+from mipcash.errors import SpaceError
+from mipcash.program.forms import Vector
+from mipcash.surrogates.fourier import FourierFeatures
+from mipcash.surrogates.linear.features.neural import NeuralFeatures
+from mipcash.surrogates.linear.features.quadrature import QuadratureFeatures
+
+
+class FeatureMap(Protocol):
+    """phi_c (see the module's notation)."""
+
+    @property
+    def size(self) -> int:
+        """q."""
+        ...
+
+    @property
+    def ceiling(self) -> Vector:
+        """Bounds of the absolute values of the features, shape (q,)."""
+        ...
+
+    def __call__(self, u: Vector) -> Vector:
+        """Features: (B, D) -> (B, q)."""
+        ...
+
+    def gradient(self, u: Vector) -> Vector:
+        """J at one point: (D,) -> (q, D)."""
+        ...
+
+    def as_dict(self) -> dict[str, Any]:
+        """The map in JSON's types."""
+        ...
+
+
+@runtime_checkable
+class CosineMap(FeatureMap, Protocol):
+    """A map whose features are ``amplitude_m cos(omega_m . u + phase_m)``; sums over several of them are one such sum."""
+
+    @property
+    def phase(self) -> Vector:
+        """Shape (q,)."""
+        ...
+
+    @property
+    def amplitude(self) -> Vector:
+        """Shape (q,)."""
+        ...
+
+    def embedded(self, n_numbers: int) -> Vector:
+        """omega over all numbers, zero at those the map does not see: (q, D)."""
+        ...
+
+
+MAPS: dict[str, type[FourierFeatures] | type[QuadratureFeatures] | type[NeuralFeatures]] = {
+    "fourier": FourierFeatures,
+    "quadrature": QuadratureFeatures,
+    "neural": NeuralFeatures,
+}
+
+
+def known_map(kind: str) -> str:
+    """The kind, if there is such a map.
+
+    Raises:
+        SpaceError: there is none.
+    """
+    if kind not in MAPS:
+        close = difflib.get_close_matches(kind, MAPS, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise SpaceError(f"there are no features {kind!r}{hint} (there are {', '.join(MAPS)})")
+    return kind
+
+
+def feature_map(state: Mapping[str, Any]) -> FeatureMap:
+    """The map that ``as_dict`` described."""
+    return MAPS[known_map(str(state["kind"]))].from_dict(state)

@@ -1,0 +1,1 @@
+"""Sparse priors: scale mixtures of normals over the weights."""

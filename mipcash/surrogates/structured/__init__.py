@@ -1,0 +1,1 @@
+"""The structured kernel: effects, pairs and products, with a residual."""

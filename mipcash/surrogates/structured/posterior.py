@@ -1,0 +1,245 @@
+"""The posterior of the structured model: predictions, and its mean and samples as functions that a MIP can minimise.
+
+Notation
+    x_i (i = 1..t) observations, y (t,) standardised losses, s2 noise variance
+    f = q + r,  q ~ K (the structured kernel),  r ~ R (the residual),  S = K + R + s2 I at the observations,  w = S^-1 y
+    mean of f at x: (K + R)(x, X) w,    variance: (K + R)(x, x) - (K + R)(x, X) S^-1 (K + R)(X, x)
+    mean of q: K(x, X) w,    a sample of q: q0(x) + K(x, X) S^-1 (y - q0(X) - r0(X) - e)      (Matheron's rule)
+
+The kernel part is exact; q0 has exact discrete factors and random Fourier features of the numbers, r0(X) ~ N(0, R(X, X)).
+Mean and samples of q are :class:`Surface` s: at fixed u an exact quadratic form in z, at fixed z a smooth function of u.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+
+from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.surrogates.cosines import Waves
+from mipcash.surrogates.structured.evidence import JITTER, chosen_part
+from mipcash.surrogates.structured.forms import FormParts
+from mipcash.surrogates.structured.kernel import Kernel, Points
+from mipcash.surrogates.structured.prior_draw import PriorDraw, PriorSizes
+from mipcash.surrogates.structured.sections import KernelSection, ResidualSection
+from mipcash.surrogates.structured.structure import Structure
+from mipcash.surrogates.structured.warping import Warp
+
+NEAR = 256
+"""Observations that a predicted variance is conditioned on, at most."""
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A function f(z, u) on the warped scale: the posterior mean, or a sample.
+
+    Attributes:
+        kernel: K.
+        x: the observations' points.
+        weights: K's weights at the observations, shape (t,).
+        draw: f0; None: zero (the mean).
+        warp: from losses to the scale of f.
+    """
+
+    kernel: Kernel
+    x: Points
+    weights: Vector
+    draw: PriorDraw | None
+    warp: Warp
+
+    def loss(self, value: float) -> float:
+        """A value of f on the scale of the losses."""
+        return self.warp.inverse(value)
+
+    def values(self, points: Points) -> Vector:
+        """f at a batch: (B,)."""
+        total = self.kernel(points, self.x) @ self.weights
+        return total if self.draw is None else total + self.draw.values(points)
+
+    def value(self, z: Vector, u: Vector) -> float:
+        """f at one point: (n_z,), (J,) -> scalar."""
+        return float(self.values(Points.of(self.kernel.structure, z[None].astype(float), u[None]))[0])
+
+    def section(self, z: Vector) -> SurfaceSection:
+        """f(z, .) at fixed binaries, with its gradient."""
+        z = z.astype(float)
+        structure = self.kernel.structure
+        on = structure.on(structure.activity(z[None]))[0]
+        waves = None if self.draw is None else self.draw.waves(z, on)
+        return SurfaceSection(KernelSection.of(self.kernel, z, on, self.x), self.weights, waves)
+
+    def form_at(self, u: Vector) -> QuadraticForm:
+        """f(., u) as a quadratic form over the base columns; exact."""
+        parts = self._kernel_parts(u)
+        if self.draw is not None:
+            parts = parts + self.draw.parts_at(u)
+        return parts.form(self.kernel.structure)
+
+    def _kernel_parts(self, u: Vector) -> FormParts:
+        """sum_i w_i K((z, u), x_i), coefficient by coefficient (see :class:`FormParts`)."""
+        kernel, s, x, w = self.kernel, self.kernel.structure, self.x, self.weights
+        c1, c2, sc, cm, cq = kernel.factors
+        numbers = kernel.number_terms(Points.everywhere(x.z[:1], u), x)[:, 0]  # without on_j(z): shape (J, t)
+        joint = kernel.joint_term(u[None], x)[0] if len(s.joint) else np.zeros(len(w))
+        group_pairs, mixed, number_pairs = _blocks(s)
+        levels = kernel.levels @ x.z.T  # a_g k_g(l, l_i): shape (n_z, t)
+        of = _group_of(s)
+        square = (levels * (c2 * w)) @ levels.T
+        if len(s.joint):
+            square += (levels * (cq * w * joint)) @ levels.T
+        return FormParts(
+            constant=float(np.sum(w * (1.0 + sc * joint))),
+            linear=levels @ (w * (c1 + cm * joint)),
+            active=c1 * numbers @ w,
+            group_pairs=square * group_pairs[np.ix_(of, of)],
+            mixed=c2 * (levels * w) @ numbers.T * mixed[of],
+            number_pairs=c2 * (numbers * w) @ numbers.T * number_pairs,
+        )
+
+
+def _group_of(structure: Structure) -> Indices:
+    """The group of each binary, shape (n_z,)."""
+    return np.repeat(np.arange(structure.n_groups), [g.size for g in structure.groups])
+
+
+def _blocks(structure: Structure) -> tuple[Vector, Vector, Vector]:
+    """E by kind: groups (G, G), groups and numbers (G, J), numbers (J, J)."""
+    g = structure.n_groups
+    return structure.pairs[:g, :g], structure.pairs[:g, g:], structure.pairs[g:, g:]
+
+
+@dataclass(frozen=True)
+class SurfaceSection:
+    """f(z, .): value and gradient by u."""
+
+    kernel: KernelSection
+    weights: Vector
+    waves: Waves | None
+
+    def __call__(self, u: Vector) -> tuple[float, Vector]:
+        """(J,) -> scalar, (J,)."""
+        k, slope = self.kernel(u)
+        value, gradient = float(k @ self.weights), self.weights @ slope
+        if self.waves is None:
+            return value, gradient
+        more, more_gradient = self.waves(u)
+        return value + more, gradient + more_gradient
+
+
+@dataclass(frozen=True)
+class PosteriorSection:
+    """Mean and standard deviation of f(z, .), and their gradients by u."""
+
+    posterior: StructuredPosterior
+    kernel: KernelSection
+    residual: ResidualSection
+    prior_variance: float
+
+    def __call__(self, u: Vector) -> tuple[float, float, Vector, Vector]:
+        """(J,) -> mean, deviation, (J,), (J,)."""
+        k, dk = (a + b for a, b in zip(self.kernel(u), self.residual(u), strict=True))
+        near, inverse = self.posterior.near, self.posterior.near_inverse
+        everything = len(near) == len(k)
+        half = inverse @ (k if everything else k[near])
+        variance = float(self.prior_variance - half @ half)
+        root = float(np.sqrt(max(variance, JITTER)))
+        deviation = self.posterior.inflation * root
+        gradient = np.zeros(dk.shape[1])
+        if variance > JITTER:
+            gradient = -self.posterior.inflation * (half @ inverse @ (dk if everything else dk[near])) / root
+        return float(k @ self.posterior.weights), deviation, self.posterior.weights @ dk, gradient
+
+
+def _covariance(kernel: Kernel, x: Points) -> Vector:
+    """S between t points: (t, t)."""
+    k = kernel(x, x) + kernel.residual(x, x)
+    k[np.diag_indices_from(k)] += kernel.noise + JITTER
+    return k
+
+
+@dataclass(frozen=True)
+class StructuredPosterior:
+    """The model given t observations (see the module's notation).
+
+    Attributes:
+        kernel: K.
+        x: the observations' points.
+        y: warped losses, shape (t,).
+        warp: from losses to y.
+        lower: Cholesky factor of S = K(X, X) + R(X, X) + s2 I.
+        inflation: factor on every predicted deviation; samples have a factor of their own.
+    """
+
+    kernel: Kernel
+    x: Points
+    y: Vector
+    warp: Warp
+    lower: Vector
+    inflation: float = 1.0
+
+    @classmethod
+    def fit(cls, kernel: Kernel, x: Points, losses: Vector, warp: Warp | None = None) -> StructuredPosterior:
+        """Condition on observations; without a warp the losses are standardised."""
+        warp = warp or Warp.of(losses)
+        lower, _ = cho_factor(_covariance(kernel, x), lower=True)
+        return cls(kernel, x, warp(losses), warp, np.tril(lower))
+
+    @cached_property
+    def weights(self) -> Vector:
+        """w = S^-1 y, shape (t,)."""
+        return np.asarray(cho_solve((self.lower, True), self.y))
+
+    @cached_property
+    def fitted(self) -> Vector:
+        """Means at the observations, shape (t,): y - s2 w, since S w = y."""
+        return np.asarray(self.y - (self.kernel.noise + JITTER) * self.weights)
+
+    @cached_property
+    def near(self) -> Indices:
+        """Observations that variances are conditioned on: all of them up to NEAR, else the best half and an even spread.
+
+        Conditioning on fewer observations never lowers a variance; means always use all of them.
+        """
+        return chosen_part(self.y, NEAR)
+
+    @cached_property
+    def near_inverse(self) -> Vector:
+        """Inverse of the Cholesky factor of the covariance of those observations: a product per prediction, no solve."""
+        lower = self.lower
+        if len(self.near) < len(self.y):
+            lower, _ = cho_factor(_covariance(self.kernel, self.x[self.near]), lower=True)
+        return np.asarray(solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False))
+
+    def predict(self, points: Points) -> tuple[Vector, Vector]:
+        """Mean and standard deviation of f (noise excluded): (B,), (B,)."""
+        k = self.kernel(points, self.x) + self.kernel.residual(points, self.x)
+        half = k[:, self.near] @ self.near_inverse.T
+        variance = self.kernel.diagonal(points) + self.kernel.residual_variance - np.einsum("bt,bt->b", half, half)
+        return k @ self.weights, self.inflation * np.sqrt(np.maximum(variance, JITTER))
+
+    def section(self, z: Vector) -> PosteriorSection:
+        """The posterior at fixed binaries z (n_z,), as a function of the numbers."""
+        point = Points.of(self.kernel.structure, z[None], np.zeros((1, self.x.u.shape[1])))
+        return PosteriorSection(
+            self,
+            KernelSection.of(self.kernel, z, point.on[0], self.x),
+            ResidualSection.of(self.kernel, z, point.active[0], self.x),
+            float(self.kernel.diagonal(point)[0]) + self.kernel.residual_variance,
+        )
+
+    def mean(self) -> Surface:
+        """The posterior mean of q."""
+        return Surface(self.kernel, self.x, self.weights, None, self.warp)
+
+    def sample(self, rng: np.random.Generator, inflation: float = 1.0, sizes: PriorSizes | None = None) -> Surface:
+        """A sample of q; ``inflation`` multiplies the posterior covariance."""
+        draw = PriorDraw.draw(self.kernel, sizes or PriorSizes(), rng)
+        residual = self.kernel.residual(self.x, self.x)
+        residual[np.diag_indices_from(residual)] += self.kernel.noise + JITTER
+        error = np.linalg.cholesky(residual) @ rng.normal(size=len(self.y))
+        root = float(np.sqrt(inflation))
+        update = cho_solve((self.lower, True), root * (draw.values(self.x) + error))
+        return Surface(self.kernel, self.x, self.weights - update, draw.scaled(root), self.warp)

@@ -1,0 +1,102 @@
+"""Kernels at fixed binaries, as functions of the numbers with their gradients: what a continuous step evaluates.
+
+Notation
+    x = (z, u) with z fixed, y_i (B' of them) the other points;   A_g, A_j, E, P, R as in
+    :mod:`mipcash.surrogates.structured.kernel`
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.program.forms import Vector
+from mipcash.program.unit_scale import INACTIVE
+from mipcash.surrogates.structured.kernel import Kernel, Points
+
+
+@dataclass(frozen=True)
+class ResidualSection:
+    """R((z, u), y_i) as a function of u.
+
+    Attributes:
+        u: the other points' units, shape (B', J).
+        active: activities at z, shape (J,).
+        r: lengths, shape (J,).
+        amplitude: what z leaves of R, shape (B',).
+    """
+
+    u: Vector
+    active: Vector
+    r: Vector
+    amplitude: Vector
+
+    @classmethod
+    def of(cls, kernel: Kernel, z: Vector, active: Vector, y: Points) -> ResidualSection:
+        """R((z, .), y) at fixed binaries z (n_z,) with activities (J,)."""
+        return cls(y.shown, active, kernel.r, kernel.residual_variance * np.exp(-(y.z @ kernel.apart @ z)))
+
+    def __call__(self, u: Vector) -> tuple[Vector, Vector]:
+        """R and its gradient by u: (J,) -> (B',), (B', J)."""
+        difference = np.where(self.active > 0, u, INACTIVE) - self.u
+        k = self.amplitude * np.exp(-0.5 * np.sum((difference / self.r) ** 2, axis=1))
+        return k, -k[:, None] * difference * self.active / self.r**2
+
+
+@dataclass(frozen=True)
+class KernelSection:
+    """K((z, u), y_i) as a function of u; everything that z decides is computed once.
+
+    With A_g of shape (G, B') fixed, number terms N (J, B') and B = E_JG A (J, B'):
+    K = base + c1 sum_j N_j + c2 (sum_j N_j B_j + sum_jk E_jk N_j N_k / 2) + P bracket.
+
+    Attributes:
+        kernel: K.
+        y: the other points, B' of them.
+        scale: b_j on_j on'_j, shape (J, B').
+        base, bracket: shape (B',).
+        beside: B, shape (J, B').
+        among: E between the numbers, shape (J, J).
+    """
+
+    kernel: Kernel
+    y: Points
+    scale: Vector
+    base: Vector
+    bracket: Vector
+    beside: Vector
+    among: Vector
+
+    @classmethod
+    def of(cls, kernel: Kernel, z: Vector, on: Vector, y: Points) -> KernelSection:
+        """K((z, .), y) at fixed binaries z (n_z,) with on (J,)."""
+        s, (c1, c2, sc, cm, cq) = kernel.structure, kernel.factors
+        g = s.n_groups
+        groups = kernel.group_terms(Points(z[None], np.zeros((1, s.n_numbers)), on[None], on[None]), y)[:, 0]
+        total = groups.sum(axis=0)
+        pairs = 0.5 * np.sum(groups * (s.pairs[:g, :g] @ groups), axis=0)
+        return cls(
+            kernel,
+            y,
+            kernel.b[:, None] * on[:, None] * y.on.T,
+            1.0 + c1 * total + c2 * pairs,
+            sc + cm * total + cq * pairs,
+            s.pairs[g:, :g] @ groups,
+            s.pairs[g:, g:],
+        )
+
+    def __call__(self, u: Vector) -> tuple[Vector, Vector]:
+        """K and its gradient by u: (J,) -> (B',), (B', J)."""
+        kernel, (c1, c2, *_) = self.kernel, self.kernel.factors
+        difference = u[:, None] - self.y.u.T
+        numbers = self.scale * np.exp(-0.5 * (difference / kernel.m[:, None]) ** 2)
+        inner = self.among @ numbers
+        k = self.base + np.sum(numbers * (c1 + c2 * (self.beside + 0.5 * inner)), axis=0)
+        gradient = -numbers * (c1 + c2 * (self.beside + inner)) * difference / kernel.m[:, None] ** 2
+        joint = kernel.structure.joint
+        if len(joint):
+            p = self.bracket * np.exp(-0.5 * np.sum((difference[joint] / kernel.joint_length[:, None]) ** 2, axis=0))
+            k = k + p
+            gradient[joint] -= p * difference[joint] / kernel.joint_length[:, None] ** 2
+        return k, gradient.T

@@ -1,0 +1,184 @@
+"""What a space tells the structured kernel: variables, activities, pairs that may interact, and priors.
+
+Notation as in :mod:`mipcash.surrogates.structured.kernel`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.program import BinaryProgram, Group, Indicator
+from mipcash.program.unit_scale import RESOLVED, NumberScale, activity
+from mipcash.surrogates.interactions import Interactions
+from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, has_length, level_kernel
+from mipcash.surrogates.structured.residual import level_distance
+
+LENGTH = 0.2
+"""Median length-scale of a number on the unit scale, times the root of how many share a distance.
+
+SURROGATE has 0.5, with which the first proposals run into corners: what few observations say of one number is carried to its
+ends. With a short one a fit to few observations knows what is near them, and learns longer ones from more.
+"""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What a space tells the kernel.
+
+    Attributes:
+        n, n_z: base columns of the program, and the binaries among them.
+        groups: the program's groups.
+        conditions: J tuples of indicators.
+        pairs: E as a symmetric 0/1 matrix, shape (V, V), zero diagonal; groups first.
+        joined: whether P, which couples everything with all numbers, and R, which couples everything, are in the model.
+    """
+
+    n: int
+    n_z: int
+    groups: tuple[Group, ...]
+    conditions: tuple[tuple[Indicator, ...], ...]
+    pairs: Vector
+    joined: bool = True
+
+    @classmethod
+    def of(cls, program: BinaryProgram, scale: NumberScale, interactions: Interactions | None = None) -> Structure:
+        """The structure of a program.
+
+        Args:
+            interactions: pairs that may interact; None: all of them, and P and R too.
+        """
+        conditions = scale.conditions
+        degree = np.array([1] * len(program.groups) + [len(c) for c in conditions])
+        pairs = ((degree[:, None] + degree) <= 2).astype(float)
+        if interactions is not None:
+            pairs *= _matrix(interactions, len(program.groups), len(scale))
+        np.fill_diagonal(pairs, 0.0)
+        return cls(program.n, program.n_z, program.groups, conditions, pairs, interactions is None)
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.groups)
+
+    @property
+    def n_numbers(self) -> int:
+        return len(self.conditions)
+
+    @cached_property
+    def joint(self) -> Indices:
+        """Numbers of the joint kernel, those that are always active: shape (D,)."""
+        if not self.joined:
+            return np.zeros(0, dtype=np.int64)
+        return self.always
+
+    @cached_property
+    def always(self) -> Indices:
+        """Numbers without conditions."""
+        return np.array([j for j, c in enumerate(self.conditions) if not c], dtype=np.int64)
+
+    @cached_property
+    def conditional(self) -> Indices:
+        """Numbers with one condition, shape (J_1,)."""
+        return np.array([j for j, c in enumerate(self.conditions) if len(c) == 1], dtype=np.int64)
+
+    @cached_property
+    def conjunctions(self) -> list[int]:
+        """Numbers with two conditions."""
+        return [j for j, c in enumerate(self.conditions) if len(c) == RESOLVED]
+
+    @cached_property
+    def affine(self) -> tuple[Vector, Vector]:
+        """on_j = c_j + l_j . z of the numbers with one condition: (J_1,), (n_z, J_1)."""
+        constants, linear = np.zeros(len(self.conditional)), np.zeros((self.n_z, len(self.conditional)))
+        for k, j in enumerate(self.conditional):
+            (indicator,) = self.conditions[j]
+            constants[k] = indicator.constant
+            np.add.at(linear[:, k], indicator.columns, indicator.coefficients)
+        return constants, linear
+
+    @cached_property
+    def ordered(self) -> Indices:
+        """Groups with a length-scale, shape (O,)."""
+        return np.array([g for g, group in enumerate(self.groups) if has_length(group)], dtype=np.int64)
+
+    @cached_property
+    def fixed_blocks(self) -> list[tuple[Vector, Vector]]:
+        """k_g of every group at the median of lo, with its derivative by log lo; the others need no second look."""
+        return [level_kernel(group) for group in self.groups]
+
+    @cached_property
+    def distances(self) -> list[Vector]:
+        """d_g of every group."""
+        return [level_distance(group) for group in self.groups]
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether every pair is in E, so that sums over pairs have a closed form."""
+        v = len(self.pairs)
+        return bool(self.pairs.sum() == v * (v - 1))
+
+    @cached_property
+    def slices(self) -> dict[str, slice]:
+        """Where each hyperparameter stands in theta."""
+        names = ("a", "b", "m", "lo", "l", "s1", "s2", "sc", "sm", "sq", "w", "r", "sr", "noise")
+        g, j = self.n_groups, self.n_numbers
+        sizes = [g, j, j, len(self.ordered), len(self.joint), 1, 1, 1, 1, 1, g, j, 1, 1]
+        ends = np.cumsum([0, *sizes])
+        return {n: slice(int(i), int(j)) for n, i, j in zip(names, ends[:-1], ends[1:], strict=True)}
+
+    @cached_property
+    def prior(self) -> tuple[Vector, Vector]:
+        """Means and standard deviations of theta (SURROGATE, item 3; lengths are shorter and wider, relevances narrower)."""
+        medians = {
+            "a": 1.0,
+            "b": 1.0,
+            "m": LENGTH,
+            "lo": ORDINAL_LENGTH,
+            "s1": 0.5,
+            "s2": 0.3,
+            "sc": 0.3,
+            "sm": 0.2,
+            "sq": 0.1,
+        }
+        v = max(1, len(self.pairs))
+        medians |= {"l": LENGTH * math.sqrt(max(1, len(self.joint))), "noise": 1e-3}
+        medians |= {"w": 1.5 / v, "r": LENGTH * math.sqrt(v), "sr": 1.0}
+        # lengths are left wide: smooth functions need them long, and a short one is soon refuted
+        spreads = {"a": 0.5, "b": 0.7, "m": 0.7, "lo": 0.5, "l": 1.0, "w": 1.2, "r": 1.0, "sr": 1.0}
+        size = self.slices["noise"].stop
+        mean, sd = np.zeros(size), np.zeros(size)
+        for name, at in self.slices.items():
+            mean[at], sd[at] = math.log(medians[name]), spreads.get(name, 1.5)
+        return mean, sd
+
+    @cached_property
+    def _deep(self) -> Indices:
+        """Numbers with more conditions than a quadratic form can multiply."""
+        return np.array([j for j, c in enumerate(self.conditions) if len(c) > RESOLVED], dtype=np.int64)
+
+    def activity(self, z: Vector) -> Vector:
+        """Whether each number is active: (B, n_z) -> (B, J)."""
+        return activity(self.conditions, z)
+
+    def on(self, active: Vector) -> Vector:
+        """on_j of K, from activities: (B, J) -> (B, J)."""
+        if not len(self._deep):
+            return active
+        on = active.copy()
+        on[:, self._deep] = 0.0
+        return on
+
+
+def _matrix(interactions: Interactions, n_groups: int, n_numbers: int) -> Vector:
+    """Declared pairs as a symmetric 0/1 matrix over groups, then numbers."""
+    allowed = np.zeros((n_groups + n_numbers,) * 2)
+    shifted = [(g, h) for g, h in interactions.groups]
+    shifted += [(g, n_groups + d) for g, d in interactions.mixed]
+    shifted += [(n_groups + d, n_groups + e) for d, e in interactions.numbers]
+    for v, w in shifted:
+        allowed[v, w] = allowed[w, v] = 1.0
+    return allowed

@@ -1,0 +1,126 @@
+"""Model files: found by name and by path; what is wrong with one is said, with the cure."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mipcash.cli import modelfile
+from mipcash.errors import ModelError
+from mipcash.study.result import Result
+from mipcash.study.trial import Trial
+
+Write = Callable[..., Path]
+HEAD = "import mipcash as mc\nspace = mc.Space('s')\nspace.real('x', 0, 1)\n"
+
+
+def test_every_installed_model_is_listed_with_its_description_and_loads() -> None:
+    known = modelfile.names()
+    assert {"vae", "xgboost", "synthetic", "sklearn_pipeline"} <= set(known)
+    assert all(known.values())
+    assert not any(name.startswith("_") for name in known)
+    loaded = modelfile.load("synthetic")
+    assert (loaded.title, loaded.reference, loaded.description) == ("synthetic", "synthetic", known["synthetic"])
+
+
+def test_listing_does_not_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "mipcash.models.vae", raising=False)
+    modelfile.names()
+    assert "mipcash.models.vae" not in sys.modules
+
+
+def test_a_file_by_its_path(write: Write) -> None:
+    write()
+    loaded = modelfile.load("./bowl.py")
+    assert loaded.reference == str(Path("bowl.py").resolve())
+    assert (loaded.title, loaded.description) == ("bowl", "A bowl to try the command on.")
+    assert loaded.defaults == {"budget": 4, "optimizer": "random"}
+    assert loaded.objective({"x": 2.0, "n": 3}) == {"loss": 7.0, "twice": 6}
+
+
+def test_options_reach_build_with_the_types_that_it_asks_for(write: Write) -> None:
+    write()
+    options = {"low": "-3", "strict": "Yes", "folds": "none", "label": "7"}
+    loaded = modelfile.load("bowl.py", options)
+    assert loaded.options == {"low": -3.0, "strict": True, "folds": None, "label": "7"}
+    assert type(loaded.options["low"]) is float
+    assert loaded.space.parameters["x"].domain.low == -3.0  # type: ignore[union-attr]
+    assert modelfile.load("bowl.py", {"folds": "5"}).options == {"folds": 5}
+
+
+def test_a_report_gets_the_options_that_it_takes(write: Write) -> None:
+    write()
+    loaded = modelfile.load("bowl.py", {"label": "depth", "low": "0"})
+    result = Result((Trial(0, {"x": 0.5, "n": 1}, "done", 1.25),))
+    assert loaded.report(result) == "report: depth = 0.500"
+    write(HEAD + "objective = float\n", "silent.py")
+    assert modelfile.load("silent.py").report(result) == ""
+
+
+def test_modules_beside_the_file_may_be_imported_but_never_hide_installed_ones(write: Write) -> None:
+    write("FACTOR = 3\n", "beside_the_model.py")
+    write("raise RuntimeError('this is not numpy')\n", "numpy.py")
+    body = "import numpy\nfrom beside_the_model import FACTOR\ndef objective(c): return FACTOR * numpy.sqrt(c['x'])\n"
+    write(HEAD + body, "user.py")
+    assert modelfile.load("user.py").objective({"x": 4.0}) == 6.0
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("x = 1", {}, "declares neither `space` nor `objective`. A model file declares"),
+        (HEAD, {}, "does not declare `objective`"),
+        ("def objective(c): return 0", {}, "does not declare `space`"),
+        ("space = 3\ndef objective(c): return 0", {}, "not a mipcash.Space but 3"),
+        (HEAD + "objective = 0.5", {}, "`objective` that is no function: 0.5"),
+        ("def build(): return 1", {}, r"must return \(space, objective\), got int"),
+        ("def build(): return 1, 2", {}, "not a mipcash.Space but 1"),
+        ("def build(*, data): return 1, 2", {}, "needs the option 'data': add --option data=VALUE"),
+        ("def build(): raise OSError('no data.csv')", {}, r"OSError: no data.csv .*line 1"),
+        (HEAD + "objective = float", {"folds": "3"}, "takes no options"),
+        (
+            "def build(folds=5): pass",
+            {"fold": "3"},
+            r"no option 'fold'; did you mean 'folds'\? It has folds \(default 5\)",
+        ),
+        ("def build(folds=5): pass", {"folds": "x"}, "folds=x .*is not of type int"),
+        ("def build(a: bool = 1): pass", {"a": "maybe"}, "'maybe' is not of type bool"),
+        ("import torch_that_is_not_there", {}, "needs the package 'torch_that_is_not_there'.*pip install torch"),
+        ("raise ModuleNotFoundError(name='xgboost')", {}, r'pip install "mipcash\[xgboost\]"'),
+        ("raise ModuleNotFoundError(name='torch.nn')", {}, r'pip install "mipcash\[torch\]"'),
+        ("raise ModuleNotFoundError(name='matplotlib')", {}, r'pip install "mipcash\[plots\]"'),
+        ("space = (", {}, "is not valid Python: .* line 1"),
+        ("import mipcash as mc\nmc.Space('s').real('x', 2, 1)", {}, "SpaceError: parameter 'x': low > high"),
+        ("raise SystemExit(0)", {}, "if __name__ == '__main__'"),
+        (
+            HEAD + "objective = float\nDEFAULTS = {'budgets': 3}",
+            {},
+            r"DEFAULTS of .* has \['budgets'\]; it may set budget",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(write: Write, text: str, options: dict[str, Any], message: str) -> None:
+    write(text, "wrong.py")
+    with pytest.raises(ModelError, match=message):
+        modelfile.load("wrong.py", options)
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ("synthetik", "did you mean 'synthetic'"),
+        ("zzzzz", "there are .*vae"),
+        ("bowl", r"For a file of your own give its path, \./bowl\.py"),
+        ("bowls.py", "did you mean 'bowl.py'"),
+        ("nowhere/at/all.py", "no model file"),
+        ("_data", "there is no model '_data'"),
+    ],
+)
+def test_models_that_do_not_exist(write: Write, reference: str, message: str) -> None:
+    write()
+    with pytest.raises(ModelError, match=message):
+        modelfile.load(reference)

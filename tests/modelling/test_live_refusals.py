@@ -1,0 +1,363 @@
+"""What the live model says is honoured or refused when it is declared: by its own name, before anything is solved."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pyomo.environ as pyo
+import pytest
+from pyomo.gdp import Disjunct, Disjunction
+
+import mipcash as mc
+from mipcash.errors import RuleError, SpaceError
+from mipcash.modelling import margins
+from mipcash.modelling.live.components import honour
+from mipcash.modelling.margins import margin
+
+
+def reals() -> Any:
+    m = pyo.ConcreteModel()
+    m.unit = pyo.Block()
+    m.unit.x = pyo.Var(bounds=(0, 2))
+    m.unit.y = pyo.Var(bounds=(1, 5))
+    m.k = pyo.Var(domain=pyo.Integers, bounds=(0, 4))
+    m.f = pyo.Var(domain=pyo.Set(initialize=[0.5, 1.5]))
+    m.b = pyo.BooleanVar()
+    return m
+
+
+# -- constraints ----------------------------------------------------------------------------------------------------
+
+OTHER = reals()
+BAD: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "function": (lambda m: pyo.exp(m.unit.x) <= 2, "degree above two"),
+    "degree three": (lambda m: m.unit.x * m.k * m.k <= 2, "degree above two"),
+    "division": (lambda m: m.unit.x / m.unit.y <= 2, "degree above two"),
+    "equation": (lambda m: m.unit.x * m.unit.y == 2, "product of two reals"),
+    "square": (lambda m: m.unit.x * m.unit.x == 2, "product of two reals"),
+    "narrow range": (lambda m: pyo.inequality(2, m.unit.x * m.unit.y, 2.0001), "product of two reals"),
+    "two sides with variables": (lambda m: m.unit.x * m.unit.y == m.k, "product of two reals"),
+    "other model": (lambda m: m.unit.x + OTHER.unit.x <= 2, "another space"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_constraint_is_refused_at_declaration(what: str) -> None:
+    make, cause = BAD[what]
+    m = reals()
+    m.unit.bad = pyo.Constraint([7], rule=lambda b, i: make(m))
+    with pytest.raises(RuleError, match=r"unit\.bad\[7\]") as caught:
+        mc.Space.from_pyomo(m)
+    assert cause in str(caught.value)
+    assert "_pyomo" not in str(caught.value)
+    m.unit.bad.deactivate()
+    mc.Space.from_pyomo(m)
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_constraint_in_a_disjunct_is_refused_at_declaration(what: str) -> None:
+    make, cause = BAD[what]
+    m = reals()
+    m.unit.on, m.unit.off = Disjunct(), Disjunct()
+    m.unit.on.bad = pyo.Constraint(expr=make(m))
+    m.unit.either = Disjunction(expr=[m.unit.on, m.unit.off])
+    with pytest.raises(RuleError, match=r"unit\.on\.bad") as caught:
+        mc.Space.from_pyomo(m)
+    assert cause in str(caught.value)
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_constraint_added_later_is_refused_when_the_space_is_asked(what: str) -> None:
+    make, cause = BAD[what]
+    m = reals()
+    space = mc.Space.from_pyomo(m)
+    space.sample(1)
+    m.unit.bad = pyo.Constraint(expr=make(m))
+    with pytest.raises(RuleError, match=r"unit\.bad") as caught:
+        space.sample(1)
+    assert cause in str(caught.value)
+    m.unit.del_component("bad")
+    space.sample(1)
+
+
+def test_a_variable_that_is_gone_is_named() -> None:
+    m = reals()
+    m.row = pyo.Constraint(expr=m.unit.x + m.k <= 3)
+    m.unit.del_component("x")
+    with pytest.raises(RuleError, match=r"'row' uses .*on no model any more"):
+        mc.Space.from_pyomo(m)
+
+
+def test_equations_with_a_discrete_factor_are_exact() -> None:
+    m = reals()
+    m.whole = pyo.Constraint(expr=m.unit.x * m.k == 2)
+    m.fraction = pyo.Constraint(expr=m.unit.y * m.f <= 3)
+    space = mc.Space.from_pyomo(m)
+    assert all(c["unit.x"] * c["k"] == pytest.approx(2, abs=1e-5) for c in space.sample(10))
+    m.equal = pyo.Constraint(expr=m.unit.y * m.f == 1.5)
+    assert {(round(c["unit.y"], 5), c["f"]) for c in space.sample(10)} <= {(3.0, 0.5), (1.0, 1.5)}
+
+
+@pytest.mark.parametrize("conditional", [False, True])
+def test_rules_that_no_program_expresses_are_refused_when_declared(conditional: bool) -> None:
+    space = mc.Space("reals")
+    x, y, k = space.real("x", 0, 2), space.real("y", 1, 5), space.integer("k", 0, 300)
+    on = space.categorical("on", [False, True])
+    when = on[True] if conditional else None
+    lost = margin(space.rule("loose", x * y <= 9).body)
+    assert lost == pytest.approx(2.0**-margins.REAL_BITS * 2 * 4 / 4)
+    for relation in (x * y == 2, x * x == 2, pyo.inequality(2, x * y, 2 + 1.9 * lost), 3 * x * y - k == 2):
+        with pytest.raises(RuleError, match=r"rule 'tight' equates a product of two reals.*make one factor"):
+            space.rule("tight", relation, when=when)
+    space.rule("range", pyo.inequality(2, x * y, 2 + 2.1 * lost), when=when)
+    space.rule("whole", x * k == 2, when=when)
+    solution = space.optimum(x + y)
+    if not conditional:
+        assert 2 - 1e-6 <= solution.config["x"] * solution.config["y"] <= 2 + 2.1 * lost + 1e-6
+
+
+# -- logic ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "cause"),
+    [
+        (lambda m: (m.k >= 2).implies(m.b), "holds the relation"),
+        (lambda m: pyo.lor(m.b, m.unit.x <= 1), "holds the relation"),
+        (lambda m: pyo.atleast(m.k, m.b, m.b), "not a constant"),
+        (lambda m: pyo.all_different(m.k, m.f), "AllDifferentExpression"),
+        (lambda m: pyo.count_if(m.b) == 1, "holds the relation"),
+    ],
+)
+def test_logic_that_cannot_be_transformed_is_refused(make: Callable[[Any], Any], cause: str) -> None:
+    m = reals()
+    m.unit.logic = pyo.LogicalConstraint(expr=make(m))
+    with pytest.raises(RuleError, match=r"'unit\.logic'") as caught:
+        mc.Space.from_pyomo(m)
+    assert cause in str(caught.value)
+
+
+def test_a_disjunct_without_a_disjunction_is_refused() -> None:
+    m = reals()
+    m.unit.d = Disjunct()
+    m.unit.d.row = pyo.Constraint(expr=m.k <= 1)
+    with pytest.raises(RuleError, match=r"'unit\.d' is in no active Disjunction"):
+        mc.Space.from_pyomo(m)
+    m.unit.empty = Disjunct()
+    m.either = Disjunction(expr=[m.unit.d, m.unit.empty])
+    mc.Space.from_pyomo(m)
+
+
+def test_an_unbounded_helper_is_refused_by_name_where_it_is_used() -> None:
+    m = reals()
+    m.unit.t = pyo.Var(within=pyo.NonNegativeReals)
+    space = mc.Space.from_pyomo(m, auxiliary=["unit.t"])
+    assert len(space.sample(3)) == 3
+    m.unit.row = pyo.Constraint(expr=m.unit.x <= m.unit.t)
+    with pytest.raises(SpaceError, match=r"'unit\.t' needs finite bounds, because constraint 'unit\.row'"):
+        space.sample(1)
+
+
+# -- special ordered sets -------------------------------------------------------------------------------------------
+
+NAMES = ("a", "b", "c", "d")
+
+
+def legal_pattern(values: tuple[int, ...], n: int) -> bool:
+    on = [i for i, v in enumerate(values) if v]
+    return not on or on[-1] - on[0] < n
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("expand_limit", [64, 2])
+@pytest.mark.parametrize("later", [False, True])
+def test_special_ordered_sets(n: int, expand_limit: int, later: bool) -> None:
+    """Of expanded and of wide integers; weights decide about the order."""
+    m = pyo.ConcreteModel()
+    for name, (low, high) in zip(NAMES, ((0, 2), (-1, 1), (0, 1), (0, 3)), strict=True):
+        setattr(m, name, pyo.Var(domain=pyo.Integers, bounds=(low, high)))
+    order = pyo.SOSConstraint(rule=lambda m: ([m.c, m.a, m.d, m.b], [30, 10, 40, 20]), sos=n)
+    if not later:
+        m.order = order
+    space = mc.Space.from_pyomo(m, expand_limit=expand_limit)
+    if later:
+        assert len(space.sample(50)) == 50
+        m.order = order
+    grid = list(itertools.product(range(3), range(-1, 2), range(2), range(4)))
+    expected = {v for v in grid if legal_pattern(v, n)}
+    assert {v for v in grid if space.is_legal(dict(zip(NAMES, v, strict=True)))} == expected
+    assert {tuple(c[k] for k in NAMES) for c in space.sample(60, seed=0)} <= expected
+    value = space.optimum(m.a - 2 * m.b + 3 * m.c + m.d, "max").value
+    assert value == pytest.approx(max(a - 2 * b + 3 * c + d for a, b, c, d in expected))
+    bad = next(v for v in grid if v not in expected)
+    assert "'order'" in str(space.validate(dict(zip(NAMES, bad, strict=True)))[0])
+    m.a.fix(2)
+    fixed = {v for v in expected if v[0] == 2}
+    assert {v for v in grid if space.is_legal(dict(zip(NAMES, v, strict=True)))} == fixed
+    m.a.unfix()
+    m.order.deactivate()
+    assert all(space.is_legal(dict(zip(NAMES, v, strict=True))) for v in grid)
+    assert not space.parts.derived
+    m.order.activate()
+    assert {v for v in grid if space.is_legal(dict(zip(NAMES, v, strict=True)))} == expected
+
+
+def test_a_special_ordered_set_of_reals() -> None:
+    m = pyo.ConcreteModel()
+    m.unit = pyo.Block()
+    m.unit.x = pyo.Var([1, 2, 3], bounds=(-1, 2))
+    m.unit.order = pyo.SOSConstraint(var=m.unit.x, sos=2)
+    space = mc.Space.from_pyomo(m)
+    for values in itertools.product((-1.0, 0.0, 0.5), repeat=3):
+        config = {f"unit.x[{k}]": v for k, v in zip((1, 2, 3), values, strict=True)}
+        assert space.is_legal(config) == legal_pattern(tuple(int(v != 0) for v in values), 2)
+    assert space.optimum(m.unit.x[1] + m.unit.x[3] + 0.1 * m.unit.x[2], "max").value == pytest.approx(2.2)
+    for c in space.sample(20, seed=0):
+        assert abs(c["unit.x[1]"]) <= 1e-6 or abs(c["unit.x[3]"]) <= 1e-6
+
+
+def test_special_ordered_sets_that_are_refused() -> None:
+    m = pyo.ConcreteModel()
+    m.a = pyo.Var(bounds=(0, 1))
+    m.unit = pyo.Block()
+    m.unit.x = pyo.Var([1, 2])
+    m.unit.order = pyo.SOSConstraint(var=m.unit.x, sos=1)
+    with pytest.raises(
+        SpaceError, match=r"SOSConstraint 'unit\.order' holds 'unit\.x\[1\]', which has no finite bounds"
+    ):
+        mc.Space.from_pyomo(m, auxiliary=["unit.x"])
+    m.unit.x.setlb(1)
+    m.unit.x.setub(2)
+    with pytest.raises(RuleError, match=r"'unit\.order' cannot hold"):
+        mc.Space.from_pyomo(m, auxiliary=["unit.x"])
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(300), bounds=(0, 1))
+    m.order = pyo.SOSConstraint(var=m.x, sos=1)
+    with pytest.raises(RuleError, match=r"'order' has 300 variables"):
+        mc.Space.from_pyomo(m)
+    m = reals()
+    m.d, m.e = Disjunct(), Disjunct()
+    m.d.order = pyo.SOSConstraint(rule=lambda b: [m.unit.x, m.k], sos=1)
+    m.either = Disjunction(expr=[m.d, m.e])
+    with pytest.raises(SpaceError, match=r"'d\.order' is part of a Disjunct"):
+        mc.Space.from_pyomo(m)
+
+
+@pytest.mark.parametrize("form", ["SOS2", "DCC", "DLOG", "CC", "LOG", "MC", "INC"])
+def test_piecewise_functions(form: str) -> None:
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(domain=pyo.Integers, bounds=(0, 3))
+    m.y = pyo.Var(bounds=(0, 9))
+    m.curve = pyo.Piecewise(m.y, m.x, pw_pts=[0.0, 1.0, 3.0], pw_constr_type="EQ", f_rule=[0, 1, 5], pw_repn=form)
+    space = mc.Space.from_pyomo(m)
+    assert list(space.parameters) == ["x", "y"]
+    for x, y in ((0, 0.0), (1, 1.0), (2, 3.0), (3, 5.0)):
+        assert space.is_legal({"x": x, "y": y})
+        assert not space.is_legal({"x": x, "y": y + 0.5})
+    assert space.optimum(3 * m.x - 2 * m.y, "max").value == pytest.approx(1)
+
+
+# -- what is changed on the live model ------------------------------------------------------------------------------
+
+
+def grid_values(space: mc.Space, name: str, values: range) -> list[int]:
+    legal = [v for v in values if space.is_legal({name: v})]
+    assert {c[name] for c in space.sample(40)} <= set(legal)
+    return legal
+
+
+def test_bounds_narrowed_on_the_live_model() -> None:
+    m = pyo.ConcreteModel()
+    m.n = pyo.Var(domain=pyo.Integers, bounds=(0, 9))
+    space = mc.Space.from_pyomo(m)
+    assert grid_values(space, "n", range(10)) == list(range(10))
+    m.n.setub(4.5)
+    m.n.setlb(2)
+    assert grid_values(space, "n", range(10)) == [2, 3, 4]
+    assert space.optimum(m.n, "max").value == pytest.approx(4)
+    assert "'n restricted on the model'" in str(space.validate({"n": 7})[0])
+    m.n.setlb(0)
+    m.n.setub(9)
+    assert grid_values(space, "n", range(10)) == list(range(10))
+    m.n.setub(12)
+    with pytest.raises(SpaceError, match="bounds of 'n' were widened"):
+        space.sample(1)
+
+
+def test_levels_narrowed_on_the_live_model() -> None:
+    space = mc.Space("levels")
+    space.integer("n", 0, 4)
+    space.model.parameters["n"].z[1].setub(0)
+    assert grid_values(space, "n", range(5)) == [0, 2, 3, 4]
+    assert "'n[1] restricted on the model'" in str(space.validate({"n": 1})[0])
+    space.model.parameters["n"].z[1].setub(1)
+    space.model.parameters["n"].z[3].setlb(1)
+    assert grid_values(space, "n", range(5)) == [3]
+    space.model.parameters["n"].z[3].setlb(0)
+    space.model.parameters["n"].z[2].fix(0)
+    assert "'n[2] restricted on the model'" in str(space.validate({"n": 2})[0])
+
+
+def test_wide_integers_narrowed_to_fractions() -> None:
+    space = mc.Space("wide", expand_limit=4)
+    n = space.integer("n", 0, 20)
+    space.rule("some", n >= 1)
+    space.model.parameters["n"].x.setlb(2.5)
+    space.model.parameters["n"].x.setub(4.5)
+    assert grid_values(space, "n", range(21)) == [3, 4]
+    assert space.optimum(n, "min").value == pytest.approx(3)
+
+
+def test_a_boolean_fixed_on_the_live_model() -> None:
+    m = pyo.ConcreteModel()
+    m.b, m.c = pyo.BooleanVar(), pyo.BooleanVar()
+    space = mc.Space.from_pyomo(m)
+    pairs = list(itertools.product((False, True), repeat=2))
+    for logic in (False, True):
+        if logic:
+            m.implied = pyo.LogicalConstraint(expr=m.b.implies(m.c))
+        for fixed in (True, False):
+            m.b.fix(fixed)
+            expected = {(b, c) for b, c in pairs if b == fixed and (c or not (logic and b))}
+            assert {(b, c) for b, c in pairs if space.is_legal({"b": b, "c": c})} == expected
+            assert {tuple(c.values()) for c in space.sample(20)} == expected
+        m.b.unfix()
+    assert {tuple(c.values()) for c in space.sample(20)} == {(False, False), (False, True), (True, True)}
+
+
+def test_a_boolean_of_a_parameter_fixed_on_the_live_model() -> None:
+    space = mc.Space("levels")
+    n = space.integer("n", 0, 4)
+    n.boolean(3).fix(False)
+    assert grid_values(space, "n", range(5)) == [0, 1, 2, 4]
+
+
+def test_a_domain_changed_on_the_live_model_is_refused() -> None:
+    m = reals()
+    space = mc.Space.from_pyomo(m)
+    space.sample(1)
+    m.unit.x.domain = pyo.Integers
+    with pytest.raises(SpaceError, match=r"domain of 'unit\.x' was changed"):
+        space.sample(1)
+
+
+def test_a_variable_freed_on_the_live_model_is_refused() -> None:
+    m = reals()
+    m.unit.x.fix(1)
+    space = mc.Space.from_pyomo(m)
+    assert "unit.x" not in space.parameters
+    space.sample(1)
+    m.unit.x.unfix()
+    with pytest.raises(SpaceError, match=r"'unit\.x' was fixed when the space was declared"):
+        space.sample(1)
+
+
+def test_looking_over_twice_changes_nothing() -> None:
+    m = reals()
+    m.order = pyo.SOSConstraint(rule=lambda m: [m.unit.x, m.k], sos=1)
+    space = mc.Space.from_pyomo(m)
+    names = [c.name for c in m.component_data_objects((pyo.Var, pyo.Constraint))]
+    honour(space)
+    assert [c.name for c in m.component_data_objects((pyo.Var, pyo.Constraint))] == names
