@@ -142,7 +142,9 @@ def best_loss(name: str, seed: int, budget: int, prior: str) -> dict[str, Any]:
     """Best loss of a run of so many evaluations, and the CPU seconds per proposal."""
     space, objective = problem(name, seed)
     began = time.process_time()
-    result = mc.minimize(objective, space, budget, "mivabo", settings=PRIORS[prior], seed=seed, progress=False)
+    result = mc.minimize(
+        objective, space, budget, optimizer="mivabo", settings=PRIORS[prior], seed=seed, progress=False
+    )
     seconds = (time.process_time() - began) / budget
     best = result.value - (optimum(int(name.split()[1]), seed) if name.startswith("ising") else 0.0)
     return {"problem": name, "budget": budget, "prior": prior, "seed": seed, "best": best, "seconds": seconds}

@@ -17,7 +17,7 @@ import numpy as np
 import mipcash as mc
 from benchmarks.proxies import proxy
 from benchmarks.registry import benchmark
-from mipcash.optimizers.base import DONE, Observation
+from mipcash.optimizers.base import DONE, Observation, Request
 from mipcash.optimizers.registry import make_optimizer
 
 OBSERVATIONS = {"smoke": 20, "quick": 1000, "full": 1000}
@@ -45,7 +45,7 @@ def measure(name: str, space: mc.Space, observations: int, proposals: int) -> di
     seconds, state = [], dict[str, Any]()
     for k in range(proposals):
         began = time.process_time()
-        proposal = optimizer.ask(history, np.random.default_rng(k), state)
+        proposal = optimizer.ask(Request(history, np.random.default_rng(k), state))
         seconds.append(time.process_time() - began)
         state = dict(proposal.state)
         assert space.is_legal(proposal.config)

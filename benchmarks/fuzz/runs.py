@@ -58,7 +58,7 @@ def _run(space: mc.Space, budget: int, optimizer: str, loss: Loss, seen: list[Co
         return loss(config)
 
     settings = mc.HybridSettings(n_initial=4) if optimizer == "hybrid" else None
-    return str(mc.minimize(noted, space, budget, optimizer, settings=settings, progress=False).stopped)
+    return str(mc.minimize(noted, space, budget, optimizer=optimizer, settings=settings, progress=False).stopped)
 
 
 def _exhaust(asked: Interview, left: int, optimizer: str) -> None:

@@ -11,7 +11,7 @@ from mipcash.errors import StorageError
 from mipcash.study.checks import StudyRecord, TrialRow
 from mipcash.study.journal import read_journal
 from mipcash.study.lock import WriterLock
-from mipcash.study.minimize import EXHAUSTED
+from mipcash.study.minimize import EXHAUSTED, OPTIMIZER
 from mipcash.study.result import Result
 from mipcash.study.trial import Trial
 
@@ -32,7 +32,7 @@ class Archive:
 
     def finished(self, budget: int) -> bool:
         """Whether a run with this budget has nothing left to evaluate."""
-        return self.told >= budget or self.record.stopped.startswith(EXHAUSTED)
+        return self.told >= budget or self.record.stopped.startswith((EXHAUSTED, OPTIMIZER))
 
     @property
     def title(self) -> str:

@@ -47,8 +47,8 @@ def summary(result: Result) -> Text:
         text.append(f"best loss {result.value:.6g}", style="bold green")
         text.append(f" (trial {best.number})  ")
     text.append(f"{result.n_done} done, {result.n_failed} failed")
-    running = sum(t.running for t in result.history)
-    text.append(f", {running} without an outcome" if running else "")
+    pending = sum(t.pending for t in result.history)
+    text.append(f", {pending} without an outcome" if pending else "")
     text.append(f", stopped: {visible(result.stopped)}" if result.stopped else "")
     seconds = result.seconds
     text.append(f"\ntime: {seconds['ask']:.1f} s asking, {seconds['evaluation']:.1f} s evaluating")

@@ -1,8 +1,8 @@
-"""The contract of every optimizer: ``ask(history, rng, state) -> Proposal``.
+"""The contract of every optimizer: ``ask(request) -> Proposal`` and ``recommend(history, limits) -> Observation``.
 
-An optimizer is a pure function of the history, a random generator and its own serialisable state. The study owns the
-loop: it derives the generator of trial k from (seed, k) and journals the state with each trial, so that a resumed run
-makes the same proposals as an unbroken one, for every optimizer, without its doing anything for it.
+An optimizer is a pure function of the request: history, random generator, limits and its own serialisable state. The
+study owns the loop: it derives the generator of trial k from (seed, k) and journals the state with each trial, so that a
+resumed run makes the same proposals as an unbroken one, for every optimizer, without its doing anything for it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mipcash.backends.base import Backend
 from mipcash.backends.solution import Solution
+from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
 from mipcash.space.compiled import Apart
 from mipcash.space.space import Space
@@ -25,6 +27,10 @@ from mipcash.space.space import Space
 DONE = "done"
 FAILED = "failed"
 PENDING = "pending"
+"""Proposed, and not all that was asked for is known."""
+
+LOSS = "loss"
+"""The output that is minimised."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class Observation:
         config: the configuration.
         status: ``done``, ``failed`` (raised, nan, inf, or told as Failed) or ``pending`` (being evaluated).
         loss: the loss where done, else None.
-        values: further black-box values by name.
+        values: further black-box values by name; of a pending one those that are known already.
     """
 
     config: Configuration
@@ -55,6 +61,72 @@ History = Sequence[Observation]
 
 
 @dataclass(frozen=True)
+class Limit:
+    """A limit on an output that only an evaluation tells: ``low <= output <= high``.
+
+    Raises:
+        ValueError: neither end is finite, an end is nan, or low lies above high.
+    """
+
+    output: str
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.high or (math.isinf(self.low) and math.isinf(self.high)):
+            raise ValueError(
+                f"the limit on {self.output!r} needs a finite low or high, and low <= high; got {self.low} and {self.high}"
+            )
+
+    def violation(self, value: float | None) -> float:
+        """How far a value lies outside: 0 where the limit is kept, inf where the value is missing or nan."""
+        if value is None or math.isnan(value):
+            return math.inf
+        return max(0.0, self.low - value, value - self.high)
+
+    def __str__(self) -> str:
+        low = f"{self.low:g} <= " if math.isfinite(self.low) else ""
+        return f"{low}{self.output}" + (f" <= {self.high:g}" if math.isfinite(self.high) else "")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What an optimizer is asked.
+
+    Attributes:
+        history: everything proposed so far, pending and failed trials included, by number.
+        rng: the only source of randomness.
+        state: ``Proposal.state`` of the latest ask, ``{}`` at the first.
+        apart: configurations that the proposal must keep a Hamming distance from (those of the same batch); None: none.
+        limits: what the outputs of a good configuration keep; only optimizers with ``takes_limits`` are given any.
+        seconds: wall-clock seconds that the proposal should take at most; None: as the optimizer's settings say. None of the
+            optimizers here reads it yet: their solver calls keep the time limits of their own settings.
+    """
+
+    history: History
+    rng: np.random.Generator
+    state: Mapping[str, Any] = field(default_factory=dict)
+    apart: Apart | None = None
+    limits: tuple[Limit, ...] = ()
+    seconds: float | None = None
+
+    @cached_property
+    def pending(self) -> tuple[Observation, ...]:
+        """Those that are being evaluated."""
+        return tuple(o for o in self.history if o.status == PENDING)
+
+    @cached_property
+    def settled(self) -> tuple[Observation, ...]:
+        """Those that are done or failed."""
+        return tuple(o for o in self.history if o.status != PENDING)
+
+    @cached_property
+    def before(self) -> list[Configuration]:
+        """Every configuration proposed so far."""
+        return [o.config for o in self.history]
+
+
+@dataclass(frozen=True)
 class Proposal:
     """A configuration to evaluate, and how it came about.
 
@@ -64,6 +136,11 @@ class Proposal:
         origin: ``initial design``, ``acquisition`` ...; for tables.
         seconds: wall-clock seconds by part, e.g. ``{"surrogate": .., "mip": .., "continuous": ..}``.
         state: the optimizer's state after this ask: JSON-serialisable, handed back at the next ask.
+        outputs: names of the outputs to evaluate; empty: all that the objective gives. A configuration that is proposed
+            again for its other outputs is another trial.
+        trace: what reports may show of this step (residuals, the choice of a bandit ...): JSON-serialisable, never read by
+            the loop.
+        stop: a wish to stop, and why; empty: none. The loop evaluates this proposal and starts no other.
     """
 
     config: Configuration
@@ -71,44 +148,65 @@ class Proposal:
     origin: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
     state: Mapping[str, Any] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+    trace: Mapping[str, Any] = field(default_factory=dict)
+    stop: str = ""
 
 
 class Optimizer(ABC):
-    """Proposes configurations. Construct with ``(space, backend, settings)``; see :mod:`mipcash.optimizers.registry`."""
+    """Proposes configurations. Construct with ``(space, backend, settings)``; see :mod:`mipcash.optimizers.registry`.
+
+    Attributes:
+        name: as in the registry.
+        takes_limits: whether proposals learn from the limits of a request. One that does not refuses them.
+    """
 
     name: ClassVar[str]
+    takes_limits: ClassVar[bool] = False
 
-    @abstractmethod
-    def ask(
-        self, history: History, rng: np.random.Generator, state: Mapping[str, Any], apart: Apart | None = None
-    ) -> Proposal:
-        """Propose the next configuration.
-
-        Args:
-            history: everything proposed so far, pending and failed trials included.
-            rng: the only source of randomness.
-            state: ``Proposal.state`` of the latest ask, ``{}`` at the first.
-            apart: configurations that the proposal must keep a Hamming distance from (those of the same batch).
+    def ask(self, request: Request) -> Proposal:
+        """The next configuration to evaluate.
 
         Raises:
             SpaceExhaustedError: every legal configuration has been proposed, or none is far enough apart.
+            MipcashError: the request has limits that this optimizer would ignore.
         """
+        self.check_limits(request.limits)
+        return self.propose(request)
+
+    @abstractmethod
+    def propose(self, request: Request) -> Proposal:
+        """What :meth:`ask` returns; subclasses give it."""
+
+    def check_limits(self, limits: Sequence[Limit]) -> None:
+        """Refuse limits that proposals would not learn from.
+
+        Raises:
+            MipcashError: there are some, and ``takes_limits`` is False.
+        """
+        if limits and not self.takes_limits:
+            raise MipcashError(
+                f"optimizer {self.name!r} does not learn from limits and was given {', '.join(map(str, limits))}; "
+                "leave the limits out, or use an optimizer that takes them"
+            )
+
+    def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
+        """The final answer, one of ``history``: here the first with the lowest loss that keeps all limits; None: there is none."""
+        kept = [o for o in history if o.status == DONE and not any(_broken(o, limit) for limit in limits)]
+        return min(kept, key=lambda o: math.inf if o.loss is None else o.loss, default=None)
 
 
-def solver_made(
-    space: Space,
-    backend: Backend,
-    origin: str,
-    history: History,
-    rng: np.random.Generator,
-    state: Mapping[str, Any],
-    apart: Apart | None,
-) -> Proposal:
+def solver_made(space: Space, backend: Backend, origin: str, request: Request) -> Proposal:
     """The solver's own configuration, far from what was proposed before.
 
     Raises:
         SpaceExhaustedError: nothing is left, or nothing far enough apart.
     """
     began = time.perf_counter()
-    ((config, solution),) = space.design(1, rng, backend, [o.config for o in history], apart)
-    return Proposal(config, solution, origin, {"mip": time.perf_counter() - began}, dict(state))
+    ((config, solution),) = space.design(1, request.rng, backend, request.before, request.apart)
+    return Proposal(config, solution, origin, {"mip": time.perf_counter() - began}, dict(request.state))
+
+
+def _broken(observation: Observation, limit: Limit) -> bool:
+    value = observation.loss if limit.output == LOSS else observation.values.get(limit.output)
+    return limit.violation(value) > 0.0

@@ -141,9 +141,9 @@ class Hybrid(ModelBased):
         self.structure = Structure.of(self.program, self.scale, graph)
         self.alternation = Alternation(space, self.oracle, self.scale, self.settings.alternation)
 
-    def _propose(self, step: Step) -> Proposal | None:
+    def _search(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
-        state, posterior = self._posterior(step.data, step.state)
+        state, posterior = self._posterior(step.data, step.request.state)
         posterior = replace(posterior, inflation=self._boldness(step.data))
         step.clock.add("surrogate", began)
         excluded = self._excluded(step)
@@ -208,7 +208,7 @@ class Hybrid(ModelBased):
 
     def _left(self, step: Step) -> list[Exclusion]:
         """Every second time on a plateau: a choice that is left out of this proposal."""
-        if len(step.history) % 2:
+        if len(step.request.history) % 2:
             return []
         best = step.data.order[: self.settings.best]
         left = shared_choice(self.program, step.data.levels[best], step.data.losses[best], step.rng)

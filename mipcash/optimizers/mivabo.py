@@ -141,10 +141,10 @@ class MiVaBO(ModelBased):
         resolved = resolve(space, self.program, self.scale, self.settings.interactions)
         self.declared = None if self.settings.interactions is None else resolved
 
-    def _propose(self, step: Step) -> Proposal | None:
+    def _search(self, step: Step) -> Proposal | None:
         data, rng, clock = step.data, step.rng, step.clock
         began = time.perf_counter()
-        state, posterior = self._posterior(data, rng, step.state)
+        state, posterior = self._posterior(data, rng, step.request.state)
         f, left_out = self._kept(posterior, posterior.sample(rng, self._inflation(posterior, len(data.losses))))
         if isinstance(posterior, SparsePosterior):
             state["left_out"] = abs(f.scale) * left_out
@@ -153,7 +153,7 @@ class MiVaBO(ModelBased):
         starts = self._starts(data, rng)
         clock.add("starts", began)
         solve_began = time.perf_counter()
-        known = [self.program.encode(o.config) for o in step.history[-KNOWN:]]
+        known = [self.program.encode(o.config) for o in step.request.history[-KNOWN:]]
         excluded = self._excluded(step)
         found = self.alternation.minimise(f, starts, excluded, rng, clock, known)
         if found is None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -21,10 +20,9 @@ from mipcash.acquisition.alternating import Alternation, Clock
 from mipcash.acquisition.mixed_search import LevelsAndUnits
 from mipcash.backends.base import Backend
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import DONE, FAILED, PENDING, History, Optimizer, Proposal, solver_made
+from mipcash.optimizers.base import DONE, FAILED, PENDING, History, Optimizer, Proposal, Request, solver_made
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.unit_scale import NumberScale
-from mipcash.space.compiled import Apart
 from mipcash.space.minimiser import Exclusion
 from mipcash.space.space import Space
 from mipcash.surrogates.linear.blocks import imputed
@@ -74,26 +72,27 @@ class Step:
     """One ask: what it was given, the data, and the clock of its parts.
 
     Attributes:
-        history, rng, state, apart: as in :meth:`mipcash.optimizers.base.Optimizer.ask`.
+        request: what was asked.
         data: the settled observations.
         clock: seconds by part.
     """
 
-    history: History
-    rng: np.random.Generator
-    state: Mapping[str, Any]
-    apart: Apart | None
+    request: Request
     data: Data
     clock: Clock
 
-    @cached_property
+    @property
+    def rng(self) -> np.random.Generator:
+        return self.request.rng
+
+    @property
     def before(self) -> list[Configuration]:
         """Every configuration proposed so far."""
-        return [o.config for o in self.history]
+        return self.request.before
 
 
 class ModelBased(Optimizer):
-    """A search with a model inside the usual loop; subclasses give ``_propose``."""
+    """A search with a model inside the usual loop; subclasses give ``_search``."""
 
     settings: Settings
 
@@ -104,20 +103,18 @@ class ModelBased(Optimizer):
         self.scale = NumberScale.of(space, self.program)
 
     @abstractmethod
-    def _propose(self, step: Step) -> Proposal | None:
+    def _search(self, step: Step) -> Proposal | None:
         """A proposal that is new; None where the search found none."""
 
-    def ask(
-        self, history: History, rng: np.random.Generator, state: Mapping[str, Any], apart: Apart | None = None
-    ) -> Proposal:
+    def propose(self, request: Request) -> Proposal:
         """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
-        done = any(o.status == DONE for o in history)
-        if len(history) < self.settings.n_initial or not done:
-            return solver_made(self.space, self.backend, "initial design", history, rng, state, apart)
+        done = any(o.status == DONE for o in request.history)
+        if len(request.history) < self.settings.n_initial or not done:
+            return solver_made(self.space, self.backend, "initial design", request)
         # matrices of a few hundred rows gain nothing from more threads, and one thread gives the same sums everywhere
         with threadpool_limits(1):
-            proposal = self._propose(Step(history, rng, state, apart, self.data(history), Clock()))
-        return proposal or solver_made(self.space, self.backend, "what is left", history, rng, state, apart)
+            proposal = self._search(Step(request, self.data(request.history), Clock()))
+        return proposal or solver_made(self.space, self.backend, "what is left", request)
 
     # -- for searches -------------------------------------------------------------------------------------------
 
@@ -138,7 +135,7 @@ class ModelBased(Optimizer):
 
     def _excluded(self, step: Step) -> list[Exclusion]:
         """Levels that may not be proposed."""
-        return self.space.exclusions(step.before, step.apart)
+        return self.space.exclusions(step.before, step.request.apart)
 
     def _configuration(self, levels: Indices, u: Vector) -> Configuration:
         """Effective levels and unit values as a configuration, made whole and checked by the space."""

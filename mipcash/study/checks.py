@@ -15,14 +15,15 @@ from typing import Any
 
 from mipcash import __version__
 from mipcash.errors import StorageError
-from mipcash.optimizers.base import DONE, FAILED
+from mipcash.optimizers.base import DONE, FAILED, PENDING
 from mipcash.study.outcome import loss_problem
 from mipcash.study.text import shown
-from mipcash.study.trial import RUNNING
 
 SCHEMA_VERSION = 1
 NAME_LIMIT = 10_000
 """Characters of a name, which messages repeat."""
+STORED_PENDING = "running"
+"""How format 1 writes that a trial is pending."""
 LARGEST = 2**63 - 1
 """The largest integer of SQLite."""
 
@@ -169,19 +170,19 @@ def trial_row(columns: Mapping[str, Any], number: int) -> TrialRow:
         if columns[name] is not None:
             _number(columns[name], f"{name} {where}")
     _check_status(columns, where)
-    row = TrialRow(**columns)
+    row = TrialRow(**{**columns, "status": PENDING} if columns["status"] == STORED_PENDING else columns)
     problem = loss_problem(row.loss) if row.loss is not None else ""
     return TrialRow(**{**columns, "status": FAILED, "loss": None, "message": problem}) if problem else row
 
 
 def _check_status(columns: Mapping[str, Any], where: str) -> None:
     status, loss = columns["status"], columns["loss"]
-    if status not in (RUNNING, DONE, FAILED):
+    if status not in (STORED_PENDING, DONE, FAILED):
         raise DamageError(f"the status {where} is {shown(status)}")
     if (status == DONE) != (loss is not None):
         raise DamageError(f"the status {where} is {status!r} and its loss is {shown(loss)}")
     told = (columns["finished"] is not None, columns["duration"] is not None)
-    if told != (status != RUNNING, status != RUNNING):
+    if told != (status != STORED_PENDING, status != STORED_PENDING):
         raise DamageError(f"the status {where} is {status!r}, which the time of its end contradicts")
 
 

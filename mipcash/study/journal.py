@@ -23,6 +23,7 @@ from mipcash.errors import StorageError
 from mipcash.study.checks import (
     LARGEST,
     SCHEMA_VERSION,
+    STORED_PENDING,
     TABLES,
     DamageError,
     StudyRecord,
@@ -101,8 +102,9 @@ class Journal:
         names = [f.name for f in fields(TrialRow)]
         columns = ", ".join(f'"{n}"' for n in names)
         marks = ", ".join("?" * len(names))
+        values = {**vars(row), "status": STORED_PENDING}
         with self._transaction():
-            self._database.execute(f"INSERT INTO trial ({columns}) VALUES ({marks})", [getattr(row, n) for n in names])
+            self._database.execute(f"INSERT INTO trial ({columns}) VALUES ({marks})", [values[n] for n in names])
 
     def finish(
         self, number: int, status: str, loss: float | None, values: str, message: str, finished: float, duration: float

@@ -36,6 +36,8 @@ EXHAUSTED = "space exhausted"
 PROVEN = f"{EXHAUSTED}: proven optimum"
 UNPROVEN = f"{EXHAUSTED} up to the margins of rules that multiply reals"
 CALLBACK = "callback"
+OPTIMIZER = "optimizer"
+"""It wished to stop; its reason follows."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ def minimize(
     objective: Objective,
     space: Space,
     budget: int,
+    *,
     optimizer: str | Optimizer = "hybrid",
     solver: str | Backend = "highs",
     seed: int = 0,
@@ -88,14 +91,24 @@ def minimize(
         StorageError: see :class:`mipcash.Study`.
     """
     _check_plan(budget, timeout, workers)
-    with Study(space, optimizer, solver, seed, storage, settings) as study:
-        return run(study, objective, budget, timeout, callbacks, workers, progress, executor)
+    with Study(space, optimizer, solver, seed=seed, storage=storage, settings=settings) as study:
+        return run(
+            study,
+            objective,
+            budget,
+            timeout=timeout,
+            callbacks=callbacks,
+            workers=workers,
+            progress=progress,
+            executor=executor,
+        )
 
 
 def run(
     study: Study,
     objective: Objective,
     budget: int,
+    *,
     timeout: float | None = None,
     callbacks: Sequence[Callback] = (),
     workers: int = 1,
@@ -210,7 +223,9 @@ class _Loop:
     def _reason(self, in_flight: int) -> str:
         if self._study.n_told + in_flight >= self._budget:
             return BUDGET
-        return TIMEOUT if self._late() else ""
+        if self._late():
+            return TIMEOUT
+        return f"{OPTIMIZER}: {self._study.wish}" if self._study.wish else ""
 
     def _late(self) -> bool:
         return self._deadline is not None and time.monotonic() >= self._deadline

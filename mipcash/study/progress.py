@@ -51,7 +51,7 @@ class Progress:
         """The run ended, for whatever reason."""
 
     def _count(self, trial: Trial) -> None:
-        self.told_count += not trial.running
+        self.told_count += not trial.pending
         self.failed_count += trial.failed
         if trial.loss is not None and trial.loss < self.best:
             self.best, self.best_number = trial.loss, trial.number

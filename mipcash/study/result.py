@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.modelling.domains import Configuration
+from mipcash.optimizers.base import PENDING
 from mipcash.study.text import visible
 from mipcash.study.trial import Trial
 
 SUSPICIOUS = 10
 """So many equal failures from the start are reported as one broken objective."""
+BY_LOSS = -1
+"""In the place of a recommended trial: whichever has the lowest loss."""
 
 
 class Convergence(NamedTuple):
@@ -23,7 +26,7 @@ class Convergence(NamedTuple):
 
     Attributes:
         number: trial numbers.
-        loss: nan where the trial failed or is running.
+        loss: nan where the trial failed or is pending.
         incumbent: lowest loss so far, nan before the first.
     """
 
@@ -37,30 +40,34 @@ class Result:
     """The outcome of a study.
 
     Attributes:
-        history: all trials by number, failed and running ones included.
+        history: all trials by number, failed and pending ones included.
         space: name of the space.
         stopped: why the run ended: ``budget``, ``timeout``, ``space exhausted`` (``: proven optimum`` where
-            nothing failed), ``callback``; empty while it goes on.
+            nothing failed), ``callback``, ``optimizer: ...`` (its wish, and why); empty while it goes on.
+        recommended: number of the trial that the optimizer recommends; None: it recommends none.
     """
 
     history: tuple[Trial, ...] = field(repr=False)
     space: str = "space"
     stopped: str = ""
+    recommended: int | None = field(default=BY_LOSS, repr=False)
 
     @property
     def best(self) -> Trial | None:
-        """The first trial with the lowest loss; None where no evaluation succeeded."""
+        """The trial that the optimizer recommends, as a rule the first with the lowest loss; None where there is none."""
+        if self.recommended != BY_LOSS:
+            return None if self.recommended is None else self.history[self.recommended]
         done = [t for t in self.history if t.done]
         return min(done, key=lambda t: math.inf if t.loss is None else t.loss, default=None)
 
     @property
     def config(self) -> Configuration | None:
-        """The best configuration (a fresh dict); None where no evaluation succeeded."""
+        """The best configuration (a fresh dict); None where there is none."""
         return None if self.best is None else dict(self.best.config)
 
     @property
     def value(self) -> float:
-        """The lowest loss; nan where no evaluation succeeded."""
+        """The loss of the best configuration, as a rule the lowest; nan where there is none."""
         best = self.best
         return math.nan if best is None or best.loss is None else best.loss
 
@@ -98,7 +105,7 @@ class Result:
 
     def problem(self) -> str:
         """A sentence when the run found nothing or its objective looks broken; empty otherwise."""
-        told = [t for t in self.history if not t.running]
+        told = [t for t in self.history if not t.pending]
         first = told[:SUSPICIOUS]
         if told and all(t.failed and t.message == told[0].message for t in first):
             rest = "" if self.n_done else " and no evaluation succeeded"
@@ -119,8 +126,8 @@ class Result:
 
     def _lines(self) -> Iterator[str]:
         counts = f"{self.n_done} done, {self.n_failed} failed"
-        running = len(self.history) - self.n_done - self.n_failed
-        counts += f", {running} running" if running else ""
+        pending = len(self.history) - self.n_done - self.n_failed
+        counts += f", {pending} {PENDING}" if pending else ""
         yield f"{self.space}: {counts}" + (f", stopped: {self.stopped}" if self.stopped else "")
         if self.problem():
             yield f"  {' '.join(self.problem().split())}"

@@ -54,16 +54,16 @@ def checked_trial(space: Space, row: TrialRow, study: str) -> Trial:
     return trial
 
 
-def state_text(optimizer: Optimizer, state: Mapping[str, Any]) -> str:
-    """The state of an optimizer as JSON.
+def json_text(optimizer: Optimizer, what: str, value: Mapping[str, Any]) -> str:
+    """The state of an optimizer, or a trace, as JSON.
 
     Raises:
         TypeError: it holds what JSON cannot.
     """
     try:
-        return json.dumps(dict(state))
+        return json.dumps(dict(value))
     except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(
-            f"optimizer {optimizer.name!r} returned a state that JSON cannot hold ({error}); a state is made of dicts, "
+            f"optimizer {optimizer.name!r} returned a {what} that JSON cannot hold ({error}); a {what} is made of dicts, "
             "lists, strings, numbers and None, so that a run can be resumed"
         ) from error

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from mipcash.errors import SpaceExhaustedError
-from mipcash.optimizers.base import PENDING, Observation, Optimizer, Proposal
+from mipcash.optimizers.base import PENDING, Observation, Optimizer, Proposal, Request
 from mipcash.space.compiled import Apart
 from mipcash.study.checks import StudyRecord, TrialRow, parse
 from mipcash.study.encoding import encode_config, encode_solution, plain, readable_config
@@ -30,9 +30,9 @@ from mipcash.study.fingerprint import fingerprint, listing
 from mipcash.study.journal import Journal, explain
 from mipcash.study.outcome import read_outcome
 from mipcash.study.result import Result
-from mipcash.study.rows import checked_trial, state_text, trial_of
+from mipcash.study.rows import checked_trial, json_text, trial_of
 from mipcash.study.text import shown, storable
-from mipcash.study.trial import RUNNING, IllegalProposalError, TellError, Trial
+from mipcash.study.trial import IllegalProposalError, TellError, Trial
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,10 +65,10 @@ class Study:
         space: Space,
         optimizer: str | Optimizer = "hybrid",
         solver: str | Backend = "highs",
+        *,
         seed: int = 0,
         storage: str | os.PathLike[str] | None = None,
         settings: Any = None,
-        *,
         model: str | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
@@ -124,7 +124,7 @@ class Study:
                 batch.append(self._ask(Apart(tuple(t.config for t in batch), distance)))
             except SpaceExhaustedError:
                 if not batch or distance > 1:
-                    # what was asked for stays in the journal as running; it is handed out again
+                    # what was asked for stays in the journal as pending; it is handed out again
                     for trial in batch:
                         self.give_back(trial)
                     raise
@@ -203,20 +203,27 @@ class Study:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """All trials by number, running ones included."""
+        """All trials by number, pending ones included."""
         with self._lock:
             return tuple(_copy(t) for t in self._trials)
 
     @property
     def result(self) -> Result:
         """What has been found so far."""
-        return Result(self.trials, self.space.name, self._journal.record.stopped)
+        with self._lock:
+            return Result(self.trials, self.space.name, self._journal.record.stopped, self._recommended())
 
     @property
     def n_told(self) -> int:
         """How many trials have an outcome."""
         with self._lock:
-            return sum(not t.running for t in self._trials)
+            return sum(not t.pending for t in self._trials)
+
+    @property
+    def wish(self) -> str:
+        """Why the optimizer wishes no further proposal; empty while it does not, or while a trial is left to evaluate."""
+        with self._lock:
+            return self._trials[-1].stop if self._trials and not self._orphans else ""
 
     @property
     def storage(self) -> Path | None:
@@ -261,7 +268,7 @@ class Study:
         rows = self._journal.rows()
         with explain(self._journal.path):
             self._trials = [checked_trial(self.space, row, self._journal.record.id) for row in rows]
-            self._orphans.extend(t.number for t in self._trials if t.running)
+            self._orphans.extend(t.number for t in self._trials if t.pending)
             if rows:
                 self._state = parse(rows[-1].state, f"state of trial {rows[-1].number}")
 
@@ -274,14 +281,24 @@ class Study:
         return _copy(trial)
 
     def _propose(self, rng: np.random.Generator, apart: Apart | None) -> Proposal:
-        if apart is None or not apart.configs:
-            return self.optimizer.ask(self._history(), rng, self._state)
-        return self.optimizer.ask(self._history(), rng, self._state, apart)
+        return self.optimizer.ask(
+            Request(self._history(), rng, self._state, apart if apart and apart.configs else None)
+        )
 
     def _history(self) -> tuple[Observation, ...]:
-        return tuple(
-            Observation(dict(t.config), PENDING if t.running else t.status, t.loss, dict(t.values))
-            for t in self._trials
+        return tuple(Observation(dict(t.config), t.status, t.loss, dict(t.values)) for t in self._trials)
+
+    def _recommended(self) -> int | None:
+        """The number of the trial that the optimizer recommends."""
+        history = self._history()
+        found = self.optimizer.recommend(history)
+        if found is None:
+            return None
+        for number, observation in enumerate(history):
+            if observation is found:
+                return number
+        raise TypeError(
+            f"optimizer {self.optimizer.name!r} recommended {found!r}, which is none of the observations that it was given"
         )
 
     def _journaled(self, number: int, proposal: Proposal, began: float) -> tuple[Trial, TrialRow]:
@@ -293,13 +310,13 @@ class Study:
         self._check(number, proposal)
         row = TrialRow(
             number=number,
-            status=RUNNING,
+            status=PENDING,
             config=readable_config(proposal.config),
             exact=encode_config(self.space, proposal.config),
             proof=None if proposal.solution is None else encode_solution(self.space, proposal.solution),
             origin=storable(str(proposal.origin)),
             seconds=json.dumps({**plain(proposal.seconds), "ask": time.perf_counter() - began}),
-            state=state_text(self.optimizer, proposal.state),
+            state=json_text(self.optimizer, "state", proposal.state),
             loss=None,
             values="{}",
             message="",
@@ -307,7 +324,9 @@ class Study:
             finished=None,
             duration=None,
         )
-        return trial_of(self.space, row, self._journal.record.id), row
+        trial = trial_of(self.space, row, self._journal.record.id)
+        trace = json.loads(json_text(self.optimizer, "trace", proposal.trace))
+        return replace(trial, outputs=tuple(proposal.outputs), trace=trace, stop=proposal.stop), row
 
     def _check(self, number: int, proposal: Proposal) -> None:
         violations = self.space.validate(proposal.config)
@@ -326,7 +345,7 @@ class Study:
         if trial.study != self._journal.record.id or trial.number >= len(self._trials):
             raise TellError(f"trial {trial.number} was asked of another study; tell it to the study that proposed it")
         mine = self._trials[trial.number]
-        if not mine.running:
+        if not mine.pending:
             raise TellError(f"trial {trial.number} has been told already ({mine.status}); each trial is told once")
         return mine
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from mipcash.backends.solution import Solution
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import DONE, FAILED
+from mipcash.optimizers.base import DONE, FAILED, PENDING
 from mipcash.study.text import readable
-
-RUNNING = "running"
-"""Proposed and journaled, outcome not yet told."""
 
 
 class Failed(Exception):
@@ -46,27 +44,33 @@ class Trial:
         number: 0, 1, 2, ... in the order of the proposals.
         config: active parameters only. Each trial handed out carries its own dict, so it may be changed at will; the
             study keeps what it proposed.
-        status: ``running``, ``done`` or ``failed``.
+        status: ``pending`` (proposed and journaled, outcome not yet told), ``done`` or ``failed``.
         loss: finite where done, else None.
         values: further named black-box values (floats).
         message: why it failed; empty otherwise.
         proof: the solver's answer that made the proposal.
         origin: ``initial design``, ``acquisition`` ...
         seconds: wall-clock seconds of the ask by part; ``"ask"`` is its total.
-        started, finished: seconds since the epoch; ``finished`` is None while running.
-        duration: wall-clock seconds of the evaluation, None while running.
+        outputs: names of the outputs that the optimizer wants evaluated; empty: all that the objective gives.
+        trace: what the optimizer tells reports about this proposal.
+        stop: why the optimizer wishes no proposal after this one; empty: it does not.
+        started, finished: seconds since the epoch; ``finished`` is None while pending.
+        duration: wall-clock seconds of the evaluation, None while pending.
         study: the id of the study that it belongs to.
     """
 
     number: int
     config: Configuration
-    status: str = RUNNING
+    status: str = PENDING
     loss: float | None = None
     values: Mapping[str, float] = field(default_factory=dict)
     message: str = ""
     proof: Solution | None = field(default=None, repr=False)
     origin: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict, repr=False)
+    outputs: tuple[str, ...] = field(default=(), repr=False)
+    trace: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    stop: str = field(default="", repr=False)
     started: float = field(default=0.0, repr=False)
     finished: float | None = field(default=None, repr=False)
     duration: float | None = None
@@ -81,5 +85,10 @@ class Trial:
         return self.status == FAILED
 
     @property
+    def pending(self) -> bool:
+        return self.status == PENDING
+
+    @property
     def running(self) -> bool:
-        return self.status == RUNNING
+        """Another name of ``pending``."""
+        return self.pending

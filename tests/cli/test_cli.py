@@ -24,7 +24,7 @@ def mipcash(*arguments: str) -> Result:
 
 
 def told(path: str) -> int:
-    return sum(row.status != "running" for row in read_journal(path)[1])
+    return sum(row.status != "pending" for row in read_journal(path)[1])
 
 
 def test_run_then_show_then_resume(write: Write) -> None:
@@ -186,7 +186,7 @@ def test_a_journal_of_a_script_says_how_to_resume_it(write: Write) -> None:
 
     space = mc.Space("s")
     space.real("x", 0, 1)
-    mc.minimize(lambda c: c["x"], space, 2, "random", storage="script.db", progress=False)
+    mc.minimize(lambda c: c["x"], space, 2, optimizer="random", storage="script.db", progress=False)
     failed = mipcash("resume", "script.db")
     assert failed.exit_code == 2
     assert "run the script again with storage='script.db'" in failed.stderr

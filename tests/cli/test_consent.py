@@ -26,7 +26,7 @@ def mipcash(*arguments: str) -> Result:
 
 
 def told(path: str) -> int:
-    return sum(row.status != "running" for row in read_journal(path)[1])
+    return sum(row.status != "pending" for row in read_journal(path)[1])
 
 
 @pytest.fixture

@@ -122,16 +122,16 @@ def test_progress_and_results_show_text() -> None:
         return made
 
     lines = io.StringIO()
-    failed = minimize(objective, space(), 12, "random", progress=Lines(lines))
+    failed = minimize(objective, space(), 12, optimizer="random", progress=Lines(lines))
     assert harmless(lines.getvalue())
     screen = io.StringIO()
     # a terminal without colours and without moves of its own, so that every escape is one of a name
     console = Console(file=screen, force_terminal=False, width=300, color_system=None)
-    minimize(objective, space(), 12, "random", progress=Bar(console))
+    minimize(objective, space(), 12, optimizer="random", progress=Bar(console))
     assert harmless(screen.getvalue())
     assert "space \\x1b]0;owned" in screen.getvalue()
     assert "[red]:smile:\\" in screen.getvalue()
-    done = minimize(lambda config: {"loss": 1.0, EVIL: 2.0}, space(), 3, "random", progress=False)
+    done = minimize(lambda config: {"loss": 1.0, EVIL: 2.0}, space(), 3, optimizer="random", progress=False)
     for text in (str(failed), str(done), repr(done), repr(failed)):
         assert harmless(text)
 
@@ -141,7 +141,7 @@ def test_tables_and_pictures_show_text(tmp_path: Path, monkeypatch: pytest.Monke
     space.integer("n " + EVIL, 0, 99)
     space.categorical("k " + EVIL, [EVIL, (EVIL, 1)])
     space.rule("r " + EVIL, space["n " + EVIL] <= 50)
-    result = minimize(lambda config: 1.0, space, 3, "random", progress=False)
+    result = minimize(lambda config: 1.0, space, 3, optimizer="random", progress=False)
     out = io.StringIO()
     console = Console(file=out, width=400)
     for table in (

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mipcash.errors import MipcashError, SpaceExhaustedError
-from mipcash.optimizers.base import Observation
+from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.registry import make_optimizer, optimizer_names
 from tests.spaces import ALL, loss
 
@@ -20,7 +20,7 @@ def run(optimizer, n, seed=0, outcome=loss, history=()):
     """The loop in its barest form; the state passes through JSON as it does in a journal."""
     history, state, proposals = list(history), {}, []
     for t in range(n):
-        proposal = optimizer.ask(history, np.random.default_rng([seed, len(history)]), state)
+        proposal = optimizer.ask(Request(history, np.random.default_rng([seed, len(history)]), state))
         state = json.loads(json.dumps(dict(proposal.state)))
         value = outcome(proposal.config)
         history.append(
@@ -80,7 +80,7 @@ def test_a_resumed_optimizer_goes_on_as_if_unbroken(name):
     history = [Observation(p.config, "done", loss(p.config)) for p in whole[:14]]
     fresh = make_optimizer(name, ALL["conv_net"]())
     state = json.loads(json.dumps(dict(whole[13].state)))
-    assert fresh.ask(history, np.random.default_rng([2, 14]), state).config == whole[14].config
+    assert fresh.ask(Request(history, np.random.default_rng([2, 14]), state)).config == whole[14].config
 
 
 def test_a_small_space_is_exhausted_and_no_further(name):
@@ -91,7 +91,7 @@ def test_a_small_space_is_exhausted_and_no_further(name):
     assert sorted(map(repr, (p.config for p in proposals))) == sorted(map(repr, legal))
     history = [Observation(p.config, "done", loss(p.config)) for p in proposals]
     with pytest.raises(SpaceExhaustedError, match="discrete"):
-        optimizer.ask(history, np.random.default_rng(0), proposals[-1].state)
+        optimizer.ask(Request(history, np.random.default_rng(0), proposals[-1].state))
 
 
 def brute_force_discrete():
@@ -126,7 +126,7 @@ def test_pending_trials_are_not_proposed_again(name):
     space = ALL["discrete"]()
     done = [Observation(c, "done", loss(c)) for c in brute_force_discrete()[:12]]
     pending = [Observation(c, "pending") for c in brute_force_discrete()[12:40]]
-    proposal = make_optimizer(name, space).ask([*done, *pending], np.random.default_rng(0), {})
+    proposal = make_optimizer(name, space).ask(Request([*done, *pending], np.random.default_rng(0), {}))
     assert proposal.config not in [o.config for o in (*done, *pending)]
 
 

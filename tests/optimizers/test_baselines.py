@@ -9,7 +9,7 @@ import mipcash as mc
 from mipcash.acquisition.decomposition.split_function import SplitFunction
 from mipcash.backends.base import SolverSettings
 from mipcash.errors import SpaceError
-from mipcash.optimizers.base import Observation
+from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.baselines.annealing import CoolingSettings, GPAnnealing, MiVaBOAnnealing, _split_energy, _Walk
 from mipcash.optimizers.baselines.joint_gp import (
     GaussianProcess,
@@ -77,7 +77,7 @@ def test_illegal_points_are_mended_or_sent():
     for seed in range(6):
         sent, mended = (
             JointGP(space, space.oracle().backend, JointGPSettings(illegal=i)).ask(
-                seen, np.random.default_rng(seed), {}
+                Request(seen, np.random.default_rng(seed), {})
             )
             for i in ("send", "nearest")
         )
@@ -145,7 +145,7 @@ def test_a_batch_keeps_its_distance(name):
     space = ALL["conv_net"]()
     seen = history(space)
     apart = Apart((seen[0].config,), 4)
-    proposal = make_optimizer(name, space).ask(seen, np.random.default_rng(0), {}, apart)
+    proposal = make_optimizer(name, space).ask(Request(seen, np.random.default_rng(0), {}, apart))
     program = space.program
     assert np.sum(program.encode(proposal.config) != program.encode(seen[0].config)) >= 4
 

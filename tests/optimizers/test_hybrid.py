@@ -15,7 +15,7 @@ from mipcash.acquisition.decomposition.search import DecompositionSettings
 from mipcash.acquisition.mixed_search import PolishSettings
 from mipcash.backends.base import SolverSettings
 from mipcash.errors import SpaceError
-from mipcash.optimizers.base import Observation
+from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import ACQUISITIONS, Hybrid, HybridSettings
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.compiled import Apart
@@ -35,7 +35,7 @@ def test_no_new_legal_configuration_has_a_lower_structured_prediction_than_the_b
     optimizer = make_optimizer("hybrid", space)
     assert isinstance(optimizer, Hybrid)
     history = history_of(space, 12, seed)
-    proposal = optimizer.ask(history, np.random.default_rng(seed), {})
+    proposal = optimizer.ask(Request(history, np.random.default_rng(seed), {}))
     _, posterior = optimizer._posterior(optimizer.data(history), {})
     mean, program = posterior.mean(), space.program
     legality = space.oracle().search(None).legality
@@ -57,7 +57,7 @@ def test_every_acquisition_proposes_legal_new_points(acquisition: str, name: str
     optimizer = make_optimizer("hybrid", space, settings=HybridSettings(acquisition=acquisition))
     history, state = history_of(space, 10), {}
     for k in range(3):
-        proposal = optimizer.ask(history, np.random.default_rng(k), state)
+        proposal = optimizer.ask(Request(history, np.random.default_rng(k), state))
         state = dict(proposal.state)
         assert space.is_legal(proposal.config)
         assert not space.repeats(proposal.config, [o.config for o in history])
@@ -140,7 +140,9 @@ def test_thompson_proposes_the_lowest_minimiser_of_several_draws() -> None:
     for samples in (1, 12):
         settings = HybridSettings(acquisition="thompson", samples=samples)
         found = [
-            make_optimizer("hybrid", space, settings=settings).ask(history, np.random.default_rng(seed), {}).solution
+            make_optimizer("hybrid", space, settings=settings)
+            .ask(Request(history, np.random.default_rng(seed), {}))
+            .solution
             for seed in range(6)
         ]
         values.append(np.mean([s.value for s in found if s is not None]))
@@ -152,7 +154,7 @@ def test_failures_and_constant_losses_do_not_stop_it() -> None:
     optimizer = make_optimizer("hybrid", space)
     configs = space.sample(12, 0)
     history = [Observation(c, "failed") if k % 3 == 0 else Observation(c, "done", 1.0) for k, c in enumerate(configs)]
-    proposal = optimizer.ask(history, np.random.default_rng(0), {})
+    proposal = optimizer.ask(Request(history, np.random.default_rng(0), {}))
     assert space.is_legal(proposal.config)
 
 
@@ -165,7 +167,9 @@ def test_a_batch_keeps_its_distance_beside_active_numbers() -> None:
         batch: list[dict[str, Any]] = []
         for _ in range(3):
             pending = [Observation(c, "pending") for c in batch]
-            proposal = optimizer.ask([*history, *pending], np.random.default_rng(seed), {}, Apart(tuple(batch), 3))
+            proposal = optimizer.ask(
+                Request([*history, *pending], np.random.default_rng(seed), {}, Apart(tuple(batch), 3))
+            )
             levels = program.encode(proposal.config)
             assert all(np.sum(levels != program.encode(c)) >= 3 for c in batch)
             batch.append(dict(proposal.config))
@@ -225,7 +229,7 @@ def test_many_observations_are_fitted_at_every_second_proposal(t: int, fits: lis
     history, state = history_of(optimizer.space, t), dict[str, Any]()
     for k, expected in enumerate(fits):
         before = state.get("theta")
-        state = dict(optimizer.ask(history[: t - 4 + k], np.random.default_rng(k), state).state)
+        state = dict(optimizer.ask(Request(history[: t - 4 + k], np.random.default_rng(k), state)).state)
         assert (state["theta"] != before) == expected
 
 
@@ -249,9 +253,9 @@ def test_on_a_plateau_every_second_proposal_leaves_what_its_points_share() -> No
     for seed in range(3):
         history = plateau(space, 16, learner="svm")
         assert sum(o.loss == 0.25 for o in history) >= 3
-        proposal = optimizer.ask(history, np.random.default_rng(seed), {})
+        proposal = optimizer.ask(Request(history, np.random.default_rng(seed), {}))
         assert proposal.config["learner"] != "svm"
-        assert optimizer.ask(history[:15], np.random.default_rng(seed), {}).config["learner"] == "svm"
+        assert optimizer.ask(Request(history[:15], np.random.default_rng(seed), {})).config["learner"] == "svm"
         assert space.is_legal(proposal.config)
         assert proposal.solution is not None
         assert proposal.solution.bound <= proposal.solution.value + 1e-9
@@ -264,6 +268,8 @@ def test_a_plateau_that_fills_the_space_is_not_left() -> None:
     space.integer("depth", 1, 8)
     space.real("rate", 0, 1)
     space.rule("svm alone", learner.is_("svm") == 1)
-    proposal = make_optimizer("hybrid", space).ask(plateau(space, 16, learner="svm"), np.random.default_rng(0), {})
+    proposal = make_optimizer("hybrid", space).ask(
+        Request(plateau(space, 16, learner="svm"), np.random.default_rng(0), {})
+    )
     assert proposal.config["learner"] == "svm"
     assert proposal.origin == "log-ei"

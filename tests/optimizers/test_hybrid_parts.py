@@ -10,7 +10,7 @@ import pytest
 
 from mipcash.acquisition.mixed_search import Criterion, Polish
 from mipcash.optimizers import hybrid
-from mipcash.optimizers.base import Observation
+from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.registry import make_optimizer
 from tests.optimizers.test_hybrid import history_of
@@ -48,7 +48,7 @@ def test_the_pool_holds_the_minimisers_of_the_mean_and_of_every_sample(
     monkeypatch.setattr(Hybrid, "_minimum", remembered)
     monkeypatch.setattr(Polish, "minimise", watched)
     history = history_of(optimizer.space, 12)
-    optimizer.ask(history, np.random.default_rng(0), {})
+    optimizer.ask(Request(history, np.random.default_rng(0), {}))
     assert len(minima) == 4
     (pool,) = pools
     for levels, u in minima:
@@ -88,7 +88,7 @@ def test_the_minimiser_of_the_program_is_proposed_where_the_polish_is_worse(monk
         return worst[-1], np.zeros(0)
 
     monkeypatch.setattr(Polish, "minimise", bad)
-    proposal = optimizer.ask(history, np.random.default_rng(0), {})
+    proposal = optimizer.ask(Request(history, np.random.default_rng(0), {}))
     proposed = optimizer.program.encode(proposal.config)
     assert not np.array_equal(proposed, worst[0])
     _, posterior = optimizer._posterior(optimizer.data(history), {})
@@ -115,7 +115,7 @@ def test_fits_start_from_the_hyperparameters_of_the_last_proposal(monkeypatch: p
     for t in range(12, 20):
         del starts[:]
         before = state.get("theta")
-        state = dict(optimizer.ask(history[:t], np.random.default_rng(t), state).state)
+        state = dict(optimizer.ask(Request(history[:t], np.random.default_rng(t), state)).state)
         assert np.array_equal(starts[0], median if before is None else before)
     assert not np.allclose(state["theta"], median)
 
@@ -131,7 +131,7 @@ def test_a_number_under_three_conditions_is_proposed_with_its_own_certificate() 
     _, posterior = optimizer._posterior(optimizer.data(history), {})
     mean = posterior.mean()
     for seed in range(4):
-        proposal = optimizer.ask(history, np.random.default_rng(seed), {})
+        proposal = optimizer.ask(Request(history, np.random.default_rng(seed), {}))
         levels, u = optimizer._points([proposal.config])
         predicted = mean.loss(mean.value(optimizer.program.one_hot(levels)[0], u[0]))
         assert proposal.solution is not None

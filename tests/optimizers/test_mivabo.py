@@ -11,7 +11,7 @@ import pytest
 
 from mipcash.acquisition.decomposition.search import DecompositionSettings
 from mipcash.errors import SpaceError
-from mipcash.optimizers.base import Observation
+from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.mivabo import MiVaBO, MiVaBOSettings
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.surrogates.interactions import resolve
@@ -32,7 +32,7 @@ def propose(space, settings, n=2, seed=0):
     history = [Observation(c, "done", loss(c)) for c in configs]
     state, made = {}, []
     for _ in range(n):
-        proposal = optimizer.ask(history, np.random.default_rng([seed, len(history)]), state)
+        proposal = optimizer.ask(Request(history, np.random.default_rng([seed, len(history)]), state))
         state = json.loads(json.dumps(dict(proposal.state)))
         history.append(Observation(proposal.config, "done", loss(proposal.config)))
         made.append(proposal)
@@ -98,8 +98,8 @@ def test_beside_a_running_trial_a_proposal_keeps_its_bound(certificate):
         "mivabo", space, settings=MiVaBOSettings(n_initial=8, starts=2, sizes=SIZES, certificate=certificate)
     )
     history = [Observation(c, "done", loss(c)) for c in space.sample(8, 0)]
-    first = optimizer.ask(history, np.random.default_rng(1), {})
-    second = optimizer.ask([*history, Observation(first.config, "pending")], np.random.default_rng(1), {})
+    first = optimizer.ask(Request(history, np.random.default_rng(1), {}))
+    second = optimizer.ask(Request([*history, Observation(first.config, "pending")], np.random.default_rng(1), {}))
     assert (first.origin, second.origin) == ("thompson", "neighbour")
     assert second.config != first.config
     assert space.is_legal(second.config)

@@ -17,13 +17,13 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def result(*losses: float | None) -> Result:
-    """A history by its losses; None: failed, nan: still running."""
+    """A history by its losses; None: failed, nan: still pending."""
     return Result(
         tuple(
             Trial(
                 k,
                 {},
-                "failed" if loss is None else "running" if math.isnan(loss) else "done",
+                "failed" if loss is None else "pending" if math.isnan(loss) else "done",
                 None if loss is None or math.isnan(loss) else loss,
             )
             for k, loss in enumerate(losses)

@@ -54,8 +54,8 @@ def main() -> None:
     if where in ("insert", "outcome"):
         die_in_write({"insert": "insert", "outcome": "finish"}[where], at)
     if where == "ask":
-        ask = optimizer.ask
-        optimizer.ask = lambda history, rng, state: die() if len(history) == at else ask(history, rng, state)
+        propose = optimizer.propose
+        optimizer.propose = lambda request: die() if len(request.history) == at else propose(request)
     evaluations = []
 
     def objective(config: dict[str, Any]) -> float:
@@ -73,7 +73,14 @@ def main() -> None:
             die()
 
     minimize(
-        objective, space, options.budget, optimizer, seed=7, storage=options.journal, callbacks=[told], progress=False
+        objective,
+        space,
+        options.budget,
+        optimizer=optimizer,
+        seed=7,
+        storage=options.journal,
+        callbacks=[told],
+        progress=False,
     )
     print("finished", flush=True)
 

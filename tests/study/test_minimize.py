@@ -21,7 +21,7 @@ from mipcash.study.progress import Progress
 
 def run(space: mc.Space, objective: Any, budget: int = 6, **arguments: Any) -> mc.Result:
     optimizer = arguments.pop("optimizer", tiny.Sampler)(space)
-    return minimize(objective, space, budget, optimizer, **{"progress": False, **arguments})
+    return minimize(objective, space, budget, optimizer=optimizer, **{"progress": False, **arguments})
 
 
 def test_the_result(space: mc.Space) -> None:
@@ -147,7 +147,7 @@ def test_an_ask_that_outlasts_the_timeout_is_not_evaluated_but_kept(space: mc.Sp
             return super().ask(*arguments)
 
     result = run(space, tiny.loss, optimizer=Slow, timeout=0.1, storage=journal)
-    assert ([t.status for t in result.history], result.stopped) == (["running"], "timeout")
+    assert ([t.status for t in result.history], result.stopped) == (["pending"], "timeout")
     again = run(space, tiny.loss, 1, storage=journal)
     assert [(t.status, t.config) for t in again.history] == [("done", result.history[0].config)]
 
@@ -167,7 +167,7 @@ def test_an_interrupt_is_passed_on_and_leaves_a_run_that_resumes(
     with pytest.raises(interrupt):
         run(space, stopped, storage=journal, workers=workers)
     statuses = [row.status for row in read_journal(journal)[1]]
-    assert "running" in statuses
+    assert "pending" in statuses
     assert "failed" not in statuses
     result = run(space, tiny.loss, storage=journal)
     assert [t.status for t in result.history] == ["done"] * 6

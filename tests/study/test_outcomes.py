@@ -138,7 +138,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 def loop(space: mc.Space, journal: Path, objective: Any, **options: Any) -> list[mc.Trial]:
-    return list(minimize(objective, space, 3, tiny.Sampler(space), storage=journal, **options).history)
+    return list(minimize(objective, space, 3, optimizer=tiny.Sampler(space), storage=journal, **options).history)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -200,7 +200,7 @@ def test_huge_losses_do_not_end_a_run_of_a_surrogate(name: str) -> None:
     space = mc.Space("steep")
     space.integer("n", 0, 7)
     space.real("x", 0, 1)
-    result = mc.minimize(objective, space, 14, name, progress=False)
+    result = mc.minimize(objective, space, 14, optimizer=name, progress=False)
     assert {t.status for t in result.history} == {"done", "failed"}
     assert len(result.history) == 14
 
@@ -216,7 +216,7 @@ def test_an_order_to_stop_gets_through_and_keeps_the_trial(
 ) -> None:
     with pytest.raises(order):
         loop(space, journal, lambda config: raising(order())(), workers=workers)
-    assert {row.status for row in read_journal(journal)[1]} == {"running"}
+    assert {row.status for row in read_journal(journal)[1]} == {"pending"}
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -246,7 +246,7 @@ def test_seconds_that_are_none_are_refused_before_anything_is_recorded(space: mc
 
 
 def test_a_budget_beyond_what_sqlite_counts(space: mc.Space, journal: Path) -> None:
-    result = minimize(tiny.loss, space, 10**30, tiny.Finite(space), storage=journal, progress=False)
+    result = minimize(tiny.loss, space, 10**30, optimizer=tiny.Finite(space), storage=journal, progress=False)
     assert result.n_done == 3
 
 

@@ -40,7 +40,7 @@ def run_here(optimizer: str, journal: Path | None = None) -> Record:
     """Run, or resume, in this process, which is another one than the script's."""
     space = tiny.tiny_space()
     chosen = getattr(tiny, optimizer)(space)
-    result = minimize(tiny.loss, space, BUDGET, chosen, seed=7, storage=journal, progress=False)
+    result = minimize(tiny.loss, space, BUDGET, optimizer=chosen, seed=7, storage=journal, progress=False)
     return [(t.number, encode_config(space, t.config), t.loss) for t in result.history]
 
 
@@ -75,7 +75,7 @@ def test_kill_and_resume(
     """Nothing that was told is lost, wherever SIGKILL strikes, and the resumed run proposes as an unbroken one."""
     finish(launch(journal, "--die", where, str(at), "--optimizer", "Counter"), -signal.SIGKILL)
     rows = read_journal(journal)[1]
-    assert [row.number for row in rows if row.status == "running"] == running
+    assert [row.number for row in rows if row.status == "pending"] == running
     assert [(row.number, row.exact, row.loss) for row in rows if row.status == "done"] == unbroken["Counter"][:told]
     assert run_here("Counter", journal) == unbroken["Counter"]
     assert journaled(journal) == unbroken["Counter"]
@@ -103,7 +103,7 @@ def test_ctrl_c_leaves_a_run_that_resumes(journal: Path, unbroken: dict[str, Rec
     _, err = process.communicate(timeout=20)
     assert process.returncode != 0
     assert "KeyboardInterrupt" in err
-    assert [row.status for row in read_journal(journal)[1]] == ["running"]
+    assert [row.status for row in read_journal(journal)[1]] == ["pending"]
     assert not journal.with_name("run.db.lock").exists()
     assert run_here("Sampler", journal) == unbroken["Sampler"]
 

@@ -24,7 +24,7 @@ def sometimes(config: dict[str, Any]) -> float:
 
 def test_one_line_per_evaluation(space: mc.Space, journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for budget in (5, 8):
-        result = minimize(sometimes, space, budget, tiny.Sampler(space), storage=journal)
+        result = minimize(sometimes, space, budget, optimizer=tiny.Sampler(space), storage=journal)
     captured = capsys.readouterr()
     lines = captured.err.splitlines()
     assert captured.out.splitlines() == ["objective speaks"] * 8
@@ -38,14 +38,14 @@ def test_one_line_per_evaluation(space: mc.Space, journal: Path, capsys: pytest.
 
 
 def test_silence(space: mc.Space, capsys: pytest.CaptureFixture[str]) -> None:
-    minimize(tiny.loss, space, 3, tiny.Sampler(space), progress=False)
+    minimize(tiny.loss, space, 3, optimizer=tiny.Sampler(space), progress=False)
     captured = capsys.readouterr()
     assert captured.out + captured.err == ""
 
 
 def test_an_objective_that_always_fails_is_noted_once(space: mc.Space) -> None:
     stream = io.StringIO()
-    minimize(lambda config: None, space, 15, tiny.Sampler(space), progress=Lines(stream))
+    minimize(lambda config: None, space, 15, optimizer=tiny.Sampler(space), progress=Lines(stream))
     notes = [line for line in stream.getvalue().splitlines() if line.startswith("note:")]
     assert len(notes) == 1
     assert "each of the first 10 evaluations failed" in notes[0]
@@ -54,7 +54,7 @@ def test_an_objective_that_always_fails_is_noted_once(space: mc.Space) -> None:
 def test_the_bar_shows_best_failures_and_times(space: mc.Space) -> None:
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=80, color_system=None)
-    result = minimize(sometimes, space, 8, tiny.Sampler(space), progress=Bar(console))
+    result = minimize(sometimes, space, 8, optimizer=tiny.Sampler(space), progress=Bar(console))
     shown = stream.getvalue()
     lines = shown.splitlines()
     last = lines[max(k for k, line in enumerate(lines) if "8/8" in line) + 1]

@@ -13,7 +13,7 @@ import tiny
 
 import mipcash as mc
 from mipcash.errors import StorageError
-from mipcash.optimizers.base import Proposal
+from mipcash.optimizers.base import Proposal, Request
 from mipcash.study.journal import read_journal
 from mipcash.study.trial import IllegalProposalError, TellError
 
@@ -177,8 +177,8 @@ def test_telling_twice_or_to_another_study_is_refused(space: mc.Space) -> None:
 
 def test_an_illegal_proposal_never_leaves(space: mc.Space, journal: Path) -> None:
     class Broken(tiny.Sampler):
-        def ask(self, history: Any, rng: Any, state: Any) -> Proposal:
-            proposal = super().ask(history, rng, state)
+        def propose(self, request: Request) -> Proposal:
+            proposal = super().propose(request)
             return Proposal({**proposal.config, "layers": 99})
 
     with mc.Study(space, Broken(space), storage=journal) as study, pytest.raises(IllegalProposalError, match="layers"):
@@ -188,8 +188,8 @@ def test_an_illegal_proposal_never_leaves(space: mc.Space, journal: Path) -> Non
 
 def test_a_state_that_cannot_be_journaled_is_refused(space: mc.Space) -> None:
     class Broken(tiny.Sampler):
-        def ask(self, history: Any, rng: Any, state: Any) -> Proposal:
-            return Proposal(super().ask(history, rng, state).config, state={"rng": rng})
+        def propose(self, request: Request) -> Proposal:
+            return Proposal(super().propose(request).config, state={"rng": request.rng})
 
     study = mc.Study(space, Broken(space))
     with pytest.raises(TypeError, match="state that JSON cannot hold"):

@@ -10,7 +10,7 @@ import numpy as np
 import mipcash as mc
 from mipcash.backends.solution import OPTIMAL, Solution
 from mipcash.errors import SpaceExhaustedError
-from mipcash.optimizers.base import History, Optimizer, Proposal
+from mipcash.optimizers.base import History, Optimizer, Proposal, Request
 
 
 def tiny_space(cap: float = 10.0) -> mc.Space:
@@ -55,7 +55,8 @@ class Sampler(Optimizer):
         self.settings = settings
         self.histories: list[History] = []
 
-    def ask(self, history: History, rng: np.random.Generator, state: Mapping[str, Any]) -> Proposal:
+    def propose(self, request: Request) -> Proposal:
+        history, rng = request.history, request.rng
         self.histories.append(history)
         config = draw(self.space, rng)
         known = sum(o.loss or 0.1 for o in history) + 0.01 * len(history)
@@ -69,9 +70,10 @@ class Counter(Sampler):
 
     name = "counter"
 
-    def ask(self, history: History, rng: np.random.Generator, state: Mapping[str, Any]) -> Proposal:
+    def propose(self, request: Request) -> Proposal:
+        rng, state = request.rng, request.state
         count, total = state.get("count", 0), state.get("total", 0.0)
-        proposal = super().ask(history, rng, state)
+        proposal = super().propose(request)
         total += float(rng.random())
         config = {**proposal.config, "rounds": 3 + (17 * count + int(1000 * total)) % 4000}
         return Proposal(config, None, f"step {count}", {}, {"count": count + 1, "total": total, "seen": (1, 2)})
@@ -82,10 +84,10 @@ class Finite(Sampler):
 
     name = "finite"
 
-    def ask(self, history: History, rng: np.random.Generator, state: Mapping[str, Any]) -> Proposal:
-        if len(history) == 3:
+    def propose(self, request: Request) -> Proposal:
+        if len(request.history) == 3:
             raise SpaceExhaustedError("all 3 legal configurations have been proposed; nothing is left")
-        return super().ask(history, rng, state)
+        return super().propose(request)
 
 
 def loss(config: Mapping[str, Any]) -> float:

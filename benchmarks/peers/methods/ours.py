@@ -16,7 +16,7 @@ import mipcash as mc
 from benchmarks.peers.method import Initial, Method
 from benchmarks.peers.problem import Problem
 from benchmarks.peers.shape import Shape
-from mipcash.optimizers.base import DONE, PENDING, Observation
+from mipcash.optimizers.base import DONE, PENDING, Observation, Request
 from mipcash.optimizers.registry import make_optimizer, optimizer_names
 
 
@@ -78,7 +78,7 @@ class SentMethod(OurMethod):
         self.state: dict[str, Any] = {}
 
     def suggest(self) -> dict[str, Any]:
-        proposal = self.asked.ask(self.history, self.rng, self.state)
+        proposal = self.asked.ask(Request(self.history, self.rng, self.state))
         self.state = dict(proposal.state)
         return dict(proposal.config)
 

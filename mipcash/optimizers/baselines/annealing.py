@@ -275,12 +275,12 @@ class _Annealing(ModelBased):
     def _energy(self, data: Data, rng: np.random.Generator) -> Energy:
         """E, from the data."""
 
-    def _propose(self, step: Step) -> Proposal | None:
+    def _search(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
         energy = self._energy(step.data, step.rng)
         step.clock.add("surrogate", began)
         began = time.perf_counter()
-        before, distances = step.before, self.space.exclusions([], step.apart)
+        before, distances = step.before, self.space.exclusions([], step.request.apart)
 
         def admitted(levels: Indices, u: Vector) -> bool:
             config = decoded(self.program, self.scale, levels, u)

@@ -160,7 +160,7 @@ class JointGP(ModelBased):
         self.settings: JointGPSettings = settings or JointGPSettings()
         self.relaxation = Relaxation(self.program)
 
-    def _propose(self, step: Step) -> Proposal | None:
+    def _search(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
         x = self.relaxation.encode(step.data.levels, step.data.u)
         gp = GaussianProcess(x, step.data.losses, self.settings.ard)
@@ -207,7 +207,7 @@ class JointGP(ModelBased):
 
     def _first_new(self, candidates: Sequence[Vector], step: Step) -> Configuration | None:
         """The first candidate that is new once rounded; GPyOpt would evaluate the old one again."""
-        before, distances, tried = step.before, self.space.exclusions([], step.apart), set()
+        before, distances, tried = step.before, self.space.exclusions([], step.request.apart), set()
         for x in candidates:
             latent, u = self.relaxation.decode(x)
             levels = self.oracle.free_legality.effective(latent[None])[0]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import ClassVar
 
 from mipcash.backends.base import Backend
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import History, Optimizer, Proposal, solver_made
+from mipcash.optimizers.base import Optimizer, Proposal, Request, solver_made
 from mipcash.space.compiled import Apart
 from mipcash.space.space import Space
 
@@ -36,18 +33,15 @@ class RandomSearch(Optimizer):
         self.space, self.backend = space, backend
         self.settings = settings or RandomSettings()
 
-    def ask(
-        self, history: History, rng: np.random.Generator, state: Mapping[str, Any], apart: Apart | None = None
-    ) -> Proposal:
+    def propose(self, request: Request) -> Proposal:
         """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
         began = time.perf_counter()
-        before = [o.config for o in history]
         for _ in range(self.settings.attempts):
-            (config,) = self.space.sample(1, rng)
-            if not self.space.repeats(config, before) and self._far(config, apart):
+            (config,) = self.space.sample(1, request.rng)
+            if not self.space.repeats(config, request.before) and self._far(config, request.apart):
                 return Proposal(config, None, "random", {"sample": time.perf_counter() - began})
         # a space nearly used up: the solver finds what is left, or proves that nothing is
-        return solver_made(self.space, self.backend, "what is left", history, rng, state, apart)
+        return solver_made(self.space, self.backend, "what is left", request)
 
     def _far(self, config: Configuration, apart: Apart | None) -> bool:
         levels = self.space.oracle(self.backend).program.encode(config)
