@@ -30,8 +30,9 @@ from scipy.optimize import minimize
 from mipcash.backends.base import SolverSettings
 from mipcash.errors import at_least
 from mipcash.program.forms import Indices, QuadraticForm, Vector
-from mipcash.program.unit_scale import INACTIVE, NumberScale
-from mipcash.space.minimiser import Exclusion, Oracle, Point
+from mipcash.program.unit_scale import INACTIVE, UnitScale
+from mipcash.space.exclusion import Exclusion
+from mipcash.space.minimiser import Oracle, Point
 from mipcash.space.numbers.part import NumberRules
 from mipcash.space.space import Space
 
@@ -110,7 +111,7 @@ class Minimiser:
 class Alternation:
     """Alternating minimisation over one space."""
 
-    def __init__(self, space: Space, oracle: Oracle, scale: NumberScale, settings: AlternatingSettings) -> None:
+    def __init__(self, space: Space, oracle: Oracle, scale: UnitScale, settings: AlternatingSettings) -> None:
         self.space, self.oracle, self.scale, self.settings = space, oracle, scale, settings
 
     def minimise(

@@ -19,8 +19,9 @@ from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Booleans
 from mipcash.program.program import orders_of
-from mipcash.program.unit_scale import NumberScale, decoded
-from mipcash.space.minimiser import Exclusion, Exclusions, Oracle
+from mipcash.program.unit_scale import UnitScale, decoded
+from mipcash.space.exclusion import Exclusion, Exclusions
+from mipcash.space.minimiser import Oracle
 from mipcash.space.space import Space
 
 ASKED = 12
@@ -37,7 +38,7 @@ class Neighbourhood:
     """
 
     def __init__(
-        self, space: Space, oracle: Oracle, scale: NumberScale, excluded: Sequence[Exclusion], memory: Indices
+        self, space: Space, oracle: Oracle, scale: UnitScale, excluded: Sequence[Exclusion], memory: Indices
     ) -> None:
         self.space, self.oracle, self.scale = space, oracle, scale
         self.program = oracle.program

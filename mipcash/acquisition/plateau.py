@@ -16,7 +16,7 @@ import numpy as np
 
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
-from mipcash.space.minimiser import ANY, Exclusion
+from mipcash.space.exclusion import ANY, Exclusion
 from mipcash.surrogates.level_kernels import ORDERED
 
 TIED = 3

@@ -19,7 +19,7 @@ import pyomo.environ as pyo
 from mipcash.errors import RuleError, SpaceError
 from mipcash.modelling.conditions import activity, check_indicators, conditions_of, expression_of
 from mipcash.modelling.declared import Link, Number, OneHot
-from mipcash.modelling.domains import Categorical, Domain, Integer, Ordinal, Permutation, Real, Value
+from mipcash.modelling.domains import Categorical, Integer, Ordinal, ParameterDomain, Permutation, Real, Value
 from mipcash.modelling.live.parts import LiveParts
 from mipcash.modelling.margins import refuse_inexact
 from mipcash.modelling.names import user_name
@@ -93,7 +93,9 @@ class Declaration:
         made: ChoiceParameter = self._declare(name, self._domain(name, Categorical, values), when)
         return made
 
-    def module(self, name: str, algorithms: Mapping[str, Mapping[str, Domain]], *, when: Any = None) -> ModuleParameter:
+    def module(
+        self, name: str, algorithms: Mapping[str, Mapping[str, ParameterDomain]], *, when: Any = None
+    ) -> ModuleParameter:
         """A choice of algorithm, each with its own hyperparameters.
 
         A hyperparameter is named ``module.algorithm.name`` in configurations and is active where its algorithm is chosen.
@@ -239,7 +241,9 @@ class Declaration:
     def _block(self, name: str) -> Any:
         return self.model.parameters[name]
 
-    def _attach(self, block: Any, name: str, domain: Domain, expression: Expression, tuned: bool) -> NumericParameter:
+    def _attach(
+        self, block: Any, name: str, domain: ParameterDomain, expression: Expression, tuned: bool
+    ) -> NumericParameter:
         block.value = NumericParameter(name, domain, tuned, expression)
         if not hasattr(block, "on_expression"):
             block.on_expression = 1

@@ -306,4 +306,4 @@ class Permutation:
         return f"ordering of {', '.join(self.members)}"
 
 
-Domain = Real | Integer | Ordinal | Categorical | Permutation
+ParameterDomain = Real | Integer | Ordinal | Categorical | Permutation

@@ -16,7 +16,7 @@ from pyomo.core.base.expression import ScalarExpression
 from pyomo.environ import BooleanVar
 
 from mipcash.errors import SpaceError
-from mipcash.modelling.domains import Domain, Permutation, Value, same_value
+from mipcash.modelling.domains import ParameterDomain, Permutation, Value, same_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ class Parameter:
     """
 
     label: str
-    domain: Domain
+    domain: ParameterDomain
     tuned: bool
 
     def _columns(self) -> Any:
@@ -91,7 +91,7 @@ class NumericParameter(Parameter, ScalarExpression):  # type: ignore[misc]
     ``space.model.parameters[label].value`` is this object, so it is cloned and transformed along with the model.
     """
 
-    def __init__(self, label: str, domain: Domain, tuned: bool, expression: Expression) -> None:
+    def __init__(self, label: str, domain: ParameterDomain, tuned: bool, expression: Expression) -> None:
         ScalarExpression.__init__(self, expr=expression)
         self.label, self.domain, self.tuned = label, domain, tuned
 
@@ -109,7 +109,7 @@ class NumericParameter(Parameter, ScalarExpression):  # type: ignore[misc]
 class ChoiceParameter(Parameter):
     """A categorical parameter (or an ordinal whose values are not numbers): used through its indicators."""
 
-    def __init__(self, label: str, domain: Domain, block: Any) -> None:
+    def __init__(self, label: str, domain: ParameterDomain, block: Any) -> None:
         self.label, self.domain, self.tuned, self._block = label, domain, True, block
 
     def _columns(self) -> Any:
@@ -137,7 +137,7 @@ class ModuleParameter(ChoiceParameter):
         hyperparameters: algorithm -> name -> parameter, each active only where its algorithm is chosen.
     """
 
-    def __init__(self, label: str, domain: Domain, block: Any) -> None:
+    def __init__(self, label: str, domain: ParameterDomain, block: Any) -> None:
         super().__init__(label, domain, block)
         self.hyperparameters: dict[str, dict[str, Parameter]] = {}
 

@@ -37,7 +37,8 @@ from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step
 from mipcash.program.forms import Indices, Vector
-from mipcash.space.minimiser import Exclusion, as_solution
+from mipcash.space.exclusion import Exclusion
+from mipcash.space.minimiser import as_solution
 from mipcash.space.space import Space
 from mipcash.surrogates.interactions import NameTuple, named, resolve
 from mipcash.surrogates.structured.evidence import Evidence, chosen_part, fit

@@ -26,7 +26,8 @@ from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step
 from mipcash.program.forms import Indices, Vector
-from mipcash.space.minimiser import Exclusion, as_solution
+from mipcash.space.exclusion import Exclusion
+from mipcash.space.minimiser import as_solution
 from mipcash.space.space import Space
 from mipcash.surrogates.interactions import named, resolve
 from mipcash.surrogates.linear import evidence

@@ -22,8 +22,8 @@ from mipcash.backends.base import Backend
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import DONE, FAILED, PENDING, History, Optimizer, Proposal, Request, solver_made
 from mipcash.program.forms import Indices, Vector
-from mipcash.program.unit_scale import NumberScale
-from mipcash.space.minimiser import Exclusion
+from mipcash.program.unit_scale import UnitScale
+from mipcash.space.exclusion import Exclusion
 from mipcash.space.space import Space
 from mipcash.surrogates.linear.blocks import imputed
 
@@ -100,7 +100,7 @@ class ModelBased(Optimizer):
         self.space, self.backend = space, backend
         self.oracle = space.oracle(backend)
         self.program = self.oracle.program
-        self.scale = NumberScale.of(space, self.program)
+        self.scale = UnitScale.of(space, self.program)
 
     @abstractmethod
     def _search(self, step: Step) -> Proposal | None:

@@ -27,7 +27,7 @@ RESOLVED = 2
 
 
 @dataclass(frozen=True)
-class NumberScale:
+class UnitScale:
     """Maps configurations to unit values and back.
 
     Attributes:
@@ -41,7 +41,7 @@ class NumberScale:
     conditions: tuple[tuple[Indicator, ...], ...]
 
     @classmethod
-    def of(cls, declaration: Declaration, program: BinaryProgram) -> NumberScale:
+    def of(cls, declaration: Declaration, program: BinaryProgram) -> UnitScale:
         tuned = [n for n in declaration.numbers if n.tuned]
         return cls(
             tuple(n.label for n in tuned),
@@ -104,7 +104,7 @@ def activity_product(conditions: Sequence[Indicator], n: int) -> tuple[float, Ve
     return a.constant * b.constant, linear, (rows, cols, np.outer(a.coefficients, b.coefficients).ravel())
 
 
-def decoded(program: BinaryProgram, scale: NumberScale, levels: Indices, u: Vector) -> Configuration:
+def decoded(program: BinaryProgram, scale: UnitScale, levels: Indices, u: Vector) -> Configuration:
     """Effective levels (G,) and unit values (D,) as a configuration without its inactive numbers; it may be illegal."""
     on = scale.active(program.one_hot(levels)[None])[0] > 0
     natural = scale.natural(u)

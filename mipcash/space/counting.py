@@ -21,7 +21,8 @@ from mipcash.program.forms import Indices, QuadraticForm
 from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram
 from mipcash.space.conflict import emptiness
-from mipcash.space.minimiser import Exclusion, Oracle
+from mipcash.space.exclusion import Exclusion
+from mipcash.space.minimiser import Oracle
 
 ENUMERABLE = 1 << 21
 CHUNK = 1 << 15

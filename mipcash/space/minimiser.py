@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mipcash.backends.base import Answer, Backend, Cut, SolverSettings, Task
+from mipcash.backends.base import Answer, Backend, SolverSettings, Task
 from mipcash.backends.heuristics.local_search import KICKS, LocalSearch
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, UNKNOWN, Solution, relative_gap
 from mipcash.program.forms import Indices, QuadraticForm, Vector
-from mipcash.program.legality import Booleans, Legality, legality_at
+from mipcash.program.legality import Legality, legality_at
 from mipcash.program.program import BinaryProgram, orders_of
+from mipcash.space.exclusion import Exclusion, Exclusions
 
-ANY = -1
-"""A level that does not count, in an exclusion."""
 RESTARTS = 48
 ANCHORS = 4
 ANCHOR_SECONDS = 10.0
@@ -195,51 +194,6 @@ def _separable(program: BinaryProgram) -> bool:
         if used & numbers and used & helpers:
             return False
     return True
-
-
-@dataclass(frozen=True)
-class Exclusion:
-    """Levels to keep away from.
-
-    Attributes:
-        levels: shape (G,); ANY where a group does not count.
-        distance: least number of the others in which an answer must differ (Hamming distance); 1: a no-good cut.
-    """
-
-    levels: Indices
-    distance: int = 1
-
-    def cut(self, program: BinaryProgram) -> Cut:
-        """``sum_g z[g, s_g] <= G - distance`` over the G groups that count."""
-        columns = (program.starts + self.levels)[self.levels != ANY]
-        return Cut(columns, np.ones(len(columns)), -math.inf, float(len(columns) - self.distance))
-
-    def admits(self, levels: Indices) -> bool:
-        """Whether one answer, (G,), keeps the distance."""
-        return bool(Exclusions.of([self]).admitted(levels[None])[0])
-
-
-@dataclass(frozen=True)
-class Exclusions:
-    """Several exclusions at once.
-
-    Attributes:
-        levels: shape (E, G).
-        distances: shape (E,).
-    """
-
-    levels: Indices
-    distances: Indices
-
-    @classmethod
-    def of(cls, excluded: Sequence[Exclusion]) -> Exclusions:
-        levels = np.array([e.levels for e in excluded]) if excluded else np.zeros((0, 1), dtype=np.int64)
-        return cls(levels, np.array([e.distance for e in excluded], dtype=np.int64))
-
-    def admitted(self, levels: Indices) -> Booleans:
-        """Which answers keep their distance from all of them: (R, G) -> (R,)."""
-        differ = np.sum((levels[:, None, :] != self.levels) & (self.levels != ANY), axis=2)
-        return np.asarray(np.all(differ >= self.distances, axis=1))
 
 
 def as_solution(config: dict[str, object] | None, answer: Answer, sign: float, began: float, solver: str) -> Solution:

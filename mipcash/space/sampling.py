@@ -18,7 +18,8 @@ from mipcash.backends.base import SolverSettings
 from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
-from mipcash.space.minimiser import Exclusion, Oracle, Point
+from mipcash.space.exclusion import Exclusion
+from mipcash.space.minimiser import Oracle, Point
 
 SEEDS = 48
 """Solver-made starting points of a large sample."""

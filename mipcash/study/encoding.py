@@ -17,9 +17,9 @@ from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import (
     Categorical,
     Configuration,
-    Domain,
     Integer,
     Ordinal,
+    ParameterDomain,
     Permutation,
     Real,
     Value,
@@ -97,7 +97,7 @@ def plain(value: Any) -> Any:
     return stable_text(value)
 
 
-def _code(domain: Domain, value: Value) -> Any:
+def _code(domain: ParameterDomain, value: Value) -> Any:
     if isinstance(domain, (Ordinal, Categorical)):
         return next(l for l, v in enumerate(domain.values) if same_value(v, value))
     if isinstance(domain, Permutation):
@@ -105,7 +105,7 @@ def _code(domain: Domain, value: Value) -> Any:
     return int(value) if isinstance(domain, Integer) else float(value)
 
 
-def _value(domain: Domain, code: Any) -> Value:
+def _value(domain: ParameterDomain, code: Any) -> Value:
     """The value of a code, which must be of the very kind that :func:`_code` writes: ``values[-1]`` is no level."""
     if isinstance(domain, Permutation):
         if not isinstance(code, list):

@@ -20,7 +20,7 @@ from pyomo.gdp import Disjunct, Disjunction
 
 from mipcash.errors import RuleError
 from mipcash.modelling.declaration import Declaration
-from mipcash.modelling.domains import Categorical, Domain, Ordinal
+from mipcash.modelling.domains import Categorical, Ordinal, ParameterDomain
 from mipcash.modelling.live.components import honour
 from mipcash.modelling.quadratic import Quadratic
 from mipcash.modelling.rules import Rule, make_rule
@@ -128,7 +128,7 @@ def _terms(body: Quadratic) -> Iterator[tuple[str, float]]:
         yield "*".join(sorted((named[i], named[j]))), float(c)
 
 
-def _domain_text(domain: Domain) -> str:
+def _domain_text(domain: ParameterDomain) -> str:
     """As ``str(domain)``, but with all digits and with values that do not print their memory address."""
     if isinstance(domain, (Ordinal, Categorical)):
         return f"{domain.kind} [{', '.join(map(stable_text, domain.values))}]"

@@ -22,7 +22,7 @@ from mipcash.errors import SpaceError
 from mipcash.modelling.declaration import Declaration
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
-from mipcash.program.unit_scale import NumberScale
+from mipcash.program.unit_scale import UnitScale
 
 Pair = tuple[int, int]
 NameTuple = tuple[tuple[str, str], ...]
@@ -110,7 +110,7 @@ def named(pairs: Iterable[Sequence[str]]) -> NameTuple:
 def resolve(
     declaration: Declaration,
     program: BinaryProgram,
-    scale: NumberScale,
+    scale: UnitScale,
     interactions: Iterable[Sequence[str]] | None,
 ) -> Interactions:
     """Pairs of names as pairs of groups and numbers.

@@ -7,8 +7,8 @@ import pytest
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Clock
 from mipcash.backends.base import SolverSettings
-from mipcash.program.unit_scale import NumberScale
-from mipcash.space.minimiser import Exclusion
+from mipcash.program.unit_scale import UnitScale
+from mipcash.space.exclusion import Exclusion
 from tests.spaces import ALL
 from tests.surrogates.test_surrogates import posterior
 
@@ -17,7 +17,7 @@ def setting(name, preset="evidence", seed=0):
     space = ALL[name]()
     f = posterior(space, preset)[0].sample(np.random.default_rng(seed))
     oracle = space.oracle()
-    scale = NumberScale.of(space, oracle.program)
+    scale = UnitScale.of(space, oracle.program)
     alternation = Alternation(space, oracle, scale, AlternatingSettings())
     configs = space.sample(4, seed)
     starts = [(oracle.program.encode(c), u) for c, u in zip(configs, scale.units(configs), strict=True)]

@@ -16,8 +16,8 @@ import mipcash as mc
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Clock
 from mipcash.acquisition.decomposition.search import DecompositionSettings, decompose
 from mipcash.acquisition.decomposition.split_function import SplitFunction
-from mipcash.program.unit_scale import NumberScale
-from mipcash.space.minimiser import Exclusion
+from mipcash.program.unit_scale import UnitScale
+from mipcash.space.exclusion import Exclusion
 from mipcash.surrogates.linear.blocks import FeatureSizes, evidence_blocks, paper_blocks
 from mipcash.surrogates.linear.evidence import Layout, always_active
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
@@ -30,7 +30,7 @@ SIZES = FeatureSizes(fourier=6, per_number=4, product_columns=80)
 def drawn(space, preset, seed, spread=1.0):
     """A function from the prior of a preset."""
     program, rng = space.program, np.random.default_rng(seed)
-    scale = NumberScale.of(space, program)
+    scale = UnitScale.of(space, program)
     if preset == "paper":
         blocks = paper_blocks(program, scale, SIZES, 4.0, 0.6, rng)
     else:

@@ -10,7 +10,7 @@ import pytest
 import mipcash as mc
 from mipcash.acquisition.plateau import shared_choice
 from mipcash.program.forms import Indices
-from mipcash.space.minimiser import ANY, Exclusion
+from mipcash.space.exclusion import ANY, Exclusion
 
 
 def learners() -> mc.Space:

@@ -14,8 +14,8 @@ from mipcash.acquisition.analytic import Acquisition, ConfidenceBound, LogEI
 from mipcash.acquisition.mixed_search import Criterion, Polish, PolishSettings
 from mipcash.acquisition.moves import Neighbourhood
 from mipcash.backends.registry import make_backend
-from mipcash.program.unit_scale import NumberScale, decoded
-from mipcash.space.minimiser import Exclusion
+from mipcash.program.unit_scale import UnitScale, decoded
+from mipcash.space.exclusion import Exclusion
 from mipcash.surrogates.structured.kernel import Kernel, Points
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
@@ -31,7 +31,7 @@ class Setting:
         self.space, rng = space, np.random.default_rng(seed)
         self.oracle = space.oracle(make_backend("highs"))
         self.program = self.oracle.program
-        self.scale = NumberScale.of(space, self.program)
+        self.scale = UnitScale.of(space, self.program)
         self.structure = Structure.of(self.program, self.scale)
         self.configs = space.sample(12, rng)
         self.points = self.at(self.configs)

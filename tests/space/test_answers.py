@@ -16,7 +16,7 @@ from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.errors import InfeasibleSpaceError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality
-from mipcash.space.minimiser import Exclusion, Exclusions
+from mipcash.space.exclusion import Exclusion, Exclusions
 
 # -- samples --------------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mipcash.program.unit_scale import INACTIVE, NumberScale
+from mipcash.program.unit_scale import INACTIVE, UnitScale
 from mipcash.surrogates.fourier import FourierFeatures
 from mipcash.surrogates.level_kernels import level_kernel
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures, bit_block
@@ -80,7 +80,7 @@ def test_fourier_features_approximate_the_squared_exponential_kernel():
 
 def test_numbers_on_the_unit_scale():
     space = ALL["conv_net"]()
-    scale = NumberScale.of(space, space.program)
+    scale = UnitScale.of(space, space.program)
     configs = space.sample(30, 3)
     u = scale.units(configs)
     levels = np.array([space.program.encode(c) for c in configs])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.program.unit_scale import NumberScale
+from mipcash.program.unit_scale import UnitScale
 from mipcash.surrogates.structured.kernel import Kernel, Points
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
@@ -51,7 +51,7 @@ class Written:
 
     def __init__(self, space: mc.Space, theta: np.ndarray) -> None:
         self.program = space.program
-        self.scale = NumberScale.of(space, self.program)
+        self.scale = UnitScale.of(space, self.program)
         structure = Structure.of(self.program, self.scale)
         self.p = {name: np.exp(theta[at]) for name, at in structure.slices.items()}
         self.domains = {g.label: space[g.label].domain for g in self.program.groups}
@@ -137,7 +137,7 @@ SPACES = {"nested": nested, "deep": deep}
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_kernel_is_what_is_written(name: str, seed: int) -> None:
     space = SPACES[name]()
-    program, scale = space.program, NumberScale.of(space, space.program)
+    program, scale = space.program, UnitScale.of(space, space.program)
     structure = Structure.of(program, scale)
     theta = some_theta(structure, seed)
     configs = space.sample(14, seed)
@@ -154,7 +154,7 @@ def test_the_kernel_is_what_is_written(name: str, seed: int) -> None:
 def test_a_number_that_is_off_by_its_third_condition_contributes_nothing() -> None:
     """Predictions, sections, the mean and samples do not see the value that a search has left in it."""
     space = deep()
-    program, scale = space.program, NumberScale.of(space, space.program)
+    program, scale = space.program, UnitScale.of(space, space.program)
     structure = Structure.of(program, scale)
     configs = space.sample(30, 0)
     z = program.one_hot(np.array([program.encode(c) for c in configs])).astype(float)

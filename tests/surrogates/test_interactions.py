@@ -7,14 +7,14 @@ from itertools import combinations
 import pytest
 
 from mipcash.errors import SpaceError
-from mipcash.program.unit_scale import NumberScale
+from mipcash.program.unit_scale import UnitScale
 from mipcash.surrogates.interactions import named, resolve
 from tests.spaces import ALL
 
 
 def resolved(name, interactions):
     space = ALL[name]()
-    scale = NumberScale.of(space, space.program)
+    scale = UnitScale.of(space, space.program)
     return space.program, scale, resolve(space, space.program, scale, interactions)
 
 

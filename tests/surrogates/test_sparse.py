@@ -10,7 +10,7 @@ from scipy import stats
 
 import mipcash as mc
 from mipcash.errors import SpaceError
-from mipcash.program.unit_scale import NumberScale
+from mipcash.program.unit_scale import UnitScale
 from mipcash.surrogates.linear.blocks import paper_blocks
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
 from mipcash.surrogates.linear.posterior import Block, LinearPosterior
@@ -203,7 +203,7 @@ def test_a_sample_is_a_quadratic_form_at_fixed_numbers(name, preset, prior):
     base, *_ = posterior(space, preset)
     by = "feature" if preset == "paper" else "pair"
     sparse = SparsePosterior.fit(base, replace(SHORT, prior=prior, by=by), np.random.default_rng(0))
-    program, scale = space.program, NumberScale.of(space, space.program)
+    program, scale = space.program, UnitScale.of(space, space.program)
     rng = np.random.default_rng(4)
     for f in (sparse.sample(np.random.default_rng(2)), sparse.mean(), thinned(sparse.mean(), 0.3)[0]):
         for config in space.sample(8, 9):
@@ -232,7 +232,7 @@ def test_what_is_left_out_is_bounded(name, preset):
     space = ALL[name]()
     base, *_ = posterior(space, preset)
     f = base.sample(np.random.default_rng(0))
-    program, scale = space.program, NumberScale.of(space, space.program)
+    program, scale = space.program, UnitScale.of(space, space.program)
     sizes = half_ranges(f)
     keep = sorted(sizes)[:2]
     rng = np.random.default_rng(4)

@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal, norm
 
 import mipcash as mc
 from mipcash.program.program import BinaryProgram
-from mipcash.program.unit_scale import NumberScale
+from mipcash.program.unit_scale import UnitScale
 from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.level_kernels import level_kernel
 from mipcash.surrogates.structured.evidence import FITTED, JITTER, Evidence, fit
@@ -43,7 +43,7 @@ SPACES["nested"] = nested
 
 def observed(space: mc.Space, n: int = 30, sparse: bool = False) -> tuple[BinaryProgram, Structure, Points]:
     program = space.program
-    scale = NumberScale.of(space, program)
+    scale = UnitScale.of(space, program)
     allowed = None
     if sparse:
         rng = np.random.default_rng(5)
@@ -191,7 +191,7 @@ def test_an_inactive_parameter_contributes_nothing() -> None:
     space = nested()
     program, structure, x = observed(space)
     kernel = Kernel(structure, some_theta(structure))
-    scale = NumberScale.of(space, program)
+    scale = UnitScale.of(space, program)
     off = next(k for k in range(len(x)) if x.on[k, scale.labels.index("one")] == 0)
     moved = x.u.copy()
     moved[off, scale.labels.index("one")] = 0.9

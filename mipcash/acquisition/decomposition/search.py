@@ -48,8 +48,9 @@ from mipcash.acquisition.decomposition.split_function import SplitFunction
 from mipcash.backends.base import SolverSettings
 from mipcash.errors import SpaceError, at_least
 from mipcash.program.forms import Vector
-from mipcash.program.unit_scale import INACTIVE, NumberScale
-from mipcash.space.minimiser import Exclusion, Oracle, Point
+from mipcash.program.unit_scale import INACTIVE, UnitScale
+from mipcash.space.exclusion import Exclusion
+from mipcash.space.minimiser import Oracle, Point
 from mipcash.space.space import Space
 from mipcash.surrogates.linear.posterior import WeightSample
 
@@ -260,7 +261,7 @@ def decompose(
     f: WeightSample,
     space: Space,
     oracle: Oracle,
-    scale: NumberScale,
+    scale: UnitScale,
     settings: DecompositionSettings,
     rng: np.random.Generator,
     primal: Minimiser | None = None,

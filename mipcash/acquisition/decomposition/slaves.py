@@ -25,8 +25,9 @@ from mipcash.backends.solution import INFEASIBLE
 from mipcash.modelling.domains import Integer, Real
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
-from mipcash.program.unit_scale import NumberScale
-from mipcash.space.minimiser import Exclusion, Oracle
+from mipcash.program.unit_scale import UnitScale
+from mipcash.space.exclusion import Exclusion
+from mipcash.space.minimiser import Oracle
 
 NARROW = 1e-7
 """Width on the unit scale below which a number is not split."""
@@ -66,7 +67,7 @@ class Slaves:
         self,
         split: SplitFunction,
         oracle: Oracle,
-        scale: NumberScale,
+        scale: UnitScale,
         solver: SolverSettings,
         splits: int,
         excluded: Sequence[Exclusion],

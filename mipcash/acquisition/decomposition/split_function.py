@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mipcash.errors import SpaceError
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram, Indicator
-from mipcash.program.unit_scale import RESOLVED, NumberScale
+from mipcash.program.unit_scale import RESOLVED, UnitScale
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
 from mipcash.surrogates.linear.features.maps import CosineMap
 from mipcash.surrogates.linear.posterior import Block, WeightSample
@@ -82,7 +82,7 @@ class SplitFunction:
     branchable: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, f: WeightSample, program: BinaryProgram, scale: NumberScale) -> SplitFunction:
+    def of(cls, f: WeightSample, program: BinaryProgram, scale: UnitScale) -> SplitFunction:
         """Take a sample apart.
 
         Raises:
@@ -219,7 +219,7 @@ def _level_factor(key: Key, amplitude: Vector, program: BinaryProgram) -> MixedF
     return MixedFactor(amplitude, np.zeros(len(rows)), linear, products, np.ones(len(rows)))
 
 
-def _branchable(f: WeightSample, scale: NumberScale) -> NDArray[np.bool_]:
+def _branchable(f: WeightSample, scale: UnitScale) -> NDArray[np.bool_]:
     """Numbers that are always active, or that f sees only where they are."""
     gated: Mapping[int, bool] = {d: not c for d, c in enumerate(scale.conditions)}
     found = np.array([True] * f.n_numbers)

@@ -16,7 +16,7 @@ import numpy as np
 from mipcash.errors import at_least
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
-from mipcash.program.unit_scale import NumberScale
+from mipcash.program.unit_scale import UnitScale
 from mipcash.surrogates.fourier import FourierFeatures
 from mipcash.surrogates.interactions import Interactions, Pair, shared
 from mipcash.surrogates.linear.evidence import Layout
@@ -94,7 +94,7 @@ def fourier_maker(sizes: FeatureSizes) -> MapMaker:
 
 def paper_blocks(
     program: BinaryProgram,
-    scale: NumberScale,
+    scale: UnitScale,
     sizes: FeatureSizes,
     alpha: float,
     sigma: float,
@@ -123,7 +123,7 @@ def paper_blocks(
 
 def evidence_blocks(
     program: BinaryProgram,
-    scale: NumberScale,
+    scale: UnitScale,
     sizes: FeatureSizes,
     theta: Vector,
     layout: Layout,

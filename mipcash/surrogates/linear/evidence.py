@@ -29,7 +29,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
-from mipcash.program.unit_scale import NumberScale
+from mipcash.program.unit_scale import UnitScale
 from mipcash.surrogates.interactions import Interactions, Shared, shared
 from mipcash.surrogates.level_kernels import level_kernel
 from mipcash.surrogates.maximum import maximum
@@ -95,7 +95,7 @@ class Grams:
 
     @classmethod
     def of(
-        cls, program: BinaryProgram, scale: NumberScale, z: Vector, u: Vector, declared: Interactions | None = None
+        cls, program: BinaryProgram, scale: UnitScale, z: Vector, u: Vector, declared: Interactions | None = None
     ) -> Grams:
         """From observations z (t, n_z) and u (t, D); None: everything may interact."""
         groups = []
@@ -123,7 +123,7 @@ class Grams:
         return Layout(len(self.groups), len(self.active), self.joint)
 
 
-def always_active(scale: NumberScale) -> Indices:
+def always_active(scale: UnitScale) -> Indices:
     """Indices of the numbers without conditions."""
     return np.array([d for d, c in enumerate(scale.conditions) if not c], dtype=np.int64)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram, Group, Indicator
-from mipcash.program.unit_scale import RESOLVED, NumberScale, activity
+from mipcash.program.unit_scale import RESOLVED, UnitScale, activity
 from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, has_length, level_kernel
 from mipcash.surrogates.structured.residual import level_distance
@@ -46,7 +46,7 @@ class Structure:
     joined: bool = True
 
     @classmethod
-    def of(cls, program: BinaryProgram, scale: NumberScale, interactions: Interactions | None = None) -> Structure:
+    def of(cls, program: BinaryProgram, scale: UnitScale, interactions: Interactions | None = None) -> Structure:
         """The structure of a program.
 
         Args:

@@ -1,0 +1,62 @@
+"""What may not be proposed: levels to keep away from, alone or at a distance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.backends.base import Cut
+from mipcash.program.forms import Indices
+from mipcash.program.legality import Booleans
+from mipcash.program.program import BinaryProgram
+
+ANY = -1
+"""A level that does not count, in an exclusion."""
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Levels to keep away from.
+
+    Attributes:
+        levels: shape (G,); ANY where a group does not count.
+        distance: least number of the others in which an answer must differ (Hamming distance); 1: a no-good cut.
+    """
+
+    levels: Indices
+    distance: int = 1
+
+    def cut(self, program: BinaryProgram) -> Cut:
+        """``sum_g z[g, s_g] <= G - distance`` over the G groups that count."""
+        columns = (program.starts + self.levels)[self.levels != ANY]
+        return Cut(columns, np.ones(len(columns)), -math.inf, float(len(columns) - self.distance))
+
+    def admits(self, levels: Indices) -> bool:
+        """Whether one answer, (G,), keeps the distance."""
+        return bool(Exclusions.of([self]).admitted(levels[None])[0])
+
+
+@dataclass(frozen=True)
+class Exclusions:
+    """Several exclusions at once.
+
+    Attributes:
+        levels: shape (E, G).
+        distances: shape (E,).
+    """
+
+    levels: Indices
+    distances: Indices
+
+    @classmethod
+    def of(cls, excluded: Sequence[Exclusion]) -> Exclusions:
+        levels = np.array([e.levels for e in excluded]) if excluded else np.zeros((0, 1), dtype=np.int64)
+        return cls(levels, np.array([e.distance for e in excluded], dtype=np.int64))
+
+    def admitted(self, levels: Indices) -> Booleans:
+        """Which answers keep their distance from all of them: (R, G) -> (R,)."""
+        differ = np.sum((levels[:, None, :] != self.levels) & (self.levels != ANY), axis=2)
+        return np.asarray(np.all(differ >= self.distances, axis=1))
