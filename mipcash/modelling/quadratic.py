@@ -105,17 +105,19 @@ def take_apart(expression: Any, what: str) -> Quadratic:
         )
     scale = float(repn.multiplier)
     linear = {i: scale * float(c) for i, c in (repn.linear or {}).items() if c}
+    # in the order in which the expression names them: ids are addresses, and what follows from their order would not repeat
+    names = recorder.var_map
+    place = {i: k for k, i in enumerate(names)}
     products: dict[tuple[int, int], float] = {}
     for (i, j), c in (repn.quadratic or {}).items():
-        key = (i, j) if i <= j else (j, i)
+        key = (i, j) if place[i] <= place[j] else (j, i)
         products[key] = products.get(key, 0.0) + scale * float(c)
     products = {k: c for k, c in products.items() if c}
     constant = scale * float(repn.constant)
     if not all(map(math.isfinite, (constant, *linear.values(), *products.values()))):
         raise RuleError(f"{what} has a coefficient that is not finite (nan or inf); check the numbers it is built from")
-    names = recorder.var_map
     keep = set(linear) | {i for pair in products for i in pair}
-    return Quadratic(constant, linear, products, {i: names[i] for i in keep})
+    return Quadratic(constant, linear, products, {i: v for i, v in names.items() if i in keep})
 
 
 def interval(
