@@ -56,7 +56,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """The table for the README."""
+    """The table for the page of results."""
     head = "| space | seed | steps | " + " | ".join(PARTS) + " | total | worst | proven | illegal |"
     lines = [head, "|---" * (head.count("|") - 1) + "|"]
     for row in results["rows"]:

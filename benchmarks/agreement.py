@@ -50,7 +50,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """The table for the README."""
+    """The table for the page of results."""
     lines = ["| solver | steps | same discrete part as HiGHS | best | proven | illegal | seconds |", "|---" * 7 + "|"]
     for row in results["rows"]:
         lines.append(

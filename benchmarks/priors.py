@@ -206,7 +206,7 @@ def run(size: str, progress: Progress) -> Results:
 
 
 def markdown(results: Results) -> str:
-    """The tables for the README."""
+    """The tables for the page of results."""
     return "\n\n".join(
         [
             _table(results["errors"], ("problem", "t"), "error", list(PRIORS)),

@@ -66,7 +66,9 @@ def page(known: Mapping[str, Benchmark], folder: Path | None = None) -> Path:
         "# Benchmarks: what was measured",
         "",
         "Made by `python -m benchmarks report` from the records (`*.json`) below this folder. Figures: mean ± one standard "
-        "deviation. A line in italics under the head of a table says where it is smaller than in the paper.",
+        "deviation; in the tables of the peers one standard error. A line in italics under the head of a table says where it is "
+        "smaller than in the paper. Runs whose record was not kept stand in "
+        "[docs/measurements.md](../../docs/measurements.md).",
         "",
     ]
     for path in sorted(folder.rglob("*.json")):

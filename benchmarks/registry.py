@@ -3,7 +3,7 @@
 @benchmark("oracle", "seconds to proof per solver")
 def run(size: str, progress: Callable[[str], None]) -> dict: ...      # size: smoke, quick or full
 
-def markdown(results: dict) -> str: ...                              # the table for the README
+def markdown(results: dict) -> str: ...                              # the table for the page of results
 """
 
 from __future__ import annotations

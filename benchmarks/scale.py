@@ -65,7 +65,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """The table for the README."""
+    """The table for the page of results."""
     lines = ["| space | binaries | observations | first | median | worst of the others | wanted |", "|---" * 7 + "|"]
     for row in results["rows"]:
         first, *others = row["seconds"]

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers import report, runner
+from benchmarks.peers import comparisons, report, runner
 from benchmarks.peers.figures import draw
 from benchmarks.peers.history import RESULTS
 from benchmarks.peers.method import PEERS
@@ -43,7 +43,7 @@ def collected(methods: Sequence[str], seeds: Sequence[int]) -> dict[str, Any]:
     runs = {(m, h.convention, h.key): h for of in found.runs.values() for m, by in of.items() for h in by.values()}
     spent = sum(c for h in runs.values() for c in h.cpu if c is not None) / 3600
     done = {"runs": len(runs), "seeds": sorted({h.seed for h in runs.values()}), "cpu_hours": {"proposals": spent}}
-    return done | _plain(report.summarise(found, OURS))
+    return done | _plain(report.summarise(found, OURS)) | comparisons.collected(seeds, RESULTS)
 
 
 def _plain(summary: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def _plain(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def markdown(results: dict[str, Any], figures: str = "") -> str:
-    """The tables for the README.
+    """The tables for the page of results.
 
     Args:
         figures: their folder as the page sees it; empty: no pictures.
@@ -64,4 +64,4 @@ def markdown(results: dict[str, Any], figures: str = "") -> str:
         f"Regret over the evaluations, medians and quartiles, {c}: [figure]({figures}/regret-{c}.png)\n"
         for c in sorted(told)
     ]
-    return "\n".join([text, *pictures])
+    return "\n".join([text, *pictures, comparisons.markdown(results)]).rstrip() + "\n"

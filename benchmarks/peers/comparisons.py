@@ -1,0 +1,191 @@
+"""What the record says beside the table of all methods: other sets of methods, our own variants, single problems.
+
+Only pairs (problem, seed) that all methods of a set have are compared, and no method has them all: GPSampler takes too long
+on three problems, BoTorch and SMAC3 have few runs under a penalty. One record therefore holds several sets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import binomtest
+
+from benchmarks.peers import report
+from benchmarks.peers.history import History
+from benchmarks.peers.report import Key
+
+OURS = "hybrid"
+SIX = "hybrid:n_initial=6"
+SEARCHING = ("botorch", "optuna-tpe", "mutation", "smac", "hyperopt", "random")
+"""The peers that have ten seeds of every problem."""
+GROUPS = ("all", "rules", "free", "held out")
+VARIANTS = ("hybrid:acquisition=ucb", "hybrid:acquisition=mes", "hybrid:acquisition=thompson", SIX)
+PEERS = ("botorch", "optuna-gp", "mutation", "optuna-tpe", "smac", "hyperopt")
+"""Columns of the table of problems."""
+STEPS = (20, 30, 60)
+"""Evaluations after which variants are compared."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A set of methods and the tables that are shown of it.
+
+    Attributes:
+        ours: the method that the others are matched against.
+        seeds: of the runs that are compared, at most.
+        tables: convention and group of problems of each.
+    """
+
+    title: str
+    methods: tuple[str, ...]
+    tables: tuple[tuple[str, str], ...]
+    ours: str = OURS
+    seeds: tuple[int, ...] = tuple(range(10))
+
+
+REPAIR = tuple(("repair", group) for group in GROUPS)
+COMPARISONS = (
+    Comparison("All problems, every peer but GPSampler", (OURS, *SEARCHING), REPAIR),
+    Comparison("The default's six initial configurations, the peers' ten", (SIX, *SEARCHING), REPAIR, ours=SIX),
+    Comparison(
+        "Under a penalty, the methods with ten seeds",
+        (OURS, "mutation", "optuna-tpe", "random", "hyperopt"),
+        (("penalty", "rules"),),
+    ),
+    Comparison(
+        "Under a penalty, seeds 0 and 1, every peer but GPSampler",
+        (OURS, *SEARCHING),
+        (("penalty", "rules"),),
+        seeds=(0, 1),
+    ),
+    Comparison("BoTorch with the library's own limits", (OURS, "botorch", "botorch-library"), (("repair", "all"),)),
+    Comparison("SMAC3 with the library's own limits", (OURS, "smac", "smac-library"), (("repair", "all"),)),
+)
+
+
+def collected(seeds: Sequence[int], folder: Path) -> dict[str, Any]:
+    """Everything of this module, as far as there are runs: values that JSON holds."""
+    return {
+        "comparisons": [made for c in COMPARISONS if (made := _compared(c, seeds, folder))["tables"]],
+        "variants": variants(seeds, folder),
+        "problems": problems(seeds, folder),
+    }
+
+
+def _compared(of: Comparison, seeds: Sequence[int], folder: Path) -> dict[str, Any]:
+    found = report.collect(of.methods, seeds=[s for s in of.seeds if s in seeds], folder=folder)
+    summary = report.summarise(found, of.ours)
+    kept = [asdict(t) for t in summary["tables"] if (t.convention, t.group) in of.tables]
+    return summary | {"title": of.title, "tables": kept}
+
+
+def variants(seeds: Sequence[int], folder: Path) -> list[dict[str, Any]]:
+    """Ours beside each of its variants; regret in units of random search's after the last step, the mean over runs."""
+    found = report.collect([OURS, *VARIANTS, "random"], seeds=seeds, folder=folder)
+    runs, pairs = found.runs["repair"], found.pairs("repair")
+    if not pairs:
+        return []
+    names = sorted({p for p, _ in pairs})
+    least = report.floors(runs, names)
+    scale = {
+        name: float(np.median([runs["random"][p].best()[STEPS[-1] - 1] for p in pairs if p[0] == name])) - least[name]
+        for name in names
+    }
+
+    def regret(method: str) -> list[float]:
+        return [
+            float(np.mean([(runs[method][p].best()[k - 1] - least[p[0]]) / scale[p[0]] for p in pairs])) for k in STEPS
+        ]
+
+    own = regret(OURS)
+    return [
+        {"method": v, "regret": regret(v), "ours": own, **_duel(runs[OURS], runs[v], pairs), "pairs": len(pairs)}
+        for v in VARIANTS
+    ]
+
+
+def problems(seeds: Sequence[int], folder: Path) -> list[dict[str, Any]]:
+    """Runs of each problem in which ours is better and worse than each peer, repaired; a peer without runs is left out."""
+    found = report.collect([OURS, *PEERS], seeds=seeds, folder=folder).runs["repair"]
+    rows = []
+    for name in dict.fromkeys(p for p, _ in sorted(found[OURS])):
+        duels = {}
+        for peer in PEERS:
+            pairs = sorted(k for k in found[OURS].keys() & found[peer].keys() if k[0] == name)
+            if pairs:
+                duels[peer] = _duel(found[OURS], found[peer], pairs)
+        if duels:
+            rows.append({"problem": name, "duels": duels})
+    return rows
+
+
+def _duel(ours: dict[Key, History], theirs: dict[Key, History], pairs: Sequence[Key]) -> dict[str, Any]:
+    """Wins, losses and ties of ours after the last step, and the sign test."""
+    differences = []
+    for p in pairs:
+        a, b = ours[p].best()[STEPS[-1] - 1], theirs[p].best()[STEPS[-1] - 1]
+        differences.append(0.0 if abs(a - b) <= report.TIE * max(1.0, abs(a), abs(b)) else a - b)
+    wins, losses = sum(d < 0 for d in differences), sum(d > 0 for d in differences)
+    p_value = float(binomtest(wins, wins + losses).pvalue) if wins + losses else math.nan
+    return {"wins": wins, "losses": losses, "ties": len(pairs) - wins - losses, "p": p_value}
+
+
+# -- text -----------------------------------------------------------------------------------------------------------------------
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """The tables as Markdown; empty for a record without them."""
+    lines: list[str] = []
+    for each in results.get("comparisons", ()):
+        tables = [report.Table(**(t | {"rows": [report.Row(**r) for r in t["rows"]]})) for t in each["tables"]]
+        lines += [f"### {each['title']}", "", report.markdown(each | {"tables": tables})]
+    return "\n".join(
+        [*lines, *_variant_lines(results.get("variants", ())), *_problem_lines(results.get("problems", ()))]
+    )
+
+
+def _variant_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
+    if not rows:
+        return []
+    lines = [
+        f"### {OURS} beside its variants",
+        "",
+        f"n = {rows[0]['pairs']} runs; regret in units of random search's after {STEPS[-1]} evaluations, the mean over the runs.",
+        "",
+        f"| variant | rank of two | its regret after {' / '.join(map(str, STEPS))} | {OURS}'s "
+        f"| {OURS} wins / loses / ties (p) |",
+        "|---|---|---|---|---|",
+    ]
+    for row in rows:
+        rank = 1.5 + 0.5 * (row["wins"] - row["losses"]) / row["pairs"]
+        texts = [" / ".join(f"{v:.2f}" for v in row[key]) for key in ("regret", "ours")]
+        duel = f"{row['wins']} / {row['losses']} / {row['ties']} ({row['p']:.2g})"
+        lines.append(f"| {row['method']} | {rank:.2f} | {texts[0]} | {texts[1]} | {duel} |")
+    return [*lines, ""]
+
+
+def _problem_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
+    if not rows:
+        return []
+    lines = [
+        "### Problem by problem",
+        "",
+        f"Runs in which {OURS} is better / worse than a peer after {STEPS[-1]} evaluations, repaired; those left are level. "
+        "Where it is worse more often than better the figure is bold.",
+        "",
+        "| problem | " + " | ".join(PEERS) + " |",
+        "|---" * (1 + len(PEERS)) + "|",
+    ]
+    for row in rows:
+        cells = []
+        for peer in PEERS:
+            duel = row["duels"].get(peer)
+            text = f"{duel['wins']} / {duel['losses']}" if duel else "-"
+            cells.append(f"**{text}**" if duel and duel["losses"] > duel["wins"] else text)
+        lines.append(f"| {row['problem']} | " + " | ".join(cells) + " |")
+    return [*lines, ""]
