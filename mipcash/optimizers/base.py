@@ -21,7 +21,7 @@ from mipcash.backends.base import Backend
 from mipcash.backends.solution import Solution
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
-from mipcash.space.compiled import Apart
+from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
 
 DONE = "done"

@@ -39,19 +39,6 @@ QUESTION_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Apart:
-    """A least distance between proposals that are evaluated together.
-
-    Attributes:
-        configs: the others.
-        distance: number of discrete parameters (one-hot groups) in which a proposal must differ from each of them.
-    """
-
-    configs: tuple[Configuration, ...]
-    distance: int
-
-
-@dataclass(frozen=True)
 class _Snapshot:
     """What was derived from the live model when it was last looked at."""
 

@@ -29,9 +29,9 @@ from mipcash.modelling.domains import Configuration, Integer, same_value
 from mipcash.program.compile import compile_space
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram, slack_of_rows
-from mipcash.space.compiled import QUESTION_SECONDS, Apart
+from mipcash.space.compiled import QUESTION_SECONDS
 from mipcash.space.conflict import told, with_columns
-from mipcash.space.exclusion import Exclusion
+from mipcash.space.exclusion import Apart, Exclusion
 from mipcash.space.minimiser import Point, as_solution
 from mipcash.space.optimum import SpaceOptimum
 from mipcash.space.sampling import cover, farthest_units

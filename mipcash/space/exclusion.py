@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mipcash.backends.base import Cut
+from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Indices
 from mipcash.program.legality import Booleans
 from mipcash.program.program import BinaryProgram
@@ -60,3 +61,16 @@ class Exclusions:
         """Which answers keep their distance from all of them: (R, G) -> (R,)."""
         differ = np.sum((levels[:, None, :] != self.levels) & (self.levels != ANY), axis=2)
         return np.asarray(np.all(differ >= self.distances, axis=1))
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A least distance between proposals that are evaluated together.
+
+    Attributes:
+        configs: the others.
+        distance: number of discrete parameters (one-hot groups) in which a proposal must differ from each of them.
+    """
+
+    configs: tuple[Configuration, ...]
+    distance: int

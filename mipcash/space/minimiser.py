@@ -90,6 +90,24 @@ class Oracle:
         rng: np.random.Generator | None = None,
         restarts: int = RESTARTS,
     ) -> Point | None:
+        """As :meth:`answered`, as a point; None without one."""
+        self.last = self.answered(
+            form, settings, numbers=numbers, excluded=excluded, starts=starts, rng=rng, restarts=restarts
+        )
+        columns = self.last.columns
+        return None if columns is None else Point(self.program.levels_of(columns), columns, self.last)
+
+    def answered(
+        self,
+        form: QuadraticForm,
+        settings: SolverSettings,
+        *,
+        numbers: Mapping[str, float] | None = None,
+        excluded: Sequence[Exclusion] = (),
+        starts: Sequence[Indices] = (),
+        rng: np.random.Generator | None = None,
+        restarts: int = RESTARTS,
+    ) -> Answer:
         """Minimise a form over the base columns.
 
         Args:
@@ -100,8 +118,7 @@ class Oracle:
             restarts: its descents.
 
         Returns:
-            The best point known with its bound; None if the program is infeasible or a limit found no point
-            (``last.status`` tells which).
+            The best point known with its bound; without columns if the program is infeasible or a limit found no point.
         """
         folded = self.program.folded(form)
         incumbent = self.incumbent(folded, numbers, excluded, starts, rng, restarts)
@@ -109,24 +126,16 @@ class Oracle:
         fixed = {} if numbers is None else {n.latent: numbers[n.label] for n in self.program.numbers}
         start = None if incumbent is None else self._base(incumbent[0], numbers)
         answer = self.backend.solve(Task(self.program, folded, fixed, cuts, start), settings)
-        self.last = answer
-        if answer.columns is None:
-            if incumbent is None or answer.status == INFEASIBLE:
-                return None
+        if incumbent is None or start is None:
+            return answer
+        value = incumbent[1]
+        if answer.columns is None and answer.status != INFEASIBLE:
             # the limit came before the solver took the start over: the incumbent stands, with the solver's bound
-            levels, value = incumbent
-            base = np.where(np.isnan(start), 0.0, start) if start is not None else np.zeros(self.program.n)
-            return Point(
-                levels,
-                base,
-                replace(answer, status=FEASIBLE, columns=base, value=value, bound=min(answer.bound, value)),
-            )
-        levels = self.program.levels_of(answer.columns)
-        if incumbent is not None and incumbent[1] < answer.value - 1e-9 and np.all(np.isfinite(start)):  # type: ignore[arg-type]
-            levels, columns = incumbent[0], start
-            answer = replace(answer, columns=columns, value=incumbent[1], bound=min(answer.bound, incumbent[1]))
-        assert answer.columns is not None
-        return Point(levels, answer.columns, answer)
+            base = np.where(np.isnan(start), 0.0, start)
+            return replace(answer, status=FEASIBLE, columns=base, value=value, bound=min(answer.bound, value))
+        if answer.columns is not None and value < answer.value - 1e-9 and np.all(np.isfinite(start)):
+            return replace(answer, columns=start, value=value, bound=min(answer.bound, value))
+        return answer
 
     def incumbent(
         self,

@@ -23,7 +23,7 @@ import numpy as np
 
 from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.base import PENDING, Observation, Optimizer, Proposal, Request
-from mipcash.space.compiled import Apart
+from mipcash.space.exclusion import Apart
 from mipcash.study.checks import StudyRecord, TrialRow, parse
 from mipcash.study.encoding import encode_config, encode_solution, plain, readable_config
 from mipcash.study.fingerprint import fingerprint, listing

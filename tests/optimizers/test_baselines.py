@@ -18,7 +18,7 @@ from mipcash.optimizers.baselines.joint_gp import (
     Relaxation,
 )
 from mipcash.optimizers.registry import make_optimizer
-from mipcash.space.compiled import Apart
+from mipcash.space.exclusion import Apart
 from tests.acquisition.test_decomposition import drawn
 from tests.spaces import ALL, loss
 

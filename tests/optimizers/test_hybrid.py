@@ -18,7 +18,7 @@ from mipcash.errors import SpaceError
 from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import ACQUISITIONS, Hybrid, HybridSettings
 from mipcash.optimizers.registry import make_optimizer
-from mipcash.space.compiled import Apart
+from mipcash.space.exclusion import Apart
 from mipcash.surrogates.linear.blocks import FeatureSizes
 from mipcash.surrogates.linear.features.neural import NeuralSettings
 from mipcash.surrogates.structured.kernel import Points

@@ -9,7 +9,7 @@ from typing import ClassVar
 from mipcash.backends.base import Backend
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import Optimizer, Proposal, Request, solver_made
-from mipcash.space.compiled import Apart
+from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
 
 
