@@ -19,8 +19,9 @@ import numpy as np
 import mipcash as mc
 from benchmarks.proxies import proxy
 from mipcash.backends.registry import make_backend
-from mipcash.optimizers.base import DONE, Observation
+from mipcash.optimizers.base import Observation
 from mipcash.optimizers.mivabo import MiVaBO
+from mipcash.optimizers.outcome import DONE
 from mipcash.program.forms import Indices, QuadraticForm
 from mipcash.program.program import BinaryProgram
 from mipcash.space.minimiser import Oracle

@@ -24,8 +24,9 @@ from benchmarks.registry import Progress, Results, benchmark
 from mipcash.backends.base import SolverSettings
 from mipcash.backends.registry import make_backend
 from mipcash.models import synthetic
-from mipcash.optimizers.base import DONE, Observation
+from mipcash.optimizers.base import Observation
 from mipcash.optimizers.mivabo import MiVaBO, MiVaBOSettings
+from mipcash.optimizers.outcome import DONE
 from mipcash.program.forms import Vector
 from mipcash.surrogates.linear.blocks import FeatureSizes
 from mipcash.surrogates.linear.posterior import WeightSample

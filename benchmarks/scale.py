@@ -17,7 +17,8 @@ import numpy as np
 import mipcash as mc
 from benchmarks.proxies import proxy
 from benchmarks.registry import benchmark
-from mipcash.optimizers.base import DONE, Observation, Request
+from mipcash.optimizers.base import Observation, Request
+from mipcash.optimizers.outcome import DONE
 from mipcash.optimizers.registry import make_optimizer
 
 OBSERVATIONS = {"smoke": 20, "quick": 1000, "full": 1000}

@@ -205,7 +205,7 @@ class HighsBackend:
             return Answer(INFEASIBLE, None, math.nan, math.inf, seconds, self.name)
         has_incumbent = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         if status == kinds.kOptimal:
-            outcome = OPTIMAL
+            found = OPTIMAL
         elif status in (
             kinds.kTimeLimit,
             kinds.kSolutionLimit,
@@ -213,14 +213,14 @@ class HighsBackend:
             kinds.kInterrupt,
             kinds.kObjectiveBound,
         ):
-            outcome = FEASIBLE if has_incumbent else UNKNOWN
+            found = FEASIBLE if has_incumbent else UNKNOWN
         elif status == kinds.kModelEmpty:
-            outcome, has_incumbent = OPTIMAL, True
+            found, has_incumbent = OPTIMAL, True
         else:
             return None
         bound = float(info.mip_dual_bound) * unit
         if not has_incumbent:
-            return Answer(outcome, None, math.nan, bound if math.isfinite(bound) else -math.inf, seconds, self.name)
+            return Answer(found, None, math.nan, bound if math.isfinite(bound) else -math.inf, seconds, self.name)
         n = task.program.n
         columns: Vector = np.array(highs.getSolution().col_value[:n]) * instance.scaling.columns[:n]
         columns = np.where(task.program.integer[: task.program.n] > 0, np.round(columns), columns)
@@ -229,11 +229,11 @@ class HighsBackend:
         if status == kinds.kModelEmpty:
             bound = value
         elif not np.any(task.program.integer):  # a linear program has no dual bound of a search
-            bound = own if outcome == OPTIMAL else -math.inf
-        elif outcome == OPTIMAL:
+            bound = own if found == OPTIMAL else -math.inf
+        elif found == OPTIMAL:
             # with a whole objective HiGHS ends before its bound is there; what it calls optimal is within its gap
             bound = max(bound, own - max(gap * abs(own), SOLVED * unit))
-        return Answer(outcome, columns, value, min(bound, value), seconds, self.name)
+        return Answer(found, columns, value, min(bound, value), seconds, self.name)
 
 
 @dataclass(frozen=True)

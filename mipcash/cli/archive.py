@@ -13,6 +13,7 @@ from mipcash.study.journal import read_journal
 from mipcash.study.lock import WriterLock
 from mipcash.study.minimize import EXHAUSTED, OPTIMIZER
 from mipcash.study.result import Result
+from mipcash.study.rows import outcome_of
 from mipcash.study.trial import Trial
 
 FOLDER = Path("runs")
@@ -90,9 +91,7 @@ def _readable(row: TrialRow) -> Trial:
         number=row.number,
         config=json.loads(row.config),
         status=row.status,
-        loss=row.loss,
-        values=json.loads(row.values),
-        message=row.message,
+        outcome=outcome_of(row),
         origin=row.origin,
         seconds=json.loads(row.seconds),
         started=row.started,

@@ -316,7 +316,7 @@ def _report(loaded: modelfile.Model, result: Any) -> str:
     try:
         return loaded.report(result)
     except Exception as error:
-        from mipcash.study.outcome import describe_error
+        from mipcash.study.reading import describe_error
 
         _fail(f"report() of {loaded.title} failed: {describe_error(error)}")
         return ""

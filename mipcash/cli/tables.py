@@ -60,16 +60,16 @@ def summary(result: Result) -> Text:
 
 
 def trials_table(trials: Sequence[Trial], best: Trial | None, title: str) -> RenderableType:
-    """One row per trial: outcome, times, and the configuration in short."""
+    """One row per trial: loss or status, times, and the configuration in short."""
     table = _table("trial", "loss", "ask", "eval", "origin", "configuration or failure")
     for trial in trials:
-        outcome = trial.status if trial.loss is None else f"{trial.loss:.6g}"
+        loss = trial.status if trial.loss is None else f"{trial.loss:.6g}"
         ask, duration = trial.seconds.get("ask", math.nan), trial.duration
         what = trial.message if trial.failed else "  ".join(f"{k}={show(v)}" for k, v in trial.config.items())
         style = "green bold" if best is not None and trial.number == best.number else "yellow" if trial.failed else ""
         table.add_row(
             str(trial.number),
-            plain_text(outcome),
+            plain_text(loss),
             f"{ask:.2f} s",
             "" if duration is None else f"{duration:.2f} s",
             plain_text(trial.origin),

@@ -35,7 +35,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Outcome of the check in plain Python.
+    """What the check in plain Python found.
 
     Attributes:
         violations: broken rules and bad values; empty where none was found.

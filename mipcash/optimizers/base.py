@@ -21,16 +21,9 @@ from mipcash.backends.base import Backend
 from mipcash.backends.solution import Solution
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
+from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, Outcome
 from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
-
-DONE = "done"
-FAILED = "failed"
-PENDING = "pending"
-"""Proposed, and not all that was asked for is known."""
-
-LOSS = "loss"
-"""The output that is minimised."""
 
 
 @dataclass(frozen=True)
@@ -40,19 +33,26 @@ class Observation:
     Attributes:
         config: the configuration.
         status: ``done``, ``failed`` (raised, nan, inf, or told as Failed) or ``pending`` (being evaluated).
-        loss: the loss where done, else None.
-        values: further black-box values by name; of a pending one those that are known already.
+        loss: finite where it is known: of a done one, unless the loss was not asked for, and of a pending one told in parts.
+        values: further black-box values by name, nan and inf included.
+        outcome: every output with its status, message and cost; made from loss and values where it is not given.
     """
 
     config: Configuration
     status: str
     loss: float | None = None
     values: Mapping[str, float] = field(default_factory=dict)
+    outcome: Outcome = field(default_factory=Outcome, repr=False)
 
     def __post_init__(self) -> None:
         if self.status not in (DONE, FAILED, PENDING):
             raise ValueError(f"an observation is {DONE!r}, {FAILED!r} or {PENDING!r}, and not {self.status!r}")
-        if self.status == DONE and (self.loss is None or not math.isfinite(self.loss)):
+        if not self.outcome.outputs:
+            failed = self.status == FAILED
+            told = Outcome.failure("", self.values) if failed else Outcome.of(self.loss, self.values)
+            object.__setattr__(self, "outcome", told)
+        unasked = self.loss is None and self.outcome.outputs and LOSS not in self.outcome.outputs
+        if self.status == DONE and not unasked and (self.loss is None or not math.isfinite(self.loss)):
             raise ValueError(f"a done observation needs a finite loss, got {self.loss!r}")
 
 
@@ -192,8 +192,10 @@ class Optimizer(ABC):
 
     def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
         """The final answer, one of ``history``: here the first with the lowest loss that keeps all limits; None: there is none."""
-        kept = [o for o in history if o.status == DONE and not any(_broken(o, limit) for limit in limits)]
-        return min(kept, key=lambda o: math.inf if o.loss is None else o.loss, default=None)
+        kept = [
+            (o.loss, k) for k, o in enumerate(history) if o.status == DONE and o.loss is not None and _keeps(o, limits)
+        ]
+        return history[min(kept)[1]] if kept else None
 
 
 def solver_made(space: Space, backend: Backend, origin: str, request: Request) -> Proposal:
@@ -207,6 +209,5 @@ def solver_made(space: Space, backend: Backend, origin: str, request: Request) -
     return Proposal(config, solution, origin, {"mip": time.perf_counter() - began}, dict(request.state))
 
 
-def _broken(observation: Observation, limit: Limit) -> bool:
-    value = observation.loss if limit.output == LOSS else observation.values.get(limit.output)
-    return limit.violation(value) > 0.0
+def _keeps(observation: Observation, limits: Sequence[Limit]) -> bool:
+    return not any(limit.violation(observation.outcome[limit.output].value) for limit in limits)

@@ -20,7 +20,8 @@ from mipcash.acquisition.alternating import Alternation, Clock
 from mipcash.acquisition.mixed_search import LevelsAndUnits
 from mipcash.backends.base import Backend
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import DONE, FAILED, PENDING, History, Optimizer, Proposal, Request, solver_made
+from mipcash.optimizers.base import History, Optimizer, Proposal, Request, solver_made
+from mipcash.optimizers.outcome import FAILED, LOSS, MISSING
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.unit_scale import UnitScale
 from mipcash.space.exclusion import Exclusion
@@ -108,7 +109,7 @@ class ModelBased(Optimizer):
 
     def propose(self, request: Request) -> Proposal:
         """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
-        done = any(o.status == DONE for o in request.history)
+        done = any(o.loss is not None for o in request.history)
         if len(request.history) < self.settings.n_initial or not done:
             return solver_made(self.space, self.backend, "initial design", request)
         # matrices of a few hundred rows gain nothing from more threads, and one thread gives the same sums everywhere
@@ -119,11 +120,11 @@ class ModelBased(Optimizer):
     # -- for searches -------------------------------------------------------------------------------------------
 
     def data(self, history: History) -> Data:
-        """The settled observations of a history."""
-        settled = [o for o in history if o.status != PENDING]
-        levels, u = self._points([o.config for o in settled])
-        losses = np.array([np.nan if o.loss is None else o.loss for o in settled])
-        failed = np.array([k for k, o in enumerate(settled) if o.status == FAILED], dtype=np.int64)
+        """What a history says of the loss: observations that have one, and failures."""
+        known = [o for o in history if o.outcome[LOSS].status != MISSING]
+        levels, u = self._points([o.config for o in known])
+        losses = np.array([np.nan if o.loss is None else o.loss for o in known])
+        failed = np.array([k for k, o in enumerate(known) if o.outcome[LOSS].status == FAILED], dtype=np.int64)
         done = np.flatnonzero(np.isfinite(losses))
         order = done[np.argsort(losses[done], kind="stable")]
         return Data(levels, self.program.one_hot(levels).astype(float), u, imputed(losses, failed), order)

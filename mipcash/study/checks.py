@@ -15,8 +15,8 @@ from typing import Any
 
 from mipcash import __version__
 from mipcash.errors import StorageError
-from mipcash.optimizers.base import DONE, FAILED, PENDING
-from mipcash.study.outcome import loss_problem
+from mipcash.optimizers.outcome import DONE, FAILED, PENDING
+from mipcash.study.reading import loss_problem
 from mipcash.study.text import shown
 
 SCHEMA_VERSION = 1

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from mipcash import __version__
 from mipcash.errors import StorageError
+from mipcash.optimizers.outcome import PENDING
 from mipcash.study.checks import (
     LARGEST,
     SCHEMA_VERSION,
@@ -107,9 +108,17 @@ class Journal:
             self._database.execute(f"INSERT INTO trial ({columns}) VALUES ({marks})", [values[n] for n in names])
 
     def finish(
-        self, number: int, status: str, loss: float | None, values: str, message: str, finished: float, duration: float
+        self,
+        number: int,
+        status: str,
+        loss: float | None,
+        values: str,
+        message: str,
+        finished: float | None,
+        duration: float | None,
     ) -> None:
-        """Write a trial's outcome after its evaluation."""
+        """Write a trial's outcome after its evaluation; of a pending one, the values that are known already."""
+        status, loss = (STORED_PENDING, None) if status == PENDING else (status, loss)
         with self._transaction():
             self._database.execute(
                 'UPDATE trial SET status = ?, loss = ?, "values" = ?, message = ?, finished = ?, duration = ? '

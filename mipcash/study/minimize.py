@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from mipcash.errors import SpaceExhaustedError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import Optimizer
-from mipcash.study.outcome import describe_error, stops
 from mipcash.study.progress import Progress, make_progress
+from mipcash.study.reading import describe_error, stops
 from mipcash.study.result import SUSPICIOUS, Result
 from mipcash.study.study import Study
 from mipcash.study.trial import Failed, TellError, Trial

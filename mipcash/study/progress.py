@@ -138,7 +138,7 @@ class Bar(Progress):
 
     def told(self, trial: Trial) -> None:
         super().told(trial)
-        self._last = "failed" if trial.loss is None else f"{trial.loss:.6g}"
+        self._last = "failed" if trial.failed else "-" if trial.loss is None else f"{trial.loss:.6g}"
         self._asks.append(trial.seconds.get("ask", 0.0))
         self._evaluations.append(trial.duration or 0.0)
         if trial.failed:
@@ -184,11 +184,16 @@ def make_progress(progress: bool | Progress | None) -> Progress:
 def line(trial: Trial, told: int, budget: int, best: str) -> str:
     """One evaluation, e.g. ``[ 3/40] #2 loss 0.0312  best 0.0298 (#1)  ask 0.1 s  eval 1.4 s  acquisition``."""
     width = len(str(budget))
-    outcome = f"failed: {one_line(trial.message, 160)}" if trial.loss is None else f"loss {trial.loss:.6g}"
     times = f"ask {_seconds(trial.seconds.get('ask', 0.0))}  eval {_seconds(trial.duration or 0.0)}"
-    return (
-        f"[{told:>{width}}/{budget}] #{trial.number} {outcome}  best {best}  {times}  {one_line(trial.origin)}".rstrip()
-    )
+    return f"[{told:>{width}}/{budget}] #{trial.number} {_said(trial)}  best {best}  {times}  {one_line(trial.origin)}".rstrip()
+
+
+def _said(trial: Trial) -> str:
+    if trial.failed:
+        return f"failed: {one_line(trial.message, 160)}"
+    if trial.loss is not None:
+        return f"loss {trial.loss:.6g}"
+    return one_line(", ".join(f"{name} {value:.6g}" for name, value in trial.values.items()), 160)
 
 
 def _seconds(seconds: float) -> str:

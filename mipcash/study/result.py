@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import PENDING
+from mipcash.optimizers.outcome import PENDING
 from mipcash.study.text import visible
 from mipcash.study.trial import Trial
 
@@ -57,7 +57,7 @@ class Result:
         """The trial that the optimizer recommends, as a rule the first with the lowest loss; None where there is none."""
         if self.recommended != BY_LOSS:
             return None if self.recommended is None else self.history[self.recommended]
-        done = [t for t in self.history if t.done]
+        done = [t for t in self.history if t.done and t.loss is not None]
         return min(done, key=lambda t: math.inf if t.loss is None else t.loss, default=None)
 
     @property

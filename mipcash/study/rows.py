@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mipcash.optimizers.base import Optimizer
+from mipcash.optimizers.outcome import FAILED, Outcome
 from mipcash.study.checks import DamageError, TrialRow
 from mipcash.study.encoding import decode_config, decode_solution, readable_config
 from mipcash.study.trial import Trial
@@ -25,9 +26,7 @@ def trial_of(space: Space, row: TrialRow, study: str) -> Trial:
         number=row.number,
         config=decode_config(space, row.exact),
         status=row.status,
-        loss=row.loss,
-        values={name: float(value) for name, value in json.loads(row.values).items()},
-        message=row.message,
+        outcome=outcome_of(row),
         proof=None if row.proof is None else decode_solution(space, row.proof),
         origin=row.origin,
         seconds=json.loads(row.seconds),
@@ -36,6 +35,12 @@ def trial_of(space: Space, row: TrialRow, study: str) -> Trial:
         duration=row.duration,
         study=study,
     )
+
+
+def outcome_of(row: TrialRow) -> Outcome:
+    """What a row says of the outputs."""
+    values = {name: float(value) for name, value in json.loads(row.values).items()}
+    return Outcome.failure(row.message, values) if row.status == FAILED else Outcome.of(row.loss, values)
 
 
 def checked_trial(space: Space, row: TrialRow, study: str) -> Trial:

@@ -7,7 +7,6 @@ left with the latest trial. All three are in the journal, so a resumed study goe
 from __future__ import annotations
 
 import json
-import math
 import operator
 import os
 import threading
@@ -22,16 +21,17 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from mipcash.errors import SpaceExhaustedError
-from mipcash.optimizers.base import PENDING, Observation, Optimizer, Proposal, Request
+from mipcash.optimizers.base import Observation, Optimizer, Proposal, Request
+from mipcash.optimizers.outcome import PENDING
 from mipcash.space.exclusion import Apart
 from mipcash.study.checks import StudyRecord, TrialRow, parse
 from mipcash.study.encoding import encode_config, encode_solution, plain, readable_config
 from mipcash.study.fingerprint import fingerprint, listing
 from mipcash.study.journal import Journal, explain
-from mipcash.study.outcome import read_outcome
 from mipcash.study.result import Result
 from mipcash.study.rows import checked_trial, json_text, trial_of
-from mipcash.study.text import shown, storable
+from mipcash.study.telling import Telling, costs, finite
+from mipcash.study.text import storable
 from mipcash.study.trial import IllegalProposalError, TellError, Trial
 
 if TYPE_CHECKING:
@@ -146,46 +146,59 @@ class Study:
             self._clocks[number] = time.perf_counter()
             return _copy(trial)
 
-    def tell(self, trial: Trial, outcome: Any, seconds: float | None = None) -> Trial:
-        """Record the outcome of a trial and return the trial with it.
+    def tell(
+        self,
+        trial: Trial,
+        outcome: Any,
+        seconds: float | None = None,
+        *,
+        partial: bool | None = None,
+        cost: float | Mapping[str, float] | None = None,
+    ) -> Trial:
+        """Record the outcome of a trial, or a part of it, and return the trial with what is known of it.
 
         Args:
             trial: one that ``ask`` returned and that has not been told.
-            outcome: a finite number; a dict with ``"loss"`` and further named numbers; or :class:`Failed`. Anything
-                else (nan, inf, None, a string ...) is recorded as failed, with a message that says so.
+            outcome: a finite number; a dict with ``"loss"`` and further named numbers; or :class:`Failed`, which may also
+                stand for a single output in the dict. Anything else (nan, inf, None, a string ...) is recorded as failed,
+                with a message that says so.
             seconds: how long the evaluation took, where the caller knows better than the time since ``ask``.
+            partial: whether more outputs will be told, until when the trial is pending. None: where the trial names the
+                outputs to evaluate (``trial.evaluate``), as long as one of them is missing after a dict; else the outcome is
+                told at once. An output that is told again replaces what was told before.
+            cost: what the evaluation cost, or what each output cost, by name; None: its seconds.
 
         Raises:
             TellError: the trial belongs to another study, or its outcome is known already.
-            ValueError: seconds is no finite number; nothing is recorded, tell again.
+            ValueError: seconds or cost is no finite number; nothing is recorded, tell again.
         """
-        told = read_outcome(outcome)
-        taken = None if seconds is None else _seconds(seconds)
+        taken = (
+            None
+            if seconds is None
+            else finite(seconds, "seconds must be a finite number, how long the evaluation took")
+        )
         with self._lock:
             mine = self._mine(trial)
             now = time.perf_counter()
             duration = taken if taken is not None else now - self._clocks.get(mine.number, now)
-            values = {name: float(value) for name, value in told.values.items()}
-            finished = replace(
-                mine,
-                status=told.status,
-                loss=told.loss,
-                values=values,
-                message=told.message,
-                finished=time.time(),
-                duration=duration,
-            )
+            told = Telling.of(mine, outcome, partial, duration if cost is None else costs(cost))
+            if told.complete:
+                finished = replace(
+                    mine, status=told.status, outcome=told.outcome, finished=time.time(), duration=duration
+                )
+                self._clocks.pop(mine.number, None)
+            else:
+                finished = replace(mine, outcome=told.outcome)
             self._journal.finish(
                 mine.number,
-                told.status,
-                told.loss,
-                json.dumps(values),
-                told.message,
-                finished.finished or 0.0,
-                duration,
+                finished.status,
+                finished.loss,
+                json.dumps(finished.values),
+                finished.message,
+                finished.finished,
+                finished.duration,
             )
             self._trials[mine.number] = finished
-            self._clocks.pop(mine.number, None)
             return _copy(finished)
 
     def give_back(self, trial: Trial) -> None:
@@ -286,7 +299,7 @@ class Study:
         )
 
     def _history(self) -> tuple[Observation, ...]:
-        return tuple(Observation(dict(t.config), t.status, t.loss, dict(t.values)) for t in self._trials)
+        return tuple(Observation(dict(t.config), t.status, t.loss, t.values, t.outcome) for t in self._trials)
 
     def _recommended(self) -> int | None:
         """The number of the trial that the optimizer recommends."""
@@ -326,7 +339,7 @@ class Study:
         )
         trial = trial_of(self.space, row, self._journal.record.id)
         trace = json.loads(json_text(self.optimizer, "trace", proposal.trace))
-        return replace(trial, outputs=tuple(proposal.outputs), trace=trace, stop=proposal.stop), row
+        return replace(trial, evaluate=tuple(proposal.outputs), trace=trace, stop=proposal.stop), row
 
     def _check(self, number: int, proposal: Proposal) -> None:
         violations = self.space.validate(proposal.config)
@@ -357,17 +370,6 @@ def _seed(seed: Any) -> int:
         raise ValueError(f"seed must be a whole number, got {seed!r}") from None
     if number < 0:
         raise ValueError(f"seed must not be negative, got {number}")
-    return number
-
-
-def _seconds(seconds: Any) -> float:
-    """Raises ValueError: no finite number."""
-    try:
-        number = float(seconds)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise ValueError(f"seconds must be a finite number, how long the evaluation took; got {shown(seconds)}")
     return number
 
 
@@ -409,4 +411,4 @@ def _record(
 
 
 def _copy(trial: Trial) -> Trial:
-    return replace(trial, config=dict(trial.config), values=dict(trial.values))
+    return replace(trial, config=dict(trial.config))

@@ -9,7 +9,7 @@ from typing import Any
 from mipcash.backends.solution import Solution
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import DONE, FAILED, PENDING
+from mipcash.optimizers.outcome import DONE, FAILED, PENDING, Outcome
 from mipcash.study.text import readable
 
 
@@ -45,13 +45,12 @@ class Trial:
         config: active parameters only. Each trial handed out carries its own dict, so it may be changed at will; the
             study keeps what it proposed.
         status: ``pending`` (proposed and journaled, outcome not yet told), ``done`` or ``failed``.
-        loss: finite where done, else None.
-        values: further named black-box values (floats).
-        message: why it failed; empty otherwise.
+        outcome: its outputs by name (the loss among them), each present, missing or failed; of a pending trial the parts
+            that were told.
         proof: the solver's answer that made the proposal.
         origin: ``initial design``, ``acquisition`` ...
         seconds: wall-clock seconds of the ask by part; ``"ask"`` is its total.
-        outputs: names of the outputs that the optimizer wants evaluated; empty: all that the objective gives.
+        evaluate: names of the outputs that the optimizer wants evaluated; empty: all that the objective gives.
         trace: what the optimizer tells reports about this proposal.
         stop: why the optimizer wishes no proposal after this one; empty: it does not.
         started, finished: seconds since the epoch; ``finished`` is None while pending.
@@ -62,19 +61,32 @@ class Trial:
     number: int
     config: Configuration
     status: str = PENDING
-    loss: float | None = None
-    values: Mapping[str, float] = field(default_factory=dict)
-    message: str = ""
+    outcome: Outcome = field(default_factory=Outcome)
     proof: Solution | None = field(default=None, repr=False)
     origin: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict, repr=False)
-    outputs: tuple[str, ...] = field(default=(), repr=False)
+    evaluate: tuple[str, ...] = field(default=(), repr=False)
     trace: Mapping[str, Any] = field(default_factory=dict, repr=False)
     stop: str = field(default="", repr=False)
     started: float = field(default=0.0, repr=False)
     finished: float | None = field(default=None, repr=False)
     duration: float | None = None
     study: str = field(default="", repr=False)
+
+    @property
+    def loss(self) -> float | None:
+        """Finite where it is present, else None."""
+        return self.outcome.loss
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Further named black-box values."""
+        return self.outcome.values
+
+    @property
+    def message(self) -> str:
+        """Why it failed; empty otherwise."""
+        return self.outcome.message
 
     @property
     def done(self) -> bool:

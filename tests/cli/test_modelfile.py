@@ -11,6 +11,7 @@ import pytest
 
 from mipcash.cli import modelfile
 from mipcash.errors import ModelError
+from mipcash.optimizers.outcome import Outcome
 from mipcash.study.result import Result
 from mipcash.study.trial import Trial
 
@@ -55,7 +56,7 @@ def test_options_reach_build_with_the_types_that_it_asks_for(write: Write) -> No
 def test_a_report_gets_the_options_that_it_takes(write: Write) -> None:
     write()
     loaded = modelfile.load("bowl.py", {"label": "depth", "low": "0"})
-    result = Result((Trial(0, {"x": 0.5, "n": 1}, "done", 1.25),))
+    result = Result((Trial(0, {"x": 0.5, "n": 1}, "done", Outcome.of(1.25)),))
     assert loaded.report(result) == "report: depth = 0.500"
     write(HEAD + "objective = float\n", "silent.py")
     assert modelfile.load("silent.py").report(result) == ""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mipcash.errors import MipcashError
+from mipcash.optimizers.outcome import Outcome
 from mipcash.report import convergence as plots
 from mipcash.study.result import Result
 from mipcash.study.trial import Trial
@@ -24,7 +25,7 @@ def result(*losses: float | None) -> Result:
                 k,
                 {},
                 "failed" if loss is None else "pending" if math.isnan(loss) else "done",
-                None if loss is None or math.isnan(loss) else loss,
+                Outcome() if loss is None or math.isnan(loss) else Outcome.of(loss),
             )
             for k, loss in enumerate(losses)
         ),

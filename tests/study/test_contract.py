@@ -52,7 +52,7 @@ def test_the_result_is_what_the_optimizer_recommends(space: mc.Space) -> None:
     study = mc.Study(space, Second(space))
     for value in (3.0, 1.0, 2.0):
         trial = study.ask()
-        assert (trial.trace, trial.outputs, trial.stop) == ({"asked": trial.number}, ("loss",), "")
+        assert (trial.trace, trial.evaluate, trial.stop) == ({"asked": trial.number}, ("loss",), "")
         study.tell(trial, value)
     assert study.result.value == 2.0
     assert study.result.config == study.trials[2].config

@@ -16,7 +16,7 @@ import mipcash as mc
 from mipcash.errors import StorageError
 from mipcash.study.journal import read_journal
 from mipcash.study.minimize import minimize
-from mipcash.study.outcome import LOSS_LIMIT, read_outcome
+from mipcash.study.reading import LOSS_LIMIT, read_outcome
 from mipcash.study.text import MESSAGE_LIMIT
 
 
@@ -186,9 +186,9 @@ def test_names_of_values_with_a_surrogate_are_kept(space: mc.Space, journal: Pat
 
 
 def test_the_limit_of_a_loss(space: mc.Space) -> None:
-    assert read_outcome(LOSS_LIMIT).status == "done"
-    assert read_outcome(-LOSS_LIMIT).status == "done"
-    assert read_outcome(np.nextafter(LOSS_LIMIT, np.inf)).status == "failed"
+    assert read_outcome(LOSS_LIMIT).status() == "done"
+    assert read_outcome(-LOSS_LIMIT).status() == "done"
+    assert read_outcome(np.nextafter(LOSS_LIMIT, np.inf)).status() == "failed"
     assert read_outcome({"loss": 1.0, "memory": 1e308}).values == {"memory": 1e308}  # no surrogate sees it
 
 

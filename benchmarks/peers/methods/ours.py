@@ -16,7 +16,8 @@ import mipcash as mc
 from benchmarks.peers.method import Initial, Method
 from benchmarks.peers.problem import Problem
 from benchmarks.peers.shape import Shape
-from mipcash.optimizers.base import DONE, PENDING, Observation, Request
+from mipcash.optimizers.base import Observation, Request
+from mipcash.optimizers.outcome import DONE, PENDING
 from mipcash.optimizers.registry import make_optimizer, optimizer_names
 
 

@@ -22,7 +22,7 @@ from mipcash.backends.base import Answer, Cut, SolverSettings, Task
 from mipcash.backends.certificate import certified
 from mipcash.backends.highs import HighsBackend
 from mipcash.backends.profiles import LINEAR, QUADRATIC, OptionValue, SolverProfile, option_value
-from mipcash.backends.pyomo.interfaces import Edits, Interface, Outcome, make_interface
+from mipcash.backends.pyomo.interfaces import Edits, Interface, Report, make_interface
 from mipcash.backends.reductions.scaling import Scaling, objective_unit
 from mipcash.backends.solution import INFEASIBLE, OPTIMAL, SOLVED
 from mipcash.errors import SolverError
@@ -114,8 +114,8 @@ class PyomoBackend:
             edits = _edit(instance, task)
             unit = _set_objective(instance, task.form, form)
             warm = _set_start(instance, task, self._pyomo.start)
-            outcome = instance.interface.solve(edits, {**self._options(settings, form), **(second or {})}, warm)
-            outcome = replace(outcome, bound=outcome.bound * unit)
+            report = instance.interface.solve(edits, {**self._options(settings, form), **(second or {})}, warm)
+            report = replace(report, bound=report.bound * unit)
         except SolverError:
             del self._instances[key]
             raise
@@ -123,7 +123,7 @@ class PyomoBackend:
             # the state of the solver's model is unknown now
             del self._instances[key]
             raise self._translated(error, task) from error
-        return replace(_answer(outcome, instance, task, settings, unit, time.perf_counter() - began), prover=self.name)
+        return replace(_answer(report, instance, task, settings, unit, time.perf_counter() - began), prover=self.name)
 
     def _delicate(self, task: Task) -> bool:
         """Whether a tolerance may have decided that there is no solution."""
@@ -340,15 +340,15 @@ def _set_start(instance: _Instance, task: Task, kind: str) -> bool:
 
 
 def _answer(
-    outcome: Outcome, instance: _Instance, task: Task, settings: SolverSettings, unit: float, seconds: float
+    report: Report, instance: _Instance, task: Task, settings: SolverSettings, unit: float, seconds: float
 ) -> Answer:
-    bound = outcome.bound + task.form.constant
-    if outcome.status == INFEASIBLE:
+    bound = report.bound + task.form.constant
+    if report.status == INFEASIBLE:
         return Answer(INFEASIBLE, None, math.nan, math.inf, seconds)
-    if outcome.values is None:
-        return Answer(outcome.status, None, math.nan, bound, seconds)
+    if report.values is None:
+        return Answer(report.status, None, math.nan, bound, seconds)
     n, program = task.program.n, task.program
-    columns: Vector = outcome.values[:n] * instance.scaling.columns[:n]
+    columns: Vector = report.values[:n] * instance.scaling.columns[:n]
     # a column in no row and without a cost never reaches the solver: any value within its bounds will do
     missing = np.isnan(columns)
     columns = np.where(missing, program.low[:n], columns)
@@ -356,8 +356,8 @@ def _answer(
         columns[k] = value
     columns = np.where(program.integer[:n] > 0, np.round(columns), columns)
     value = task.form.value(columns)
-    if outcome.status == OPTIMAL:
+    if report.status == OPTIMAL:
         # CPLEX leaves its bound where it was when the last node is closed; what it calls optimal is within its gap
         within = max(settings.gap * abs(value - task.form.constant), SOLVED * unit)
         bound = max(bound, value - within)
-    return Answer(outcome.status, columns, value, min(bound, value), seconds)
+    return Answer(report.status, columns, value, min(bound, value), seconds)

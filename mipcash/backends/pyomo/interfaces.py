@@ -25,7 +25,7 @@ from mipcash.program.forms import Vector
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Report:
     """What a solver said about a model.
 
     Attributes:
@@ -56,7 +56,7 @@ class Edits:
 class Interface(Protocol):
     """One solver with one model."""
 
-    def solve(self, edits: Edits, options: Mapping[str, OptionValue], warm: bool) -> Outcome:
+    def solve(self, edits: Edits, options: Mapping[str, OptionValue], warm: bool) -> Report:
         """Minimise the model as it is now; ``warm``: from the values of its variables.
 
         Raises:
@@ -105,7 +105,7 @@ class ContribInterface:
         for key in updates if updates is not None else ():
             updates[key] = key in watched
 
-    def solve(self, edits: Edits, options: Mapping[str, OptionValue], warm: bool) -> Outcome:
+    def solve(self, edits: Edits, options: Mapping[str, OptionValue], warm: bool) -> Report:
         """See :class:`Interface`."""
         _forget(self._solver)
         given: dict[str, Any] = {"warmstart_discrete_vars": True} if warm else {}
@@ -119,7 +119,7 @@ class ContribInterface:
         values = self._values(results)
         bound = results.objective_bound
         bound = -math.inf if bound is None or not math.isfinite(bound) else float(bound)
-        return Outcome(self._status(results, values is not None), values, bound)
+        return Report(self._status(results, values is not None), values, bound)
 
     def _status(self, results: Any, has_incumbent: bool) -> str:
         condition = results.termination_condition.name
@@ -159,7 +159,7 @@ class LegacyInterface:
                 if hasattr(own, stream):
                     getattr(own, stream)(None)
 
-    def solve(self, edits: Edits, options: Mapping[str, OptionValue], warm: bool) -> Outcome:
+    def solve(self, edits: Edits, options: Mapping[str, OptionValue], warm: bool) -> Report:
         """See :class:`Interface`."""
         given: dict[str, Any] = {"load_solutions": False, "options": dict(options), "tee": False}
         if self._profile.persistent:
@@ -177,7 +177,7 @@ class LegacyInterface:
         values = self._values(results)
         bound = results.problem.lower_bound
         finite = isinstance(bound, (int, float)) and math.isfinite(bound)
-        return Outcome(self._status(results, values is not None), values, float(bound) if finite else -math.inf)
+        return Report(self._status(results, values is not None), values, float(bound) if finite else -math.inf)
 
     def _status(self, results: Any, has_incumbent: bool) -> str:
         condition = str(results.solver.termination_condition)

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from mipcash.optimizers.base import DONE, FAILED
+from mipcash.optimizers.outcome import FAILED, LOSS, Outcome, Output
 from mipcash.study.text import MESSAGE_LIMIT, kind, listed, readable, shown, storable
 from mipcash.study.trial import Failed
 
 ADVICE = "return a finite number, a dict with 'loss', or mc.Failed('why')"
+
+Cost = float | Mapping[str, float] | None
+"""Of a call, or of outputs by name."""
 
 LOSS_LIMIT = 1e100
 """Largest magnitude of a loss. Surrogates take differences, squares and cubes of losses, which overflow beyond it; a loss
@@ -26,35 +29,31 @@ STOPPING = ("asyncio", "trio", "anyio", "gevent", "greenlet", "_pytest")
 """Packages whose exceptions beyond ``Exception`` are orders to whoever runs (cancelled, timed out, test over)."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What is recorded of an evaluation.
+def read_outcome(
+    returned: Any, wanted: Sequence[str] = (LOSS,), required: Sequence[str] | None = None, cost: Cost = None
+) -> Outcome:
+    """Read what an evaluation returned. Whatever is no finite loss is a failed one, whose message says why.
 
-    Attributes:
-        status: ``done`` or ``failed``.
-        loss: finite and at most ``LOSS_LIMIT`` in magnitude where done, else None.
-        values: the other entries of a dict, as floats; nan and inf are kept as they are.
-        message: why it failed; fit for the journal.
+    Args:
+        returned: a number, a mapping of outputs by name, or :class:`~mipcash.Failed`.
+        wanted: outputs that are wanted of it: what is returned in the place of all of them counts for each.
+        required: those that have failed where they are not in it; None: all that are wanted.
+        cost: of this call, or of outputs by name.
     """
-
-    status: str
-    loss: float | None = None
-    values: Mapping[str, float] = field(default_factory=dict)
-    message: str = ""
-
-
-def read_outcome(returned: Any) -> Outcome:
-    """Read what an objective returned. Whatever is not a finite loss becomes a failure whose message says so."""
     try:
-        outcome = _read(returned)
+        outputs = _read(returned, wanted, wanted if required is None else required)
     except BaseException as error:
         if stops(error):
             raise
         said = f"the objective returned {kind(returned)}, which cannot be read: {describe_error(error)}; {ADVICE}"
-        outcome = Outcome(FAILED, message=said)
-    if outcome.status == DONE:
-        return outcome
-    return Outcome(FAILED, None, outcome.values, storable(outcome.message, MESSAGE_LIMIT))
+        outputs = _all_failed(wanted, said)
+    costs = cost if isinstance(cost, Mapping) else dict.fromkeys(outputs, cost)
+    return Outcome(
+        {
+            name: replace(output, message=storable(output.message, MESSAGE_LIMIT), cost=costs.get(name))
+            for name, output in outputs.items()
+        }
+    )
 
 
 def describe_error(error: BaseException) -> str:
@@ -90,33 +89,63 @@ def loss_problem(loss: float) -> str:
     return ""
 
 
-def _read(returned: Any) -> Outcome:
+def _read(returned: Any, wanted: Sequence[str], required: Sequence[str]) -> dict[str, Output]:
     if isinstance(returned, Failed):
-        return Outcome(FAILED, message=readable(getattr(returned, "message", returned)).strip() or "failed")
+        return _all_failed(wanted, _why(returned))
     if isinstance(returned, Mapping):
-        return _read_mapping(returned)
+        return _read_mapping(returned, required)
+    if len(wanted) == 1 and wanted[0] != LOSS:  # the only one that was asked for needs no name
+        return _read_mapping({wanted[0]: returned}, required)
     loss, problem = _loss("the objective returned", returned)
-    return Outcome(DONE, loss) if not problem else Outcome(FAILED, message=problem)
+    found = {LOSS: Output(FAILED, message=problem) if loss is None else Output.of(loss)}
+    return {**_left_out(required, found, returned), **found}
 
 
-def _read_mapping(returned: Mapping[Any, Any]) -> Outcome:
-    values: dict[str, float] = {}
+def _read_mapping(returned: Mapping[Any, Any], required: Sequence[str]) -> dict[str, Output]:
+    found: dict[str, Output] = {}
     problems = []
     for name, value in returned.items():
-        if name == "loss":
+        if name == LOSS:
             continue
         number = _number(value)
-        if number is None or not isinstance(name, str):
-            quoted = readable(name, repr)
-            problems.append(f"the objective returned {quoted}: {shown(value)}; named values must be numbers")
+        text = str.__str__(name) if isinstance(name, str) else None
+        if text is not None and isinstance(value, Failed):
+            found[text] = Output(FAILED, message=_why(value))
+        elif text is not None and number is not None:
+            found[text] = Output.of(number)
         else:
-            values[str.__str__(name)] = number
-    if "loss" not in returned:
-        without = f"the objective returned a dict without 'loss', only {listed(returned)}"
-        return Outcome(FAILED, values=values, message=without)
-    loss, problem = _loss("the objective returned 'loss':", returned["loss"])
-    problems = [problem, *problems] if problem else problems
-    return Outcome(FAILED, values=values, message="; ".join(problems)) if problems else Outcome(DONE, loss, values)
+            problem = f"the objective returned {readable(name, repr)}: {shown(value)}; named values must be numbers"
+            problems.append(problem)
+            if text is not None:
+                found[text] = Output(FAILED, message=problem)
+    if LOSS in returned:
+        given = returned[LOSS]
+        loss, problem = (
+            (None, _why(given)) if isinstance(given, Failed) else _loss("the objective returned 'loss':", given)
+        )
+        # a value that cannot be read spoils the evaluation: it is a mistake in the objective
+        problems = [problem, *problems] if problem else problems
+        found[LOSS] = Output(FAILED, message="; ".join(problems)) if loss is None or problems else Output.of(loss)
+    return {**_left_out(required, found, returned), **found}
+
+
+def _left_out(required: Sequence[str], found: Mapping[str, Output], returned: Any) -> dict[str, Output]:
+    """Outputs that were asked for and that the last part of an outcome does not give."""
+
+    def message(name: str) -> str:
+        if isinstance(returned, Mapping):
+            return f"the objective returned a dict without {name!r}, only {listed(returned)}"
+        return f"the objective returned {shown(returned)} and no {name!r}"
+
+    return {name: Output(FAILED, message=message(name)) for name in required if name not in found}
+
+
+def _all_failed(names: Sequence[str], message: str) -> dict[str, Output]:
+    return {name: Output(FAILED, message=message) for name in names}
+
+
+def _why(failed: Failed) -> str:
+    return readable(getattr(failed, "message", failed)).strip() or "failed"
 
 
 def _loss(what: str, value: Any) -> tuple[float | None, str]:

@@ -1,0 +1,113 @@
+"""What is known of a trial: named outputs, each present, missing or failed, with what it cost.
+
+The loss is the output of that name. What was never told is missing, and no entry is made for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+DONE = "done"
+FAILED = "failed"
+"""Of a trial or an output: evaluated, and there is no number that counts."""
+PENDING = "pending"
+"""Proposed, and not all that was asked for is known."""
+PRESENT = "present"
+MISSING = "missing"
+
+LOSS = "loss"
+"""The output that is minimised."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output of a trial.
+
+    Attributes:
+        status: ``present`` (a finite number), ``failed``, or ``missing`` (not told yet, or never asked for).
+        value: the number; of a failed one what was told, where that was a number at all (nan, inf).
+        message: why it failed; empty otherwise.
+        cost: what its evaluation cost, in seconds or as it was told; None: nobody said. Outputs of one call bear the cost of
+            that call each.
+    """
+
+    status: str = MISSING
+    value: float | None = None
+    message: str = ""
+    cost: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.status not in (PRESENT, FAILED, MISSING):
+            raise ValueError(f"an output is {PRESENT!r}, {FAILED!r} or {MISSING!r}, and not {self.status!r}")
+        if self.status == PRESENT and (self.value is None or not math.isfinite(self.value)):
+            raise ValueError(f"a present output needs a finite value, got {self.value!r}")
+
+    @classmethod
+    def of(cls, value: float, cost: float | None = None) -> Output:
+        """A number that was told: nan and inf are failures."""
+        if math.isfinite(value):
+            return cls(PRESENT, value, cost=cost)
+        return cls(FAILED, value, f"{value}, which is no finite number", cost)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is known of a trial.
+
+    Attributes:
+        outputs: by name, the loss among them.
+    """
+
+    outputs: Mapping[str, Output] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, loss: float | None = None, values: Mapping[str, float] | None = None) -> Outcome:
+        """Of a loss (None: missing) and further values."""
+        told = {name: Output.of(value) for name, value in (values or {}).items()}
+        return cls(told if loss is None else {LOSS: Output.of(loss), **told})
+
+    @classmethod
+    def failure(cls, message: str, values: Mapping[str, float] | None = None) -> Outcome:
+        """Of an evaluation without a loss."""
+        told = {name: Output.of(value) for name, value in (values or {}).items()}
+        return cls({LOSS: Output(FAILED, message=message), **told})
+
+    def __getitem__(self, name: str) -> Output:
+        return self.outputs.get(name, Output())
+
+    @property
+    def loss(self) -> float | None:
+        """None unless it is present."""
+        return self[LOSS].value if self[LOSS].status == PRESENT else None
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The other outputs that are numbers, nan and inf included."""
+        return {n: o.value for n, o in self.outputs.items() if n != LOSS and o.value is not None}
+
+    @property
+    def message(self) -> str:
+        """Why the loss failed, or what was told in its stead; empty otherwise."""
+        if LOSS in self.outputs:
+            return self[LOSS].message
+        return next((o.message for o in self.outputs.values() if o.message), "")
+
+    def missing(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of some names that are missing."""
+        return tuple(name for name in names if self[name].status == MISSING)
+
+    def with_part(self, part: Outcome) -> Outcome:
+        """With what was told later, which counts where both know an output."""
+        return Outcome({**self.outputs, **part.outputs})
+
+    def status(self, asked: Iterable[str] = ()) -> str:
+        """``done`` or ``failed``: as the loss is; where others were asked for alone, failed if all of them are.
+
+        Args:
+            asked: the outputs that were asked for; empty: all that the objective gives.
+        """
+        names = tuple(asked) or (LOSS,)
+        decides = (LOSS,) if LOSS in names else names
+        return FAILED if all(self[name].status == FAILED for name in decides) else DONE

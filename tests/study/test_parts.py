@@ -1,0 +1,164 @@
+"""Named outputs, each present, missing or failed; trials that are told in parts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import tiny
+
+import mipcash as mc
+from mipcash.optimizers.base import Observation, Proposal, Request
+from mipcash.optimizers.outcome import Outcome, Output
+from mipcash.study.trial import TellError
+
+
+def asking(*outputs: str) -> type[tiny.Sampler]:
+    """An optimizer that wants some outputs only."""
+
+    class Asking(tiny.Sampler):
+        def propose(self, request: Request) -> Proposal:
+            return replace(super().propose(request), outputs=outputs)
+
+    return Asking
+
+
+def opened(space: mc.Space, *outputs: str) -> tuple[mc.Study, tiny.Sampler]:
+    optimizer = asking(*outputs)(space)
+    return mc.Study(space, optimizer), optimizer
+
+
+def test_a_trial_told_in_parts_is_pending_until_it_is_complete(space: mc.Space) -> None:
+    study, optimizer = opened(space)
+    trial = study.ask()
+    first = study.tell(trial, {"latency_ms": 3.2}, partial=True)
+    assert (first.status, first.pending, first.loss, first.values) == ("pending", True, None, {"latency_ms": 3.2})
+    second = study.tell(trial, {"loss": 0.5, "memory": 7}, partial=True)
+    assert (second.status, second.loss, second.duration) == ("pending", 0.5, None)
+    assert study.n_told == 0
+    study.ask()
+    seen = optimizer.histories[-1][0]
+    assert (seen.status, seen.loss, seen.values) == ("pending", 0.5, {"latency_ms": 3.2, "memory": 7.0})
+    done = study.tell(trial, {"accuracy": 0.9})
+    assert (done.status, done.loss) == ("done", 0.5)
+    assert done.values == {"latency_ms": 3.2, "memory": 7.0, "accuracy": 0.9}
+    assert study.result.value == 0.5
+    with pytest.raises(TellError, match="told already"):
+        study.tell(trial, {"latency_ms": 1.0}, partial=True)
+
+
+def test_parts_of_outputs_that_were_asked_for_need_no_word(space: mc.Space) -> None:
+    study, _ = opened(space, "loss", "latency_ms")
+    trial = study.ask()
+    assert trial.evaluate == ("loss", "latency_ms")
+    part = study.tell(trial, {"latency_ms": 3.2})
+    assert (part.status, part.outcome["loss"].status, part.outcome["latency_ms"].status) == (
+        "pending",
+        "missing",
+        "present",
+    )
+    assert study.tell(trial, {"loss": 0.25}).status == "done"
+
+
+def test_a_trial_whose_loss_is_not_wanted_is_done_without_one(space: mc.Space) -> None:
+    study, optimizer = opened(space, "latency_ms")
+    trial = study.tell(study.ask(), 3.2)
+    assert (trial.status, trial.loss, trial.values, study.n_told) == ("done", None, {"latency_ms": 3.2}, 1)
+    failed = study.tell(study.ask(), mc.Failed("no clock"))
+    assert (failed.status, failed.outcome["latency_ms"].message) == ("failed", "no clock")
+    assert (failed.outcome["loss"].status, failed.message) == ("missing", "no clock")
+    study.ask()
+    assert [(o.status, o.loss) for o in optimizer.histories[-1]] == [("done", None), ("failed", None)]
+    assert study.result.best is None
+    assert math.isnan(study.result.value)
+    assert "1 done, 1 failed, 1 pending" in str(study.result)
+
+
+def test_the_loss_decides_and_other_outputs_fail_by_themselves(space: mc.Space) -> None:
+    study, _ = opened(space)
+    trial = study.tell(study.ask(), {"loss": 1.0, "ms": mc.Failed("timer broke"), "odd": math.nan, "size": 2})
+    assert (trial.status, trial.loss, trial.message) == ("done", 1.0, "")
+    assert {n: o.status for n, o in trial.outcome.outputs.items()} == {
+        "loss": "present",
+        "ms": "failed",
+        "odd": "failed",
+        "size": "present",
+    }
+    assert trial.outcome["ms"].message == "timer broke"
+    assert "nan, which is no finite number" in trial.outcome["odd"].message
+    failed = study.tell(study.ask(), {"loss": mc.Failed("diverged"), "size": 2})
+    assert (failed.status, failed.message, failed.values) == ("failed", "diverged", {"size": 2.0})
+
+
+def test_an_output_that_was_asked_for_and_is_not_given_has_failed(space: mc.Space) -> None:
+    study, _ = opened(space, "loss", "latency_ms")
+    told = study.tell(study.ask(), {"loss": 1.0, "memory": 3}, partial=False)
+    assert told.status == "done"
+    assert told.outcome["latency_ms"].message == (
+        "the objective returned a dict without 'latency_ms', only ['loss', 'memory']"
+    )
+    assert study.tell(study.ask(), 1.0).outcome["latency_ms"].message == (
+        "the objective returned float 1.0 and no 'latency_ms'"
+    )
+    assert study.tell(study.ask(), mc.Failed("oom")).outcome.outputs.keys() == {"loss", "latency_ms"}
+
+
+def test_what_is_told_again_replaces_what_was_told(space: mc.Space) -> None:
+    """Folds: the mean so far, until the last one."""
+    study, _ = opened(space)
+    trial = study.ask()
+    for mean in (0.5, 0.4, 0.45):
+        assert study.tell(trial, mean, partial=True).loss == mean
+    assert study.tell(trial, {"loss": 0.44}).loss == 0.44
+    trial = study.ask()
+    study.tell(trial, 0.5, partial=True)
+    assert study.tell(trial, mc.Failed("fold 2 crashed")).status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("cost", "expected"),
+    [(None, {"loss": 2.0, "ms": 2.0}), (60, {"loss": 60.0, "ms": 60.0}), ({"ms": 1}, {"loss": None, "ms": 1.0})],
+)
+def test_outputs_bear_their_cost(space: mc.Space, cost: Any, expected: dict[str, float | None]) -> None:
+    study, _ = opened(space)
+    told = study.tell(study.ask(), {"loss": 1.0, "ms": 3.0}, 2.0, cost=cost)
+    assert {n: o.cost for n, o in told.outcome.outputs.items()} == expected
+    assert told.duration == 2.0
+
+
+@pytest.mark.parametrize("cost", [math.nan, "much", {"ms": None}])
+def test_costs_that_are_none_are_refused_before_anything_is_recorded(space: mc.Space, cost: Any) -> None:
+    study, _ = opened(space)
+    trial = study.ask()
+    with pytest.raises(ValueError, match="cost must be a finite number"):
+        study.tell(trial, 1.0, cost=cost)
+    assert study.trials[0].pending
+
+
+def test_outputs_and_observations_are_checked() -> None:
+    with pytest.raises(ValueError, match="'present', 'failed' or 'missing', and not 'done'"):
+        Output("done")
+    with pytest.raises(ValueError, match="a present output needs a finite value, got None"):
+        Output("present")
+    assert Observation({}, "done", 1.0, {"ms": 2.0}).outcome == Outcome.of(1.0, {"ms": 2.0})
+    assert Observation({}, "failed").outcome["loss"].status == "failed"
+    assert Observation({}, "pending").outcome["loss"].status == "missing"
+    assert Observation({}, "done", None, {"ms": 2.0}, Outcome.of(None, {"ms": 2.0})).loss is None
+    for loss in (None, math.nan):
+        with pytest.raises(ValueError, match="a done observation needs a finite loss"):
+            Observation({}, "done", loss)
+
+
+@pytest.mark.parametrize("name", ["hybrid", "mivabo", "joint-gp", "random"])
+def test_optimizers_live_with_parts_and_learn_from_a_loss_that_is_known(name: str) -> None:
+    space = tiny.tiny_space()
+    study = mc.Study(space, name)
+    for k in range(12):
+        trial = study.ask()
+        if k % 3:
+            study.tell(trial, tiny.loss(trial.config))
+        else:
+            study.tell(trial, {"loss": tiny.loss(trial.config)} if k % 2 else {"ms": 1.0}, partial=True)
+    assert space.is_legal(study.ask().config)
