@@ -1,4 +1,5 @@
-"""Benchmarks register themselves: a module of this package decorates its ``run`` and offers ``markdown``.
+"""Benchmarks register themselves: a module of this package, or the module ``benchmark`` of a folder, decorates its ``run``
+and offers ``markdown``.
 
 @benchmark("oracle", "seconds to proof per solver")
 def run(size: str, progress: Callable[[str], None]) -> dict: ...      # size: smoke, quick or full
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -64,9 +66,10 @@ def benchmark(name: str, summary: str, out: Path | None = None) -> Callable[[Run
 
 
 def benchmarks() -> dict[str, Benchmark]:
-    """All benchmarks of this package by name."""
+    """All benchmarks of this package by name: of its modules, and of the module ``benchmark`` of its folders."""
     package = import_module("benchmarks")
     for found in pkgutil.iter_modules(package.__path__):
-        if not found.name.startswith("_"):
-            import_module(f"benchmarks.{found.name}")
+        name = f"benchmarks.{found.name}" + (".benchmark" if found.ispkg else "")
+        if not found.name.startswith("_") and find_spec(name) is not None:
+            import_module(name)
     return dict(sorted(_KNOWN.items()))

@@ -6,6 +6,7 @@ import ast
 import configparser
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,8 @@ def sources(folder: Path) -> list[Path]:
     return sorted(p for p in folder.rglob("*.py") if "__pycache__" not in p.parts)
 
 
-def imported(file: Path) -> set[str]:
-    """Names of the mipcash modules that a file imports, wherever in it (also under TYPE_CHECKING and in functions)."""
+def imported(file: Path, package: str = "mipcash") -> set[str]:
+    """Names of a package's modules that a file imports, wherever in it (also under TYPE_CHECKING and in functions)."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -42,7 +43,7 @@ def imported(file: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: relative import"
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name for name in found if name.split(".")[0] == "mipcash"}
+    return {name for name in found if name.split(".")[0] == package}
 
 
 def room_of(name: str) -> str:
@@ -72,14 +73,19 @@ def test_errors_import_nothing_of_the_engine() -> None:
     assert imported(ENGINE / "errors.py") == set()
 
 
-def test_no_cycle_between_modules() -> None:
-    names = {".".join(f.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): f for f in sources(ENGINE)}
+@pytest.mark.parametrize("package", ["mipcash", "benchmarks"])
+def test_no_cycle_between_modules(package: str) -> None:
+    files = sources(ROOT / package)
+    names = {".".join(f.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): f for f in files}
     graph: dict[str, set[str]] = {}
     for name, file in names.items():
         if name == "mipcash":
             continue  # the package imports lazily, by name
-        targets = imported(file)
-        graph[name] = {t if t in names else t.rpartition(".")[0] for t in targets} & set(names) - {name, "mipcash"}
+        targets = {t if t in names else t.rpartition(".")[0] for t in imported(file, package)}
+        # whoever imports a module imports the packages around it, too
+        around = {".".join(t.split(".")[:k]) for t in targets for k in range(1, t.count(".") + 1)}
+        graph[name] = (targets | {a for a in around if not f"{name}.".startswith(f"{a}.")}) & set(names)
+        graph[name] -= {name, "mipcash"}
     done: set[str] = set()
 
     def visit(name: str, path: tuple[str, ...]) -> None:
@@ -113,8 +119,19 @@ def test_no_module_is_too_long(folder: str) -> None:
     assert {f: n for f, n in lengths.items() if n > LONGEST} == {}
 
 
-def test_the_import_contract_names_the_same_rooms() -> None:
+def test_the_import_contracts_name_the_same_rooms() -> None:
     contract = configparser.ConfigParser()
     contract.read(ROOT / ".importlinter")
     layers = contract["importlinter:contract:rooms"]["layers"].split()
     assert layers == [f"mipcash.{room}" for room in reversed(ROOMS)]
+    forbidden = contract["importlinter:contract:errors"]["forbidden_modules"].split()
+    assert sorted(forbidden) == sorted(layers)
+
+
+def test_the_wheel_holds_every_folder() -> None:
+    """Listed in ``packages``: the folders with Python files, and none that is gone."""
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
+    folders = {file.parent for file in sources(ENGINE)}
+    expected = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+    assert sorted(listed) == sorted(expected | {"mipcash.models", "mipcash.solvers"})
+    assert all((folder / "__init__.py").is_file() for folder in folders)

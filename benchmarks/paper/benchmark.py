@@ -16,7 +16,8 @@ from benchmarks.paper.experiment import Experiment, Group, summary
 from benchmarks.paper.experiments import EXPERIMENTS
 from benchmarks.paper.suites import FOLDER
 from benchmarks.peers import runner
-from benchmarks.peers.method import MissingPackageError, make_method
+from benchmarks.peers.catalogue import make_method
+from benchmarks.peers.method import MissingPackageError
 from benchmarks.registry import benchmark
 from mipcash.errors import ModelError
 

@@ -40,8 +40,8 @@ def names(text: str) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
+    from benchmarks.peers.catalogue import PEERS
     from benchmarks.peers.history import RESULTS
-    from benchmarks.peers.method import PEERS
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     from benchmarks.peers import history, runner
     from benchmarks.peers.method import MissingPackageError
-    from benchmarks.peers.suite import suite
+    from benchmarks.suites import suite
 
     began = time.perf_counter()
 
@@ -141,7 +141,7 @@ def _problems(options: argparse.Namespace) -> int:
 
 
 def _certify(options: argparse.Namespace) -> int:
-    from benchmarks.peers.suite import suite
+    from benchmarks.suites import suite
 
     try:
         listed = suite(options.suite).chosen(options.problems)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers import comparisons, report, runner
+from benchmarks.peers.catalogue import PEERS
 from benchmarks.peers.figures import draw
 from benchmarks.peers.history import RESULTS
-from benchmarks.peers.method import PEERS
 from benchmarks.registry import benchmark
 
 OURS = "hybrid"

@@ -1,11 +1,10 @@
-"""The protocol of a method: ``start``, then ``suggest`` and ``observe`` in turn; and the catalogue of methods by name."""
+"""The protocol of a method: ``start``, then ``suggest`` and ``observe`` in turn."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from typing import Any, ClassVar
 
 from benchmarks.peers.problem import Problem
@@ -69,50 +68,3 @@ class Method(ABC):
     def stamp(self) -> dict[str, Any]:
         """Versions behind a history."""
         return {"revision": self.revision, **{p: version(p) for p in ("mipcash", *self.packages)}}
-
-
-def _module(name: str) -> str:
-    return "benchmarks.peers.methods." + name
-
-
-PEERS: dict[str, tuple[str, str]] = {
-    "random": (_module("simple"), "RandomMethod"),
-    "mutation": (_module("simple"), "MutationMethod"),
-    "optuna-tpe": (_module("optuna_samplers"), "TPEMethod"),
-    "optuna-gp": (_module("optuna_samplers"), "GPMethod"),
-    "botorch": (_module("botorch_mixed"), "BotorchMethod"),
-    "smac": (_module("smac_facade"), "SmacMethod"),
-    "hyperopt": (_module("hyperopt_tpe"), "HyperoptMethod"),
-}
-"""Name -> module and class. What is in neither catalogue is one of our own optimizers, see
-:mod:`benchmarks.peers.methods.ours`."""
-
-SLOWER: dict[str, tuple[str, str]] = {
-    "botorch-library": (_module("botorch_mixed"), "LibraryBotorchMethod"),
-    "smac-library": (_module("smac_facade"), "LibrarySmacMethod"),
-}
-"""Peers with their libraries' own limits, which take several times as long: for what our limits cost them."""
-
-
-def make_method(name: str) -> Method:
-    """A fresh method by name.
-
-    Raises:
-        MissingPackageError: its library is not installed.
-        ValueError: there is no such method.
-    """
-    if name not in PEERS and name not in SLOWER:
-        from benchmarks.peers.methods.ours import our_method
-
-        return our_method(name)
-    module, kind = (PEERS | SLOWER)[name]
-    try:
-        made: Callable[[], Method] = getattr(import_module(module), kind)
-        method = made()
-        method.stamp()
-    except (ImportError, PackageNotFoundError) as error:
-        raise MissingPackageError(
-            f"method {name!r} needs a package that is not installed ({error}); pip install 'mipcash[peers]'"
-        ) from error
-    method.name = name
-    return method

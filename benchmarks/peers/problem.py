@@ -79,19 +79,3 @@ def problems() -> dict[str, Problem]:
                 raise ValueError(f"two problems are named {problem.name!r}; rename one of them")
             found[problem.name] = problem
     return found
-
-
-def chosen(names: list[str] | None = None, among: Mapping[str, Problem] | None = None) -> list[Problem]:
-    """Problems by name; None: all.
-
-    Args:
-        among: problems by name; None: those of the peers benchmark.
-
-    Raises:
-        ValueError: a name that no problem has.
-    """
-    known = problems() if among is None else among
-    unknown = [n for n in names or [] if n not in known]
-    if unknown:
-        raise ValueError(f"there is no problem {', '.join(unknown)}; there are {', '.join(known)}")
-    return [known[n] for n in names] if names else list(known.values())

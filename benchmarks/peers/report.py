@@ -22,9 +22,9 @@ import numpy as np
 from scipy.stats import binomtest, rankdata
 
 from benchmarks.peers import history
+from benchmarks.peers.catalogue import PEERS
 from benchmarks.peers.convention import CONVENTIONS
 from benchmarks.peers.history import RESULTS, History
-from benchmarks.peers.method import PEERS
 from benchmarks.peers.problem import LOWER_BOUND, Problem, problems
 
 Key = tuple[str, int]

@@ -20,12 +20,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.peers import history
+from benchmarks.peers.catalogue import make_method
 from benchmarks.peers.convention import CONVENTIONS, PATIENCE, Convention, convention
 from benchmarks.peers.history import RESULTS, History
-from benchmarks.peers.method import INITIAL, Method, make_method
+from benchmarks.peers.method import INITIAL, Method
 from benchmarks.peers.problem import Problem
 from benchmarks.peers.shape import Shape
-from benchmarks.peers.suite import PEERS, suite
+from benchmarks.suites import PEERS, suite
 
 BUDGET = 60
 REPAIR_SECONDS = 10.0

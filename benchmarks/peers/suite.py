@@ -1,18 +1,14 @@
-"""Suites: sets of problems with their budget, initial design, conventions and folder of results."""
+"""A suite: a set of problems with its budget, initial design, conventions and folder of results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from benchmarks.peers.convention import CONVENTIONS
-from benchmarks.peers.history import RESULTS
 from benchmarks.peers.method import INITIAL
-from benchmarks.peers.problem import Problem, chosen, problems
-
-PEERS = "peers"
+from benchmarks.peers.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -43,26 +39,8 @@ class Suite:
         Raises:
             ValueError: a name that no problem has.
         """
-        return chosen(names or [name for name in self.problems() if name not in self.named], self.problems())
-
-
-@cache
-def suites() -> dict[str, Suite]:
-    """All suites by name."""
-    from benchmarks.paper.suites import SUITES
-
-    return {PEERS: Suite(PEERS, problems, RESULTS)} | {s.name: s for s in SUITES}
-
-
-def suite(name: str = PEERS) -> Suite:
-    """A suite by name.
-
-    Raises:
-        ValueError: there is none of that name.
-    """
-    if name == PEERS:  # without a look at the others
-        return Suite(PEERS, problems, RESULTS)
-    known = suites()
-    if name not in known:
-        raise ValueError(f"there is no suite {name!r}; there are {', '.join(known)}")
-    return known[name]
+        known = self.problems()
+        unknown = [n for n in names or [] if n not in known]
+        if unknown:
+            raise ValueError(f"there is no problem {', '.join(unknown)}; there are {', '.join(known)}")
+        return [known[n] for n in names or [n for n in known if n not in self.named]]

@@ -1,1 +1,1 @@
-"""The methods of the peers benchmark: one module per library; ``benchmarks.peers.method`` finds them by name."""
+"""The methods of the peers benchmark: one module per library; ``benchmarks.peers.catalogue`` finds them by name."""

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.peers.catalogue import PEERS, SLOWER, make_method
 from benchmarks.peers.convention import PATIENCE
-from benchmarks.peers.method import INITIAL, PEERS, SLOWER, MissingPackageError, make_method
+from benchmarks.peers.method import INITIAL, MissingPackageError
 from benchmarks.peers.methods.ours import changed
 from benchmarks.peers.problem import problems
 from benchmarks.peers.runner import Task, run_one

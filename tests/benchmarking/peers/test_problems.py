@@ -8,9 +8,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from benchmarks.peers.problem import Problem, chosen, problems
+from benchmarks.peers.problem import Problem, problems
 from benchmarks.peers.problems import binary, engineering, ising, rbfopt, sensors
 from benchmarks.peers.shape import Shape
+from benchmarks.suites import suite
 from mipcash.errors import ModelError
 
 NAMES = list(problems())
@@ -36,12 +37,12 @@ def space_of(problem: Problem):
 
 
 def test_there_are_enough_of_each_kind() -> None:
-    listed = chosen()
+    listed = suite().chosen()
     assert len(listed) >= 16
     assert 0.4 <= sum(p.group == "rules" for p in listed) / len(listed) <= 0.6
     assert 2 <= sum(p.held_out for p in listed) <= 4
     with pytest.raises(ValueError, match="there is no problem nothing"):
-        chosen(["nothing"])
+        suite().chosen(["nothing"])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,8 +79,8 @@ def test_a_bound_leaves_no_more_than_the_tolerance() -> None:
 
 
 def test_every_optimum_that_a_run_can_attain_is_certified() -> None:
-    assert {p.name for p in chosen() if p.certificate == "best known"} == set()
-    assert all((p.prove is not None) == (p.certificate == "branch and bound") for p in chosen())
+    assert {p.name for p in problems().values() if p.certificate == "best known"} == set()
+    assert all((p.prove is not None) == (p.certificate == "branch and bound") for p in problems().values())
 
 
 def test_ising_by_the_definition() -> None:

@@ -10,8 +10,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from benchmarks import suites
 from benchmarks.__main__ import main as benchmarks_main
-from benchmarks.peers import benchmark, comparisons, history, problem, report, runner, suite
+from benchmarks.peers import benchmark, comparisons, history, problem, report, runner
 from benchmarks.peers.__main__ import main, names, numbers
 from benchmarks.peers.figures import draw
 from benchmarks.peers.history import History
@@ -74,8 +75,8 @@ def test_optima_are_computed_and_proven_again(
 ) -> None:
     branin = problem.problems()["branin-cat"]
     proven = replace(branin, prove=lambda target: target - 0.25)
-    of = replace(suite.suite(), problems=lambda: {"branin-cat": proven})
-    monkeypatch.setattr(suite, "suite", lambda name: of)
+    of = replace(suites.suite(), problems=lambda: {"branin-cat": proven})
+    monkeypatch.setattr(suites, "suite", lambda name: of)
     assert main(["certify", "branin-cat"]) == 0
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("branin-cat         0.39788735772973")

@@ -1,0 +1,61 @@
+"""The catalogue of methods by name: peers, peers with their libraries' own limits, and our own optimizers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError
+
+from benchmarks.peers.method import Method, MissingPackageError
+from benchmarks.peers.methods.ours import our_method
+from mipcash.optimizers.registry import optimizer_names
+
+
+def _module(name: str) -> str:
+    return "benchmarks.peers.methods." + name
+
+
+PEERS: dict[str, tuple[str, str]] = {
+    "random": (_module("simple"), "RandomMethod"),
+    "mutation": (_module("simple"), "MutationMethod"),
+    "optuna-tpe": (_module("optuna_samplers"), "TPEMethod"),
+    "optuna-gp": (_module("optuna_samplers"), "GPMethod"),
+    "botorch": (_module("botorch_mixed"), "BotorchMethod"),
+    "smac": (_module("smac_facade"), "SmacMethod"),
+    "hyperopt": (_module("hyperopt_tpe"), "HyperoptMethod"),
+}
+"""Name -> module and class. What is in neither catalogue is one of our own optimizers, see
+:mod:`benchmarks.peers.methods.ours`."""
+
+SLOWER: dict[str, tuple[str, str]] = {
+    "botorch-library": (_module("botorch_mixed"), "LibraryBotorchMethod"),
+    "smac-library": (_module("smac_facade"), "LibrarySmacMethod"),
+}
+"""Peers with their libraries' own limits, which take several times as long: for what our limits cost them."""
+
+
+def make_method(name: str) -> Method:
+    """A fresh method by name.
+
+    Raises:
+        MissingPackageError: its library is not installed.
+        ValueError: there is no such method.
+    """
+    if name not in PEERS and name not in SLOWER:
+        if name.partition(":")[0] in optimizer_names():
+            return our_method(name)
+        raise ValueError(
+            f"there is no method {name!r}; there are {', '.join(PEERS | SLOWER)}, "
+            f"and of our own {', '.join(optimizer_names())}"
+        )
+    module, kind = (PEERS | SLOWER)[name]
+    try:
+        made: Callable[[], Method] = getattr(import_module(module), kind)
+        method = made()
+        method.stamp()
+    except (ImportError, PackageNotFoundError) as error:
+        raise MissingPackageError(
+            f"method {name!r} needs a package that is not installed ({error}); pip install 'mipcash[peers]'"
+        ) from error
+    method.name = name
+    return method

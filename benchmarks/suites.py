@@ -1,0 +1,22 @@
+"""All suites that the runner of the peers benchmark knows by name: its own, and those of the paper's experiments."""
+
+from __future__ import annotations
+
+from benchmarks.paper import suites as paper
+from benchmarks.peers.history import RESULTS
+from benchmarks.peers.problem import problems
+from benchmarks.peers.suite import Suite
+
+PEERS = "peers"
+SUITES = {s.name: s for s in (Suite(PEERS, problems, RESULTS), *paper.SUITES)}
+
+
+def suite(name: str = PEERS) -> Suite:
+    """A suite by name.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
+    if name not in SUITES:
+        raise ValueError(f"there is no suite {name!r}; there are {', '.join(SUITES)}")
+    return SUITES[name]
