@@ -101,6 +101,11 @@ def test_cited_sections_of_the_model_exist() -> None:
     assert {(where, section) for where, section in cited if section not in sections} == set()
 
 
+def test_cited_documents_exist() -> None:
+    cited = {d for p in CODE for d in re.findall(r"docs/[\w/-]+\.md", p.read_text(encoding="utf-8"))}
+    assert sorted(d for d in cited if not (ROOT / d).exists()) == []
+
+
 @pytest.mark.parametrize("path", [p for p in DOCUMENTS if p.parent.name != "results"], ids=name)
 def test_named_modules_and_files_exist(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
