@@ -6,7 +6,7 @@ Notation
 From each start, alternate
 
     s <- argmin_z f(z, u)    the MIP, at fixed numbers, started from local search
-    u <- argmin_u f(z, u)    L-BFGS-B; SLSQP where rules bind active numbers
+    u <- argmin_u f(z, u)    the continuous step (:mod:`mipcash.acquisition.continuous_step`)
 
 until f stops falling. Each block sees the other as constants; a start is legal in both. Numbers are rounded (integers)
 and re-checked before a step is taken, so that f falls along legal points only.
@@ -20,45 +20,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
-from scipy.optimize import minimize
 
+from mipcash.acquisition.base import MixedFunction
+from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.backends.base import SolverSettings
 from mipcash.errors import at_least
-from mipcash.program.forms import Indices, QuadraticForm, Vector
-from mipcash.program.unit_scale import INACTIVE, UnitScale
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.unit_scale import UnitScale
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.minimiser import Oracle, Point
-from mipcash.space.numbers.part import NumberRules
 from mipcash.space.space import Space
-
-BACKTRACKS = 25
-WALK_STEPS = 6
-"""Hit-and-run steps of :meth:`Alternation.wander`."""
-
-Section = Callable[[Vector], tuple[float, Vector]]
-"""A function of the numbers alone, with its gradient: (D,) -> scalar, (D,)."""
-
-
-class Sectioned(Protocol):
-    """What the continuous step needs of a function."""
-
-    def section(self, z: Vector) -> Section:
-        """f(z, .) at fixed binaries."""
-
-
-class MixedFunction(Sectioned, Protocol):
-    """A function over a mixed space that is quadratic in the binaries: a posterior sample or mean."""
-
-    def value(self, z: Vector, u: Vector) -> float:
-        """f at one point."""
-
-    def form_at(self, u: Vector) -> QuadraticForm:
-        """f(., u) over the base columns."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +87,8 @@ class Alternation:
     """Alternating minimisation over one space."""
 
     def __init__(self, space: Space, oracle: Oracle, scale: UnitScale, settings: AlternatingSettings) -> None:
-        self.space, self.oracle, self.scale, self.settings = space, oracle, scale, settings
+        self.oracle, self.scale, self.settings = oracle, scale, settings
+        self.step = ContinuousStep(space, oracle, scale, settings.continuous_starts, settings.tolerance)
 
     def minimise(
         self,
@@ -168,8 +144,8 @@ class Alternation:
                 break
             began = time.perf_counter()
             # other levels move the minimum little: later rounds go on from where the first one ended
-            restarts = None if k == 0 else 0
-            u = self.continuous_step(f, self.oracle.unproven(levels, numbers, best), u, rng, restarts)
+            again = None if k == 0 else 0
+            u = self.step.minimise(f, self.oracle.unproven(levels, numbers, best), u, rng, again)
             clock.add("continuous", began)
             best = f.value(program.one_hot(levels), u)
         return levels, u, best
@@ -206,7 +182,7 @@ class Alternation:
             if settled or not len(self.scale):
                 break
             began = time.perf_counter()
-            moved = self.continuous_step(f, point, u, rng)
+            moved = self.step.minimise(f, point, u, rng)
             clock.add("continuous", began)
             value = f.value(self.oracle.program.one_hot(levels), moved)
             if value > best.value - self._tolerance(best.value):
@@ -216,173 +192,3 @@ class Alternation:
 
     def _tolerance(self, value: float) -> float:
         return self.settings.tolerance * max(1.0, abs(value))
-
-    # -- the continuous step ------------------------------------------------------------------------------------
-
-    def continuous_step(
-        self,
-        f: Sectioned,
-        point: Point,
-        u: Vector,
-        rng: np.random.Generator,
-        restarts: int | None = None,
-        tolerance: float | None = None,
-    ) -> Vector:
-        """Minimise f(z, .) over the active numbers under the rules that bind them; never worse than ``u``, always legal.
-
-        Args:
-            restarts: random starts besides ``u``; None: as set.
-            tolerance: relative fall of f below which it stops where no rule binds the numbers; None: as set.
-        """
-        z = self.oracle.program.one_hot(point.levels)
-        active = np.flatnonzero(self.scale.active(z[None])[0] > 0)
-        current = u.copy()
-        current[np.setdiff1d(np.arange(len(u)), active)] = INACTIVE
-        if not len(active):
-            return current
-        section = f.section(z)
-        legal = self.space.legal_numbers(point) if self.oracle.program.numbers else None
-        natural = self.scale.natural(u)
-        here = None if legal is None else legal.part_at(np.array([natural[label] for label in legal.labels]))
-        if here is not None and len(here.row_low):
-            return self._bound_step(section, here, current, active)
-        if here is None and self.oracle.program.numbers:
-            # rules that only the program knows: those numbers stay where the MIP put them
-            held = {n.label for n in self.oracle.program.numbers}
-            active = np.array([d for d in active if self.scale.labels[d] not in held], dtype=np.int64)
-            if not len(active):
-                return current
-        starts = self.settings.continuous_starts if restarts is None else restarts
-        tolerance = self.settings.tolerance if tolerance is None else tolerance
-        return self._free_step(
-            section, current, active, [current[active], *rng.random((starts, len(active)))], tolerance
-        )
-
-    def wander(self, levels: Indices, u: Vector, rng: np.random.Generator) -> Vector:
-        """Other legal numbers beside the same levels: those in rules by hit-and-run, the others by a normal step."""
-        point = self.oracle.unproven(levels, self.scale.natural(u), 0.0)
-        moved = np.clip(u + 0.15 * rng.normal(size=len(u)), 0.0, 1.0)
-        held = {n.label: self.scale.labels.index(n.label) for n in self.oracle.program.numbers}
-        moved[list(held.values())] = u[list(held.values())]
-        rules = self.space.legal_numbers(point)
-        if rules is not None and rules.labels:
-            natural = self.scale.natural(u)
-            walked = rules.walk(np.array([natural[label] for label in rules.labels]), WALK_STEPS, rng)
-            for label, value in zip(rules.labels, walked.tolist(), strict=True):
-                moved[held[label]] = self.scale.domains[held[label]].to_unit(value)
-        return self.scale.rounded(moved)
-
-    def _free_step(
-        self, section: Section, current: Vector, active: Indices, starts: Sequence[Vector], tolerance: float
-    ) -> Vector:
-        """The best of L-BFGS-B from several starts, (n_active,) each, and of ``current``."""
-
-        def objective(x: Vector) -> tuple[float, Vector]:
-            value, gradient = section(self._whole(current, active, x))
-            return value, gradient[active]
-
-        best, best_value = current, section(self.scale.rounded(current))[0]
-        for start in starts:
-            found = minimize(
-                objective,
-                start,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=[(0.0, 1.0)] * len(active),
-                options={"ftol": tolerance},
-            )
-            trial = self.scale.rounded(self._whole(current, active, np.clip(found.x, 0.0, 1.0)))
-            value = section(trial)[0]
-            if value < best_value:
-                best, best_value = trial, value
-        return best
-
-    def _bound_step(self, section: Section, rules: NumberRules, current: Vector, active: Indices) -> Vector:
-        """SLSQP under the rules; its end point is pulled back towards the legal start until it is legal."""
-        where = {label: d for d, label in enumerate(self.scale.labels)}
-        bound = np.array([where[label] for label in rules.labels], dtype=np.int64)
-
-        def natural(x: Vector) -> Vector:
-            return np.array(
-                [
-                    self.scale.domains[d].from_unit(v)
-                    for d, v in zip(bound, self._whole(current, active, x)[bound], strict=True)
-                ]
-            )
-
-        def relaxed(x: Vector) -> tuple[Vector, Vector]:
-            """Natural values without rounding, and their slopes."""
-            units = self._whole(current, active, x)[bound]
-            values = np.array([_relaxed_natural(self.scale.domains[d], v) for d, v in zip(bound, units, strict=True)])
-            return values, np.array([self.scale.slope(int(d), v) for d, v in zip(bound, values, strict=True)])
-
-        def gradient_rows(x: Vector) -> Vector:
-            values, slopes = relaxed(x)
-            jacobian = np.zeros((len(rules.row_low), len(active)))
-            position = {int(d): k for k, d in enumerate(active)}
-            columns = [position[int(d)] for d in bound]
-            jacobian[:, columns] = rules.gradient(values) * slopes
-            return jacobian
-
-        equal = rules.row_low == rules.row_high
-        low, high = np.isfinite(rules.row_low) & ~equal, np.isfinite(rules.row_high) & ~equal
-        constraints: list[Mapping[str, object]] = []
-        if np.any(equal):
-            constraints.append(
-                {
-                    "type": "eq",
-                    "fun": lambda x: (rules.body(relaxed(x)[0]) - rules.row_low)[equal],
-                    "jac": lambda x: gradient_rows(x)[equal],
-                }
-            )
-        if np.any(low | high):
-            constraints.append(
-                {
-                    "type": "ineq",
-                    "fun": lambda x: np.concatenate(
-                        [
-                            (rules.body(relaxed(x)[0]) - rules.row_low)[low],
-                            (rules.row_high - rules.body(relaxed(x)[0]))[high],
-                        ]
-                    ),
-                    "jac": lambda x: np.concatenate([gradient_rows(x)[low], -gradient_rows(x)[high]]),
-                }
-            )
-
-        def objective(x: Vector) -> tuple[float, Vector]:
-            value, gradient = section(self._whole(current, active, x))
-            return value, gradient[active]
-
-        start = current[active]
-        found = minimize(
-            objective,
-            start,
-            jac=True,
-            method="SLSQP",
-            bounds=[(0.0, 1.0)] * len(active),
-            constraints=constraints,
-            options={"maxiter": 60},
-        )
-        end = np.clip(found.x, 0.0, 1.0) if np.all(np.isfinite(found.x)) else start
-        value_at_start = section(current)[0]
-        step = 1.0
-        for _ in range(BACKTRACKS):
-            trial = self.scale.rounded(self._whole(current, active, start + step * (end - start)))
-            x = trial[active]
-            if rules.legal(natural(x), tolerance=0.5) and section(trial)[0] <= value_at_start:
-                return trial
-            step *= 0.5
-        return current
-
-    @staticmethod
-    def _whole(current: Vector, active: Indices, x: Vector) -> Vector:
-        trial = current.copy()
-        trial[active] = x
-        return trial
-
-
-def _relaxed_natural(domain: object, u: float) -> float:
-    low, high = float(domain.low), float(domain.high)  # type: ignore[attr-defined]
-    if domain.log:  # type: ignore[attr-defined]
-        return float(np.exp(np.log(low) + u * (np.log(high) - np.log(low))))
-    return low + u * (high - low)

@@ -1,4 +1,4 @@
-"""Acquisition functions in closed form, to be minimised: what is better is lower.
+"""Acquisition functions of one posterior in closed form, to be minimised: what is better is lower.
 
 Notation
     mu, sd (B,)     posterior mean and standard deviation of f, minimised;   best: the incumbent value
@@ -22,7 +22,10 @@ from typing import Protocol
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
+from mipcash.acquisition.base import Section
 from mipcash.program.forms import Vector
+from mipcash.surrogates.structured.kernel import Points
+from mipcash.surrogates.structured.posterior import PosteriorSection, StructuredPosterior, Surface
 
 LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 DIRECT = -1.0
@@ -65,7 +68,7 @@ def log_h_at(t: float) -> tuple[float, float]:
     return log, float(np.exp(log_ndtr(t) - log))
 
 
-class Acquisition(Protocol):
+class ClosedForm(Protocol):
     """A function of mean and deviation, lower is better."""
 
     def __call__(self, mu: Vector, sd: Vector) -> Vector:
@@ -128,3 +131,53 @@ class MaxValueEntropy:
         by_g = 0.5 * ratio - ratio - 0.5 * g * ratio * (g + ratio)
         value = float(-np.mean(0.5 * g * ratio - log_cdf))
         return value, float(-np.mean(by_g / sd)), float(np.mean(by_g * g / sd))
+
+
+@dataclass(frozen=True)
+class AnalyticAcquisition:
+    """A closed form of the mean and deviation of one posterior, as an :class:`mipcash.acquisition.base.Acquisition`.
+
+    Attributes:
+        posterior: the model.
+        form: the function of mean and deviation.
+    """
+
+    posterior: StructuredPosterior
+    form: ClosedForm
+
+    def values(self, z: Vector, u: Vector) -> Vector:
+        """(B, n_z), (B, D) -> (B,)."""
+        return self.form(*self.posterior.predict(Points.of(self.posterior.kernel.structure, z, u)))
+
+    def section(self, z: Vector) -> AnalyticSection:
+        """The acquisition at fixed binaries, (n_z,)."""
+        return AnalyticSection(self.posterior.section(z.astype(float)), self.form)
+
+
+@dataclass(frozen=True)
+class AnalyticSection:
+    """A closed form as a function of the numbers, with its gradient."""
+
+    posterior: PosteriorSection
+    form: ClosedForm
+
+    def __call__(self, u: Vector) -> tuple[float, Vector]:
+        """(D,) -> scalar, (D,)."""
+        mean, deviation, by_mean, by_deviation = self.posterior(u)
+        value, first, second = self.form.slope(mean, deviation)
+        return value, first * by_mean + second * by_deviation
+
+
+@dataclass(frozen=True)
+class SampleAcquisition:
+    """A posterior sample itself: Thompson sampling as an :class:`mipcash.acquisition.base.Acquisition`."""
+
+    sample: Surface
+
+    def values(self, z: Vector, u: Vector) -> Vector:
+        """(B, n_z), (B, D) -> (B,)."""
+        return self.sample.values(Points.of(self.sample.kernel.structure, z, u))
+
+    def section(self, z: Vector) -> Section:
+        """The sample at fixed binaries, (n_z,)."""
+        return self.sample.section(z)

@@ -17,14 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipcash.acquisition.alternating import Alternation
-from mipcash.acquisition.analytic import Acquisition
+from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.acquisition.moves import Neighbourhood
 from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.errors import at_least
 from mipcash.program.forms import Indices, Vector
-from mipcash.surrogates.structured.kernel import Points
-from mipcash.surrogates.structured.posterior import PosteriorSection, StructuredPosterior
 
 ROUGH, WORTH = 1e-3, 1e-4
 """Tolerance of the first round, and the relative gain of a round after which another one follows."""
@@ -34,11 +32,11 @@ LevelsAndUnits = tuple[Indices, Vector]
 
 @dataclass(frozen=True)
 class PolishSettings:
-    """Limits of the polish.
+    """Limits of the mixed search.
 
     Attributes:
         walks: random legal points in the pool.
-        survivors: points of the pool that are polished.
+        survivors: points of the pool that go on.
         moved: of those, the best after the first sweep, whose numbers are moved.
         finalists: of those, points that go on after the first round.
         rounds: rounds of levels, then numbers.
@@ -58,42 +56,6 @@ class PolishSettings:
 
     def __post_init__(self) -> None:
         at_least(self, walks=0, survivors=1, moved=1, finalists=1, rounds=1, sweeps=0, pairs=0, tolerance=0)
-
-
-@dataclass(frozen=True)
-class Criterion:
-    """An acquisition function of one posterior, over points.
-
-    Attributes:
-        posterior: the model.
-        acquisition: the function of mean and deviation.
-    """
-
-    posterior: StructuredPosterior
-    acquisition: Acquisition
-
-    def values(self, z: Vector, u: Vector) -> Vector:
-        """(B, n_z), (B, J) -> (B,)."""
-        mean, deviation = self.posterior.predict(Points.of(self.posterior.kernel.structure, z, u))
-        return np.asarray(self.acquisition(mean, deviation))
-
-    def section(self, z: Vector) -> CriterionSection:
-        """The criterion at fixed binaries."""
-        return CriterionSection(self.acquisition, self.posterior.section(z.astype(float)))
-
-
-@dataclass(frozen=True)
-class CriterionSection:
-    """The criterion as a function of the numbers, with its gradient."""
-
-    acquisition: Acquisition
-    posterior: PosteriorSection
-
-    def __call__(self, u: Vector) -> tuple[float, Vector]:
-        """(J,) -> scalar, (J,)."""
-        mean, deviation, by_mean, by_deviation = self.posterior(u)
-        value, first, second = self.acquisition.slope(mean, deviation)
-        return value, first * by_mean + second * by_deviation
 
 
 @dataclass
@@ -118,40 +80,40 @@ class _Pool:
         return _Pool(self.levels[chosen], self.units[chosen], self.values[chosen])
 
 
-class Polish:
-    """Polishes one criterion over one space.
+class MixedSearch:
+    """Minimises acquisition functions over one space.
 
     Args:
-        alternation: its continuous step moves the numbers.
+        step: what moves the numbers.
         near: the moves over the levels.
         settings: limits.
     """
 
-    def __init__(self, alternation: Alternation, near: Neighbourhood, settings: PolishSettings) -> None:
-        self.alternation, self.near, self.settings = alternation, near, settings
+    def __init__(self, step: ContinuousStep, near: Neighbourhood, settings: PolishSettings) -> None:
+        self.step, self.near, self.settings = step, near, settings
         self.program, self.scale = near.program, near.scale
         self._bound = bool(self.program.numbers)
 
     def minimise(
-        self, criterion: Criterion, starts: Sequence[LevelsAndUnits], rng: np.random.Generator
+        self, acquisition: Acquisition, starts: Sequence[LevelsAndUnits], rng: np.random.Generator
     ) -> LevelsAndUnits | None:
         """The best point found; None where every start is excluded and has no legal move.
 
         Args:
-            criterion: what to minimise.
+            acquisition: what to minimise.
             starts: legal points, excluded ones allowed.
         """
-        pool = self._pool(criterion, starts, rng)
+        pool = self._pool(acquisition, starts, rng)
         for k in range(self.settings.rounds):
             pool = pool.best(self.settings.survivors if k == 0 else self.settings.finalists)
             if not len(pool.values):
                 return None
             before = pool.values.min()
-            self._sweep(criterion, pool)
+            self._sweep(acquisition, pool)
             if k > 0 or not len(self.scale):
-                self._pair(criterion, pool, rng)
+                self._pair(acquisition, pool, rng)
             pool = pool.best(self.settings.moved)
-            self._move_numbers(criterion, pool, rng, ROUGH if k == 0 else self.settings.tolerance)
+            self._move_numbers(acquisition, pool, rng, ROUGH if k == 0 else self.settings.tolerance)
             if k > 0 and pool.values.min() > before - WORTH * max(1.0, abs(before)):
                 break
         admitted = np.flatnonzero(self.near.admitted(pool.levels))
@@ -162,18 +124,18 @@ class Polish:
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def _values(self, criterion: Criterion, levels: Indices, units: Vector) -> Vector:
-        return criterion.values(self.program.one_hot(levels).astype(float), units)
+    def _values(self, acquisition: Acquisition, levels: Indices, units: Vector) -> Vector:
+        return acquisition.values(self.program.one_hot(levels).astype(float), units)
 
-    def _pool(self, criterion: Criterion, starts: Sequence[LevelsAndUnits], rng: np.random.Generator) -> _Pool:
+    def _pool(self, acquisition: Acquisition, starts: Sequence[LevelsAndUnits], rng: np.random.Generator) -> _Pool:
         levels = np.array([s for s, _ in starts], dtype=np.int64).reshape(len(starts), len(self.program.groups))
         units = np.array([u for _, u in starts]).reshape(len(starts), len(self.scale))
         walked = self._walks(levels, units, rng)
         levels, units = np.concatenate([levels, walked[0]]), np.concatenate([units, walked[1]])
-        values = self._values(criterion, levels, units)
+        values = self._values(acquisition, levels, units)
         values[~self.near.admitted(levels)] = np.inf
         if not np.isfinite(values).any():  # every point is excluded: start the moves from them all the same
-            values = self._values(criterion, levels, units) + 1e6
+            values = self._values(acquisition, levels, units) + 1e6
         return _Pool(levels, units, values)
 
     def _walks(self, levels: Indices, units: Vector, rng: np.random.Generator) -> tuple[Indices, Vector]:
@@ -206,7 +168,7 @@ class Polish:
         found_levels, found_units = [levels[:0]], [units[:0]]
         share = max(1, self.settings.walks // (2 * len(levels)))
         for s, u in zip(levels, units, strict=True):
-            moved = self.alternation.wander(s, u, rng)
+            moved = self.step.wander(s, u, rng)
             search = self.near.search_at(moved)
             if search is None or not search.legality.check(s[None])[0]:
                 found_levels.append(s[None])
@@ -216,7 +178,7 @@ class Polish:
             found_units.append(np.repeat(moved[None], len(found_levels[-1]), axis=0))
         return np.concatenate(found_levels), np.concatenate(found_units)
 
-    def _sweep(self, criterion: Criterion, pool: _Pool) -> None:
+    def _sweep(self, acquisition: Acquisition, pool: _Pool) -> None:
         """Best-improvement single moves of every point until none improves, in place."""
         if not len(self.program.groups):
             return
@@ -224,24 +186,24 @@ class Polish:
         shared = None if self._bound else self.near.search_at(pool.units[0])
         for _ in range(self.settings.sweeps):
             owner, latent = self.near.singles(pool.levels[moving])
-            improved = self._take(criterion, pool, moving[owner], latent, shared)
+            improved = self._take(acquisition, pool, moving[owner], latent, shared)
             moving = moving[np.isin(moving, improved)]
             if not len(moving):
                 break
 
-    def _pair(self, criterion: Criterion, pool: _Pool, rng: np.random.Generator) -> None:
+    def _pair(self, acquisition: Acquisition, pool: _Pool, rng: np.random.Generator) -> None:
         """One pair move of the best point, in place."""
         if len(self.program.groups) < 2:
             return
         best = int(np.argmin(pool.values))
         latent = self.near.pairs(pool.levels[best], self.settings.pairs, rng)
         shared = None if self._bound else self.near.search_at(pool.units[best])
-        improved = self._take(criterion, pool, np.full(len(latent), best), latent, shared)
+        improved = self._take(acquisition, pool, np.full(len(latent), best), latent, shared)
         if len(improved):
-            self._sweep(criterion, pool)
+            self._sweep(acquisition, pool)
 
     def _take(
-        self, criterion: Criterion, pool: _Pool, owner: Indices, latent: Indices, shared: LocalSearch | None
+        self, acquisition: Acquisition, pool: _Pool, owner: Indices, latent: Indices, shared: LocalSearch | None
     ) -> Indices:
         """Give every point the best legal move if it improves, in place; returns the points that moved."""
         if shared is not None and len(owner):
@@ -250,7 +212,7 @@ class Polish:
             owner, levels = owner[keep], levels[keep]
             if not len(owner):
                 return owner
-            values = self._values(criterion, levels, pool.units[owner])
+            values = self._values(acquisition, levels, pool.units[owner])
             order = np.lexsort((values, owner))
             first = order[np.unique(owner[order], return_index=True)[1]]
             first = first[values[first] < pool.values[owner[first]] - 1e-12]
@@ -260,7 +222,7 @@ class Polish:
         for r in np.unique(owner):
             mine = latent[owner == r]
             guess = self.near.oracle.free_legality.effective(mine)
-            values = self._values(criterion, guess, np.repeat(pool.units[r][None], len(guess), axis=0))
+            values = self._values(acquisition, guess, np.repeat(pool.units[r][None], len(guess), axis=0))
             order = np.argsort(values, kind="stable")
             order = order[values[order] < pool.values[r] - 1e-12]
             if not len(order):
@@ -273,14 +235,14 @@ class Polish:
                 moved.append(int(r))
         return np.array(moved, dtype=np.int64)
 
-    def _move_numbers(self, criterion: Criterion, pool: _Pool, rng: np.random.Generator, tolerance: float) -> None:
+    def _move_numbers(self, acquisition: Acquisition, pool: _Pool, rng: np.random.Generator, tolerance: float) -> None:
         """The continuous step of every point, in place."""
         if not len(self.scale):
             return
         for r in range(len(pool.values)):
             levels, u = pool.levels[r], pool.units[r]
             point = self.near.oracle.unproven(levels, self.scale.natural(u), float(pool.values[r]))
-            moved = self.alternation.continuous_step(criterion, point, u, rng, 0, tolerance)
-            value = float(self._values(criterion, levels[None], moved[None])[0])
+            moved = self.step.minimise(acquisition, point, u, rng, 0, tolerance)
+            value = float(self._values(acquisition, levels[None], moved[None])[0])
             if value < pool.values[r]:
                 pool.units[r], pool.values[r] = moved, value

@@ -4,7 +4,7 @@
 2. hyperparameters of the structured kernel by MAP evidence, warm-started; predicted deviations grow while the incumbent
    does not improve, because a posterior that takes its hyperparameters for granted is too sure of itself
 3. a pool: minimisers of the posterior mean and of a few samples over the legal configurations, by alternation
-4. the acquisition function, polished from that pool by legal moves and L-BFGS-B
+4. the acquisition function, minimised from that pool by legal moves and L-BFGS-B
 5. the MIP minimises the structured part of the posterior mean at the proposal's numbers: its minimiser joins the pool if its
    acquisition is better, and its bound is the proposal's certificate: by that part of the model no legal configuration at
    these numbers that was not proposed before has a lower loss than the bound. Predictions add a residual, which no MIP takes
@@ -26,8 +26,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Clock
-from mipcash.acquisition.analytic import Acquisition, ConfidenceBound, LogEI, MaxValueEntropy
-from mipcash.acquisition.mixed_search import Criterion, LevelsAndUnits, Polish, PolishSettings
+from mipcash.acquisition.analytic import (
+    AnalyticAcquisition,
+    ClosedForm,
+    ConfidenceBound,
+    LogEI,
+    MaxValueEntropy,
+    SampleAcquisition,
+)
+from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.mixed_search import LevelsAndUnits, MixedSearch, PolishSettings
 from mipcash.acquisition.moves import Neighbourhood
 from mipcash.acquisition.plateau import shared_choice
 from mipcash.backends.base import Answer, Backend, SolverSettings
@@ -115,12 +123,12 @@ class Target:
 
     Attributes:
         surface: what the certificate is about: the posterior mean, or the sample of Thompson sampling.
-        criterion: the acquisition; None: the surface itself.
+        acquisition: what is minimised over the legal points.
         found: levels and unit values of the best point found.
     """
 
     surface: Surface
-    criterion: Criterion | None
+    acquisition: Acquisition
     found: LevelsAndUnits
 
 
@@ -160,7 +168,7 @@ class Hybrid(ModelBased):
         if proven is not None and all(e.admits(proven) for e in left):
             levels = self._better(target, np.array([levels, proven]), u)
         if self.space.repeats(self._configuration(levels, u), step.before):
-            moved = self._moved(self.alternation, (levels, u), step)
+            moved = self._moved(self.alternation.step, (levels, u), step)
             if moved is None:
                 return None
             u, origin = moved, "neighbour"
@@ -228,13 +236,13 @@ class Hybrid(ModelBased):
         if settings.acquisition == "thompson":
             drawn = [(f, m) for f, m in zip(surfaces[1:], minima[1:], strict=True) if m is not None]
             least = min(drawn, key=lambda d: d[0].value(self.program.one_hot(d[1][0]), d[1][1]), default=None)
-            return None if least is None else Target(least[0], None, least[1])
+            return None if least is None else Target(least[0], SampleAcquisition(least[0]), least[1])
         began = time.perf_counter()
         near = Neighbourhood(self.space, self.oracle, self.scale, excluded, self._memory(step.data.best()))
-        criterion = Criterion(posterior, self._acquisition(posterior, surfaces, minima))
-        found = Polish(self.alternation, near, settings.polish).minimise(criterion, pool + best, rng)
+        acquisition = AnalyticAcquisition(posterior, self._closed_form(posterior, surfaces, minima))
+        found = MixedSearch(self.alternation.step, near, settings.polish).minimise(acquisition, pool + best, rng)
         step.clock.add("polish", began)
-        return None if found is None else Target(surfaces[0], criterion, found)
+        return None if found is None else Target(surfaces[0], acquisition, found)
 
     def _memory(self, observed: Sequence[LevelsAndUnits]) -> Indices:
         """The level of every group in the best observation where it is on; the first level otherwise."""
@@ -258,9 +266,9 @@ class Hybrid(ModelBased):
         levels, u, value = self.alternation.descend(f, known, best[0][1], excluded, rng, Clock())
         return (levels, u) if math.isfinite(value) else None
 
-    def _acquisition(
+    def _closed_form(
         self, posterior: StructuredPosterior, surfaces: Sequence[Surface], minima: Sequence[LevelsAndUnits | None]
-    ) -> Acquisition:
+    ) -> ClosedForm:
         if self.settings.acquisition == "ucb":
             return ConfidenceBound(self.settings.kappa)
         if self.settings.acquisition == "mes":
@@ -295,15 +303,9 @@ class Hybrid(ModelBased):
 
     def _better(self, target: Target, both: Indices, u: Vector) -> Indices:
         """The levels of the least acquisition at the same numbers, the first of equals: (B, G) -> (G,)."""
-        points = self._at(both, np.repeat(u[None], len(both), axis=0))
-        criterion = target.criterion
-        values = target.surface.values(points) if criterion is None else criterion.values(points.z, points.u)
-        best: Indices = both[int(np.argmin(values))]
+        z = self.program.one_hot(both).astype(float)
+        best: Indices = both[int(np.argmin(target.acquisition.values(z, np.repeat(u[None], len(both), axis=0))))]
         return best
-
-    def _at(self, levels: Indices, units: Vector) -> Points:
-        """Points of levels (B, G) and unit values (B, D)."""
-        return Points.of(self.structure, self.program.one_hot(levels).astype(float), units)
 
     def _answer(self, surface: Surface, levels: Indices, u: Vector, bound: float) -> Answer:
         """The certificate of the structured part (or of the sample), on the scale of the losses."""

@@ -164,7 +164,7 @@ class MiVaBO(ModelBased):
             found, answer = self._certified(f, found, excluded, step)
         levels, u = found.point.levels, found.units
         if self.space.repeats(self._configuration(levels, u), step.before):
-            moved = self._moved(self.alternation, (levels, u), step)
+            moved = self._moved(self.alternation.step, (levels, u), step)
             if moved is None:
                 return None
             everywhere = None if self.settings.certificate is None else answer.bound

@@ -16,7 +16,8 @@ from typing import Protocol
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from mipcash.acquisition.alternating import Alternation, Clock
+from mipcash.acquisition.alternating import Clock
+from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.acquisition.mixed_search import LevelsAndUnits
 from mipcash.backends.base import Backend
 from mipcash.modelling.domains import Configuration
@@ -143,12 +144,12 @@ class ModelBased(Optimizer):
         natural = self.scale.natural(u)
         return self.space.configuration(self.oracle.unproven(levels, natural, math.nan), natural)
 
-    def _moved(self, alternation: Alternation, found: LevelsAndUnits, step: Step) -> Vector | None:
+    def _moved(self, numbers: ContinuousStep, found: LevelsAndUnits, step: Step) -> Vector | None:
         """Other numbers beside the same levels, where a proposal repeats an earlier one; None: none is new."""
         levels, u = found
         before = step.before
         for _ in range(MOVES):
-            moved = alternation.wander(levels, u, step.rng)
+            moved = numbers.wander(levels, u, step.rng)
             if not self.space.repeats(self._configuration(levels, moved), before):
                 return moved
         return None

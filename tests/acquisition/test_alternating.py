@@ -56,7 +56,7 @@ def test_the_continuous_step_never_rises_and_stays_legal(name):
         point = oracle.minimise(f.form_at(u), SolverSettings(), numbers=scale.natural(u))
         assert point is not None
         z = oracle.program.one_hot(point.levels)
-        moved = alternation.continuous_step(f, point, u, rng)
+        moved = alternation.step.minimise(f, point, u, rng)
         masked = np.where(scale.active(z[None])[0] > 0, u, 0.5)
         assert f.value(z, moved) <= f.value(z, masked) + 1e-9
         improved += f.value(z, moved) < f.value(z, masked) - 1e-6

@@ -201,7 +201,7 @@ def test_inflation_multiplies_deviations_and_their_slopes() -> None:
     data = optimizer.data(history_of(space, 12))
     _, posterior = optimizer._posterior(data, {})
     bold = replace(posterior, inflation=1.5)
-    points = optimizer._at(data.levels, 0.9 * data.u)
+    points = Points.of(optimizer.structure, data.z, 0.9 * data.u)
     (mean, sd), (bold_mean, bold_sd) = posterior.predict(points), bold.predict(points)
     np.testing.assert_allclose(bold_mean, mean)
     np.testing.assert_allclose(bold_sd, 1.5 * sd)

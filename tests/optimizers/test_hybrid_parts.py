@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mipcash.acquisition.mixed_search import Criterion, Polish
+from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.mixed_search import MixedSearch
 from mipcash.optimizers import hybrid
 from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
@@ -33,7 +34,7 @@ def test_the_pool_holds_the_minimisers_of_the_mean_and_of_every_sample(
     optimizer = made(ALL[name](), samples=3)
     minima: list[Point] = []
     pools: list[Sequence[Point]] = []
-    minimum, minimise = Hybrid._minimum, Polish.minimise
+    minimum, minimise = Hybrid._minimum, MixedSearch.minimise
 
     def remembered(self: Hybrid, *given: Any) -> Point | None:
         found = minimum(self, *given)
@@ -41,12 +42,14 @@ def test_the_pool_holds_the_minimisers_of_the_mean_and_of_every_sample(
         minima.append(found)
         return found
 
-    def watched(self: Polish, criterion: Criterion, starts: Sequence[Point], rng: np.random.Generator) -> Point | None:
+    def watched(
+        self: MixedSearch, acquisition: Acquisition, starts: Sequence[Point], rng: np.random.Generator
+    ) -> Point | None:
         pools.append(starts)
-        return minimise(self, criterion, starts, rng)
+        return minimise(self, acquisition, starts, rng)
 
     monkeypatch.setattr(Hybrid, "_minimum", remembered)
-    monkeypatch.setattr(Polish, "minimise", watched)
+    monkeypatch.setattr(MixedSearch, "minimise", watched)
     history = history_of(optimizer.space, 12)
     optimizer.ask(Request(history, np.random.default_rng(0), {}))
     assert len(minima) == 4
@@ -72,22 +75,22 @@ def test_a_minimiser_of_a_surface_is_below_all_observations(name: str) -> None:
         assert value <= surface.values(posterior.x).min() + 1e-9
 
 
-def test_the_minimiser_of_the_program_is_proposed_where_the_polish_is_worse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under the mean as the criterion nothing beats the program's minimiser but for the residual."""
+def test_the_minimiser_of_the_program_is_proposed_where_the_search_is_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under the mean as the acquisition nothing beats the program's minimiser but for the residual."""
     optimizer = made(ALL["discrete"](), acquisition="ucb", kappa=0.0, boldest=1.0)
     history = history_of(optimizer.space, 12)
     worst: list[np.ndarray] = []
 
-    def bad(self: Polish, criterion: Criterion, starts: Sequence[Point], rng: np.random.Generator) -> Point:
+    def bad(self: MixedSearch, acquisition: Acquisition, starts: Sequence[Point], rng: np.random.Generator) -> Point:
         """The worst legal configuration that was not seen."""
         seen = {optimizer.program.encode(o.config).tobytes() for o in history}
         levels = [optimizer.program.encode(c) for c in optimizer.space.sample(200, 5)]
         new = np.array([s for s in levels if s.tobytes() not in seen])
-        values = criterion.values(optimizer.program.one_hot(new).astype(float), np.zeros((len(new), 0)))
+        values = acquisition.values(optimizer.program.one_hot(new).astype(float), np.zeros((len(new), 0)))
         worst.append(new[int(np.argmax(values))])
         return worst[-1], np.zeros(0)
 
-    monkeypatch.setattr(Polish, "minimise", bad)
+    monkeypatch.setattr(MixedSearch, "minimise", bad)
     proposal = optimizer.ask(Request(history, np.random.default_rng(0), {}))
     proposed = optimizer.program.encode(proposal.config)
     assert not np.array_equal(proposed, worst[0])
@@ -145,7 +148,7 @@ def test_sampled_minima_of_the_entropy_search_lie_below_what_is_known() -> None:
     rng = np.random.default_rng(0)
     surfaces = [posterior.mean(), *(posterior.sample(rng) for _ in range(4))]
     minima = [optimizer._minimum(f, data.best(5), [], rng) for f in surfaces]
-    acquisition = optimizer._acquisition(posterior, surfaces, minima)
-    assert len(acquisition.minima) == 4  # type: ignore[attr-defined]
-    assert acquisition.minima.max() < posterior.fitted.min()  # type: ignore[attr-defined]
-    assert len(np.unique(acquisition.minima)) > 1  # type: ignore[attr-defined]
+    form = optimizer._closed_form(posterior, surfaces, minima)
+    assert len(form.minima) == 4  # type: ignore[attr-defined]
+    assert form.minima.max() < posterior.fitted.min()  # type: ignore[attr-defined]
+    assert len(np.unique(form.minima)) > 1  # type: ignore[attr-defined]

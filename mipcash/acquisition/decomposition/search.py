@@ -250,7 +250,7 @@ class _Search:
                 u[d] = natural_unit(self.scale.domains[d], float(found.answer.columns[columns[label]]))
         u = self.scale.rounded(u)
         point = Point(levels, found.answer.columns, found.answer)
-        moved = self.scale.rounded(self.alternation.continuous_step(self.f, point, u, self.rng))
+        moved = self.scale.rounded(self.alternation.step.minimise(self.f, point, u, self.rng))
         value = self.f.value(z, moved)
         if value < self.value:
             base = self.alternation.oracle.unproven(levels, self.scale.natural(moved), value)

@@ -1,4 +1,4 @@
-"""Polish: legal all the way, never worse than its pool, and the exact best of small spaces."""
+"""The mixed search: legal all the way, never worse than its pool, and the exact best of small spaces."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 import mipcash as mc
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
-from mipcash.acquisition.analytic import Acquisition, ConfidenceBound, LogEI
-from mipcash.acquisition.mixed_search import Criterion, Polish, PolishSettings
+from mipcash.acquisition.analytic import AnalyticAcquisition, ClosedForm, ConfidenceBound, LogEI
+from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
 from mipcash.acquisition.moves import Neighbourhood
 from mipcash.backends.registry import make_backend
 from mipcash.program.unit_scale import UnitScale, decoded
@@ -23,11 +23,9 @@ from tests.spaces import ALL
 
 
 class Setting:
-    """A space with a posterior and everything that polishing needs."""
+    """A space with a posterior and everything that the search needs."""
 
-    def __init__(
-        self, space: mc.Space, seed: int, acquisition: Acquisition, excluded: Sequence[Exclusion] = ()
-    ) -> None:
+    def __init__(self, space: mc.Space, seed: int, form: ClosedForm, excluded: Sequence[Exclusion] = ()) -> None:
         self.space, rng = space, np.random.default_rng(seed)
         self.oracle = space.oracle(make_backend("highs"))
         self.program = self.oracle.program
@@ -37,7 +35,7 @@ class Setting:
         self.points = self.at(self.configs)
         kernel = Kernel(self.structure, self.structure.prior[0])
         posterior = StructuredPosterior.fit(kernel, self.points, rng.normal(size=12))
-        self.criterion = Criterion(posterior, acquisition)
+        self.acquisition = AnalyticAcquisition(posterior, form)
         self.alternation = Alternation(space, self.oracle, self.scale, AlternatingSettings())
         memory = np.zeros(len(self.program.groups), dtype=np.int64)
         self.near = Neighbourhood(space, self.oracle, self.scale, excluded, memory)
@@ -50,19 +48,19 @@ class Setting:
         return [(self.program.encode(c), u) for c, u in zip(self.configs, self.scale.units(self.configs), strict=True)]
 
     def value(self, levels: np.ndarray, u: np.ndarray) -> float:
-        return float(self.criterion.values(self.program.one_hot(levels[None]).astype(float), u[None])[0])
+        return float(self.acquisition.values(self.program.one_hot(levels[None]).astype(float), u[None])[0])
 
 
 @pytest.mark.parametrize("name", list(ALL))
-@pytest.mark.parametrize("acquisition", [LogEI(-0.5), ConfidenceBound(2.0)])
-def test_the_end_is_legal_and_no_worse_than_the_pool(name: str, acquisition: Acquisition) -> None:
-    setting = Setting(ALL[name](), 1, acquisition)
-    polish = Polish(setting.alternation, setting.near, PolishSettings())
-    found = polish.minimise(setting.criterion, setting.starts(), np.random.default_rng(0))
+@pytest.mark.parametrize("form", [LogEI(-0.5), ConfidenceBound(2.0)])
+def test_the_end_is_legal_and_no_worse_than_the_pool(name: str, form: ClosedForm) -> None:
+    setting = Setting(ALL[name](), 1, form)
+    search = MixedSearch(setting.alternation.step, setting.near, PolishSettings())
+    found = search.minimise(setting.acquisition, setting.starts(), np.random.default_rng(0))
     assert found is not None
     levels, u = found
     assert setting.space.is_legal(decoded(setting.near.program, setting.near.scale, levels, u))
-    assert setting.value(levels, u) <= setting.criterion.values(setting.points.z, setting.points.u).min() + 1e-9
+    assert setting.value(levels, u) <= setting.acquisition.values(setting.points.z, setting.points.u).min() + 1e-9
 
 
 def test_on_a_small_discrete_space_it_finds_the_best_of_all() -> None:
@@ -76,9 +74,9 @@ def test_on_a_small_discrete_space_it_finds_the_best_of_all() -> None:
             if _consistent(setting, levels)
         ]
         every = np.array(legal)
-        values = setting.criterion.values(setting.program.one_hot(every).astype(float), np.zeros((len(every), 0)))
-        polish = Polish(setting.alternation, setting.near, PolishSettings())
-        found = polish.minimise(setting.criterion, setting.starts(), np.random.default_rng(seed))
+        values = setting.acquisition.values(setting.program.one_hot(every).astype(float), np.zeros((len(every), 0)))
+        search = MixedSearch(setting.alternation.step, setting.near, PolishSettings())
+        found = search.minimise(setting.acquisition, setting.starts(), np.random.default_rng(seed))
         assert found is not None
         value = setting.value(*found)
         assert value >= values.min() - 1e-9
@@ -92,8 +90,8 @@ def test_excluded_levels_are_never_returned() -> None:
     seen = set()
     for k in range(6):
         setting = Setting(ALL["discrete"](), 3, LogEI(-0.5), excluded)
-        found = Polish(setting.alternation, setting.near, PolishSettings()).minimise(
-            setting.criterion, free.starts(), np.random.default_rng(k)
+        found = MixedSearch(setting.alternation.step, setting.near, PolishSettings()).minimise(
+            setting.acquisition, free.starts(), np.random.default_rng(k)
         )
         assert found is not None
         assert found[0].tobytes() not in seen
@@ -103,10 +101,10 @@ def test_excluded_levels_are_never_returned() -> None:
 
 def test_single_moves_are_all_legal_single_changes() -> None:
     setting = Setting(ALL["discrete"](), 0, LogEI(0.0))
-    search = setting.near.search_at(np.zeros(0))
+    local = setting.near.search_at(np.zeros(0))
     levels = setting.program.encode(setting.configs[0])
     _, latent = setting.near.singles(levels[None])
-    moved, legal = setting.near.legal(search, latent, np.zeros(0), np.arange(len(latent)))
+    moved, legal = setting.near.legal(local, latent, np.zeros(0), np.arange(len(latent)))
     expected = {
         other.tobytes()
         for other in map(np.array, product(*(range(int(s)) for s in setting.program.sizes)))
@@ -122,7 +120,7 @@ def test_single_moves_are_all_legal_single_changes() -> None:
 
 
 ALONE = {"walks": 0, "survivors": 1, "moved": 1, "finalists": 1}
-"""Limits under which a polish has its start and its own moves, and nothing else."""
+"""Limits under which a search has its start and its own moves, and nothing else."""
 
 
 def legal_levels(setting: Setting) -> np.ndarray:
@@ -132,7 +130,7 @@ def legal_levels(setting: Setting) -> np.ndarray:
 
 
 def values_of(setting: Setting, levels: np.ndarray) -> np.ndarray:
-    return setting.criterion.values(setting.program.one_hot(levels).astype(float), np.zeros((len(levels), 0)))
+    return setting.acquisition.values(setting.program.one_hot(levels).astype(float), np.zeros((len(levels), 0)))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -142,14 +140,14 @@ def test_levels_move_until_no_single_change_is_better(seed: int) -> None:
     every = legal_levels(setting)
     values = values_of(setting, every)
     start = every[int(np.argmax(values))]
-    polish = Polish(setting.alternation, setting.near, PolishSettings(**ALONE, pairs=0))
-    found = polish.minimise(setting.criterion, [(start, np.zeros(0))], np.random.default_rng(0))
+    search = MixedSearch(setting.alternation.step, setting.near, PolishSettings(**ALONE, pairs=0))
+    found = search.minimise(setting.acquisition, [(start, np.zeros(0))], np.random.default_rng(0))
     assert found is not None
     value = setting.value(*found)
     assert value < values.max() - 1e-6
-    search = setting.near.search_at(np.zeros(0))
+    local = setting.near.search_at(np.zeros(0))
     _, latent = setting.near.singles(found[0][None])
-    moved, legal = setting.near.legal(search, latent, np.zeros(0), np.arange(len(latent)))
+    moved, legal = setting.near.legal(local, latent, np.zeros(0), np.arange(len(latent)))
     assert values_of(setting, moved[legal]).min() >= value - 1e-9
 
 
@@ -161,8 +159,8 @@ def test_pairs_of_changes_leave_where_single_ones_end() -> None:
         start = every[int(np.argmax(values_of(setting, every)))]
         ends = []
         for pairs in (0, 10_000):
-            polish = Polish(setting.alternation, setting.near, PolishSettings(**ALONE, pairs=pairs))
-            found = polish.minimise(setting.criterion, [(start, np.zeros(0))], np.random.default_rng(0))
+            search = MixedSearch(setting.alternation.step, setting.near, PolishSettings(**ALONE, pairs=pairs))
+            found = search.minimise(setting.acquisition, [(start, np.zeros(0))], np.random.default_rng(0))
             assert found is not None
             ends.append(setting.value(*found))
         assert ends[1] <= ends[0] + 1e-9
@@ -176,16 +174,16 @@ def test_numbers_move_downhill(name: str) -> None:
     fell = 0
     for seed in range(3):
         setting = Setting(ALL[name](), seed, ConfidenceBound(2.0))
-        polish = Polish(setting.alternation, setting.near, PolishSettings(**ALONE, pairs=0, sweeps=0))
+        search = MixedSearch(setting.alternation.step, setting.near, PolishSettings(**ALONE, pairs=0, sweeps=0))
         for levels, u in setting.starts()[:4]:
-            found = polish.minimise(setting.criterion, [(levels, u)], np.random.default_rng(0))
+            found = search.minimise(setting.acquisition, [(levels, u)], np.random.default_rng(0))
             assert found is not None
             assert np.array_equal(found[0], levels)
             assert setting.value(*found) <= setting.value(levels, u) + 1e-9
             fell += setting.value(*found) < setting.value(levels, u) - 1e-3
             if name == "conv_net":  # no rule binds its number
                 z = setting.program.one_hot(levels).astype(float)
-                _, gradient = setting.criterion.section(z)(found[1])
+                _, gradient = setting.acquisition.section(z)(found[1])
                 inside = (found[1] > 1e-6) & (found[1] < 1 - 1e-6)
                 assert np.abs(gradient[inside]).max(initial=0.0) < 5e-2
     assert fell >= 6

@@ -1,0 +1,237 @@
+"""The continuous step: numbers beside fixed levels go downhill, or walk, and stay legal.
+
+Notation
+    z (n_z,) binaries, fixed;   u (D,) numbers on the unit scale;   f(z, .) a section of the function
+    x (n_active,)    the active numbers;   v (n_bound,) natural values of those that rules bind, integers relaxed
+
+Where no rule binds an active number, L-BFGS-B on the unit box from the current point and from random ones. Where rules
+do, SLSQP under them from the current point alone; its end is pulled back towards it until it is legal. Integers are
+rounded before a step is taken, so that f never rises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from mipcash.acquisition.base import Section, Sectioned
+from mipcash.modelling.domains import Integer, Real
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.unit_scale import INACTIVE, UnitScale
+from mipcash.space.minimiser import Oracle, Point
+from mipcash.space.numbers.part import NumberRules
+from mipcash.space.space import Space
+
+BACKTRACKS = 25
+ITERATIONS = 60
+"""Of SLSQP."""
+WALK_STEPS = 6
+"""Hit-and-run steps of :meth:`ContinuousStep.wander`."""
+SPREAD = 0.15
+"""Standard deviation, on the unit scale, by which it moves numbers that no rule mentions."""
+
+
+class ContinuousStep:
+    """Moves the numbers of points over one space.
+
+    Args:
+        space, oracle, scale: the space, its exact oracle and its numbers.
+        starts: random starts besides the current point, where no rule binds the numbers.
+        tolerance: relative fall of the function below which a descent stops there.
+    """
+
+    def __init__(self, space: Space, oracle: Oracle, scale: UnitScale, starts: int, tolerance: float) -> None:
+        self.space, self.oracle, self.scale = space, oracle, scale
+        self.starts, self.tolerance = starts, tolerance
+
+    def minimise(
+        self,
+        f: Sectioned,
+        point: Point,
+        u: Vector,
+        rng: np.random.Generator,
+        starts: int | None = None,
+        tolerance: float | None = None,
+    ) -> Vector:
+        """Minimise f(z, .) over the active numbers under the rules that bind them; never worse than ``u``, always legal.
+
+        Args:
+            point: the levels, with the columns beside them.
+            starts, tolerance: None: as set.
+        """
+        z = self.oracle.program.one_hot(point.levels)
+        active = np.flatnonzero(self.scale.active(z[None])[0] > 0)
+        current = u.copy()
+        current[np.setdiff1d(np.arange(len(u)), active)] = INACTIVE
+        if not len(active):
+            return current
+        section = f.section(z)
+        legal = self.space.legal_numbers(point) if self.oracle.program.numbers else None
+        natural = self.scale.natural(u)
+        here = None if legal is None else legal.part_at(np.array([natural[label] for label in legal.labels]))
+        if here is not None and len(here.row_low):
+            return self._bound_step(section, _BoundNumbers(here, self.scale, current, active))
+        if here is None and self.oracle.program.numbers:
+            # rules that only the program knows: those numbers stay where the MIP put them
+            held = {n.label for n in self.oracle.program.numbers}
+            active = np.array([d for d in active if self.scale.labels[d] not in held], dtype=np.int64)
+            if not len(active):
+                return current
+        random = rng.random((self.starts if starts is None else starts, len(active)))
+        tolerance = self.tolerance if tolerance is None else tolerance
+        return self._free_step(section, current, active, [current[active], *random], tolerance)
+
+    def wander(self, levels: Indices, u: Vector, rng: np.random.Generator) -> Vector:
+        """Other legal numbers beside the same levels: those in rules by hit-and-run, the others by a normal step."""
+        point = self.oracle.unproven(levels, self.scale.natural(u), 0.0)
+        moved = np.clip(u + SPREAD * rng.normal(size=len(u)), 0.0, 1.0)
+        held = {n.label: self.scale.labels.index(n.label) for n in self.oracle.program.numbers}
+        moved[list(held.values())] = u[list(held.values())]
+        rules = self.space.legal_numbers(point)
+        if rules is not None and rules.labels:
+            natural = self.scale.natural(u)
+            walked = rules.walk(np.array([natural[label] for label in rules.labels]), WALK_STEPS, rng)
+            for label, value in zip(rules.labels, walked.tolist(), strict=True):
+                moved[held[label]] = self.scale.domains[held[label]].to_unit(value)
+        return self.scale.rounded(moved)
+
+    def _free_step(
+        self, section: Section, current: Vector, active: Indices, starts: Sequence[Vector], tolerance: float
+    ) -> Vector:
+        """The best of L-BFGS-B from several starts, (n_active,) each, and of ``current``."""
+        best, best_value = current, section(self.scale.rounded(current))[0]
+        for start in starts:
+            found = minimize(
+                _over_active(section, current, active),
+                start,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(0.0, 1.0)] * len(active),
+                options={"ftol": tolerance},
+            )
+            trial = self.scale.rounded(_whole(current, active, np.clip(found.x, 0.0, 1.0)))
+            value = section(trial)[0]
+            if value < best_value:
+                best, best_value = trial, value
+        return best
+
+    def _bound_step(self, section: Section, numbers: _BoundNumbers) -> Vector:
+        """SLSQP under the rules; its end point is pulled back towards the legal start until it is legal."""
+        current, active = numbers.current, numbers.active
+        start = current[active]
+        found = minimize(
+            _over_active(section, current, active),
+            start,
+            jac=True,
+            method="SLSQP",
+            bounds=[(0.0, 1.0)] * len(active),
+            constraints=numbers.constraints(),
+            options={"maxiter": ITERATIONS},
+        )
+        end = np.clip(found.x, 0.0, 1.0) if np.all(np.isfinite(found.x)) else start
+        value_at_start = section(current)[0]
+        step = 1.0
+        for _ in range(BACKTRACKS):
+            trial = self.scale.rounded(_whole(current, active, start + step * (end - start)))
+            if numbers.legal(trial[active]) and section(trial)[0] <= value_at_start:
+                return trial
+            step *= 0.5
+        return current
+
+
+class _BoundNumbers:
+    """The rules over the active numbers of one point, as functions of x (see the module's notation).
+
+    Args:
+        rules: what binds the numbers.
+        scale: their scale.
+        current: u, shape (D,).
+        active: shape (n_active,).
+    """
+
+    def __init__(self, rules: NumberRules, scale: UnitScale, current: Vector, active: Indices) -> None:
+        self.rules, self.scale, self.current, self.active = rules, scale, current, active
+        where = {label: d for d, label in enumerate(scale.labels)}
+        self._bound = np.array([where[label] for label in rules.labels], dtype=np.int64)
+        position = {int(d): k for k, d in enumerate(active)}
+        self._columns = [position[int(d)] for d in self._bound]
+
+    def legal(self, x: Vector) -> bool:
+        """Whether the rules hold, integers rounded."""
+        units = _whole(self.current, self.active, x)[self._bound]
+        natural = [self.scale.domains[d].from_unit(v) for d, v in zip(self._bound, units, strict=True)]
+        return self.rules.legal(np.array(natural), tolerance=0.5)
+
+    def constraints(self) -> list[Mapping[str, object]]:
+        """The rules as SLSQP takes them: equations, then one-sided rows."""
+        found: list[Mapping[str, object]] = []
+        if np.any(self._equal):
+            found.append({"type": "eq", "fun": self._missed, "jac": lambda x: self._gradient(x)[self._equal]})
+        if np.any(self._low | self._high):
+            found.append({"type": "ineq", "fun": self._slack, "jac": self._slack_gradient})
+        return found
+
+    @cached_property
+    def _equal(self) -> NDArray[np.bool_]:
+        return np.asarray(self.rules.row_low == self.rules.row_high)
+
+    @cached_property
+    def _low(self) -> NDArray[np.bool_]:
+        return np.asarray(np.isfinite(self.rules.row_low) & ~self._equal)
+
+    @cached_property
+    def _high(self) -> NDArray[np.bool_]:
+        return np.asarray(np.isfinite(self.rules.row_high) & ~self._equal)
+
+    def _relaxed(self, x: Vector) -> tuple[Vector, Vector]:
+        """v and its slopes by the unit values: (n_bound,), (n_bound,)."""
+        units = _whole(self.current, self.active, x)[self._bound]
+        values = np.array([_relaxed_natural(self.scale.domains[d], v) for d, v in zip(self._bound, units, strict=True)])
+        return values, np.array([self.scale.slope(int(d), v) for d, v in zip(self._bound, values, strict=True)])
+
+    def _gradient(self, x: Vector) -> Vector:
+        """Of the rows' bodies by x: (m, n_active)."""
+        values, slopes = self._relaxed(x)
+        jacobian = np.zeros((len(self.rules.row_low), len(self.active)))
+        jacobian[:, self._columns] = self.rules.gradient(values) * slopes
+        return jacobian
+
+    def _missed(self, x: Vector) -> Vector:
+        return np.asarray((self.rules.body(self._relaxed(x)[0]) - self.rules.row_low)[self._equal])
+
+    def _slack(self, x: Vector) -> Vector:
+        body = self.rules.body(self._relaxed(x)[0])
+        return np.concatenate([(body - self.rules.row_low)[self._low], (self.rules.row_high - body)[self._high]])
+
+    def _slack_gradient(self, x: Vector) -> Vector:
+        gradient = self._gradient(x)
+        return np.concatenate([gradient[self._low], -gradient[self._high]])
+
+
+def _over_active(section: Section, current: Vector, active: Indices) -> Section:
+    """A section as a function of the active numbers alone."""
+
+    def objective(x: Vector) -> tuple[float, Vector]:
+        value, gradient = section(_whole(current, active, x))
+        return value, gradient[active]
+
+    return objective
+
+
+def _whole(current: Vector, active: Indices, x: Vector) -> Vector:
+    """u with other active numbers: (D,)."""
+    trial = current.copy()
+    trial[active] = x
+    return trial
+
+
+def _relaxed_natural(domain: Real | Integer, u: float) -> float:
+    """The natural value without rounding."""
+    low, high = float(domain.low), float(domain.high)
+    if domain.log:
+        return float(np.exp(np.log(low) + u * (np.log(high) - np.log(low))))
+    return low + u * (high - low)

@@ -1,0 +1,141 @@
+"""The contract of acquisitions is open: one over two posteriors and a split one, known to this file alone, are searched alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.special import log_ndtr
+
+from mipcash.acquisition.analytic import LOG_ROOT_2PI, AnalyticAcquisition, LogEI, SampleAcquisition
+from mipcash.acquisition.base import Acquisition, Section
+from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
+from mipcash.program.unit_scale import decoded
+from mipcash.surrogates.structured.kernel import Points
+from mipcash.surrogates.structured.posterior import StructuredPosterior
+from tests.acquisition.test_mixed_search import Setting, legal_levels, values_of
+from tests.spaces import ALL
+
+
+@dataclass(frozen=True)
+class ConstrainedEI:
+    """Minus log expected improvement of the loss, minus the log probability that the limit ``g <= bound`` is kept."""
+
+    loss: StructuredPosterior
+    limit: StructuredPosterior
+    best: float
+    bound: float
+
+    def values(self, z: np.ndarray, u: np.ndarray) -> np.ndarray:
+        points = Points.of(self.loss.kernel.structure, z, u)
+        mean, deviation = self.limit.predict(points)
+        return LogEI(self.best)(*self.loss.predict(points)) - log_ndtr((self.bound - mean) / deviation)
+
+    def section(self, z: np.ndarray) -> Section:
+        loss, limit = AnalyticAcquisition(self.loss, LogEI(self.best)).section(z), self.limit.section(z)
+
+        def at(u: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = loss(u)
+            mean, deviation, by_mean, by_deviation = limit(u)
+            t = (self.bound - mean) / deviation
+            log = float(log_ndtr(t))
+            h = float(np.exp(-0.5 * t**2 - LOG_ROOT_2PI - log))
+            return value - log, gradient + h / deviation * (by_mean + t * by_deviation)
+
+        return at
+
+
+@dataclass(frozen=True)
+class Split:
+    """A sample, and a multiplier and a penalty that draw the numbers to their copy: a step of operator splitting."""
+
+    sample: SampleAcquisition
+    copy: np.ndarray
+    multiplier: np.ndarray
+    rho: float
+
+    def values(self, z: np.ndarray, u: np.ndarray) -> np.ndarray:
+        apart = u - self.copy
+        return self.sample.values(z, u) + apart @ self.multiplier + 0.5 * self.rho * np.sum(apart**2, axis=1)
+
+    def section(self, z: np.ndarray) -> Section:
+        inner = self.sample.section(z)
+
+        def at(u: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = inner(u)
+            apart = u - self.copy
+            value += float(apart @ self.multiplier + 0.5 * self.rho * apart @ apart)
+            return value, gradient + self.multiplier + self.rho * apart
+
+        return at
+
+
+def constrained(setting: Setting, seed: int) -> ConstrainedEI:
+    loss = setting.acquisition.posterior
+    values = np.random.default_rng([seed, 1]).normal(size=len(loss.y))
+    limit = StructuredPosterior.fit(loss.kernel, setting.points, values)
+    return ConstrainedEI(loss, limit, float(loss.fitted.min()), float(np.quantile(limit.fitted, 0.4)))
+
+
+def split(setting: Setting, seed: int) -> Split:
+    rng = np.random.default_rng([seed, 2])
+    d = setting.points.u.shape[1]
+    sample = SampleAcquisition(setting.acquisition.posterior.sample(rng))
+    return Split(sample, rng.random(d), rng.normal(size=d), 3.0)
+
+
+MADE = [constrained, split]
+
+
+@pytest.mark.parametrize("make", MADE)
+@pytest.mark.parametrize("name", list(ALL))
+def test_the_mixed_search_takes_it_as_it_is(name: str, make) -> None:  # type: ignore[no-untyped-def]
+    setting = Setting(ALL[name](), 1, LogEI(-0.5))
+    acquisition: Acquisition = make(setting, 1)
+    search = MixedSearch(setting.alternation.step, setting.near, PolishSettings())
+    found = search.minimise(acquisition, setting.starts(), np.random.default_rng(0))
+    assert found is not None
+    levels, u = found
+    assert setting.space.is_legal(decoded(setting.near.program, setting.near.scale, levels, u))
+    value = float(acquisition.values(setting.program.one_hot(levels[None]).astype(float), u[None])[0])
+    assert value <= acquisition.values(setting.points.z, setting.points.u).min() + 1e-9
+
+
+@pytest.mark.parametrize("make", MADE)
+@pytest.mark.parametrize("name", ["conv_net", "bound_numbers", "continuous"])
+def test_its_gradient_is_that_of_its_values(name: str, make) -> None:  # type: ignore[no-untyped-def]
+    setting = Setting(ALL[name](), 2, LogEI(-0.5))
+    acquisition: Acquisition = make(setting, 2)
+    step = 1e-6
+    rng = np.random.default_rng(0)
+    for levels, _ in setting.starts()[:6]:
+        z = setting.program.one_hot(levels).astype(float)
+        u = rng.uniform(0.1, 0.9, size=setting.points.u.shape[1])
+        value, gradient = acquisition.section(z)(u)
+        around = np.concatenate([u + step * np.eye(len(u)), u - step * np.eye(len(u)), u[None]])
+        values = acquisition.values(np.repeat(z[None], len(around), axis=0), around)
+        assert value == pytest.approx(values[-1], abs=1e-9)
+        by_differences = (values[: len(u)] - values[len(u) : -1]) / (2 * step)
+        assert gradient == pytest.approx(by_differences, rel=1e-4, abs=1e-5)
+
+
+def test_on_a_small_discrete_space_it_finds_the_best_of_all() -> None:
+    hits = 0
+    for seed in range(6):
+        setting = Setting(ALL["discrete"](), seed, LogEI(-0.5))
+        acquisition = constrained(setting, seed)
+        every = legal_levels(setting)
+        values = values_under(acquisition, setting, every)
+        assert not np.array_equal(np.argsort(values), np.argsort(values_of(setting, every)))
+        search = MixedSearch(setting.alternation.step, setting.near, PolishSettings())
+        found = search.minimise(acquisition, setting.starts(), np.random.default_rng(seed))
+        assert found is not None
+        hits += values_under(acquisition, setting, [found[0]])[0] <= values.min() + 1e-9
+    assert hits == 6
+
+
+def values_under(acquisition: Acquisition, setting: Setting, levels: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
+    z = setting.program.one_hot(np.array(levels)).astype(float)
+    return acquisition.values(z, np.zeros((len(z), 0)))
