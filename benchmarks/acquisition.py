@@ -20,7 +20,7 @@ STEPS = {"smoke": 12, "quick": 60, "full": 60}
 SEEDS = {"smoke": 1, "quick": 1, "full": 5}
 
 
-def measure(name: str, seed: int, steps: int, solver: str = "highs") -> dict[str, Any]:
+def measure(name: str, seed: int, steps: int, solver: str = "auto solver=highs") -> dict[str, Any]:
     """Median seconds per part over the proposals after the initial design."""
     space = import_module(f"mipcash.models.{name}").space
     study = mc.Study(space, "hybrid", solver, seed=seed)

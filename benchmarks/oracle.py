@@ -23,8 +23,8 @@ from mipcash.backends.solution import OPTIMAL, relative_gap
 from mipcash.errors import SolverError
 
 CONTENDERS: dict[str, tuple[str, dict[str, str]]] = {
-    "highs": ("highs", {}),
-    "highs alone": ("highs", {"enumeration": "off"}),
+    "highs": ("auto", {"solver": "highs"}),
+    "highs alone": ("highs", {}),
     "gurobi native": ("gurobi", {"form": "quadratic"}),
     "gurobi linear": ("gurobi", {"form": "linear"}),
     "cplex": ("cplex", {}),
@@ -36,7 +36,7 @@ CONTENDERS: dict[str, tuple[str, dict[str, str]]] = {
 LIMITS = {"smoke": (0.2,), "quick": (1.0, 10.0), "full": (1.0, 10.0, 60.0)}
 FIRST_LIMIT_ONLY = ("highs alone", "cplex", "scip")
 """Solvers that are no part of a goal; outside ``full`` they run to the first limit only. ``highs alone``: HiGHS without the
-proofs by enumeration that its backend tries first."""
+proofs by enumeration that are tried first."""
 THREADS = 2
 INCUMBENT_SECONDS = 0.1
 TIE = 1e-6

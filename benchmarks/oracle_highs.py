@@ -1,7 +1,7 @@
 """HiGHS alone, candidate by candidate: what each of its accelerations is worth on the oracle's instances.
 
 Every candidate is measured against the present state with one thing changed: taken out where it is kept, put in where it
-is not. HiGHS alone: ``enumeration=off``. Processor seconds of one thread to proof (other processes disturb them less
+is not. Processor seconds of one thread to proof (other processes disturb them less
 than wall-clock time; ``parallel`` is told in wall-clock time too), the median of three, from local search's incumbent.
 """
 
@@ -23,7 +23,6 @@ from mipcash.backends.base import SolverSettings, Task
 from mipcash.backends.highs import HighsBackend
 from mipcash.backends.solution import OPTIMAL
 
-ALONE = {"enumeration": "off"}
 HEURISTICS = {
     "mip_heuristic_effort": "0.05",
     "mip_heuristic_run_feasibility_jump": "true",
@@ -112,7 +111,7 @@ def measure(instance: Instance, size: str) -> dict[str, Any]:
 
 
 def _seconds(candidate: Candidate, task: Task, value: float, size: str) -> tuple[float | None, float | None]:
-    options = {**ALONE, **candidate.options}
+    options = dict(candidate.options)
     if candidate.cutoff:
         options["objective_bound"] = repr(value + 1e-6 * max(1.0, abs(value)))
     backend = HighsBackend(options)

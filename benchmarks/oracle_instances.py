@@ -164,7 +164,7 @@ def surrogate_draws(name: str, observations: int, draws: int) -> Iterator[Instan
     objective = proxy(space)
     configs = space.sample(observations, seed=observations)
     history = [Observation(c, DONE, objective(c)) for c in configs]
-    optimizer = MiVaBO(space, make_backend("highs"))
+    optimizer = MiVaBO(space, make_backend("auto solver=highs"))
     rng = np.random.default_rng([4, observations])
     _, posterior = optimizer._posterior(optimizer.data(history), rng, {})
     best = [o.config for o in sorted(history, key=lambda o: o.loss if o.loss is not None else np.inf)[:STARTS]]

@@ -117,7 +117,7 @@ def problem(name: str, seed: int) -> tuple[mc.Space, Objective]:
 def fitted(name: str, seed: int, t: int, settings: MiVaBOSettings) -> tuple[MiVaBO, Any, Objective, float]:
     """An optimizer's posterior after t random legal observations, and the CPU seconds it took."""
     space, objective = problem(name, seed)
-    optimizer = MiVaBO(space, make_backend("highs"), settings)
+    optimizer = MiVaBO(space, make_backend("auto solver=highs"), settings)
     history = [Observation(c, DONE, objective(c)) for c in space.sample(t, seed)]
     began = time.process_time()
     _, posterior = optimizer._posterior(optimizer.data(history), np.random.default_rng(seed), {})

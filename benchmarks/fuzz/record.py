@@ -19,7 +19,7 @@ SECONDS = 30
 """Wall-clock seconds for one question; then it counts as unanswered."""
 SOLVERS: dict[str, str | None] = {
     "default": None,
-    "highs": "highs enumeration=off",
+    "highs": "highs",
     "scip": "scip",
     "toulbar2": "toulbar2",
     "gurobi": "gurobi",

@@ -40,12 +40,15 @@ CLOSED = 1e-7
 Solve = Callable[[Task, SolverSettings], Answer]
 
 
-def certified(task: Task, settings: SolverSettings, solve: Solve, name: str, second: Solve | None = None) -> Answer:
+def certified(
+    task: Task, settings: SolverSettings, solve: Solve, name: str, second: Solve | None = None, exact: bool = False
+) -> Answer:
     """An answer of ``solve`` that keeps every row.
 
     Args:
         name: of the solver, for messages.
         second: another way to ask it, once the first leads nowhere.
+        exact: whether the solver knows how precise its bounds are.
 
     Raises:
         SolverError: the solver's answers keep breaking rows, and what is wrong with them cannot be told.
@@ -64,8 +67,7 @@ def certified(task: Task, settings: SolverSettings, solve: Solve, name: str, sec
         found = kept(given, columns)
         if found is columns and best is None:
             answer = _improved(given, answer, columns) if _with_numbers(given) else answer
-            # enumeration knows how precise it is; so does a backend that has checked its answer already
-            answer = _honest(answer, settings) if answer.prover == name else answer
+            answer = answer if exact else _honest(answer, settings)
             return replace(answer, seconds=time.perf_counter() - began)
         left = replace(settings, time_limit=max(0.0, settings.time_limit - (time.perf_counter() - began)))
         exact, illegal, moved = _exact(task), False, None

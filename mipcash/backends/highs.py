@@ -1,11 +1,9 @@
 """HiGHS through highspy: the program is passed once, then only the cost vector changes.
 
-What enumeration proves within some nodes (:mod:`mipcash.backends.enumeration.backend`), HiGHS is not asked for; to the rest it
-gets the best point found, without the levels that others replace at no cost
-(:mod:`mipcash.backends.reductions.dominated_levels`), and with tighter rows where rules allow them
-(:mod:`mipcash.backends.reductions.rlt_rows`). A quadratic objective is linear in the program's product
-columns; programs are extended by the products that an objective couples, and the instance of each extension is kept (least
-recently used ones are dropped).
+Programs reach it without the levels that others replace at no cost (:mod:`mipcash.backends.reductions.dominated_levels`), and with
+tighter rows where rules allow them (:mod:`mipcash.backends.reductions.rlt_rows`). A quadratic objective is linear in the
+program's product columns; programs are extended by the products that an objective couples, and the instance of each extension
+is kept (least recently used ones are dropped).
 """
 
 from __future__ import annotations
@@ -23,7 +21,6 @@ import numpy as np
 
 from mipcash.backends.base import Answer, SolverSettings, Task
 from mipcash.backends.certificate import CLOSED, certified
-from mipcash.backends.enumeration.backend import Prover
 from mipcash.backends.reductions.dominated_levels import DeadEnds, dead_ends
 from mipcash.backends.reductions.rlt_rows import with_row_products
 from mipcash.backends.reductions.scaling import Scaling, objective_unit
@@ -33,7 +30,7 @@ from mipcash.program.forms import Vector
 from mipcash.program.program import BinaryProgram
 
 KEPT_INSTANCES = 8
-SWITCHES = ("enumeration", "dead_ends", "row_products")
+SWITCHES = ("dead_ends", "row_products")
 STARTED: Mapping[str, float | str] = {
     "mip_heuristic_effort": 0.0,
     "mip_heuristic_run_feasibility_jump": "off",
@@ -72,7 +69,7 @@ class HighsBackend:
 
     Args:
         options: HiGHS' own options by name, as text; they override the limits of a solve. Besides them, each ``on`` or
-            ``off``: ``enumeration`` (off leaves every proof to HiGHS), ``dead_ends``, ``row_products``.
+            ``off``: ``dead_ends``, ``row_products``.
 
     Raises:
         SolverError: an option that HiGHS does not take.
@@ -82,34 +79,20 @@ class HighsBackend:
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self._given = dict(options or {})
-        enumeration, self._dead_ends, self._row_products = (_switch(self._given, name) for name in SWITCHES)
-        self._prover = Prover() if enumeration else None
+        self._dead_ends, self._row_products = (_switch(self._given, name) for name in SWITCHES)
         _set_options(highspy.Highs(), self._given)
         self._instances: OrderedDict[tuple[int, frozenset[tuple[int, int]]], _Instance] = OrderedDict()
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See :meth:`mipcash.backends.base.Backend.solve`."""
-        return certified(task, settings, self._unchecked, self.name, self._widely)
-
-    def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
-        """By enumeration, then by HiGHS."""
-        began = time.perf_counter()
-        early = None if self._prover is None else self._prover.solve(task, settings)
-        if early is None:
-            return self._solve(task, settings)
-        if early.proven or early.seconds >= settings.time_limit:
-            return early
-        start = task.start if early.columns is None else early.columns
-        left = replace(settings, time_limit=settings.time_limit - early.seconds)
-        answer = self._solve(replace(task, start=start), left)
-        return early.joined(answer, time.perf_counter() - began)
+        return certified(task, settings, self._solve, self.name, self._widely)
 
     def _widely(self, task: Task, settings: SolverSettings) -> Answer:
-        """By HiGHS as in a second run, from the beginning."""
+        """As in a second run, from the beginning."""
         return self._solve(task, settings, WIDER)
 
     def _solve(self, task: Task, settings: SolverSettings, first: Mapping[str, float | str] | None = None) -> Answer:
-        """By HiGHS.
+        """Run HiGHS, and once more where its answer is doubtful.
 
         Args:
             first: options of the first run.

@@ -1,8 +1,9 @@
-"""``solver="auto"``: the fastest installed solver for the structure at hand.
+"""``solver="auto"``, the default: enumeration within an effort, then the fastest installed solver for the structure at hand.
 
 Enumeration (:mod:`mipcash.backends.enumeration.backend`) proves most tasks in milliseconds. What it does not is for toulbar2, whose
 bounds are strong where many pairs interact; but between many bits that all interact the native MIQP of Gurobi is faster,
-where it is installed and its licence is large enough. What neither takes goes to HiGHS.
+where it is installed and its licence is large enough. What neither takes goes to HiGHS. Every stage checks its own answers, and
+an answer names the stage that proved it.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mipcash.backends.base import Answer, Backend, SolverSettings, Task
-from mipcash.backends.certificate import certified
-from mipcash.backends.enumeration.backend import Prover
+from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.registry import make_backend, solver_info
 from mipcash.errors import SolverError
 
+NODES = 200_000.0
+MOST_NODES = 20_000_000.0
+"""The effort of enumeration, see :class:`mipcash.backends.enumeration.search.Effort`."""
 DISCRETE = "toulbar2"
 NATIVE = "gurobi form=quadratic"
-GENERAL = "highs enumeration=off"
+GENERAL = "highs"
 DENSE_BITS = 35
 """Bits from which on the native MIQP is faster than toulbar2 if they are ``DENSELY`` coupled."""
 DENSELY = 0.5
@@ -27,35 +30,37 @@ LARGE_DOMAIN = 3
 """States from which on a group is no bit."""
 
 
-class AutoBackend:
+class PortfolioBackend:
     """Solves a task by enumeration, or with the solver that is fastest for its structure.
 
     Args:
-        options: there are none; each solver has its own.
+        options: ``solver``, the one that is asked for what enumeration does not prove, and that solver's own options.
 
     Raises:
-        SolverError: options were given.
+        SolverError: options without a solver that they belong to, or that it does not take.
     """
 
     name = "auto"
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
-        if options:
+        given = dict(options or {})
+        solver = given.pop("solver", "")
+        if given and not solver:
             raise SolverError(
-                f"solver 'auto' takes no options ({', '.join(options)}); name the solver that they belong to"
+                f"solver 'auto' takes no options ({', '.join(given)}) but 'solver'; name the one that they belong to: "
+                f"'auto solver=highs {' '.join(f'{key}={value}' for key, value in given.items())}'"
             )
-        self._prover = Prover()
+        self._enumeration: Backend = EnumerationBackend(nodes=NODES, most=MOST_NODES)
         self._backends: dict[str, Backend] = {}
+        self._named = make_backend(solver, given) if solver else None
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See :meth:`mipcash.backends.base.Backend.solve`."""
-        return certified(task, settings, self._unchecked, self.name)
-
-    def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
-        """By enumeration, then by a solver, which checks its own answers."""
         began = time.perf_counter()
-        early = self._prover.solve(task, settings)
-        if early is None:
+        try:
+            early = self._enumeration.solve(task, settings)
+        except SolverError:
+            # out of its reach
             return self._ask(task, settings)
         if early.proven or early.seconds >= settings.time_limit:
             return early
@@ -64,13 +69,15 @@ class AutoBackend:
         return early.joined(self._ask(replace(task, start=start), left), time.perf_counter() - began)
 
     def _ask(self, task: Task, settings: SolverSettings) -> Answer:
-        """The first solver that is installed and takes the task."""
-        for name in (NATIVE, DISCRETE) if _dense_bits(task) else (DISCRETE,):
+        """The solver that was named, else the first that is installed and takes the task."""
+        if self._named is not None:
+            return self._named.solve(task, settings)
+        for name in _suited(task):
             if solver_info(name.split()[0]).installed:
                 try:
                     return self._backend(name).solve(task, settings)
                 except SolverError:
-                    # continuous columns, too many values, or more than a licence allows
+                    # too many values, a continuous helper, or more than a licence allows
                     continue
         return self._backend(GENERAL).solve(task, settings)
 
@@ -78,6 +85,17 @@ class AutoBackend:
         if name not in self._backends:
             self._backends[name] = make_backend(name)
         return self._backends[name]
+
+
+def _suited(task: Task) -> tuple[str, ...]:
+    """The solvers that are faster than HiGHS for a task, the fastest first."""
+    program = task.program
+    if any(
+        not program.integer[n.column] and n.column not in task.fixed and n.latent not in task.fixed
+        for n in program.numbers
+    ):
+        return ()  # its variables would not have finite domains
+    return (NATIVE, DISCRETE) if _dense_bits(task) else (DISCRETE,)
 
 
 def _dense_bits(task: Task) -> bool:

@@ -13,6 +13,9 @@ from mipcash.backends.base import Backend
 from mipcash.backends.profiles import SolverProfile, parse_profile, read_profile
 from mipcash.errors import SolverError
 
+DEFAULT = "auto"
+"""The solver where none is named."""
+
 
 @dataclass(frozen=True)
 class SolverInfo:
@@ -45,7 +48,7 @@ def solver_names() -> list[str]:
     names = [
         f.name.removesuffix(".toml") for f in resources.files("mipcash.solvers").iterdir() if f.name.endswith(".toml")
     ]
-    return sorted(names, key=lambda n: (n != "highs", n))
+    return sorted(names, key=lambda n: (n != DEFAULT, n))
 
 
 def solver_info(name: str) -> SolverInfo:
@@ -69,7 +72,7 @@ def make_backend(name: str, options: Mapping[str, str] | None = None) -> Backend
     """A backend by the name of its solver or the path of a profile.
 
     Args:
-        name: ``highs``, ``gurobi``, ... or a path that ends in ``.toml``; options may follow, ``"gurobi MIPFocus=1"``.
+        name: ``auto``, ``highs``, ``gurobi``, ... or a path that ends in ``.toml``; options may follow, ``"gurobi MIPFocus=1"``.
         options: the solver's own options, as text; they win over those in ``name``.
 
     Raises:

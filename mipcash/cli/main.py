@@ -105,7 +105,7 @@ def run(
         given = {
             "budget": budget,
             "seed": seed,
-            "solver": " ".join([solver or "highs", *solver_option]) if solver_option else solver,
+            "solver": " ".join([solver or "auto", *solver_option]) if solver_option else solver,
             "optimizer": optimizer,
             "timeout": timeout,
             "workers": workers,
@@ -234,7 +234,7 @@ def main() -> None:
 def _plan(
     loaded: modelfile.Model, given: Mapping[str, Any], storage: Path | None, options: Mapping[str, str], quiet: bool
 ) -> Plan:
-    standard = {"budget": 50, "seed": 0, "solver": "highs", "optimizer": "hybrid", "timeout": None, "workers": 1}
+    standard = {"budget": 50, "seed": 0, "solver": "auto", "optimizer": "hybrid", "timeout": None, "workers": 1}
     chosen = {**standard, **loaded.defaults, **{name: value for name, value in given.items() if value is not None}}
     path = storage or archive.default_path(loaded.title, chosen["seed"])
     return Plan(**chosen, storage=path, options=options, quiet=quiet)

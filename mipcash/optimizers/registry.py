@@ -36,7 +36,7 @@ def optimizer_names() -> list[str]:
     return list(_catalogue())
 
 
-def make_optimizer(name: str, space: Space, solver: str | Backend = "highs", settings: Any = None) -> Optimizer:
+def make_optimizer(name: str, space: Space, solver: str | Backend = "auto", settings: Any = None) -> Optimizer:
     """An optimizer by name.
 
     Args:

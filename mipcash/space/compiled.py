@@ -153,7 +153,7 @@ class SpaceCore(Declaration):
         """The latest snapshot, without a look at the model: for work inside one question."""
         return self._snapshot or self._current()
 
-    def oracle(self, solver: str | Backend = "highs") -> Oracle:
+    def oracle(self, solver: str | Backend = "auto") -> Oracle:
         """The exact oracle of this space with a solver (kept between calls)."""
         program = self.program
         name = solver if isinstance(solver, str) else solver.name
@@ -200,7 +200,7 @@ class SpaceCore(Declaration):
         units = latin_hypercube(max(1, n), sum(x.tuned for x in self.numbers), rng)
         return [self._finish(s.levels, s.point, units[k], rng) for k, s in enumerate(samples)]
 
-    def why_empty(self, solver: str | Backend = "highs") -> str:
+    def why_empty(self, solver: str | Backend = "auto") -> str:
         """Why the space is empty, or that it is not; see :meth:`mipcash.Space.explain`."""
         raise NotImplementedError
 

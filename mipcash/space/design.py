@@ -57,7 +57,7 @@ class SpaceDesign(SpaceOptimum):
         self,
         n: int,
         rng: np.random.Generator,
-        solver: str | Backend = "highs",
+        solver: str | Backend = "auto",
         before: Sequence[Configuration] = (),
         apart: Apart | None = None,
     ) -> list[tuple[Configuration, Solution]]:
@@ -201,7 +201,7 @@ class SpaceDesign(SpaceOptimum):
         steps = {x.label: _step(program, x, config, fixed) for x in numbers}
         lifted = _different(program, [x for x in numbers if steps[x.label] > 0], same, steps)
         form = QuadraticForm.zero(lifted.n)
-        answer = make_backend("highs").solve(Task(lifted, form, fixed), SolverSettings(time_limit=QUESTION_SECONDS))
+        answer = make_backend("auto").solve(Task(lifted, form, fixed), SolverSettings(time_limit=QUESTION_SECONDS))
         if answer.status == INFEASIBLE:
             return None
         if answer.columns is None:
@@ -254,7 +254,7 @@ def _step(program: BinaryProgram, number: Number, config: Configuration, fixed: 
         linear = np.zeros(program.n)
         linear[column] = sign
         form = replace(QuadraticForm.zero(program.n), linear=linear)
-        answer = told(make_backend("highs").solve(Task(program, form, fixed), settings), settings)
+        answer = told(make_backend("auto").solve(Task(program, form, fixed), settings), settings)
         ends.append(sign * answer.bound if answer.columns is not None else float(config[number.label]))
     width = ends[1] - ends[0]
     return APART * width if width > PINNED * max(map(abs, ends)) else 0.0

@@ -32,7 +32,7 @@ class SpaceOptimum(SpaceCore):
         self,
         expression: Any,
         sense: str | None = None,
-        solver: str | Backend = "highs",
+        solver: str | Backend = "auto",
         time_limit: float = 60.0,
         *,
         threads: int = 1,

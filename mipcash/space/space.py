@@ -32,7 +32,7 @@ class Space(SpaceDesign):
     :meth:`ordering`, :meth:`auxiliary` and :meth:`rule`; ``space.model`` is the live Pyomo model behind it.
     """
 
-    def conflict(self, solver: str | Backend = "highs") -> Conflict:
+    def conflict(self, solver: str | Backend = "auto") -> Conflict:
         """The smallest conflict found among the named rules, and the least relaxations that resolve it.
 
         Returns:
@@ -47,13 +47,13 @@ class Space(SpaceDesign):
             # what several rows say together, or under a disjunct, has no one bound to move
             if rule.name in names and rule.name not in logic and listed.count(rule.name) == 1:
                 try:
-                    found = explaining.least_relaxation(program, rule, make_backend("highs"), settings)
+                    found = explaining.least_relaxation(program, rule, make_backend("auto"), settings)
                 except SolverError:  # the conflict stands without it
                     continue
                 relaxations += [] if found is None else [found]
         return Conflict(names, tuple(relaxations))
 
-    def explain(self, solver: str | Backend = "highs") -> str:
+    def explain(self, solver: str | Backend = "auto") -> str:
         """Why the space is empty, or that it is not.
 
         An irreducible set of rules that cannot hold together (a deletion filter over the named rules), and for each of
@@ -84,7 +84,7 @@ class Space(SpaceDesign):
             text += ". The least that helps: " + "; or ".join(r.text for r in found.relaxations)
         return text
 
-    def why_empty(self, solver: str | Backend = "highs") -> str:
+    def why_empty(self, solver: str | Backend = "auto") -> str:
         """See :meth:`explain`."""
         return self.explain(solver)
 
@@ -113,7 +113,7 @@ class Space(SpaceDesign):
         """
         return count(self.oracle(), limit, self._limits())
 
-    def bounds(self, solver: str | Backend = "highs") -> dict[str, Extent]:
+    def bounds(self, solver: str | Backend = "auto") -> dict[str, Extent]:
         """The tightest extent of each parameter under the rules; parameters that can never be active are left out.
 
         Raises:
@@ -185,7 +185,7 @@ class Space(SpaceDesign):
         tuned = [x for x in self.numbers if x.tuned]
         program = compile_space(self, {x.label for x in tuned}, self._latest().algebra)
         switches = {x.label: self._switch(program, x.label) for x in tuned if x.label in self.conditions}
-        answer = extent.nearest_point(program, config, make_backend("highs"), self._limits(), switches)
+        answer = extent.nearest_point(program, config, make_backend("auto"), self._limits(), switches)
         if explaining.told(answer, self._limits()).columns is None:
             raise InfeasibleSpaceError(self.explain())
         assert answer.columns is not None

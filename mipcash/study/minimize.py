@@ -54,7 +54,7 @@ def minimize(
     budget: int,
     *,
     optimizer: str | Optimizer = "hybrid",
-    solver: str | Backend = "highs",
+    solver: str | Backend = "auto",
     seed: int = 0,
     storage: str | os.PathLike[str] | None = None,
     timeout: float | None = None,

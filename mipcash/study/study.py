@@ -64,7 +64,7 @@ class Study:
         self,
         space: Space,
         optimizer: str | Optimizer = "hybrid",
-        solver: str | Backend = "highs",
+        solver: str | Backend = "auto",
         *,
         seed: int = 0,
         storage: str | os.PathLike[str] | None = None,

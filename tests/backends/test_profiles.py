@@ -36,8 +36,8 @@ seed = "random_seed"
 
 
 def test_the_bundled_profiles() -> None:
-    assert solver_names()[0] == "highs"
-    assert {"highs", "gurobi", "cplex", "scip", "toulbar2", "auto"} <= set(solver_names())
+    assert solver_names()[0] == "auto"
+    assert {"highs", "gurobi", "cplex", "scip", "toulbar2", "auto", "enumeration"} <= set(solver_names())
     for info in solvers():
         assert info.install
         assert info.licence

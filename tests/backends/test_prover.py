@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.backends.base import Cut, SolverSettings, Task
-from mipcash.backends.enumeration.backend import Prover
+from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.enumeration.bounds import make_potentials
 from mipcash.backends.enumeration.exhaustive import make_listing
 from mipcash.backends.enumeration.network import PairwiseNetwork, make_network
 from mipcash.backends.enumeration.search import Best, Effort, prove
 from mipcash.backends.highs import HighsBackend
+from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram
@@ -67,13 +68,14 @@ def test_random_spaces_listed(description: Description, number: int) -> None:
 def check(program: BinaryProgram, number: int) -> None:
     """Fixings, cuts and starts on one space against the enumeration of its points."""
     if not program.n_z:
-        assert Prover().solve(Task(program, QuadraticForm.zero(program.n)), EXACT) is None
+        with pytest.raises(SolverError, match="enumeration cannot take this program: it has no levels"):
+            EnumerationBackend().solve(Task(program, QuadraticForm.zero(program.n)), EXACT)
         return
     try:
         legal = all_points(program)
     except TooLargeError:
         return
-    rng, prover = np.random.default_rng(number), Prover()
+    rng, prover = np.random.default_rng(number), EnumerationBackend()
     fixed = {}
     if program.numbers:
         if not len(legal):
@@ -83,8 +85,11 @@ def check(program: BinaryProgram, number: int) -> None:
     form, cuts, start = over_binaries(program, random_form(program, rng)), [], None
     for k in range(4):
         task = Task(program, form, fixed, cuts, start)
-        answer, best = prover.solve(task, EXACT), optimum(task, legal)
-        if answer is None:
+        try:
+            answer, best = prover.solve(task, EXACT), optimum(task, legal)
+        except SolverError as error:
+            if "enumeration cannot take this program" not in str(error):
+                raise
             return
         if best == math.inf:
             assert (answer.status, answer.columns) == ("infeasible", None)
@@ -147,13 +152,12 @@ def test_rules_that_are_no_pairs_are_listed() -> None:
         s for s in np.ndindex(12, 12, 12) if s[0] * s[1] + s[1] * s[2] + s[0] * s[2] + 17 >= 60 and s[0] * 1.7 <= 18
     ]
     assert {tuple(s) for s in listing.levels.tolist()} == set(legal)
-    rng, prover, alone = np.random.default_rng(0), Prover(), HighsBackend({"enumeration": "off"})
+    rng, prover, alone = np.random.default_rng(0), EnumerationBackend(), HighsBackend()
     cuts: list[Cut] = []
     for _ in range(4):
         form = over_binaries(program, random_form(program, rng))
         task = Task(program, form, {x.latent: 1.7}, cuts)
         answer, other = prover.solve(task, EXACT), alone.solve(task, EXACT)
-        assert answer is not None
         assert answer.status == other.status == "optimal"
         assert answer.value == pytest.approx(other.value, abs=1e-6)
         assert answer.bound <= answer.value
@@ -218,8 +222,7 @@ def test_what_is_not_proven_is_said_so() -> None:
     start = np.zeros(program.n)
     start[program.starts] = 1.0
     for begin in (None, start):
-        answer = Prover(1000, 0).solve(Task(program, form, start=begin), EXACT)
-        assert answer is not None
+        answer = EnumerationBackend(nodes=1000).solve(Task(program, form, start=begin), EXACT)
         assert answer.status in ("feasible", "unknown")
         assert math.isfinite(answer.bound)
         if answer.columns is not None:
@@ -241,8 +244,7 @@ def test_bounds_of_unfinished_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("mipcash.backends.enumeration.search.SLICE", slices)
         monkeypatch.setattr("mipcash.backends.enumeration.search.WHOLE", 1)
         for nodes in range(0, 120, 3):
-            answer = Prover(nodes, 0).solve(Task(program, form, start=start), EXACT)
-            assert answer is not None
+            answer = EnumerationBackend(nodes=nodes).solve(Task(program, form, start=start), EXACT)
             assert answer.bound <= values.min() + 1e-9 <= answer.value + 2e-9
             seen.add((answer.status, round(answer.bound, 6)))
     assert {"feasible", "optimal"} == {status for status, _ in seen}
@@ -252,11 +254,10 @@ def test_bounds_of_unfinished_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_time_limit_holds() -> None:
     program = bits(60).program
     form = random_form(program, np.random.default_rng(0), 1.0)
-    prover = Prover(math.inf, math.inf)
+    prover = EnumerationBackend()
     prover.solve(Task(program, form), SolverSettings(time_limit=0.01))
     began = time.perf_counter()
     answer = prover.solve(Task(program, form), SolverSettings(time_limit=0.2))
-    assert answer is not None
     assert answer.status != "optimal"
     assert time.perf_counter() - began < 1.0
 
@@ -264,11 +265,18 @@ def test_the_time_limit_holds() -> None:
 def test_out_of_reach() -> None:
     wide = SPACES["wide"]().program
     free = over_binaries(wide, random_form(wide, np.random.default_rng(0)))
-    assert Prover().solve(Task(wide, free), EXACT) is None, "its numbers are not fixed"
+    enumeration = EnumerationBackend()
+    with pytest.raises(SolverError, match=r"its number '.*' is not fixed; use solver='auto'"):
+        enumeration.solve(Task(wide, free), EXACT)
     layers = SPACES["layers"]().program
     helper = QuadraticForm.zero(layers.n)
     helper = QuadraticForm(0.0, helper.linear + 1.0, helper.rows, helper.cols, helper.values)
-    assert Prover().solve(Task(layers, helper), EXACT) is None, "it minimises a helper"
+    with pytest.raises(SolverError, match="its objective is about more than levels"):
+        enumeration.solve(Task(layers, helper), EXACT)
+    (x, *_) = wide.numbers
+    outside = {n.latent: wide.high[n.latent] + (n is x) for n in wide.numbers}
+    with pytest.raises(SolverError, match=f"its number {x.label!r} is fixed outside its domain"):
+        enumeration.solve(Task(wide, free, outside), EXACT)
 
 
 def test_a_program_without_some_rules_is_another_one() -> None:
@@ -276,6 +284,5 @@ def test_a_program_without_some_rules_is_another_one() -> None:
     space.rule("never", space["layers"] >= 3)
     rest = without_rules(space.program, ["never"])
     for program, status in ((space.program, "infeasible"), (rest, "optimal"), (space.program, "infeasible")):
-        answer = Prover().solve(Task(program, QuadraticForm.zero(program.n)), EXACT)
-        assert answer is not None
+        answer = EnumerationBackend().solve(Task(program, QuadraticForm.zero(program.n)), EXACT)
         assert answer.status == status

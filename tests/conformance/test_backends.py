@@ -20,7 +20,7 @@ INSTALLED = [s.name for s in solvers() if s.installed and s.usable]
 EXACT = SolverSettings(gap=0.0)
 
 
-DISCRETE_ONLY = {"toulbar2"}
+DISCRETE_ONLY = {"enumeration", "toulbar2"}
 """Solvers that have no continuous variables; they must say so (SolverError) and not answer wrongly."""
 
 
@@ -39,7 +39,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 
 def test_the_default_is_installed() -> None:
-    assert "highs" in INSTALLED
+    assert {"auto", "highs", "enumeration"} <= set(INSTALLED)
 
 
 def test_unknown_solver_is_refused_with_the_nearest_name() -> None:

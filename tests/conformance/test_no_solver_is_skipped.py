@@ -8,7 +8,7 @@ import pytest
 
 from mipcash.backends.registry import solvers
 
-EXPECTED = {"highs", "gurobi", "cplex", "scip", "toulbar2", "auto"}
+EXPECTED = {"highs", "gurobi", "cplex", "scip", "toulbar2", "auto", "enumeration"}
 
 
 @pytest.mark.skipif(not os.environ.get("CI"), reason="only continuous integration promises all solvers")

@@ -236,7 +236,7 @@ def own_constraint() -> mc.Space:
     [
         ({"seed": 1}, "seed was 0 and is 1 now"),
         ({"optimizer": tiny.Counter}, "optimizer was 'sampler' and is 'counter' now"),
-        ({"solver": "scip"}, "solver was 'highs' and is 'scip' now"),
+        ({"solver": "scip"}, "solver was 'auto' and is 'scip' now"),
         ({"settings": {"alpha": 2.0}}, "setting alpha was 'not given' and is 2.0 now"),
         ({"options": {"data": "a.csv"}}, "option data was 'not given' and is 'a.csv' now"),
         ({"space": more_values()}, "parameter 'dropout' is new"),

@@ -42,7 +42,9 @@ class OurMethod(Method):
         return settings
 
     def start(self, problem: Problem, shape: Shape, seed: int, initial: Initial, budget: int) -> None:
-        self.study = mc.Study(shape.space, self.optimizer, "highs", seed=seed, settings=self.settings(shape))
+        self.study = mc.Study(
+            shape.space, self.optimizer, "auto solver=highs", seed=seed, settings=self.settings(shape)
+        )
 
     def suggest(self) -> dict[str, Any]:
         self.trial = self.study.ask()

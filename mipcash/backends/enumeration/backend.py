@@ -1,38 +1,37 @@
-"""An exact answer before a solver is asked: proof by soft consistency and enumeration where a program allows it.
+"""``solver="enumeration"``: proof by soft consistency and enumeration, without any other solver, where a program allows it.
 
 A program allows it where its numbers are fixed, its helpers follow from the levels, and its rules leave pairs and linear
 rows over few states (:mod:`mipcash.backends.enumeration.network`), or few joint levels at all
 (:mod:`mipcash.backends.enumeration.exhaustive`).
-The effort counts nodes, so that what is proven does not depend on the clock; what the effort did not suffice for goes to a
-solver, with the best point found and the bound.
+What it may cost counts nodes, so that what is proven does not depend on the clock; what is not proven within them has the best
+point found and a bound.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from mipcash.backends.base import Answer, SolverSettings, Task
+from mipcash.backends.certificate import certified
 from mipcash.backends.enumeration.bounds import make_potentials
 from mipcash.backends.enumeration.exhaustive import Listing, make_listing
 from mipcash.backends.enumeration.network import PairwiseNetwork, network_at
 from mipcash.backends.enumeration.search import Best, Effort, prove
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
+from mipcash.errors import SolverError
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality, legality_at
 from mipcash.program.program import BinaryProgram
 from mipcash.program.recent import Recent
 
 KEPT_SPACES = 16
-NODES = 200_000.0
-MOST_NODES = 20_000_000.0
 WORTHWHILE_GAP = 1e-5
 """Relative gap from which on it is used; below it, proofs are exact and take no longer."""
-NAME = "enumeration"
-"""Who proved it, in answers."""
 PRECISION = 1e-11
 """Costs are compared up to this share of their spread."""
 
@@ -50,31 +49,48 @@ class _Space:
     within: PairwiseNetwork | Listing | None
 
 
-class Prover:
-    """Proves what is within its reach; keeps the networks of recent programs.
+class EnumerationBackend:
+    """Solves tasks within its reach; keeps the networks of recent programs.
 
     Args:
-        nodes, most: what a proof may cost, see :class:`mipcash.backends.enumeration.search.Effort`.
+        options: there are none.
+        nodes, most: what a proof may cost, see :class:`mipcash.backends.enumeration.search.Effort`; without them, the limits
+            of each solve.
+
+    Raises:
+        SolverError: options were given.
     """
 
-    def __init__(self, nodes: float = NODES, most: float = MOST_NODES) -> None:
+    name = "enumeration"
+
+    def __init__(self, options: Mapping[str, str] | None = None, nodes: float | None = None, most: float = 0.0) -> None:
+        if options:
+            raise SolverError(f"solver 'enumeration' takes no options ({', '.join(options)}); drop them")
         self.nodes, self.most = nodes, most
         self._spaces: Recent[_Space] = Recent(KEPT_SPACES)
 
-    def solve(self, task: Task, settings: SolverSettings) -> Answer | None:
-        """The answer, proven or not within the effort; None where the program is out of reach."""
+    def solve(self, task: Task, settings: SolverSettings) -> Answer:
+        """See :meth:`mipcash.backends.base.Backend.solve`.
+
+        Raises:
+            SolverError: the task is out of reach.
+        """
+        return certified(task, settings, self._unchecked, self.name, exact=True)
+
+    def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
         began = time.perf_counter()
-        if not _expressible(task):
-            return None
+        reason = _inexpressible(task)
+        if reason:
+            raise _out_of_reach(reason)
         key = (id(task.program), tuple(sorted(task.fixed.items())))
         space = self._spaces.get(key, lambda: self._make_space(task))
         if space.within is None:
-            return None
+            raise _out_of_reach("its rules leave more than pairs of few states, and its levels are too many to list")
         if isinstance(space.within, Listing):
             return _least(space.within, space.legality, task, began)
         network = space.within.with_cuts(task.cuts)
         if not np.all(np.diff(network.starts)):
-            return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, NAME)
+            return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, EnumerationBackend.name)
         constant = task.form.constant
         theta, pairs = network.costs(task.form)
         start = _start(network, task)
@@ -84,19 +100,27 @@ class Prover:
         loose = settings.gap > WORTHWHILE_GAP and start is not None
         tolerance = max(precision, settings.gap * abs(value + constant)) if loose else precision
         best = Best(value, tolerance, start)
-        effort = Effort(self.nodes, self.most, began + settings.time_limit)
+        effort = self._effort(settings, began)
         proven = prove(potentials, best, effort)
         bound = max(potentials.lower, min(effort.left, best.upper))
         seconds = time.perf_counter() - began
         if best.states is None:
             if proven:
-                return Answer(INFEASIBLE, None, math.nan, math.inf, seconds, NAME)
-            return Answer(UNKNOWN, None, math.nan, bound + constant, seconds, NAME)
+                return Answer(INFEASIBLE, None, math.nan, math.inf, seconds, EnumerationBackend.name)
+            return Answer(UNKNOWN, None, math.nan, bound + constant, seconds, EnumerationBackend.name)
         columns = space.legality.completed(network.levels_of(np.sort(best.states)))
         value = task.form.value(columns)
         if proven:
-            return Answer(OPTIMAL, columns, value, value - best.tolerance, time.perf_counter() - began, NAME)
-        return Answer(FEASIBLE, columns, value, min(value, bound + constant), time.perf_counter() - began, NAME)
+            return Answer(
+                OPTIMAL, columns, value, value - best.tolerance, time.perf_counter() - began, EnumerationBackend.name
+            )
+        return Answer(
+            FEASIBLE, columns, value, min(value, bound + constant), time.perf_counter() - began, EnumerationBackend.name
+        )
+
+    def _effort(self, settings: SolverSettings, began: float) -> Effort:
+        limit = math.inf if settings.node_limit is None else float(settings.node_limit)
+        return Effort(limit if self.nodes is None else self.nodes, self.most, began + settings.time_limit)
 
     @staticmethod
     def _make_space(task: Task) -> _Space:
@@ -120,29 +144,41 @@ def _least(listing: Listing, legality: Legality, task: Task, began: float) -> An
     values = np.where(listing.admitted(task.cuts), listing.values(task.form), math.inf)
     at = int(np.argmin(values)) if len(values) else -1
     if at < 0 or values[at] == math.inf:
-        return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, NAME)
+        return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, EnumerationBackend.name)
     columns = legality.completed(listing.levels[at])
     value, spread = task.form.value(columns), float(np.ptp(values[values < math.inf]))
-    return Answer(OPTIMAL, columns, value, value - PRECISION * spread, time.perf_counter() - began, NAME)
+    return Answer(
+        OPTIMAL, columns, value, value - PRECISION * spread, time.perf_counter() - began, EnumerationBackend.name
+    )
 
 
-def _expressible(task: Task) -> bool:
-    """Whether the objective and the cuts are over binaries, of which there are some, and every number is fixed and legal."""
+def _inexpressible(task: Task) -> str:
+    """Why a task is not one over levels alone, every number fixed and legal; "" where it is."""
     program, form = task.program, task.form
-    if not program.n_z or not program.has_base_rows:
-        return False
+    if not program.n_z:
+        return "it has no levels"
+    if not program.has_base_rows:
+        return "it has rows or columns in its matrix alone"
     if np.any(form.linear[program.n_z :]) or np.any(form.rows >= program.n_z) or np.any(form.cols >= program.n_z):
-        return False
+        return "its objective is about more than levels"
     if any(np.any(cut.columns >= program.n_z) for cut in task.cuts):
-        return False
+        return "a cut is about more than levels"
+    for number in program.numbers:
+        c = number.latent
+        if c not in task.fixed:
+            return f"its number {number.label!r} is not fixed"
+        whole = not program.integer[c] or task.fixed[c] == round(task.fixed[c])
+        if not (program.low[c] - 1e-9 <= task.fixed[c] <= program.high[c] + 1e-9 and whole):
+            return f"its number {number.label!r} is fixed outside its domain"
     latents = {n.latent for n in program.numbers}
     others = [c for c in task.fixed if c >= program.n_z and c not in latents]
-    within = all(
-        program.low[c] - 1e-9 <= task.fixed.get(c, math.inf) <= program.high[c] + 1e-9
-        and (not program.integer[c] or task.fixed[c] == round(task.fixed[c]))
-        for c in latents
+    return f"its column {program.names[others[0]]!r} is fixed, which is neither a level nor a number" if others else ""
+
+
+def _out_of_reach(reason: str) -> SolverError:
+    return SolverError(
+        f"enumeration cannot take this program: {reason}; use solver='auto', which asks another solver for what is out of reach"
     )
-    return within and not others
 
 
 def _start(network: PairwiseNetwork, task: Task) -> Indices | None:

@@ -96,7 +96,7 @@ class PyomoBackend:
         if answer.status != INFEASIBLE or left <= 0.0 or not self._delicate(task):
             return answer
         # a tolerance may have decided about numbers: HiGHS, which is told how to be sure, has to say so too
-        second = HighsBackend({"enumeration": "off"}).solve(task, replace(settings, time_limit=left))
+        second = HighsBackend().solve(task, replace(settings, time_limit=left))
         return replace(answer if second.status == INFEASIBLE else second, seconds=answer.seconds + second.seconds)
 
     def _solve(self, task: Task, settings: SolverSettings, second: Mapping[str, OptionValue] | None = None) -> Answer:

@@ -1,15 +1,14 @@
-"""Auto: enumeration first, then the solver that suits the structure; HiGHS' backend does the same before HiGHS."""
+"""Auto: enumeration first, then the solver that suits the structure, or the one that is named."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from mipcash.backends import portfolio as auto
+from mipcash.backends import portfolio
 from mipcash.backends.base import Answer, SolverSettings, Task
-from mipcash.backends.enumeration.backend import Prover
-from mipcash.backends.highs import HighsBackend
-from mipcash.backends.portfolio import AutoBackend
+from mipcash.backends.enumeration.backend import EnumerationBackend
+from mipcash.backends.portfolio import PortfolioBackend
 from mipcash.backends.registry import make_backend
 from mipcash.errors import SolverError
 from tests.backends.tasks import SPACES, bits, random_form
@@ -36,16 +35,16 @@ class Recorder:
     (44, "", ["gurobi form=quadratic"]),
     (44, "gurobi", ["gurobi form=quadratic", "toulbar2"]),
     (30, "", ["toulbar2"]),
-    (30, "toulbar2", ["toulbar2", "highs enumeration=off"]),
+    (30, "toulbar2", ["toulbar2", "highs"]),
 ])  # fmt: skip
 def test_who_is_asked(n: int, refusing: str, expected: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(
-        auto, "make_backend", lambda name: Recorder(name, asked, bool(refusing) and name.startswith(refusing))
+        portfolio, "make_backend", lambda name: Recorder(name, asked, bool(refusing) and name.startswith(refusing))
     )
-    monkeypatch.setattr(auto, "solver_info", lambda name: type("Info", (), {"installed": True}))
-    backend = AutoBackend()
-    backend._prover = Prover(10, 0)
+    monkeypatch.setattr(portfolio, "solver_info", lambda name: type("Info", (), {"installed": True}))
+    backend = PortfolioBackend()
+    backend._enumeration = EnumerationBackend(nodes=10)
     program = bits(n).program
     answer = backend.solve(
         Task(program, random_form(program, np.random.default_rng(0), 1.0)), SolverSettings(time_limit=5.0)
@@ -66,12 +65,20 @@ def test_answers_are_joined() -> None:
     assert nothing.joined(Answer("infeasible", none, float("nan"), float("inf"), 1.0), 1.1).status == "infeasible"
 
 
-def test_enumeration_can_be_switched_off() -> None:
+def test_the_solver_behind_can_be_named() -> None:
     program = SPACES["ordered"]().program
     task = Task(program, random_form(program, np.random.default_rng(0)))
-    on, off = make_backend("highs"), make_backend("highs", {"enumeration": "off"})
-    assert isinstance(off, HighsBackend)
-    assert off._prover is None
-    assert on.solve(task, SolverSettings()).value == pytest.approx(off.solve(task, SolverSettings()).value, abs=1e-6)
-    with pytest.raises(SolverError, match="enumeration='maybe'"):
-        make_backend("highs", {"enumeration": "maybe"})
+    enumerated, alone = make_backend("auto solver=highs presolve=off"), make_backend("highs presolve=off")
+    first, second = (backend.solve(task, SolverSettings()) for backend in (enumerated, alone))
+    assert first.value == pytest.approx(second.value, abs=1e-6)
+    assert (first.prover, second.prover) == ("enumeration", "highs")
+    wide = SPACES["wide"]().program
+    free = Task(wide, random_form(wide, np.random.default_rng(0)))
+    assert enumerated.solve(free, SolverSettings()).prover == "highs"
+    for options, message in (
+        ("solver=highs presolv=off", "rejects option presolv='off'"),
+        ("solver=hihgs", "did you mean 'highs'"),
+        ("presolve=off", "takes no options .presolve. but 'solver'.*'auto solver=highs presolve=off'"),
+    ):
+        with pytest.raises(SolverError, match=message):
+            make_backend(f"auto {options}")
