@@ -25,7 +25,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mipcash.acquisition.base import MixedFunction
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.backends.base import SolverSettings
 from mipcash.errors import at_least
@@ -34,6 +33,7 @@ from mipcash.program.unit_scale import UnitScale
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.minimiser import Oracle, Point
 from mipcash.space.space import Space
+from mipcash.surrogates.base import MixedFunction
 
 
 @dataclass(frozen=True)

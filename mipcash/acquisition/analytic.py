@@ -22,10 +22,9 @@ from typing import Protocol
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from mipcash.acquisition.base import Section
 from mipcash.program.forms import Vector
-from mipcash.surrogates.structured.kernel import Points
-from mipcash.surrogates.structured.posterior import PosteriorSection, StructuredPosterior, Surface
+from mipcash.program.points import Points
+from mipcash.surrogates.base import MixedFunction, MomentSection, Posterior, Section
 
 LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 DIRECT = -1.0
@@ -142,23 +141,23 @@ class AnalyticAcquisition:
         form: the function of mean and deviation.
     """
 
-    posterior: StructuredPosterior
+    posterior: Posterior
     form: ClosedForm
 
-    def values(self, z: Vector, u: Vector) -> Vector:
-        """(B, n_z), (B, D) -> (B,)."""
-        return self.form(*self.posterior.predict(Points.of(self.posterior.kernel.structure, z, u)))
+    def values(self, points: Points) -> Vector:
+        """At a batch: shape (B,)."""
+        return self.form(*self.posterior.predict(points))
 
     def section(self, z: Vector) -> AnalyticSection:
         """The acquisition at fixed binaries, (n_z,)."""
-        return AnalyticSection(self.posterior.section(z.astype(float)), self.form)
+        return AnalyticSection(self.posterior.section(z), self.form)
 
 
 @dataclass(frozen=True)
 class AnalyticSection:
     """A closed form as a function of the numbers, with its gradient."""
 
-    posterior: PosteriorSection
+    posterior: MomentSection
     form: ClosedForm
 
     def __call__(self, u: Vector) -> tuple[float, Vector]:
@@ -172,11 +171,11 @@ class AnalyticSection:
 class SampleAcquisition:
     """A posterior sample itself: Thompson sampling as an :class:`mipcash.acquisition.base.Acquisition`."""
 
-    sample: Surface
+    sample: MixedFunction
 
-    def values(self, z: Vector, u: Vector) -> Vector:
-        """(B, n_z), (B, D) -> (B,)."""
-        return self.sample.values(Points.of(self.sample.kernel.structure, z, u))
+    def values(self, points: Points) -> Vector:
+        """At a batch: shape (B,)."""
+        return self.sample.values(points)
 
     def section(self, z: Vector) -> Section:
         """The sample at fixed binaries, (n_z,)."""

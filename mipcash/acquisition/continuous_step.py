@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from mipcash.acquisition.base import Section, Sectioned
 from mipcash.modelling.domains import Integer, Real
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.unit_scale import INACTIVE, UnitScale
 from mipcash.space.minimiser import Oracle, Point
 from mipcash.space.numbers.part import NumberRules
 from mipcash.space.space import Space
+from mipcash.surrogates.base import Section, Sectioned
 
 BACKTRACKS = 25
 ITERATIONS = 60

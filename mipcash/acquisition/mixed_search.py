@@ -23,6 +23,7 @@ from mipcash.acquisition.moves import Neighbourhood
 from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.errors import at_least
 from mipcash.program.forms import Indices, Vector
+from mipcash.program.points import Points
 
 ROUGH, WORTH = 1e-3, 1e-4
 """Tolerance of the first round, and the relative gain of a round after which another one follows."""
@@ -125,7 +126,7 @@ class MixedSearch:
     # -- parts --------------------------------------------------------------------------------------------------
 
     def _values(self, acquisition: Acquisition, levels: Indices, units: Vector) -> Vector:
-        return acquisition.values(self.program.one_hot(levels).astype(float), units)
+        return acquisition.values(Points(levels, units))
 
     def _pool(self, acquisition: Acquisition, starts: Sequence[LevelsAndUnits], rng: np.random.Generator) -> _Pool:
         levels = np.array([s for s, _ in starts], dtype=np.int64).reshape(len(starts), len(self.program.groups))

@@ -45,22 +45,17 @@ from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step
 from mipcash.program.forms import Indices, Vector
+from mipcash.program.points import Points
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.minimiser import as_solution
 from mipcash.space.space import Space
 from mipcash.surrogates.interactions import NameTuple, named, resolve
-from mipcash.surrogates.structured.evidence import Evidence, chosen_part, fit
-from mipcash.surrogates.structured.kernel import Kernel, Points
 from mipcash.surrogates.structured.posterior import StructuredPosterior, Surface
 from mipcash.surrogates.structured.structure import Structure
-from mipcash.surrogates.structured.warping import STRENGTHS, Warp
+from mipcash.surrogates.structured.surrogate import StructuredSettings, StructuredSurrogate
 
 PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""
-SETTLED, EVERY = 40, 80
-"""Observations from which on every second proposal fits the hyperparameters, and per proposal that does later on."""
-COMPARED = 80
-"""Observations on which warps are compared, at most."""
 NOISES = 5.0
 """Standard deviations of the noise by which a sampled minimum lies below the observations at least (Wang and Jegelka 2017)."""
 ACQUISITIONS = ("log-ei", "ucb", "mes", "thompson")
@@ -116,6 +111,11 @@ class HybridSettings:
         drawn = int(self.acquisition in ("mes", "thompson"))  # what they minimise, or take the least value from
         at_least(self, n_initial=1, samples=drawn, best=1, refit=1, restart_every=1, inflation=0, kappa=0)
 
+    @property
+    def surrogate(self) -> StructuredSettings:
+        """Settings of the surrogate."""
+        return StructuredSettings(self.refit, self.restart_every, self.warp)
+
 
 @dataclass(frozen=True)
 class Target:
@@ -132,11 +132,6 @@ class Target:
     found: LevelsAndUnits
 
 
-def _every(t: int) -> int:
-    """Proposals per fit of the hyperparameters after t observations."""
-    return 1 if t < SETTLED else max(2, t // EVERY)
-
-
 class Hybrid(ModelBased):
     """See the module's description."""
 
@@ -147,12 +142,13 @@ class Hybrid(ModelBased):
         self.settings: HybridSettings = settings or HybridSettings()
         chosen = self.settings.interactions
         graph = None if chosen is None else resolve(space, self.program, self.scale, chosen)
-        self.structure = Structure.of(self.program, self.scale, graph)
+        structure = Structure.of(self.program, self.scale, graph)
+        self.surrogate = StructuredSurrogate(structure, self.settings.surrogate)
         self.alternation = Alternation(space, self.oracle, self.scale, self.settings.alternation)
 
     def _search(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
-        state, posterior = self._posterior(step.data, step.request.state)
+        posterior, state = self._posterior(step.data, step.request.state)
         posterior = replace(posterior, inflation=self._boldness(step.data))
         step.clock.add("surrogate", began)
         excluded = self._excluded(step)
@@ -181,35 +177,9 @@ class Hybrid(ModelBased):
 
     # -- the model ----------------------------------------------------------------------------------------------
 
-    def _posterior(self, data: Data, state: Mapping[str, Any]) -> tuple[dict[str, Any], StructuredPosterior]:
-        losses, x = data.losses, Points.of(self.structure, data.z, data.u)
-        asked = int(state.get("fits", 0))
-        every = _every(len(losses))
-        if asked % every:
-            theta, warp = np.array(state["theta"]), Warp.of(losses, float(state["strength"]))
-        elif asked // every % self.settings.restart_every == 0:
-            theta, warp = self._refit(x, losses, state)
-        else:
-            warp, before = Warp.of(losses, float(state["strength"])), np.array(state["theta"])
-            theta, _ = fit(Evidence.of(self.structure, x, warp(losses), held=before), [before], self.settings.refit)
-        posterior = StructuredPosterior.fit(Kernel(self.structure, theta), x, losses, warp)
-        return {"theta": theta.tolist(), "strength": warp.strength, "fits": asked + 1}, posterior
-
-    def _refit(self, x: Points, losses: Vector, state: Mapping[str, Any]) -> tuple[Vector, Warp]:
-        """Hyperparameters from several starts, and the warp of the highest evidence."""
-        median = self.structure.prior[0]
-        start = np.array(state["theta"]) if "theta" in state else median
-        found, part = [], chosen_part(losses, COMPARED)
-        for strength in STRENGTHS if self.settings.warp else STRENGTHS[:1]:
-            warp = Warp.of(losses, strength)
-            evidence = Evidence.of(self.structure, x[part], warp(losses[part]), held=start)
-            theta, value = fit(evidence, [start], self.settings.refit)
-            found.append((value - warp.log_jacobian(losses[part]), theta, warp))
-        _, theta, warp = min(found, key=lambda f: f[0])
-        starts = [theta, median]
-        if len(part) < len(losses):  # which start is the better one shows on a part of the observations
-            starts = [fit(Evidence.of(self.structure, x[part], warp(losses[part])), starts, self.settings.refit)[0]]
-        return fit(Evidence.of(self.structure, x, warp(losses)), starts, self.settings.refit)[0], warp
+    def _posterior(self, data: Data, state: Mapping[str, Any]) -> tuple[StructuredPosterior, dict[str, Any]]:
+        prepared = self.surrogate.prepare(Points(data.levels, data.u))
+        return self.surrogate.fit(prepared, data.losses, state)
 
     def _boldness(self, data: Data) -> float:
         """Factor on predicted deviations: 1 while losses fall, growing with the observations since the incumbent."""
@@ -303,8 +273,8 @@ class Hybrid(ModelBased):
 
     def _better(self, target: Target, both: Indices, u: Vector) -> Indices:
         """The levels of the least acquisition at the same numbers, the first of equals: (B, G) -> (G,)."""
-        z = self.program.one_hot(both).astype(float)
-        best: Indices = both[int(np.argmin(target.acquisition.values(z, np.repeat(u[None], len(both), axis=0))))]
+        points = Points(both, np.repeat(u[None], len(both), axis=0))
+        best: Indices = both[int(np.argmin(target.acquisition.values(points)))]
         return best
 
     def _answer(self, surface: Surface, levels: Indices, u: Vector, bound: float) -> Answer:

@@ -234,7 +234,7 @@ class MiVaBO(ModelBased):
             blocks = paper_blocks(
                 program, scale, settings.sizes, settings.alpha, settings.sigma, rng, maker, self.declared
             )
-            return None, LinearPosterior.fit(blocks, z, u, losses, 1.0 / settings.beta, program.n)
+            return None, LinearPosterior.fit(blocks, z, u, losses, 1.0 / settings.beta, program)
         grams = evidence.Grams.of(program, scale, z, u, self.declared)
         starts = [np.array(state["theta"])] if "theta" in state else []
         theta, _ = evidence.fit(grams, y, starts, settings.refit)
@@ -243,7 +243,7 @@ class MiVaBO(ModelBased):
             sizes = replace(sizes, product_columns=WIDER * sizes.product_columns)
         blocks = evidence_blocks(program, scale, sizes, theta, grams.layout, rng, maker, self.declared)
         noise = float(np.exp(theta[grams.layout.slices["noise"]][0]))
-        return theta, LinearPosterior.fit(blocks, z, u, losses, noise, program.n)
+        return theta, LinearPosterior.fit(blocks, z, u, losses, noise, program)
 
     def _kept(self, posterior: LinearPosterior | SparsePosterior, f: WeightSample) -> tuple[WeightSample, float]:
         """Under a sparse prior, the sample without what the settings let go, and how far that may be from it."""

@@ -10,10 +10,12 @@ import pytest
 from scipy.special import log_ndtr
 
 from mipcash.acquisition.analytic import LOG_ROOT_2PI, AnalyticAcquisition, LogEI, SampleAcquisition
-from mipcash.acquisition.base import Acquisition, Section
+from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
+from mipcash.program.points import Points
 from mipcash.program.unit_scale import decoded
-from mipcash.surrogates.structured.kernel import Points
+from mipcash.surrogates.base import Section
+from mipcash.surrogates.structured.kernel import Encoded
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from tests.acquisition.test_mixed_search import Setting, legal_levels, values_of
 from tests.spaces import ALL
@@ -28,8 +30,7 @@ class ConstrainedEI:
     best: float
     bound: float
 
-    def values(self, z: np.ndarray, u: np.ndarray) -> np.ndarray:
-        points = Points.of(self.loss.kernel.structure, z, u)
+    def values(self, points: Points) -> np.ndarray:
         mean, deviation = self.limit.predict(points)
         return LogEI(self.best)(*self.loss.predict(points)) - log_ndtr((self.bound - mean) / deviation)
 
@@ -56,9 +57,9 @@ class Split:
     multiplier: np.ndarray
     rho: float
 
-    def values(self, z: np.ndarray, u: np.ndarray) -> np.ndarray:
-        apart = u - self.copy
-        return self.sample.values(z, u) + apart @ self.multiplier + 0.5 * self.rho * np.sum(apart**2, axis=1)
+    def values(self, points: Points) -> np.ndarray:
+        apart = points.units - self.copy
+        return self.sample.values(points) + apart @ self.multiplier + 0.5 * self.rho * np.sum(apart**2, axis=1)
 
     def section(self, z: np.ndarray) -> Section:
         inner = self.sample.section(z)
@@ -75,13 +76,13 @@ class Split:
 def constrained(setting: Setting, seed: int) -> ConstrainedEI:
     loss = setting.acquisition.posterior
     values = np.random.default_rng([seed, 1]).normal(size=len(loss.y))
-    limit = StructuredPosterior.fit(loss.kernel, setting.points, values)
+    limit = StructuredPosterior.fit(loss.kernel, Encoded.of(setting.structure, setting.points), values)
     return ConstrainedEI(loss, limit, float(loss.fitted.min()), float(np.quantile(limit.fitted, 0.4)))
 
 
 def split(setting: Setting, seed: int) -> Split:
     rng = np.random.default_rng([seed, 2])
-    d = setting.points.u.shape[1]
+    d = setting.points.units.shape[1]
     sample = SampleAcquisition(setting.acquisition.posterior.sample(rng))
     return Split(sample, rng.random(d), rng.normal(size=d), 3.0)
 
@@ -99,8 +100,8 @@ def test_the_mixed_search_takes_it_as_it_is(name: str, make) -> None:  # type: i
     assert found is not None
     levels, u = found
     assert setting.space.is_legal(decoded(setting.near.program, setting.near.scale, levels, u))
-    value = float(acquisition.values(setting.program.one_hot(levels[None]).astype(float), u[None])[0])
-    assert value <= acquisition.values(setting.points.z, setting.points.u).min() + 1e-9
+    value = float(acquisition.values(Points(levels[None], u[None]))[0])
+    assert value <= acquisition.values(setting.points).min() + 1e-9
 
 
 @pytest.mark.parametrize("make", MADE)
@@ -112,10 +113,10 @@ def test_its_gradient_is_that_of_its_values(name: str, make) -> None:  # type: i
     rng = np.random.default_rng(0)
     for levels, _ in setting.starts()[:6]:
         z = setting.program.one_hot(levels).astype(float)
-        u = rng.uniform(0.1, 0.9, size=setting.points.u.shape[1])
+        u = rng.uniform(0.1, 0.9, size=setting.points.units.shape[1])
         value, gradient = acquisition.section(z)(u)
         around = np.concatenate([u + step * np.eye(len(u)), u - step * np.eye(len(u)), u[None]])
-        values = acquisition.values(np.repeat(z[None], len(around), axis=0), around)
+        values = acquisition.values(Points(np.repeat(levels[None], len(around), axis=0), around))
         assert value == pytest.approx(values[-1], abs=1e-9)
         by_differences = (values[: len(u)] - values[len(u) : -1]) / (2 * step)
         assert gradient == pytest.approx(by_differences, rel=1e-4, abs=1e-5)
@@ -137,5 +138,4 @@ def test_on_a_small_discrete_space_it_finds_the_best_of_all() -> None:
 
 
 def values_under(acquisition: Acquisition, setting: Setting, levels: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
-    z = setting.program.one_hot(np.array(levels)).astype(float)
-    return acquisition.values(z, np.zeros((len(z), 0)))
+    return acquisition.values(Points(np.array(levels), np.zeros((len(levels), 0))))

@@ -43,7 +43,7 @@ def drawn(space, preset, seed, spread=1.0):
         * np.sqrt(b.variances)[:, None]
         for b in blocks
     )
-    return WeightSample(tuple(blocks), weights, 0.0, 1.0, program.n, len(scale)), space.oracle(), scale
+    return WeightSample(tuple(blocks), weights, 0.0, 1.0, program, len(scale)), space.oracle(), scale
 
 
 def alternation(f, space, oracle, scale, seed=0):

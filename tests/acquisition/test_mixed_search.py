@@ -14,9 +14,10 @@ from mipcash.acquisition.analytic import AnalyticAcquisition, ClosedForm, Confid
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
 from mipcash.acquisition.moves import Neighbourhood
 from mipcash.backends.registry import make_backend
+from mipcash.program.points import Points
 from mipcash.program.unit_scale import UnitScale, decoded
 from mipcash.space.exclusion import Exclusion
-from mipcash.surrogates.structured.kernel import Kernel, Points
+from mipcash.surrogates.structured.kernel import Encoded, Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from tests.spaces import ALL
@@ -34,7 +35,7 @@ class Setting:
         self.configs = space.sample(12, rng)
         self.points = self.at(self.configs)
         kernel = Kernel(self.structure, self.structure.prior[0])
-        posterior = StructuredPosterior.fit(kernel, self.points, rng.normal(size=12))
+        posterior = StructuredPosterior.fit(kernel, Encoded.of(self.structure, self.points), rng.normal(size=12))
         self.acquisition = AnalyticAcquisition(posterior, form)
         self.alternation = Alternation(space, self.oracle, self.scale, AlternatingSettings())
         memory = np.zeros(len(self.program.groups), dtype=np.int64)
@@ -42,13 +43,13 @@ class Setting:
 
     def at(self, configs: Sequence[dict[str, object]]) -> Points:
         levels = np.array([self.program.encode(c) for c in configs]).reshape(len(configs), len(self.program.groups))
-        return Points.of(self.structure, self.program.one_hot(levels).astype(float), self.scale.units(configs))
+        return Points(levels, self.scale.units(configs))
 
     def starts(self) -> list[tuple[np.ndarray, np.ndarray]]:
         return [(self.program.encode(c), u) for c, u in zip(self.configs, self.scale.units(self.configs), strict=True)]
 
     def value(self, levels: np.ndarray, u: np.ndarray) -> float:
-        return float(self.acquisition.values(self.program.one_hot(levels[None]).astype(float), u[None])[0])
+        return float(self.acquisition.values(Points(levels[None], u[None]))[0])
 
 
 @pytest.mark.parametrize("name", list(ALL))
@@ -60,7 +61,7 @@ def test_the_end_is_legal_and_no_worse_than_the_pool(name: str, form: ClosedForm
     assert found is not None
     levels, u = found
     assert setting.space.is_legal(decoded(setting.near.program, setting.near.scale, levels, u))
-    assert setting.value(levels, u) <= setting.acquisition.values(setting.points.z, setting.points.u).min() + 1e-9
+    assert setting.value(levels, u) <= setting.acquisition.values(setting.points).min() + 1e-9
 
 
 def test_on_a_small_discrete_space_it_finds_the_best_of_all() -> None:
@@ -74,7 +75,7 @@ def test_on_a_small_discrete_space_it_finds_the_best_of_all() -> None:
             if _consistent(setting, levels)
         ]
         every = np.array(legal)
-        values = setting.acquisition.values(setting.program.one_hot(every).astype(float), np.zeros((len(every), 0)))
+        values = setting.acquisition.values(Points(every, np.zeros((len(every), 0))))
         search = MixedSearch(setting.alternation.step, setting.near, PolishSettings())
         found = search.minimise(setting.acquisition, setting.starts(), np.random.default_rng(seed))
         assert found is not None
@@ -130,7 +131,7 @@ def legal_levels(setting: Setting) -> np.ndarray:
 
 
 def values_of(setting: Setting, levels: np.ndarray) -> np.ndarray:
-    return setting.acquisition.values(setting.program.one_hot(levels).astype(float), np.zeros((len(levels), 0)))
+    return setting.acquisition.values(Points(levels, np.zeros((len(levels), 0))))
 
 
 @pytest.mark.parametrize("seed", range(6))

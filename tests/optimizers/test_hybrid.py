@@ -18,10 +18,10 @@ from mipcash.errors import SpaceError
 from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import ACQUISITIONS, Hybrid, HybridSettings
 from mipcash.optimizers.registry import make_optimizer
+from mipcash.program.points import Points
 from mipcash.space.exclusion import Apart
 from mipcash.surrogates.linear.blocks import FeatureSizes
 from mipcash.surrogates.linear.features.neural import NeuralSettings
-from mipcash.surrogates.structured.kernel import Points
 from tests.spaces import ALL, loss
 
 
@@ -36,7 +36,7 @@ def test_no_new_legal_configuration_has_a_lower_structured_prediction_than_the_b
     assert isinstance(optimizer, Hybrid)
     history = history_of(space, 12, seed)
     proposal = optimizer.ask(Request(history, np.random.default_rng(seed), {}))
-    _, posterior = optimizer._posterior(optimizer.data(history), {})
+    posterior, _ = optimizer._posterior(optimizer.data(history), {})
     mean, program = posterior.mean(), space.program
     legality = space.oracle().search(None).legality
     every = np.array(list(product(*(range(int(s)) for s in program.sizes))))
@@ -64,13 +64,13 @@ def test_every_acquisition_proposes_legal_new_points(acquisition: str, name: str
         history.append(Observation(proposal.config, "done", loss(proposal.config)))
 
 
-def second_difference(optimizer: Hybrid, one: str, other: str) -> tuple[Any, Any]:
-    """Binaries (4, n_z) and units (4, J) of points that differ in two groups: both moved, either, none; legal or not."""
+def second_difference(optimizer: Hybrid, one: str, other: str) -> Points:
+    """Four points that differ in two groups: both moved, either, none; legal or not."""
     labels = [g.label for g in optimizer.program.groups]
     levels = np.zeros((4, len(labels)), dtype=np.int64)
     levels[[0, 1], labels.index(one)] = 1
     levels[[0, 2], labels.index(other)] = 1
-    return optimizer.program.one_hot(levels).astype(float), np.full((4, len(optimizer.scale)), 0.5)
+    return Points(levels, np.full((4, len(optimizer.scale)), 0.5))
 
 
 def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused() -> None:
@@ -79,16 +79,14 @@ def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused(
     optimizer = make_optimizer("hybrid", space, settings=settings)
     assert isinstance(optimizer, Hybrid)
     labels = [g.label for g in optimizer.program.groups]
-    pairs = optimizer.structure.pairs
+    pairs = optimizer.surrogate.structure.pairs
     assert pairs[labels.index("layers"), labels.index("stride")] == 1.0
     assert pairs[labels.index("layers"), labels.index("filter")] == 0.0
     history = history_of(space, 14)
-    _, posterior = optimizer._posterior(optimizer.data(history), {})
-    x = Points.of(optimizer.structure, *second_difference(optimizer, "layers", "filter"))
-    together, alone, beside, neither = posterior.predict(x)[0]
+    posterior, _ = optimizer._posterior(optimizer.data(history), {})
+    together, alone, beside, neither = posterior.predict(second_difference(optimizer, "layers", "filter"))[0]
     assert together - alone - beside + neither == pytest.approx(0.0, abs=1e-9)
-    x = Points.of(optimizer.structure, *second_difference(optimizer, "layers", "stride"))
-    together, alone, beside, neither = posterior.predict(x)[0]
+    together, alone, beside, neither = posterior.predict(second_difference(optimizer, "layers", "stride"))[0]
     assert abs(together - alone - beside + neither) > 1e-6
     with pytest.raises(SpaceError, match="layer"):
         make_optimizer("hybrid", space, settings=HybridSettings(interactions=(("layer", "stride"),)))
@@ -199,9 +197,9 @@ def test_inflation_multiplies_deviations_and_their_slopes() -> None:
     optimizer = make_optimizer("hybrid", space)
     assert isinstance(optimizer, Hybrid)
     data = optimizer.data(history_of(space, 12))
-    _, posterior = optimizer._posterior(data, {})
+    posterior, _ = optimizer._posterior(data, {})
     bold = replace(posterior, inflation=1.5)
-    points = Points.of(optimizer.structure, data.z, 0.9 * data.u)
+    points = Points(data.levels, 0.9 * data.u)
     (mean, sd), (bold_mean, bold_sd) = posterior.predict(points), bold.predict(points)
     np.testing.assert_allclose(bold_mean, mean)
     np.testing.assert_allclose(bold_sd, 1.5 * sd)

@@ -10,10 +10,11 @@ import pytest
 
 from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.mixed_search import MixedSearch
-from mipcash.optimizers import hybrid
 from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.registry import make_optimizer
+from mipcash.program.points import Points
+from mipcash.surrogates.structured import surrogate
 from tests.optimizers.test_hybrid import history_of
 from tests.spaces import ALL
 from tests.surrogates.test_formulas import deep
@@ -66,13 +67,13 @@ def test_a_minimiser_of_a_surface_is_below_all_observations(name: str) -> None:
     """As it is a minimiser over all legal levels: at the numbers of the best observation none has less."""
     optimizer = made(ALL[name]())
     data = optimizer.data(history_of(optimizer.space, 14))
-    _, posterior = optimizer._posterior(data, {})
+    posterior, _ = optimizer._posterior(data, {})
     rng = np.random.default_rng(0)
     for surface in (posterior.mean(), posterior.sample(rng), posterior.sample(rng)):
         found = optimizer._minimum(surface, data.best(5), [], rng)
         assert found is not None
         value = surface.value(optimizer.program.one_hot(found[0]), found[1])
-        assert value <= surface.values(posterior.x).min() + 1e-9
+        assert value <= surface.values(Points(data.levels, data.u)).min() + 1e-9
 
 
 def test_the_minimiser_of_the_program_is_proposed_where_the_search_is_worse(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +87,7 @@ def test_the_minimiser_of_the_program_is_proposed_where_the_search_is_worse(monk
         seen = {optimizer.program.encode(o.config).tobytes() for o in history}
         levels = [optimizer.program.encode(c) for c in optimizer.space.sample(200, 5)]
         new = np.array([s for s in levels if s.tobytes() not in seen])
-        values = acquisition.values(optimizer.program.one_hot(new).astype(float), np.zeros((len(new), 0)))
+        values = acquisition.values(Points(new, np.zeros((len(new), 0))))
         worst.append(new[int(np.argmax(values))])
         return worst[-1], np.zeros(0)
 
@@ -94,7 +95,7 @@ def test_the_minimiser_of_the_program_is_proposed_where_the_search_is_worse(monk
     proposal = optimizer.ask(Request(history, np.random.default_rng(0), {}))
     proposed = optimizer.program.encode(proposal.config)
     assert not np.array_equal(proposed, worst[0])
-    _, posterior = optimizer._posterior(optimizer.data(history), {})
+    posterior, _ = optimizer._posterior(optimizer.data(history), {})
     mean = posterior.mean()
     assert proposal.solution is not None
     assert proposal.solution.status == "optimal"
@@ -106,15 +107,15 @@ def test_the_minimiser_of_the_program_is_proposed_where_the_search_is_worse(monk
 def test_fits_start_from_the_hyperparameters_of_the_last_proposal(monkeypatch: pytest.MonkeyPatch) -> None:
     optimizer = made(ALL["conv_net"]())
     starts: list[np.ndarray] = []
-    fit = hybrid.fit
+    fit = surrogate.fit
 
     def watched(evidence: Any, given: Sequence[np.ndarray], *rest: Any) -> Any:
         starts.append(np.array(given[0]))
         return fit(evidence, given, *rest)
 
-    monkeypatch.setattr(hybrid, "fit", watched)
+    monkeypatch.setattr(surrogate, "fit", watched)
     history, state = history_of(optimizer.space, 20), dict[str, Any]()
-    median = optimizer.structure.prior[0]
+    median = optimizer.surrogate.structure.prior[0]
     for t in range(12, 20):
         del starts[:]
         before = state.get("theta")
@@ -131,7 +132,7 @@ def test_a_number_under_three_conditions_is_proposed_with_its_own_certificate() 
         Observation(c, "done", c["d"] + (3.0 * (c["r"] - 0.8) ** 2 - 2.0 if "r" in c else c["s"]))
         for c in space.sample(25, 0)
     ]
-    _, posterior = optimizer._posterior(optimizer.data(history), {})
+    posterior, _ = optimizer._posterior(optimizer.data(history), {})
     mean = posterior.mean()
     for seed in range(4):
         proposal = optimizer.ask(Request(history, np.random.default_rng(seed), {}))
@@ -144,7 +145,7 @@ def test_a_number_under_three_conditions_is_proposed_with_its_own_certificate() 
 def test_sampled_minima_of_the_entropy_search_lie_below_what_is_known() -> None:
     optimizer = made(ALL["conv_net"](), acquisition="mes", samples=4)
     data = optimizer.data(history_of(optimizer.space, 25))
-    _, posterior = optimizer._posterior(data, {})
+    posterior, _ = optimizer._posterior(data, {})
     rng = np.random.default_rng(0)
     surfaces = [posterior.mean(), *(posterior.sample(rng) for _ in range(4))]
     minima = [optimizer._minimum(f, data.best(5), [], rng) for f in surfaces]

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.program.points import Points
 from mipcash.program.unit_scale import UnitScale
-from mipcash.surrogates.structured.kernel import Kernel, Points
+from mipcash.surrogates.structured.kernel import Encoded, Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from tests.surrogates.test_structured import nested, some_theta
@@ -141,8 +142,8 @@ def test_the_kernel_is_what_is_written(name: str, seed: int) -> None:
     structure = Structure.of(program, scale)
     theta = some_theta(structure, seed)
     configs = space.sample(14, seed)
-    z = program.one_hot(np.array([program.encode(c) for c in configs])).astype(float)
-    points, kernel = Points.of(structure, z, scale.units(configs)), Kernel(structure, theta)
+    points = Encoded.of(structure, Points(np.array([program.encode(c) for c in configs]), scale.units(configs)))
+    kernel = Kernel(structure, theta)
     written = Written(space, theta)
     expected = np.array([[written.k(x, y) for y in configs] for x in configs])
     np.testing.assert_allclose(kernel(points, points), expected, rtol=1e-9)
@@ -157,18 +158,18 @@ def test_a_number_that_is_off_by_its_third_condition_contributes_nothing() -> No
     program, scale = space.program, UnitScale.of(space, space.program)
     structure = Structure.of(program, scale)
     configs = space.sample(30, 0)
-    z = program.one_hot(np.array([program.encode(c) for c in configs])).astype(float)
-    points = Points.of(structure, z, scale.units(configs))
+    points = Points(np.array([program.encode(c) for c in configs]), scale.units(configs))
+    z = points.one_hot(program)
     losses = np.array([c["d"] + 3.0 * (c["r"] - 0.8) ** 2 if "r" in c else c["s"] for c in configs])
-    posterior = StructuredPosterior.fit(Kernel(structure, some_theta(structure)), points, losses)
+    posterior = StructuredPosterior.fit(Kernel(structure, some_theta(structure)), Encoded.of(structure, points), losses)
     r = scale.labels.index("r")
     off = [k for k, c in enumerate(configs) if c["a"] == "x" and c["b"] == "x" and "r" not in c]
     on = [k for k, c in enumerate(configs) if "r" in c]
     assert off
     assert on
-    moved = points.u.copy()
+    moved = points.units.copy()
     moved[:, r] = 0.95
-    phantom = Points.of(structure, z, moved)
+    phantom = Points(points.levels, moved)
     for before, after in zip(posterior.predict(points), posterior.predict(phantom), strict=True):
         np.testing.assert_allclose(after[off], before[off], atol=1e-10)
         assert np.abs(after[on] - before[on]).max() > 1e-3
@@ -176,7 +177,7 @@ def test_a_number_that_is_off_by_its_third_condition_contributes_nothing() -> No
         np.testing.assert_allclose(surface.values(phantom)[off], surface.values(points)[off], atol=1e-10)
         form = surface.form_at(moved[off[0]])
         base = np.concatenate([z[off[0]], np.zeros(program.n - program.n_z)])
-        assert form.value(base) == pytest.approx(surface.value(z[off[0]], points.u[off[0]]), abs=1e-9)
+        assert form.value(base) == pytest.approx(surface.value(z[off[0]], points.units[off[0]]), abs=1e-9)
     section = posterior.section(z[off[0]])
-    assert section(moved[off[0]])[:2] == pytest.approx(section(points.u[off[0]])[:2])
+    assert section(moved[off[0]])[:2] == pytest.approx(section(points.units[off[0]])[:2])
     assert all(slope[r] == 0 for slope in section(moved[off[0]])[2:])

@@ -38,7 +38,7 @@ def bits_model(t, seed=0):
     pairs = [(g, h) for g in range(BITS) for h in range(g + 1, BITS)]
     features = DiscreteFeatures.one_hot(program, pairs)
     block = Block(features, None, features.variances(1.0, np.full(BITS, 0.1), 2.0))
-    base = LinearPosterior.fit([block], z[:t], np.zeros((t, 0)), y[:t], 1e-3, program.n)
+    base = LinearPosterior.fit([block], z[:t], np.zeros((t, 0)), y[:t], 1e-3, program)
     return base, z[t:], y[t:]
 
 
@@ -262,7 +262,7 @@ def test_refusals():
 def test_every_model_has_its_units():
     program, scale, z, u, y = observations(ALL["bound_numbers"]())
     blocks = paper_blocks(program, scale, SMALL, 1.0, 1.0, np.random.default_rng(0))
-    base = LinearPosterior.fit(blocks, z, u, y, 1.0, program.n)
+    base = LinearPosterior.fit(blocks, z, u, y, 1.0, program)
     mixture = Mixture.of(base, SparseSettings(by="feature"))
     discrete, mixed = mixture.units.of_row
     linear = blocks[0].discrete.n_linear

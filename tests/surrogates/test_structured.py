@@ -11,15 +11,17 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 import mipcash as mc
+from mipcash.program.points import Points
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale
 from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.level_kernels import level_kernel
 from mipcash.surrogates.structured.evidence import FITTED, JITTER, Evidence, fit
-from mipcash.surrogates.structured.kernel import Kernel, Points, _distinct
+from mipcash.surrogates.structured.kernel import Encoded, Kernel, _distinct
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.prior_draw import PriorSizes
 from mipcash.surrogates.structured.structure import Structure
+from mipcash.surrogates.structured.tables import Tables
 
 
 def nested() -> mc.Space:
@@ -41,7 +43,8 @@ SPACES = {
 SPACES["nested"] = nested
 
 
-def observed(space: mc.Space, n: int = 30, sparse: bool = False) -> tuple[BinaryProgram, Structure, Points]:
+def observed(space: mc.Space, n: int = 30, sparse: bool = False) -> tuple[BinaryProgram, Structure, Points, Encoded]:
+    """Legal points of a space, and as its kernel reads them."""
     program = space.program
     scale = UnitScale.of(space, program)
     allowed = None
@@ -55,8 +58,8 @@ def observed(space: mc.Space, n: int = 30, sparse: bool = False) -> tuple[Binary
         )
     structure = Structure.of(program, scale, allowed)
     configs = space.sample(n, 0)
-    z = program.one_hot(np.array([program.encode(c) for c in configs])).astype(float)
-    return program, structure, Points.of(structure, z, scale.units(configs))
+    points = Points(np.array([program.encode(c) for c in configs]), scale.units(configs))
+    return program, structure, points, Encoded.of(structure, points)
 
 
 def some_theta(structure: Structure, seed: int = 1) -> np.ndarray:
@@ -67,8 +70,8 @@ def some_theta(structure: Structure, seed: int = 1) -> np.ndarray:
 @pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_the_gradient_of_the_evidence_agrees_with_finite_differences(name: str, sparse: bool) -> None:
-    _, structure, x = observed(SPACES[name](), sparse=sparse)
-    evidence = Evidence.of(structure, x, np.random.default_rng(0).normal(size=len(x)))
+    _, structure, _, x = observed(SPACES[name](), sparse=sparse)
+    evidence = Evidence.of(Tables(structure, x), np.random.default_rng(0).normal(size=len(x)))
     theta = some_theta(structure)
     gradient = evidence(theta)[1]
     step = 1e-5
@@ -81,14 +84,14 @@ def test_the_gradient_of_the_evidence_agrees_with_finite_differences(name: str, 
 @pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize("held", [False, True])
 def test_the_evidence_is_that_of_the_kernel(name: str, held: bool) -> None:
-    _, structure, x = observed(SPACES[name]())
+    _, structure, _, x = observed(SPACES[name]())
     y, theta = np.random.default_rng(0).normal(size=len(x)), some_theta(structure)
     kernel = Kernel(structure, theta)
     covariance = kernel(x, x) + kernel.residual(x, x) + (kernel.noise + JITTER) * np.eye(len(x))
     mean, sd = structure.prior
     density = multivariate_normal(np.zeros(len(x)), covariance).logpdf(y) + norm.logpdf(theta, mean, sd).sum()
     constant = 0.5 * (len(x) + len(theta)) * math.log(2 * math.pi) + np.log(sd).sum()
-    value = Evidence.of(structure, x, y, held=theta if held else None)(theta)[0]
+    value = Evidence.of(Tables(structure, x), y, held=theta if held else None)(theta)[0]
     assert value == pytest.approx(-density - constant, rel=1e-9)
 
 
@@ -102,7 +105,7 @@ def test_distinct_rows_are_told_apart_even_where_their_keys_agree() -> None:
 @pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_mean_and_samples_are_exact_forms_and_sections(name: str, sparse: bool) -> None:
-    program, structure, x = observed(SPACES[name](), sparse=sparse)
+    program, structure, _, x = observed(SPACES[name](), sparse=sparse)
     rng = np.random.default_rng(2)
     posterior = StructuredPosterior.fit(Kernel(structure, some_theta(structure)), x[:20], rng.normal(size=20))
     for surface in (posterior.mean(), posterior.sample(rng), posterior.sample(rng, 0.25)):
@@ -119,7 +122,7 @@ def test_mean_and_samples_are_exact_forms_and_sections(name: str, sparse: bool) 
 
 @pytest.mark.parametrize("name", SPACES)
 def test_predictions_are_the_closed_form_and_samples_have_their_moments(name: str) -> None:
-    _, structure, x = observed(SPACES[name]())
+    _, structure, points, x = observed(SPACES[name]())
     rng = np.random.default_rng(3)
     kernel = Kernel(structure, some_theta(structure))
     y = rng.normal(size=20)
@@ -129,19 +132,19 @@ def test_predictions_are_the_closed_form_and_samples_have_their_moments(name: st
     )
     np.testing.assert_allclose(np.diag(kernel(x[20:], x[20:])), kernel.diagonal(x[20:]), atol=1e-12)
     inverse = np.linalg.inv(k + (kernel.noise + 1e-8) * np.eye(20))
-    mean, deviation = posterior.predict(x[20:])
+    mean, deviation = posterior.predict(points[20:])
     np.testing.assert_allclose(mean, cross @ inverse @ ((y - y.mean()) / y.std()), atol=1e-7)
     np.testing.assert_allclose(deviation**2, np.maximum(np.diag(prior - cross @ inverse @ cross.T), 1e-8), atol=1e-7)
-    np.testing.assert_allclose(posterior.fitted, posterior.predict(x[:20])[0], atol=1e-7)
+    np.testing.assert_allclose(posterior.fitted, posterior.predict(points[:20])[0], atol=1e-7)
 
 
 @pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize("shared", [False, True])
 def test_sums_over_numbers_are_those_of_their_terms(name: str, shared: bool) -> None:
     """Points that share their numbers, and points that do not, take different ways to the same kernel."""
-    _, structure, x = observed(SPACES[name]())
+    _, structure, _, x = observed(SPACES[name]())
     rng = np.random.default_rng(4)
-    left = Points(x.z, np.repeat(x.u[:2], len(x) // 2, axis=0) if shared else rng.random(x.u.shape), x.on, x.active)
+    left = Encoded(x.z, np.repeat(x.u[:2], len(x) // 2, axis=0) if shared else rng.random(x.u.shape), x.on, x.active)
     kernel = Kernel(structure, some_theta(structure))
     terms = np.concatenate([kernel.group_terms(left, x), kernel.number_terms(left, x)])
     pairs = 0.5 * np.einsum("vbt,vw,wbt->bt", terms, structure.pairs, terms)
@@ -155,7 +158,7 @@ def test_sums_over_numbers_are_those_of_their_terms(name: str, shared: bool) -> 
 
 @pytest.mark.parametrize("name", ["synthetic", "nested"])
 def test_samples_of_the_structured_part_have_its_posterior_moments(name: str) -> None:
-    _, structure, x = observed(SPACES[name]())
+    _, structure, points, x = observed(SPACES[name]())
     rng = np.random.default_rng(3)
     kernel = Kernel(structure, some_theta(structure))
     posterior = StructuredPosterior.fit(kernel, x[:20], rng.normal(size=20))
@@ -163,19 +166,19 @@ def test_samples_of_the_structured_part_have_its_posterior_moments(name: str) ->
     cross = kernel(x[20:], x[:20])
     covariance = kernel(x[20:], x[20:]) - cross @ np.linalg.solve(total, cross.T)
     deviation = np.sqrt(np.diag(covariance))
-    draws = np.array([posterior.sample(rng, sizes=PriorSizes(joint_pairs=64)).values(x[20:]) for _ in range(400)])
-    np.testing.assert_allclose(draws.mean(axis=0), posterior.mean().values(x[20:]), atol=5 * deviation.max() / 20)
+    draws = np.array([posterior.sample(rng, sizes=PriorSizes(joint_pairs=64)).values(points[20:]) for _ in range(400)])
+    np.testing.assert_allclose(draws.mean(axis=0), posterior.mean().values(points[20:]), atol=5 * deviation.max() / 20)
     np.testing.assert_allclose(draws.std(axis=0), deviation, rtol=0.25, atol=0.02)
 
 
 @pytest.mark.parametrize("name", SPACES)
 def test_the_posterior_section_agrees_with_predictions(name: str) -> None:
-    _, structure, x = observed(SPACES[name]())
+    _, structure, points, x = observed(SPACES[name]())
     posterior = StructuredPosterior.fit(Kernel(structure, some_theta(structure)), x[:20], np.arange(20.0))
     for k in range(20, 30):
         section = posterior.section(x.z[k])
         mean, deviation, by_mean, by_deviation = section(x.u[k])
-        expected = posterior.predict(x[k : k + 1])
+        expected = posterior.predict(points[k : k + 1])
         assert mean == pytest.approx(expected[0][0], abs=1e-9)
         assert deviation == pytest.approx(expected[1][0], abs=1e-7)
         step = 1e-6 * np.eye(structure.n_numbers)
@@ -189,17 +192,17 @@ def test_the_posterior_section_agrees_with_predictions(name: str) -> None:
 
 def test_an_inactive_parameter_contributes_nothing() -> None:
     space = nested()
-    program, structure, x = observed(space)
+    program, structure, points, x = observed(space)
     kernel = Kernel(structure, some_theta(structure))
     scale = UnitScale.of(space, program)
     off = next(k for k in range(len(x)) if x.on[k, scale.labels.index("one")] == 0)
     moved = x.u.copy()
     moved[off, scale.labels.index("one")] = 0.9
-    phantom = Points(x.z, moved, x.on, x.active)
+    phantom = Encoded(x.z, moved, x.on, x.active)
     np.testing.assert_allclose(kernel(phantom, x), kernel(x, x), atol=1e-12)
     np.testing.assert_allclose(kernel.residual(phantom, x), kernel.residual(x, x), atol=1e-12)
     posterior = StructuredPosterior.fit(kernel, x, np.arange(float(len(x))))
-    np.testing.assert_allclose(posterior.predict(phantom), posterior.predict(x), atol=1e-9)
+    np.testing.assert_allclose(posterior.predict(Points(points.levels, moved)), posterior.predict(points), atol=1e-9)
     section = posterior.section(x.z[off])
     np.testing.assert_allclose(section(moved[off])[:2], section(x.u[off])[:2], atol=1e-9)
     assert all(slope[scale.labels.index("one")] == 0 for slope in section(moved[off])[2:])
@@ -213,9 +216,9 @@ def test_the_slope_of_a_level_kernel_agrees_with_finite_differences() -> None:
 
 
 def test_the_fit_improves_on_the_median_and_uses_no_more_than_its_limit() -> None:
-    _, structure, x = observed(SPACES["synthetic"](), n=FITTED + 40)
+    _, structure, _, x = observed(SPACES["synthetic"](), n=FITTED + 40)
     y = x.u[:, 0] + 3.0 * x.z[:, 0] * x.u[:, 1]
-    evidence = Evidence.of(structure, x, (y - y.mean()) / y.std())
+    evidence = Evidence.of(Tables(structure, x), (y - y.mean()) / y.std())
     assert len(evidence.y) == FITTED
     assert evidence.y.min() == pytest.approx(((y - y.mean()) / y.std()).min())
     theta, value = fit(evidence, [], iterations=10)

@@ -33,7 +33,7 @@ def posterior(space, preset, seed=0, n=14):
         grams = evidence.Grams.of(program, scale, z, u)
         theta = grams.layout.prior()[0] + 0.3 * rng.normal(size=len(grams.layout.prior()[0]))
         blocks, noise = evidence_blocks(program, scale, SMALL, theta, grams.layout, rng), 0.01
-    return LinearPosterior.fit(blocks, z, u, y, noise, program.n), z, u, y, noise
+    return LinearPosterior.fit(blocks, z, u, y, noise, program), z, u, y, noise
 
 
 def design(post, z, u):

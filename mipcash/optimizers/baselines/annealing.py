@@ -314,7 +314,7 @@ class MiVaBOAnnealing(_Annealing):
         theta, _ = evidence.fit(grams, (losses - shift) / width, [], self.settings.refit)
         blocks = evidence_blocks(self.program, self.scale, self.settings.sizes, theta, grams.layout, rng)
         noise = float(np.exp(theta[grams.layout.slices["noise"]][0]))
-        posterior = LinearPosterior.fit(blocks, z, u, losses, noise, self.program.n)
+        posterior = LinearPosterior.fit(blocks, z, u, losses, noise, self.program)
         f = posterior.sample(rng, self.settings.inflation)
         return _split_energy(SplitFunction.of(f, self.program, self.scale), self.program)
 

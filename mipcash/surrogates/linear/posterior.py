@@ -24,7 +24,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from mipcash.program.forms import QuadraticForm, Vector
-from mipcash.program.program import Indicator
+from mipcash.program.points import Points
+from mipcash.program.program import BinaryProgram, Indicator
 from mipcash.program.unit_scale import RESOLVED, activity_product
 from mipcash.surrogates.cosines import Waves
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
@@ -70,7 +71,7 @@ class WeightSample:
         blocks: feature blocks.
         weights: W_b, shapes (p_b, q_b).
         shift, scale: loss = shift + scale * f.
-        n: base columns of the program.
+        program: the space compiled.
         n_numbers: D.
     """
 
@@ -78,8 +79,14 @@ class WeightSample:
     weights: tuple[Vector, ...]
     shift: float
     scale: float
-    n: int
+    program: BinaryProgram
     n_numbers: int
+
+    def values(self, points: Points) -> Vector:
+        """f at a batch: (B,)."""
+        z, u = points.one_hot(self.program), points.units
+        parts = zip(self.blocks, self.weights, strict=True)
+        return sum((np.sum((b.left(z) @ w) * b.right(u), axis=1) for b, w in parts), np.zeros(len(points)))
 
     def value(self, z: Vector, u: Vector) -> float:
         """f at one point: (n_z,), (D,) -> scalar."""
@@ -94,7 +101,7 @@ class WeightSample:
 
     def form_at(self, u: Vector) -> QuadraticForm:
         """f(., u) as a quadratic form over the base columns; exact."""
-        linear = np.zeros(self.n)
+        linear = np.zeros(self.program.n)
         constant, rows, cols, values = 0.0, [], [], []
         merged: dict[int, Vector] = {}
         features: dict[int, DiscreteFeatures] = {}
@@ -105,7 +112,7 @@ class WeightSample:
                 features[key] = block.discrete
                 merged[key] = merged.get(key, 0.0) + weights
                 continue
-            c, l, (r, s, v) = activity_product(block.discrete[:RESOLVED], self.n)
+            c, l, (r, s, v) = activity_product(block.discrete[:RESOLVED], self.program.n)
             constant += c * weights[0]
             linear += l * weights[0]
             rows.append(r)
@@ -182,7 +189,7 @@ class LinearPosterior:
         y: standardised losses, shape (t,).
         noise: s2.
         shift, scale: of the standardisation.
-        n: base columns of the program.
+        program: the space compiled.
         n_numbers: D.
         factor: Cholesky factor of K + s2 I.
     """
@@ -194,13 +201,13 @@ class LinearPosterior:
     noise: float
     shift: float
     scale: float
-    n: int
+    program: BinaryProgram
     n_numbers: int
     factor: tuple[Vector, bool]
 
     @classmethod
     def fit(
-        cls, blocks: Sequence[Block], z: Vector, u: Vector, losses: Vector, noise: float, n: int
+        cls, blocks: Sequence[Block], z: Vector, u: Vector, losses: Vector, noise: float, program: BinaryProgram
     ) -> LinearPosterior:
         """Condition on observations z (t, n_z), u (t, D), losses (t,)."""
         shift, scale = standardisation(losses)
@@ -210,7 +217,7 @@ class LinearPosterior:
         k = noise * np.eye(len(y))
         for block, d, c in zip(blocks, left, right, strict=True):
             k += ((d * block.variances) @ d.T) * (c @ c.T)
-        return cls(tuple(blocks), left, right, y, noise, shift, scale, n, u.shape[1], cholesky(k))
+        return cls(tuple(blocks), left, right, y, noise, shift, scale, program, u.shape[1], cholesky(k))
 
     @property
     def n_features(self) -> int:
@@ -233,7 +240,7 @@ class LinearPosterior:
             return drawn
         mean, root = self.mean(), np.sqrt(inflation)
         weights = tuple(m + root * (w - m) for m, w in zip(mean.weights, drawn.weights, strict=True))
-        return WeightSample(self.blocks, weights, self.shift, self.scale, self.n, self.n_numbers)
+        return WeightSample(self.blocks, weights, self.shift, self.scale, self.program, self.n_numbers)
 
     def _shapes(self) -> list[tuple[Block, Vector]]:
         return list(zip(self.blocks, self.right, strict=True))
@@ -247,7 +254,7 @@ class LinearPosterior:
             w + b.variances[:, None] * ((d * alpha[:, None]).T @ c)
             for w, b, d, c in zip(prior, self.blocks, self.left, self.right, strict=True)
         )
-        return WeightSample(self.blocks, weights, self.shift, self.scale, self.n, self.n_numbers)
+        return WeightSample(self.blocks, weights, self.shift, self.scale, self.program, self.n_numbers)
 
 
 def standardisation(losses: Vector) -> tuple[float, float]:

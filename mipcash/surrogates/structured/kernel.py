@@ -29,6 +29,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from mipcash.program.forms import Indices, Vector
+from mipcash.program.points import Points
 from mipcash.program.unit_scale import INACTIVE
 from mipcash.surrogates.level_kernels import level_kernel
 from mipcash.surrogates.structured.structure import Structure
@@ -60,8 +61,8 @@ def number_product(squares: Vector, b: Vector, m: Vector) -> Vector:
 
 
 @dataclass(frozen=True)
-class Points:
-    """A batch of points.
+class Encoded:
+    """A batch of points as the kernel reads it.
 
     Attributes:
         z: binaries, shape (B, n_z).
@@ -76,12 +77,17 @@ class Points:
     active: Vector
 
     @classmethod
-    def of(cls, structure: Structure, z: Vector, u: Vector) -> Points:
+    def of(cls, structure: Structure, points: Points) -> Encoded:
+        return cls.at(structure, points.one_hot(structure.program), points.units)
+
+    @classmethod
+    def at(cls, structure: Structure, z: Vector, u: Vector) -> Encoded:
+        """Points whose binaries (B, n_z) and unit values (B, J) are at hand."""
         active = structure.activity(z)
         return cls(z, u, structure.on(active), active)
 
     @classmethod
-    def everywhere(cls, z: Vector, u: Vector) -> Points:
+    def everywhere(cls, z: Vector, u: Vector) -> Encoded:
         """One point, z (1, n_z) and u (J,), with every number on: for terms without on_j(z)."""
         ones = np.ones((1, len(u)))
         return cls(z, u[None], ones, ones)
@@ -99,8 +105,13 @@ class Points:
     def __len__(self) -> int:
         return len(self.z)
 
-    def __getitem__(self, rows: Indices | slice) -> Points:
-        return Points(self.z[rows], self.u[rows], self.on[rows], self.active[rows])
+    def __getitem__(self, rows: Indices | slice) -> Encoded:
+        return Encoded(self.z[rows], self.u[rows], self.on[rows], self.active[rows])
+
+    def joined(self, other: Encoded) -> Encoded:
+        """These points, then others."""
+        pairs = ((self.z, other.z), (self.u, other.u), (self.on, other.on), (self.active, other.active))
+        return Encoded(*(np.concatenate(pair) for pair in pairs))
 
 
 @dataclass(frozen=True)
@@ -190,12 +201,12 @@ class Kernel:
             matrix[group.start : group.stop, group.start : group.stop] = w * d
         return matrix
 
-    def residual(self, x: Points, y: Points) -> Vector:
+    def residual(self, x: Encoded, y: Encoded) -> Vector:
         """R: (B, B')."""
         exponent = x.z @ self.apart @ y.z.T + 0.5 * _squared_distances(x.shown / self.r, y.shown / self.r)
         return np.asarray(self.residual_variance * np.exp(-exponent))
 
-    def number_terms(self, x: Points, y: Points) -> Vector:
+    def number_terms(self, x: Encoded, y: Encoded) -> Vector:
         """A_j: shape (J, B, B')."""
         squares = (x.u.T[:, :, None] - y.u.T[:, None, :]) ** 2
         on = x.on.T[:, :, None] * y.on.T[:, None, :]
@@ -215,13 +226,13 @@ class Kernel:
         exponent = self.w @ distances + 0.5 * self.r**-2 @ squares
         return np.asarray(self.residual_variance * np.exp(-exponent))
 
-    def group_terms(self, x: Points, y: Points) -> Vector:
+    def group_terms(self, x: Encoded, y: Encoded) -> Vector:
         """A_g: shape (G, B, B')."""
         at = [slice(g.start, g.stop) for g in self.structure.groups]
         terms = [x.z[:, i] @ self.levels[i, i] @ y.z[:, i].T for i in at]
         return np.array(terms).reshape(-1, len(x), len(y))
 
-    def _number_sums(self, x: Points, y: Points) -> tuple[Vector, Vector]:
+    def _number_sums(self, x: Encoded, y: Encoded) -> tuple[Vector, Vector]:
         """sum_j A_j and sum_j A_j^2, both (B, B'); points that share their numbers share the exponentials."""
         unique, inverse = x.distinct
         total, squares = np.zeros((len(x), len(y))), np.zeros((len(x), len(y)))
@@ -240,17 +251,17 @@ class Kernel:
             return total, squares
         for k, u in enumerate(unique):
             rows = np.flatnonzero(inverse == k)
-            terms = self.number_terms(Points.everywhere(x.z[:1], u), y)[:, 0]
+            terms = self.number_terms(Encoded.everywhere(x.z[:1], u), y)[:, 0]
             total[rows], squares[rows] = x.on[rows] @ terms, x.on[rows] @ terms**2
         return total, squares
 
-    def joint_term(self, u: Vector, y: Points) -> Vector:
+    def joint_term(self, u: Vector, y: Encoded) -> Vector:
         """P between unit values (B, J) and points: (B, B')."""
         d = self.structure.joint
         left, right = u[:, d] / self.joint_length, y.u[:, d] / self.joint_length
         return np.asarray(np.exp(-0.5 * _squared_distances(left, right)))
 
-    def __call__(self, x: Points, y: Points) -> Vector:
+    def __call__(self, x: Encoded, y: Encoded) -> Vector:
         """K between two batches: (B, B')."""
         s, (c1, c2, sc, cm, cq) = self.structure, self.factors
         if s.complete:
@@ -274,7 +285,7 @@ class Kernel:
             k += self.joint_term(unique, y)[inverse] * (sc + cm * total + cq * discrete)
         return k
 
-    def diagonal(self, x: Points) -> Vector:
+    def diagonal(self, x: Encoded) -> Vector:
         """K(x, x): (B,)."""
         s, (c1, c2, sc, cm, cq) = self.structure, self.factors
         groups = np.array([x.z[:, g.start : g.stop] @ np.diag(self.levels)[g.start : g.stop] for g in s.groups])

@@ -1,8 +1,8 @@
 """The posterior of the structured model: predictions, and its mean and samples as functions that a MIP can minimise.
 
 Notation
-    x_i (i = 1..t) observations, y (t,) standardised losses, s2 noise variance
-    f = q + r,  q ~ K (the structured kernel),  r ~ R (the residual),  S = K + R + s2 I at the observations,  w = S^-1 y
+    x_i (i = 1..t) observations, y (t,) standardised losses, s2 the fitted noise variance, v what an observation has beside it
+    f = q + r,  q ~ K (the structured kernel),  r ~ R (the residual),  S = K + R + s2 I + diag(v) at the observations,  w = S^-1 y
     mean of f at x: (K + R)(x, X) w,    variance: (K + R)(x, x) - (K + R)(x, X) S^-1 (K + R)(X, x)
     mean of q: K(x, X) w,    a sample of q: q0(x) + K(x, X) S^-1 (y - q0(X) - r0(X) - e)      (Matheron's rule)
 
@@ -12,17 +12,19 @@ Mean and samples of q are :class:`Surface` s: at fixed u an exact quadratic form
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.points import Points
+from mipcash.surrogates.base import Noise
 from mipcash.surrogates.cosines import Waves
-from mipcash.surrogates.structured.evidence import JITTER, chosen_part
+from mipcash.surrogates.structured.evidence import JITTER, chosen_part, taken
 from mipcash.surrogates.structured.forms import FormParts
-from mipcash.surrogates.structured.kernel import Kernel, Points
+from mipcash.surrogates.structured.kernel import Encoded, Kernel
 from mipcash.surrogates.structured.prior_draw import PriorDraw, PriorSizes
 from mipcash.surrogates.structured.sections import KernelSection, ResidualSection
 from mipcash.surrogates.structured.structure import Structure
@@ -45,7 +47,7 @@ class Surface:
     """
 
     kernel: Kernel
-    x: Points
+    x: Encoded
     weights: Vector
     draw: PriorDraw | None
     warp: Warp
@@ -56,12 +58,15 @@ class Surface:
 
     def values(self, points: Points) -> Vector:
         """f at a batch: (B,)."""
-        total = self.kernel(points, self.x) @ self.weights
-        return total if self.draw is None else total + self.draw.values(points)
+        return self._at(Encoded.of(self.kernel.structure, points))
 
     def value(self, z: Vector, u: Vector) -> float:
         """f at one point: (n_z,), (J,) -> scalar."""
-        return float(self.values(Points.of(self.kernel.structure, z[None].astype(float), u[None]))[0])
+        return float(self._at(Encoded.at(self.kernel.structure, z[None].astype(float), u[None]))[0])
+
+    def _at(self, x: Encoded) -> Vector:
+        total = self.kernel(x, self.x) @ self.weights
+        return total if self.draw is None else total + self.draw.values(x)
 
     def section(self, z: Vector) -> SurfaceSection:
         """f(z, .) at fixed binaries, with its gradient."""
@@ -82,7 +87,7 @@ class Surface:
         """sum_i w_i K((z, u), x_i), coefficient by coefficient (see :class:`FormParts`)."""
         kernel, s, x, w = self.kernel, self.kernel.structure, self.x, self.weights
         c1, c2, sc, cm, cq = kernel.factors
-        numbers = kernel.number_terms(Points.everywhere(x.z[:1], u), x)[:, 0]  # without on_j(z): shape (J, t)
+        numbers = kernel.number_terms(Encoded.everywhere(x.z[:1], u), x)[:, 0]  # without on_j(z): shape (J, t)
         joint = kernel.joint_term(u[None], x)[0] if len(s.joint) else np.zeros(len(w))
         group_pairs, mixed, number_pairs = _blocks(s)
         levels = kernel.levels @ x.z.T  # a_g k_g(l, l_i): shape (n_z, t)
@@ -153,10 +158,10 @@ class PosteriorSection:
         return float(k @ self.posterior.weights), deviation, self.posterior.weights @ dk, gradient
 
 
-def _covariance(kernel: Kernel, x: Points) -> Vector:
+def _covariance(kernel: Kernel, x: Encoded, noise: Noise) -> Vector:
     """S between t points: (t, t)."""
     k = kernel(x, x) + kernel.residual(x, x)
-    k[np.diag_indices_from(k)] += kernel.noise + JITTER
+    k[np.diag_indices_from(k)] += kernel.noise + JITTER + noise
     return k
 
 
@@ -169,23 +174,59 @@ class StructuredPosterior:
         x: the observations' points.
         y: warped losses, shape (t,).
         warp: from losses to y.
-        lower: Cholesky factor of S = K(X, X) + R(X, X) + s2 I.
+        lower: Cholesky factor of S.
+        noise: v, variances beside s2 on the scale of y: a number, or shape (t,).
+        further: the last so many observations came by :meth:`given`.
         inflation: factor on every predicted deviation; samples have a factor of their own.
     """
 
     kernel: Kernel
-    x: Points
+    x: Encoded
     y: Vector
     warp: Warp
     lower: Vector
+    noise: Noise = 0.0
+    further: int = 0
     inflation: float = 1.0
 
     @classmethod
-    def fit(cls, kernel: Kernel, x: Points, losses: Vector, warp: Warp | None = None) -> StructuredPosterior:
-        """Condition on observations; without a warp the losses are standardised."""
+    def fit(
+        cls, kernel: Kernel, x: Encoded, losses: Vector, warp: Warp | None = None, noise: Noise = 0.0
+    ) -> StructuredPosterior:
+        """Condition on observations; without a warp the losses are standardised.
+
+        Args:
+            noise: v, on the scale of the warped losses.
+        """
         warp = warp or Warp.of(losses)
-        lower, _ = cho_factor(_covariance(kernel, x), lower=True)
-        return cls(kernel, x, warp(losses), warp, np.tril(lower))
+        lower, _ = cho_factor(_covariance(kernel, x, noise), lower=True)
+        return cls(kernel, x, warp(losses), warp, np.tril(lower), noise)
+
+    def given(self, points: Points, values: Vector, noise: Noise = 0.0) -> StructuredPosterior:
+        """Condition on further observations, such as guesses for pending ones, at the same hyperparameters and warp.
+
+        The Cholesky factor grows by the new rows, O(t^2 B): [[L, 0], [H', C]] with L H = K(X, X') and C C' = S' - H'H.
+
+        Args:
+            points: B of them.
+            values: on the scale of predictions, shape (B,).
+            noise: v of the new ones, a number or shape (B,); the fitted s2 counts as well.
+        """
+        x = Encoded.of(self.kernel.structure, points)
+        cross = self.kernel(x, self.x) + self.kernel.residual(x, self.x)
+        half = solve_triangular(self.lower, cross.T, lower=True)
+        corner, _ = cho_factor(_covariance(self.kernel, x, noise) - half.T @ half, lower=True)
+        t, b = len(self.y), len(points)
+        lower = np.zeros((t + b, t + b))
+        lower[:t, :t], lower[t:, :t], lower[t:, t:] = self.lower, half.T, np.tril(corner)
+        return replace(
+            self,
+            x=self.x.joined(x),
+            y=np.concatenate([self.y, values]),
+            lower=lower,
+            noise=np.concatenate([np.broadcast_to(self.noise, t), np.broadcast_to(noise, b)]),
+            further=self.further + b,
+        )
 
     @cached_property
     def weights(self) -> Vector:
@@ -194,35 +235,39 @@ class StructuredPosterior:
 
     @cached_property
     def fitted(self) -> Vector:
-        """Means at the observations, shape (t,): y - s2 w, since S w = y."""
-        return np.asarray(self.y - (self.kernel.noise + JITTER) * self.weights)
+        """Means at the observations, shape (t,): y - (s2 + v) w, since S w = y."""
+        return np.asarray(self.y - (self.kernel.noise + JITTER + self.noise) * self.weights)
 
     @cached_property
     def near(self) -> Indices:
         """Observations that variances are conditioned on: all of them up to NEAR, else the best half and an even spread.
 
+        Those that came by :meth:`given` always count: what is pending is asked for so that it lowers variances.
         Conditioning on fewer observations never lowers a variance; means always use all of them.
         """
-        return chosen_part(self.y, NEAR)
+        t = len(self.y) - self.further
+        return np.concatenate([chosen_part(self.y[:t], NEAR), np.arange(t, len(self.y))])
 
     @cached_property
     def near_inverse(self) -> Vector:
         """Inverse of the Cholesky factor of the covariance of those observations: a product per prediction, no solve."""
         lower = self.lower
         if len(self.near) < len(self.y):
-            lower, _ = cho_factor(_covariance(self.kernel, self.x[self.near]), lower=True)
+            noise = taken(self.noise, self.near)
+            lower, _ = cho_factor(_covariance(self.kernel, self.x[self.near], noise), lower=True)
         return np.asarray(solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False))
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
         """Mean and standard deviation of f (noise excluded): (B,), (B,)."""
-        k = self.kernel(points, self.x) + self.kernel.residual(points, self.x)
+        x = Encoded.of(self.kernel.structure, points)
+        k = self.kernel(x, self.x) + self.kernel.residual(x, self.x)
         half = k[:, self.near] @ self.near_inverse.T
-        variance = self.kernel.diagonal(points) + self.kernel.residual_variance - np.einsum("bt,bt->b", half, half)
+        variance = self.kernel.diagonal(x) + self.kernel.residual_variance - np.einsum("bt,bt->b", half, half)
         return k @ self.weights, self.inflation * np.sqrt(np.maximum(variance, JITTER))
 
     def section(self, z: Vector) -> PosteriorSection:
         """The posterior at fixed binaries z (n_z,), as a function of the numbers."""
-        point = Points.of(self.kernel.structure, z[None], np.zeros((1, self.x.u.shape[1])))
+        point = Encoded.at(self.kernel.structure, z[None], np.zeros((1, self.x.u.shape[1])))
         return PosteriorSection(
             self,
             KernelSection.of(self.kernel, z, point.on[0], self.x),
@@ -238,7 +283,7 @@ class StructuredPosterior:
         """A sample of q; ``inflation`` multiplies the posterior covariance."""
         draw = PriorDraw.draw(self.kernel, sizes or PriorSizes(), rng)
         residual = self.kernel.residual(self.x, self.x)
-        residual[np.diag_indices_from(residual)] += self.kernel.noise + JITTER
+        residual[np.diag_indices_from(residual)] += self.kernel.noise + JITTER + self.noise
         error = np.linalg.cholesky(residual) @ rng.normal(size=len(self.y))
         root = float(np.sqrt(inflation))
         update = cho_solve((self.lower, True), root * (draw.values(self.x) + error))

@@ -23,7 +23,7 @@ from mipcash.surrogates.cosines import Waves
 from mipcash.surrogates.fourier import FourierFeatures
 from mipcash.surrogates.level_kernels import factor_of
 from mipcash.surrogates.structured.forms import FormParts
-from mipcash.surrogates.structured.kernel import Kernel, Points
+from mipcash.surrogates.structured.kernel import Encoded, Kernel
 from mipcash.surrogates.structured.structure import Structure
 
 
@@ -130,7 +130,7 @@ class PriorDraw:
             joint_pairs=factor * self.joint_pairs,
         )
 
-    def values(self, points: Points) -> Vector:
+    def values(self, points: Encoded) -> Vector:
         """f0 at a batch: (B,)."""
         e = points.z @ self.factor
         total = self.constant + e @ self.linear + np.sum((e @ self.group_pairs) * e, axis=1)

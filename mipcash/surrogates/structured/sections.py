@@ -13,7 +13,7 @@ import numpy as np
 
 from mipcash.program.forms import Vector
 from mipcash.program.unit_scale import INACTIVE
-from mipcash.surrogates.structured.kernel import Kernel, Points
+from mipcash.surrogates.structured.kernel import Encoded, Kernel
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ResidualSection:
     amplitude: Vector
 
     @classmethod
-    def of(cls, kernel: Kernel, z: Vector, active: Vector, y: Points) -> ResidualSection:
+    def of(cls, kernel: Kernel, z: Vector, active: Vector, y: Encoded) -> ResidualSection:
         """R((z, .), y) at fixed binaries z (n_z,) with activities (J,)."""
         return cls(y.shown, active, kernel.r, kernel.residual_variance * np.exp(-(y.z @ kernel.apart @ z)))
 
@@ -61,7 +61,7 @@ class KernelSection:
     """
 
     kernel: Kernel
-    y: Points
+    y: Encoded
     scale: Vector
     base: Vector
     bracket: Vector
@@ -69,11 +69,11 @@ class KernelSection:
     among: Vector
 
     @classmethod
-    def of(cls, kernel: Kernel, z: Vector, on: Vector, y: Points) -> KernelSection:
+    def of(cls, kernel: Kernel, z: Vector, on: Vector, y: Encoded) -> KernelSection:
         """K((z, .), y) at fixed binaries z (n_z,) with on (J,)."""
         s, (c1, c2, sc, cm, cq) = kernel.structure, kernel.factors
         g = s.n_groups
-        groups = kernel.group_terms(Points(z[None], np.zeros((1, s.n_numbers)), on[None], on[None]), y)[:, 0]
+        groups = kernel.group_terms(Encoded(z[None], np.zeros((1, s.n_numbers)), on[None], on[None]), y)[:, 0]
         total = groups.sum(axis=0)
         pairs = 0.5 * np.sum(groups * (s.pairs[:g, :g] @ groups), axis=0)
         return cls(

@@ -31,16 +31,13 @@ class Structure:
     """What a space tells the kernel.
 
     Attributes:
-        n, n_z: base columns of the program, and the binaries among them.
-        groups: the program's groups.
+        program: the space compiled.
         conditions: J tuples of indicators.
         pairs: E as a symmetric 0/1 matrix, shape (V, V), zero diagonal; groups first.
         joined: whether P, which couples everything with all numbers, and R, which couples everything, are in the model.
     """
 
-    n: int
-    n_z: int
-    groups: tuple[Group, ...]
+    program: BinaryProgram
     conditions: tuple[tuple[Indicator, ...], ...]
     pairs: Vector
     joined: bool = True
@@ -58,7 +55,21 @@ class Structure:
         if interactions is not None:
             pairs *= _matrix(interactions, len(program.groups), len(scale))
         np.fill_diagonal(pairs, 0.0)
-        return cls(program.n, program.n_z, program.groups, conditions, pairs, interactions is None)
+        return cls(program, conditions, pairs, interactions is None)
+
+    @property
+    def n(self) -> int:
+        """Base columns of the program."""
+        return self.program.n
+
+    @property
+    def n_z(self) -> int:
+        """The binaries among them."""
+        return self.program.n_z
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        return self.program.groups
 
     @property
     def n_groups(self) -> int:

@@ -70,6 +70,11 @@ class Warp:
             t = math.expm1(min(self.strength * t, 700.0)) / self.strength
         return self.median + self.unit * t
 
+    def slope(self, losses: Vector) -> Vector:
+        """dv/dy: shape of ``losses``."""
+        t = losses / self.unit - self.median / self.unit
+        return np.asarray(1.0 / (1.0 + self.strength * np.maximum(t, 0.0)) / (self.scale * self.unit))
+
     def log_jacobian(self, losses: Vector) -> float:
         """sum_i log dv_i/dy_i, up to a constant that no strength changes."""
         t = losses / self.unit - self.median / self.unit

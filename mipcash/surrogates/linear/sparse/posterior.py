@@ -57,7 +57,7 @@ class SparsePosterior:
     def mean(self) -> WeightSample:
         """The posterior mean, a function like any sample."""
         base = self.mixture.base
-        return WeightSample(base.blocks, self.average, base.shift, base.scale, base.n, base.n_numbers)
+        return WeightSample(base.blocks, self.average, base.shift, base.scale, base.program, base.n_numbers)
 
     def sample(self, rng: np.random.Generator, inflation: float = 1.0) -> WeightSample:
         """A posterior sample; ``inflation`` multiplies the posterior covariance of the weights."""

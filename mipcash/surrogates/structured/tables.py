@@ -1,0 +1,98 @@
+"""What the evidence needs of a set of points, whatever was observed there and at whatever hyperparameters.
+
+Notation
+    t points;   n = t (t + 1) / 2 pairs i >= j of them: all matrices are symmetric, so that half of each is enough
+    G groups, J numbers, d_g distances of levels, u_j unit values
+
+Several outputs that are observed at the same points share one :class:`Tables`; so do the fits under several warps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.points import Points
+from mipcash.surrogates.structured.kernel import Encoded
+from mipcash.surrogates.structured.structure import Structure
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Tables over the pairs of t points, each made when it is first asked for.
+
+    Attributes:
+        structure: the space.
+        x: the points.
+    """
+
+    structure: Structure
+    x: Encoded
+    _parts: dict[bytes, Tables] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, structure: Structure, points: Points) -> Tables:
+        return cls(structure, Encoded.of(structure, points))
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def part(self, rows: Indices) -> Tables:
+        """The tables of some of the points, increasing rows; whoever asks for the same ones gets the same tables."""
+        if len(rows) == len(self):
+            return self
+        key = np.asarray(rows, dtype=np.int64).tobytes()
+        if key not in self._parts:
+            self._parts[key] = Tables(self.structure, self.x[rows])
+        return self._parts[key]
+
+    @cached_property
+    def pairs(self) -> tuple[Indices, Indices]:
+        """Pairs i >= j of points: (n,), (n,)."""
+        return np.tril_indices(len(self))
+
+    @cached_property
+    def entries(self) -> list[Indices]:
+        """Which entry of a matrix over its levels each pair reads, row by row, per group: G arrays of shape (n,)."""
+        rows, cols = self.pairs
+        levels = [np.argmax(self.x.z[:, g.start : g.stop], axis=1) for g in self.structure.groups]
+        return [at[rows] * group.size + at[cols] for at, group in zip(levels, self.structure.groups, strict=True)]
+
+    def gram(self, g: int, k: Vector) -> Vector:
+        """A matrix over the levels of group g, at the pairs: (n,)."""
+        return np.asarray(k.ravel()[self.entries[g]])
+
+    def grams(self, blocks: list[Vector]) -> Vector:
+        """One matrix per group, at the pairs: shape (G, n)."""
+        layers = [self.gram(g, k) for g, k in enumerate(blocks)]
+        return np.array(layers).reshape(len(layers), len(self.pairs[0]))
+
+    @cached_property
+    def median_grams(self) -> Vector:
+        """k_g at the medians of the length-scales lo, shape (G, n)."""
+        return self.grams([k for k, _ in self.structure.fixed_blocks])
+
+    @cached_property
+    def distances(self) -> Vector:
+        """d_g at the pairs, shape (G, n)."""
+        return self.grams(self.structure.distances)
+
+    @cached_property
+    def squares(self) -> Vector:
+        """(u_j - u'_j)^2 at the pairs, shape (J, n)."""
+        rows, cols = self.pairs
+        return np.asarray((self.x.shown[rows] - self.x.shown[cols]).T ** 2)
+
+    @cached_property
+    def numbers(self) -> list[tuple[Indices | slice, Vector]]:
+        """Per number: the pairs in which it is on at both points, and (u_j - u'_j)^2 there."""
+        rows, cols = self.pairs
+        found: list[tuple[Indices | slice, Vector]] = []
+        for active, squares in zip(self.x.on.T > 0, self.squares, strict=True):
+            both = np.flatnonzero(active[rows] & active[cols])
+            on = slice(None) if len(both) == len(rows) else both
+            found.append((on, squares[on]))
+        return found

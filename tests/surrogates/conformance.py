@@ -1,0 +1,201 @@
+"""What every surrogate promises; a test class of each inherits :class:`Conformance` and says how it is made."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.program.points import Points
+from mipcash.program.program import BinaryProgram
+from mipcash.program.unit_scale import UnitScale
+from mipcash.surrogates.base import Posterior, Surrogate
+from tests.spaces import ALL, loss
+from tests.surrogates.test_structured import nested
+
+SPACES = {"nested": nested, **{name: ALL[name] for name in ("conv_net", "discrete", "bound_numbers")}}
+T, LEFT = 16, 8
+"""Observed points, and points that were not."""
+
+
+class Observed:
+    """Legal points of a space, the first T with losses."""
+
+    def __init__(self, name: str) -> None:
+        space: mc.Space = SPACES[name]()
+        self.program: BinaryProgram = space.program
+        self.scale = UnitScale.of(space, self.program)
+        configs = space.sample(T + LEFT, 3)
+        levels = np.array([self.program.encode(c) for c in configs]).reshape(len(configs), len(self.program.groups))
+        self.every = Points(levels, self.scale.units(configs))
+        self.points, self.new = self.every[:T], self.every[T:]
+        rng = np.random.default_rng(7)
+        bare = np.array([0.0 if name == "nested" else loss(c) for c in configs[:T]])
+        self.values = bare + rng.normal(size=T)
+
+    def binaries(self, points: Points) -> np.ndarray:
+        return points.one_hot(self.program)
+
+
+def rng_of(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("name", list(SPACES))
+class Conformance(ABC):
+    """The tests; ``draws`` samples are compared with moments."""
+
+    draws = 400
+
+    @abstractmethod
+    def made(self, observed: Observed) -> Surrogate[Any, Any]:
+        """The surrogate over a space."""
+
+    @abstractmethod
+    def on_its_scale(self, posterior: Any, value: float) -> float:
+        """A value of the output as the posterior sees it."""
+
+    def sampled(self, posterior: Any, points: Points) -> tuple[np.ndarray, np.ndarray]:
+        """Means and deviations of what a sample is a sample of: f, or the part of it that forms hold."""
+        moments: tuple[np.ndarray, np.ndarray] = posterior.predict(points)
+        return moments
+
+    def fitted(self, observed: Observed, noise: Any = 0.0) -> Posterior:
+        surrogate = self.made(observed)
+        posterior: Posterior = surrogate.fit(surrogate.prepare(observed.points), observed.values, {}, rng_of(), noise)[
+            0
+        ]
+        return posterior
+
+    def test_predictions_are_finite_and_know_the_observations(self, name: str) -> None:
+        observed = Observed(name)
+        posterior = self.fitted(observed)
+        mean, deviation = posterior.predict(observed.every)
+        assert mean.shape == deviation.shape == (T + LEFT,)
+        assert np.isfinite(mean).all()
+        assert (deviation > 0.0).all()
+        np.testing.assert_allclose(posterior.fitted, mean[:T], atol=1e-5)
+
+    def test_samples_have_the_predicted_moments(self, name: str) -> None:
+        observed = Observed(name)
+        posterior, rng = self.fitted(observed), rng_of(1)
+        mean, deviation = self.sampled(posterior, observed.new)
+        draws = np.array([posterior.sample(rng).values(observed.new) for _ in range(self.draws)])
+        spread = draws.std(axis=0)
+        np.testing.assert_allclose(draws.mean(axis=0), mean, atol=6 * spread.max() / np.sqrt(self.draws))
+        np.testing.assert_allclose(posterior.mean().values(observed.new), mean, atol=1e-8)
+        np.testing.assert_allclose(spread, deviation, rtol=0.25, atol=0.02)
+
+    def test_inflation_multiplies_the_covariance_of_samples(self, name: str) -> None:
+        observed = Observed(name)
+        posterior = self.fitted(observed)
+        whole, half = (posterior.sample(rng_of(2), i).values(observed.new) for i in (1.0, 0.25))
+        mean = posterior.mean().values(observed.new)
+        np.testing.assert_allclose(half - mean, 0.5 * (whole - mean), atol=1e-7)
+
+    def test_functions_are_exact_forms_and_sections(self, name: str) -> None:
+        observed = Observed(name)
+        posterior = self.fitted(observed)
+        n = observed.program.n
+        for f in (posterior.mean(), posterior.sample(rng_of(3)), posterior.sample(rng_of(4), 0.25)):
+            values = f.values(observed.new)
+            for z, u, value in zip(observed.binaries(observed.new), observed.new.units, values, strict=True):
+                assert f.value(z, u) == pytest.approx(value, abs=1e-8)
+                assert f.form_at(u).value(np.pad(z, (0, n - len(z)))) == pytest.approx(value, abs=1e-8)
+                section = f.section(z)
+                assert section(u)[0] == pytest.approx(value, abs=1e-8)
+                _agrees(lambda v, s=section: s(v)[0], section(u)[1], u)
+
+    def test_moments_at_fixed_levels_are_predictions_with_their_gradients(self, name: str) -> None:
+        observed = Observed(name)
+        posterior = self.fitted(observed)
+        predicted = posterior.predict(observed.new)
+        for k, (z, u) in enumerate(zip(observed.binaries(observed.new), observed.new.units, strict=True)):
+            section = posterior.section(z)
+            mean, deviation, by_mean, by_deviation = section(u)
+            assert mean == pytest.approx(predicted[0][k], abs=1e-8)
+            assert deviation == pytest.approx(predicted[1][k], abs=1e-6)
+            _agrees(lambda v, s=section: s(v)[0], by_mean, u)
+            _agrees(lambda v, s=section: s(v)[1], by_deviation, u)
+
+    def test_conditioning_draws_the_mean_to_the_value_and_the_deviation_to_nothing(self, name: str) -> None:
+        observed = Observed(name)
+        posterior = self.fitted(observed)
+        pending = observed.new[:3]
+        mean, deviation = posterior.predict(pending)
+        believed = posterior.given(pending, mean)
+        after, less = believed.predict(observed.every)
+        np.testing.assert_allclose(after, posterior.predict(observed.every)[0], atol=1e-5)
+        assert (less <= posterior.predict(observed.every)[1] + 1e-6).all()
+        assert (less[T : T + 3] < 0.999 * deviation + 1e-6).all()
+        np.testing.assert_allclose(believed.fitted, believed.predict(observed.every[: T + 3])[0], atol=1e-5)
+        lower = posterior.given(pending, mean - deviation).predict(pending)[0]
+        assert (lower <= mean + 1e-9).all()
+
+    def test_conditioning_twice_is_conditioning_once(self, name: str) -> None:
+        observed = Observed(name)
+        posterior, values = self.fitted(observed), np.array([0.3, -0.2, 0.5])
+        once = posterior.given(observed.new[:3], values, np.array([0.0, 0.1, 0.0]))
+        twice = posterior.given(observed.new[:2], values[:2], np.array([0.0, 0.1])).given(observed.new[2:3], values[2:])
+        np.testing.assert_allclose(once.predict(observed.every), twice.predict(observed.every), atol=1e-5)
+
+    def test_values_that_are_all_noise_teach_nothing(self, name: str) -> None:
+        observed = Observed(name)
+        posterior = self.fitted(observed)
+        told = posterior.given(observed.new[:2], np.array([5.0, -5.0]), 1e12)
+        np.testing.assert_allclose(told.predict(observed.every), posterior.predict(observed.every), atol=1e-4)
+
+    def test_a_vector_of_equal_noise_is_that_number(self, name: str) -> None:
+        observed = Observed(name)
+        one, each = self.fitted(observed, 0.3), self.fitted(observed, np.full(T, 0.3))
+        np.testing.assert_allclose(one.predict(observed.every), each.predict(observed.every), rtol=1e-6, atol=1e-8)
+        none, zeros = self.fitted(observed), self.fitted(observed, np.zeros(T))
+        np.testing.assert_array_equal(none.predict(observed.every), zeros.predict(observed.every))
+
+    def test_a_noisy_observation_counts_less(self, name: str) -> None:
+        observed = Observed(name)
+        noise = np.zeros(T)
+        noise[0] = 1e10 * np.var(observed.values)
+        quiet, noisy = self.fitted(observed), self.fitted(observed, noise)
+        miss = [abs(p.fitted[0] - self.on_its_scale(p, observed.values[0])) for p in (quiet, noisy)]
+        assert miss[1] > miss[0]
+        sample = noisy.sample(rng_of(5))
+        assert np.isfinite(sample.values(observed.every)).all()
+
+    def test_the_state_goes_through_json_and_the_next_fit_takes_it(self, name: str) -> None:
+        observed = Observed(name)
+        surrogate = self.made(observed)
+        state: dict[str, Any] = {}
+        for t in (T - 3, T - 2, T - 1, T):
+            prepared = surrogate.prepare(observed.points[:t])
+            _, plain = surrogate.fit(prepared, observed.values[:t], state, rng_of(t))
+            again, through = surrogate.fit(prepared, observed.values[:t], json.loads(json.dumps(state)), rng_of(t))
+            assert plain == through
+            state = plain
+        assert np.isfinite(again.predict(observed.new)).all()
+
+    def test_outputs_share_what_depends_on_the_points_alone(self, name: str) -> None:
+        observed = Observed(name)
+        surrogate, shared = self.made(observed), self.made(observed).prepare(observed.points)
+        assert len(shared) == T
+        for values in (observed.values, np.flip(observed.values) ** 3):
+            alone, state = surrogate.fit(surrogate.prepare(observed.points), values, {}, rng_of())
+            together, same = surrogate.fit(shared, values, {}, rng_of())
+            assert state == same
+            np.testing.assert_array_equal(alone.predict(observed.every), together.predict(observed.every))
+        rows = np.array([0, 2, 3, 5, 7, 8, 11])
+        part, apart = shared.part(rows), surrogate.prepare(observed.points[rows])
+        assert shared.part(rows) is part
+        predicted = [
+            surrogate.fit(p, observed.values[rows], {}, rng_of())[0].predict(observed.new) for p in (part, apart)
+        ]
+        np.testing.assert_array_equal(*predicted)
+
+
+def _agrees(f: Any, gradient: np.ndarray, u: np.ndarray, step: float = 1e-6) -> None:
+    differences = [(f(u + e) - f(u - e)) / (2 * step) for e in step * np.eye(len(u))]
+    np.testing.assert_allclose(gradient, differences, rtol=2e-3, atol=2e-4)
