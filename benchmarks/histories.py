@@ -1,0 +1,129 @@
+"""Histories of one seed per optimizer as text, so that two commits can be compared: what changed no proposal shows no difference.
+
+python -m benchmarks.histories --out F [--optimizers a,b] [--problems x,y] [--budget n] [--solver s]   # a line of JSON per run
+python -m benchmarks.histories --compare A B                                                              # status 1 where they differ
+
+Compare files of one machine: another processor or library may round differently, and a tie falls to the other side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import mipcash as mc
+from benchmarks.peers.problem import problems
+from mipcash.optimizers.registry import optimizer_names
+
+SEED = 7
+PLAN: dict[str, tuple[int | None, int]] = {
+    "hybrid": (None, 24),
+    "mivabo": (5, 16),
+    "joint-gp": (4, 14),
+    "random": (8, 14),
+}
+"""Optimizer -> how many of the problems of the peers benchmark (None: all), evaluations of a run; together some minutes."""
+OTHERS = (3, 14)
+"""The same for every other optimizer."""
+
+Run = dict[str, Any]
+"""``optimizer``, ``problem``; of each trial ``configs`` (their text), ``losses``, ``origins``."""
+
+
+def run(optimizer: str, problem: str, budget: int, solver: str) -> Run:
+    """One run of a problem by name."""
+    of = problems()[problem]
+    result = mc.minimize(
+        of.objective, of.space(), budget=budget, optimizer=optimizer, solver=solver, seed=SEED, progress=False
+    )
+    return {
+        "optimizer": optimizer,
+        "problem": problem,
+        "configs": [repr(sorted(t.config.items())) for t in result.history],
+        "losses": [t.loss for t in result.history],
+        "origins": [t.origin for t in result.history],
+    }
+
+
+def planned(optimizers: Sequence[str], names: Sequence[str] = (), budget: int = 0) -> list[tuple[str, str, int]]:
+    """``(optimizer, problem, budget)`` of each run; the problems are spread over the list unless they are named."""
+    known, found = list(problems()), []
+    for optimizer in optimizers:
+        count, usual = PLAN.get(optimizer, OTHERS)
+        count = len(known) if count is None else count
+        chosen = names or known[:: max(1, len(known) // count)][:count]
+        found += [(optimizer, name, budget or usual) for name in chosen]
+    return found
+
+
+def read(path: Path) -> dict[tuple[str, str], Run]:
+    """Runs of a file by optimizer and problem."""
+    runs = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return {(r["optimizer"], r["problem"]): r for r in runs}
+
+
+def differences(first: Run, second: Run) -> list[str]:
+    """What two runs of the same optimizer on the same problem differ in, from the first trial on that does; empty: nothing."""
+    for number, (a, b) in enumerate(zip(_trials(first), _trials(second), strict=False)):
+        if a != b:
+            return [f"trial {number}", *(f"  {sign} {' '.join(map(str, t))}" for sign, t in (("-", a), ("+", b)))]
+    lengths = [len(r["configs"]) for r in (first, second)]
+    return [] if lengths[0] == lengths[1] else [f"{lengths[0]} trials and {lengths[1]}"]
+
+
+def _trials(run: Run) -> list[tuple[Any, ...]]:
+    return list(zip(run["origins"], run["losses"], run["configs"], strict=True))
+
+
+def compare(first: Path, second: Path) -> int:
+    """Print where two files differ; returns 0 if what both have is equal, and 1 otherwise."""
+    a, b = read(first), read(second)
+    both = [key for key in a if key in b]
+    different = 0
+    for key in both:
+        said = differences(a[key], b[key])
+        different += bool(said)
+        if said:
+            print(f"{' on '.join(key)}: {said[0]}", *said[1:], sep="\n")
+    alone = len(a) + len(b) - 2 * len(both)
+    print(f"{len(both) - different} runs equal, {different} different, {alone} in one file alone")
+    return int(different > 0 or not both)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.histories", description=__doc__)
+    does = parser.add_mutually_exclusive_group(required=True)
+    does.add_argument("--out", type=Path, help="run, and write the histories here")
+    does.add_argument("--compare", type=Path, nargs=2, metavar=("A", "B"))
+    parser.add_argument("--optimizers", type=lambda text: text.split(","), default=list(optimizer_names()))
+    parser.add_argument("--problems", type=lambda text: text.split(","), default=[])
+    parser.add_argument("--budget", type=int, default=0)
+    parser.add_argument("--solver", default="highs")
+    options = parser.parse_args(arguments)
+    if options.compare:
+        return compare(*options.compare)
+    for kind, given, known in (
+        ("optimizer", options.optimizers, optimizer_names()),
+        ("problem", options.problems, problems()),
+    ):
+        if unknown := [name for name in given if name not in known]:
+            parser.error(f"there is no {kind} {', '.join(unknown)}; there are {', '.join(known)}")
+    with options.out.open("w", encoding="utf-8") as file:
+        for each in planned(options.optimizers, options.problems, options.budget):
+            began = time.perf_counter()
+            file.write(json.dumps(run(*each, options.solver)) + "\n")
+            file.flush()
+            print(f"{each[0]} on {each[1]}: {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # a comparison of proposals, not of what they warn of
+    sys.exit(main())
