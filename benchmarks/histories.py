@@ -1,7 +1,7 @@
 """Histories of one seed per optimizer as text, so that two commits can be compared: what changed no proposal shows no difference.
 
 python -m benchmarks.histories --out F [--optimizers a,b] [--problems x,y] [--budget n] [--solver s]   # a line of JSON per run
-python -m benchmarks.histories --compare A B                                                              # status 1 where they differ
+python -m benchmarks.histories --compare A B                                                           # status 1: they differ
 
 Compare files of one machine: another processor or library may round differently, and a tie falls to the other side.
 """
