@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.errors import ModelError
+from mipcash.models._packages import needed
 from mipcash.models._vae_training import HeldOut, Trained, import_torch
 
 Pixels = NDArray[np.float32]
@@ -49,16 +50,13 @@ def picture(path: str | os.PathLike[str], originals: Pixels, reconstructed: Mapp
     Raises:
         ModelError: no matplotlib; rows of different shapes.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ModelError("pictures need the package matplotlib; pip install 'mipcash[plots]'") from None
+    figures = needed("matplotlib.figure", "a picture", "plots")
     rows = {"test images": originals, **reconstructed}
     shapes = {label: np.shape(images) for label, images in rows.items()}
     if len(set(shapes.values())) > 1 or len(np.shape(originals)) != 3:
         raise ModelError(f"the rows of a picture must be of one shape (n, height, width), got {shapes}")
     n = len(originals)
-    figure = Figure(figsize=(0.6 * n + 1.6, 0.62 * len(rows)), dpi=150)
+    figure = figures.Figure(figsize=(0.6 * n + 1.6, 0.62 * len(rows)), dpi=150)
     axes = figure.subplots(len(rows), n, squeeze=False, gridspec_kw={"wspace": 0.06, "hspace": 0.06})
     for line, (label, images) in zip(axes, rows.items(), strict=True):
         for axis, image in zip(line, images, strict=True):

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from mipcash.errors import ModelError
 from mipcash.models import _images
+from mipcash.models._packages import needed
 from mipcash.models._vae_network import initialise, network
 
 DECODED = 1024
@@ -93,16 +94,8 @@ class HeldOut:
 
 
 def import_torch() -> Any:
-    """torch.
-
-    Raises:
-        ModelError: it is not installed.
-    """
-    try:
-        import torch
-    except ImportError:
-        raise ModelError("training the vae model needs the package torch; pip install 'mipcash[torch]'") from None
-    return torch
+    """torch; :func:`needed` says what is raised."""
+    return needed("torch", "the vae model", "torch")
 
 
 def device_of(name: str) -> Any:

@@ -99,50 +99,32 @@ def build(
     Raises:
         ModelError: an option that makes no sense.
     """
-    given = settings(preset, data, train_size, test_size, epochs, batch, seconds, samples, seed, device, threads)
-    return _space(flag("pytorch", pytorch)), partial(evaluate, settings=given)
+    given = {name: value for name, value in locals().items() if name != "pytorch"}
+    return _space(flag("pytorch", pytorch)), partial(evaluate, settings=settings(**given))
 
 
-def settings(
-    preset: str = "laptop",
-    data: str | None = None,
-    train_size: int | str | None = None,
-    test_size: int | str | None = None,
-    epochs: int | str | None = None,
-    batch: int | str | None = None,
-    seconds: float | str | None = None,
-    samples: int | str | None = None,
-    seed: int | str = 0,
-    device: str = "auto",
-    threads: int | str | None = None,
-) -> Training:
+def settings(preset: str = "laptop", **changes: Any) -> Training:
     """A preset with changes; what is None stays as the preset has it.
 
     Args:
         preset: ``laptop`` or ``paper``.
-        data: ``mnist_5k``, ``fashion_mnist``, ``mnist``, or NAME for a file NAME.npz in ``MIPCASH_DATA``.
-        train_size, test_size: images, the first of each part.
-        epochs, batch: passes over the training images, images per step.
-        seconds: limit of training, and of two fifths as long for testing; ``none`` (or infinity) for no limit.
-        samples: importance samples per test image.
-        seed: of everything that is random.
-        device: ``auto`` (CUDA where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
-        threads: of torch.
+        changes: fields of :class:`Training` by name, as they are or as text. ``data`` is ``mnist_5k``, ``fashion_mnist``,
+            ``mnist``, or NAME for a file NAME.npz in ``MIPCASH_DATA``; ``seconds`` limits training, and testing to two
+            fifths of it: ``none`` (or infinity) for no limit.
 
     Raises:
         ModelError: an option that makes no sense.
     """
     base = PRESETS[choice("preset", preset, PRESETS)]
-    counts = {"train_size": train_size, "test_size": test_size, "epochs": epochs, "batch": batch, "samples": samples}
-    counts["threads"] = threads
-    changes: dict[str, Any] = {
-        name: whole(name, value, low=1) for name, value in counts.items() if str(value).lower() != "none"
-    }
-    if data is not None:
-        changes["data"] = data
-    if seconds is not None:
-        changes["seconds"] = _limit(seconds)
-    return replace(base, seed=whole("seed", seed), device=device, **changes)
+    given: dict[str, Any] = {}
+    for name, value in changes.items():
+        if name not in Training.__dataclass_fields__:
+            raise ModelError(f"there is no option {name}; there are {', '.join(Training.__dataclass_fields__)}")
+        if name == "seconds" and value is not None:
+            given[name] = _limit(value)
+        elif value is not None and str(value).lower() != "none":
+            given[name] = value if name in ("data", "device") else whole(name, value, low=int(name != "seed"))
+    return replace(base, **given)
 
 
 def _limit(seconds: float | str) -> float | None:

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mipcash as mc
-from mipcash.errors import ModelError
 from mipcash.models._data import table
 from mipcash.models._options import flag, whole
+from mipcash.models._packages import needed
 
 MONKS = "monks-problem-1"
 ATTRIBUTES = (3, 3, 2, 3, 4, 2)
@@ -77,16 +77,8 @@ def error(config: Mapping[str, Any], seed: int = 0, data: str = MONKS) -> float:
 
 
 def import_xgboost() -> Any:
-    """The package.
-
-    Raises:
-        ModelError: it is not installed.
-    """
-    try:
-        import xgboost
-    except ImportError:
-        raise ModelError("the xgboost model needs the package xgboost; pip install 'mipcash[xgboost]'") from None
-    return xgboost
+    """The package; :func:`needed` says what is raised."""
+    return needed("xgboost", "the xgboost model", "xgboost")
 
 
 def learning_curve(

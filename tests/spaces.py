@@ -5,25 +5,31 @@ from __future__ import annotations
 import mipcash as mc
 
 
-def conv_net() -> mc.Space:
-    """The example of the documentation: bilinear rule with an auxiliary, modules, an ordering, one free real."""
+def conv_net(small: bool = False) -> mc.Space:
+    """The example of the documentation: bilinear rule with an auxiliary, modules, an ordering, one free real.
+
+    Args:
+        small: without modules, ordering and real, so that its points can be enumerated.
+    """
     space = mc.Space("conv net")
     layers = space.integer("layers", 0, 2)
     stride = space.ordinal("stride", [1, 2])
     filt = space.ordinal("filter", [3, 5])
     pad = space.integer("padding", 0, 3)
     act = space.categorical("activation", ["relu", "tanh", "selu"])
-    space.real("lr", 1e-4, 1e-2, log=True)
+    if not small:
+        space.real("lr", 1e-4, 1e-2, log=True)
     width = space.auxiliary("width", 1, 28)
     space.rule("output size is integral", 28 - filt + pad == stride * (width - 1))
     space.rule("selu only when deep", act["selu"] <= layers / 2)
-    scaler = space.module(
-        "scaler", {"none": {}, "standard": {}, "quantile": {"n_quantiles": mc.Integer(10, 1000, log=True)}}
-    )
-    selector = space.module("selector", {"none": {}, "percentile": {"percentile": mc.Integer(1, 99)}})
-    order = space.ordering("order", [scaler, selector])
-    space.rule("scale before selecting", order.position(scaler) <= order.position(selector))
-    space.integer("k", 1, 9, when=layers.is_(1, 2))
+    if not small:
+        scaler = space.module(
+            "scaler", {"none": {}, "standard": {}, "quantile": {"n_quantiles": mc.Integer(10, 1000, log=True)}}
+        )
+        selector = space.module("selector", {"none": {}, "percentile": {"percentile": mc.Integer(1, 99)}})
+        order = space.ordering("order", [scaler, selector])
+        space.rule("scale before selecting", order.position(scaler) <= order.position(selector))
+    space.integer("k", 1, 3 if small else 9, when=layers.is_(1, 2))
     return space
 
 

@@ -40,7 +40,7 @@ def names(text: str) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    from benchmarks.peers.catalogue import PEERS
+    from benchmarks.peers.catalogue import OURS, PEERS
     from benchmarks.peers.history import RESULTS
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
@@ -61,12 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report.add_argument("--methods", type=names)
     report.add_argument("--problems", type=names)
     report.add_argument("--seeds", type=numbers)
-    report.add_argument("--ours", default="hybrid", help="the method that the others are matched against")
+    report.add_argument("--ours", default=OURS, help="the method that the others are matched against")
     report.add_argument("--budget", type=int, default=60)
     report.add_argument("--results", type=Path, default=RESULTS)
     report.add_argument("--figures", type=Path, help="folder for the figures")
     collect = commands.add_parser("collect", help="write the record and the figures of the histories that are there")
-    collect.add_argument("--methods", type=names, default=["hybrid", *PEERS])
+    collect.add_argument("--methods", type=names, default=[OURS, *PEERS])
     collect.add_argument("--seeds", type=numbers, default=numbers("0-9"))
     commands.add_parser("problems", help="list the problems")
     certify = commands.add_parser(

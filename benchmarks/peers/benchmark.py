@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers import comparisons, report, runner
-from benchmarks.peers.catalogue import PEERS
+from benchmarks.peers.catalogue import OURS, PEERS
 from benchmarks.peers.figures import draw
 from benchmarks.peers.history import RESULTS
 from benchmarks.registry import benchmark
 
-OURS = "hybrid"
 SEEDS = {"quick": range(3), "full": range(10)}
 OUT = RESULTS / "peers.json"
 COLUMNS = """Rank of the best loss after 60 evaluations, mean ± standard error over the runs that all methods of a table have;

@@ -10,6 +10,9 @@ from benchmarks.peers.method import Method, MissingPackageError
 from benchmarks.peers.methods.ours import our_method
 from mipcash.optimizers.registry import optimizer_names
 
+OURS = "hybrid"
+"""What the peers are compared with unless another is named."""
+
 
 def _module(name: str) -> str:
     return "benchmarks.peers.methods." + name

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.stats import binomtest, rankdata
 
 from benchmarks.peers import history
-from benchmarks.peers.catalogue import PEERS
+from benchmarks.peers.catalogue import OURS, PEERS
 from benchmarks.peers.convention import CONVENTIONS
 from benchmarks.peers.history import RESULTS, History
 from benchmarks.peers.problem import LOWER_BOUND, Problem, problems
@@ -55,25 +55,22 @@ def collect(
     folder: Path = RESULTS,
 ) -> Collection:
     """Read the histories of methods (None: all peers, and ``hybrid`` where it was run)."""
-    chosen = (
-        list(methods) if methods else [m for m in ("hybrid", *PEERS) if any(_read(m, c, folder) for c in CONVENTIONS)]
-    )
+    files = {
+        method: {c: history.read(method, c, folder) for c in ("", *CONVENTIONS)} for method in methods or (OURS, *PEERS)
+    }
+    chosen = [method for method, of in files.items() if methods or any(of.values())]
     runs: dict[str, dict[str, dict[Key, History]]] = {}
     for convention in CONVENTIONS:
         runs[convention] = {}
         for method in chosen:
             runs[convention][method] = {
                 h.key: h
-                for h in _read(method, convention, folder)
+                for h in files[method][""] + files[method][convention]
                 if len(h.losses) >= budget
                 and (names is None or h.problem in names)
                 and (seeds is None or h.seed in seeds)
             }
     return Collection(runs)
-
-
-def _read(method: str, convention: str, folder: Path) -> list[History]:
-    return history.read(method, "", folder) + history.read(method, convention, folder)
 
 
 @dataclass
@@ -105,7 +102,7 @@ class Table:
     rows: list[Row] = field(default_factory=list)
 
 
-def summarise(found: Collection, ours: str = "hybrid", budget: int = 60) -> dict[str, Any]:
+def summarise(found: Collection, ours: str = OURS, budget: int = 60) -> dict[str, Any]:
     """All tables, and what is missing."""
     known = problems()
     tables = []

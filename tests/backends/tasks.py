@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,20 +12,8 @@ import mipcash as mc
 from mipcash.backends.base import Cut, Task
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
+from tests.spaces import conv_net
 from tests.strategies import points
-
-
-def layers() -> mc.Space:
-    """Rules with products, an auxiliary, conditional groups, a module."""
-    space = mc.Space("layers")
-    depth, stride = space.integer("layers", 0, 2), space.ordinal("stride", [1, 2])
-    filt, pad = space.ordinal("filter", [3, 5]), space.integer("padding", 0, 3)
-    act = space.categorical("activation", ["relu", "tanh", "selu"])
-    width = space.auxiliary("width", 1, 28)
-    space.integer("k", 1, 3, when=depth.is_(1, 2))
-    space.rule("output size is integral", 28 - filt + pad == stride * (width - 1))
-    space.rule("selu only when deep", act["selu"] <= depth / 2)
-    return space
 
 
 def wide() -> mc.Space:
@@ -56,7 +45,7 @@ def bits(n: int) -> mc.Space:
     return space
 
 
-SPACES = {"layers": layers, "wide": wide, "ordered": ordered}
+SPACES = {"layers": partial(conv_net, small=True), "wide": wide, "ordered": ordered}
 
 
 def random_form(program: BinaryProgram, rng: np.random.Generator, coupling: float = 0.6) -> QuadraticForm:

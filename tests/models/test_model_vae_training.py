@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,11 @@ import pytest
 
 from mipcash.errors import ModelError
 from mipcash.models import vae
+from tests.images import bars
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
-from mipcash.models import _images  # noqa: E402
 from mipcash.models import _vae_training as training  # noqa: E402
 
 SMALL = {
@@ -36,18 +37,9 @@ SETTINGS = vae.settings(train_size=160, test_size=40, epochs=2, batch=16, device
 
 
 @pytest.fixture(autouse=True)
-def bars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """mnist_5k.npz with 200 images of one to three bars, sorted as a file of classes is."""
-    rng = np.random.default_rng(0)
-    images = np.zeros((200, 28, 28), np.uint8)
-    for n, image in enumerate(images):
-        for column in rng.choice(26, 1 + n // 70, replace=False):
-            image[4:24, column : column + 3] = 230
-    np.savez(tmp_path / "mnist_5k.npz", images=images, labels=np.arange(200) // 70)
-    monkeypatch.setenv("MIPCASH_DATA", str(tmp_path))
-    _images.split.cache_clear()
-    yield tmp_path
-    _images.split.cache_clear()
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with bars(tmp_path, monkeypatch):
+        yield tmp_path
 
 
 def seeded(seed: int) -> Any:
@@ -159,7 +151,7 @@ def test_every_tuned_number_has_its_effect() -> None:
     assert vae.train(SMALL, replace(settings, seed=1)).losses[0] != first
 
 
-def test_the_same_seed_elsewhere(bars: Path) -> None:
+def test_the_same_seed_elsewhere() -> None:
     state = torch.get_rng_state()
     here = vae.evaluate(SMALL, SETTINGS)["loss"]
     assert torch.equal(state, torch.get_rng_state()), "torch's global generator is left alone"

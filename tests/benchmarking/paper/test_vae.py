@@ -18,7 +18,7 @@ from benchmarks.paper.remembered import Remembered
 from benchmarks.peers import history, runner
 from benchmarks.peers.runner import Task
 from benchmarks.peers.suite import Suite
-from mipcash.models import _images
+from tests.images import bars
 
 TINY = {"train_size": 64, "test_size": 16, "epochs": 1, "batch": 16, "samples": 4, "device": "cpu", "threads": 1}
 
@@ -26,21 +26,13 @@ TINY = {"train_size": 64, "test_size": 16, "epochs": 1, "batch": 16, "samples": 
 @pytest.fixture
 def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Suite]:
     """A suite of one problem that trains tiny networks on images of bars."""
-    rng = np.random.default_rng(0)
-    images = np.zeros((200, 28, 28), np.uint8)
-    for image in images:
-        column = rng.integers(25)
-        image[4:24, column : column + 3] = 230
-    np.savez(tmp_path / "mnist_5k.npz", images=images, labels=np.arange(200) // 70)
-    monkeypatch.setenv("MIPCASH_DATA", str(tmp_path))
     monkeypatch.setitem(vae.OPTIONS, "tiny", TINY)
     monkeypatch.setattr(vae, "FOLDER", tmp_path / "vae")
-    _images.split.cache_clear()
     problem = vae._problem("tiny")
     made = Suite("tiny", lambda: {problem.name: problem}, tmp_path / "vae", budget=4, initial=3, conventions=())
     monkeypatch.setattr(runner, "suite", lambda name: made)
-    yield made
-    _images.split.cache_clear()
+    with bars(tmp_path, monkeypatch):
+        yield made
 
 
 def test_a_run_its_memory_and_the_best_network_again(suite: Suite) -> None:
