@@ -1,6 +1,7 @@
 """A drawn space as plain data, and the Python source that declares it in the library's public language.
 
-Nothing here says what a rule means; :mod:`benchmarks.fuzz.table` and :mod:`benchmarks.fuzz.truth` do.
+Nothing here says what a rule means: :mod:`benchmarks.fuzz.table` and :mod:`benchmarks.fuzz.truth` do, in exact fractions, and
+``tests/strategies/meaning.py`` does, in plain Python.
 """
 
 from __future__ import annotations
@@ -158,8 +159,23 @@ class Drawn:
         return tuple(p for p in self.parts if isinstance(p, Rule))
 
     @property
+    def clauses(self) -> tuple[Clause, ...]:
+        return tuple(p for p in self.parts if isinstance(p, Clause))
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        return tuple(p for p in self.parts if isinstance(p, Choice))
+
+    @property
     def reals(self) -> tuple[Parameter, ...]:
         return tuple(p for p in self.parameters if p.kind == "real")
+
+    def conditions(self, p: Parameter) -> tuple[Indicator, ...]:
+        """Indicators that must all hold for a parameter to be active: its own, or that of the module that declares it."""
+        if p.owner is None:
+            return p.when
+        module, algorithm = p.owner
+        return (Is(module, (self[module].values.index(algorithm),)),)
 
     def wide(self, p: Parameter) -> bool:
         """Whether an integer has more levels than are expanded."""
@@ -168,11 +184,6 @@ class Drawn:
     def has_indicators(self, p: Parameter) -> bool:
         """Whether ``is_`` may be asked of a parameter."""
         return p.kind not in ("ordering", "real") and not self.wide(p)
-
-
-def active_reals(term: Term, reals: frozenset[str]) -> list[str]:
-    """Names of the reals among the factors of a term."""
-    return [f.name for f in term.factors if isinstance(f, Value) and f.name in reals]
 
 
 # -- Python source --------------------------------------------------------------------------------------------------

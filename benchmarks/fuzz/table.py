@@ -138,11 +138,7 @@ class Table:
         return c if set(config) == expected else None
 
     def _add(self, p: Parameter, largest: int) -> None:
-        when = p.when
-        if p.owner is not None:
-            module = self.drawn[p.owner[0]]
-            when = (Is(module.name, (module.values.index(p.owner[1]),)),)
-        on = self.applies(when)
+        on = self.applies(self.drawn.conditions(p))
         if p.kind == "real":
             self.on[p.name] = on
             return

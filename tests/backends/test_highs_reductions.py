@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import mipcash as mc
+from benchmarks.fuzz.described import Drawn, build
 from mipcash.backends.base import Cut, SolverSettings, Task
 from mipcash.backends.highs import HighsBackend, _load
 from mipcash.backends.reductions.dominated_levels import dead_ends
@@ -21,9 +22,8 @@ from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
 from mipcash.space.conflict import without_rules
 from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
-from tests.strategies.description import Description
 from tests.strategies.points import TooLargeError
-from tests.strategies.spaces import descriptions
+from tests.strategies.spaces import drawn_spaces
 
 EXACT = SolverSettings(gap=0.0)
 ALONE = {"enumeration": "off"}
@@ -104,9 +104,9 @@ def test_dead_ends_keep_an_optimum() -> None:
 
     @seed(11)
     @FAST
-    @given(descriptions(), st.integers(0, 2**32))
-    def run(description: Description, number: int) -> None:
-        closed.append(check_dead_ends(description.build().program, number))
+    @given(drawn_spaces(), st.integers(0, 2**32))
+    def run(drawn: Drawn, number: int) -> None:
+        closed.append(check_dead_ends(build(drawn).program, number))
 
     run()
     assert sum(c > 0 for c in closed) > 20
@@ -185,9 +185,9 @@ def test_highs_alone_agrees_with_brute_force(option: str | None) -> None:
 
     @seed(13)
     @SLOW
-    @given(descriptions(), st.integers(0, 2**32))
-    def run(description: Description, number: int) -> None:
-        check_highs(description.build().program, number, {option: "off"} if option else {})
+    @given(drawn_spaces(), st.integers(0, 2**32))
+    def run(drawn: Drawn, number: int) -> None:
+        check_highs(build(drawn).program, number, {option: "off"} if option else {})
 
     run()
     for number, space in enumerate(RULED):

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import mipcash as mc
+from benchmarks.fuzz.described import Drawn, build
 from mipcash.backends.base import Cut, SolverSettings, Task
 from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.enumeration.bounds import make_potentials
@@ -25,9 +26,8 @@ from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram
 from mipcash.space.conflict import without_rules
 from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
-from tests.strategies.description import Description
 from tests.strategies.points import TooLargeError
-from tests.strategies.spaces import descriptions
+from tests.strategies.spaces import drawn_spaces
 
 EXACT = SolverSettings(gap=0.0)
 
@@ -49,20 +49,20 @@ def network_of(program: BinaryProgram, numbers: dict[str, float] | None = None) 
 
 @seed(5)
 @settings(max_examples=200, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(descriptions(), st.integers(0, 2**32), st.sampled_from((5_000, 5_000, 6, 0)))
-def test_random_spaces(description: Description, number: int, table: int) -> None:
+@given(drawn_spaces(), st.integers(0, 2**32), st.sampled_from((5_000, 5_000, 6, 0)))
+def test_random_spaces(drawn: Drawn, number: int, table: int) -> None:
     """With small tables, rules stay linear rows."""
     with mock.patch("mipcash.backends.enumeration.network.TABLE_LIMIT", table):
-        check(description.build().program, number)
+        check(build(drawn).program, number)
 
 
 @seed(6)
 @settings(max_examples=200, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(descriptions(), st.integers(0, 2**32))
-def test_random_spaces_listed(description: Description, number: int) -> None:
+@given(drawn_spaces(), st.integers(0, 2**32))
+def test_random_spaces_listed(drawn: Drawn, number: int) -> None:
     """The same where no network is to be had, so that all levels are looked at."""
     with mock.patch("mipcash.backends.enumeration.backend.network_at", return_value=None):
-        check(description.build().program, number)
+        check(build(drawn).program, number)
 
 
 def check(program: BinaryProgram, number: int) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
+from benchmarks.fuzz.described import Drawn, build
 from mipcash.backends.base import SolverSettings, Task
 from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.enumeration.network import make_network
@@ -15,16 +16,15 @@ from mipcash.backends.heuristics.tabu import REPORTED, all_states, evaluated, ra
 from mipcash.program.legality import Legality
 from tests.backends.tasks import all_points, bits, random_form
 from tests.backends.test_prover import over_binaries
-from tests.strategies.description import Description
 from tests.strategies.points import TooLargeError
-from tests.strategies.spaces import descriptions
+from tests.strategies.spaces import drawn_spaces
 
 
 @seed(7)
 @settings(max_examples=120, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(descriptions(), st.integers(0, 2**32))
-def test_what_it_reports_is_legal_and_exact(description: Description, number: int) -> None:
-    program = description.build().program
+@given(drawn_spaces(), st.integers(0, 2**32))
+def test_what_it_reports_is_legal_and_exact(drawn: Drawn, number: int) -> None:
+    program = build(drawn).program
     if not program.n_z or program.numbers:
         return
     try:
@@ -52,9 +52,9 @@ def test_what_it_reports_is_legal_and_exact(description: Description, number: in
 
 @seed(8)
 @settings(max_examples=60, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(descriptions(), st.integers(0, 2**32))
-def test_a_network_with_few_solutions_is_looked_at_whole(description: Description, number: int) -> None:
-    program = description.build().program
+@given(drawn_spaces(), st.integers(0, 2**32))
+def test_a_network_with_few_solutions_is_looked_at_whole(drawn: Drawn, number: int) -> None:
+    program = build(drawn).program
     if not program.n_z or program.numbers:
         return
     try:

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import mipcash as mc
+from benchmarks.fuzz.described import Drawn, build
 from mipcash.backends.base import SolverSettings, Task
 from mipcash.backends.highs import HighsBackend
 from mipcash.backends.toulbar2.cost_network import make_network, with_cuts
@@ -15,8 +16,7 @@ from mipcash.backends.toulbar2.reduction import reduce_network
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from tests.backends.tasks import SPACES, all_points, bits, no_good, random_form
-from tests.strategies.description import Description
-from tests.strategies.spaces import descriptions
+from tests.strategies.spaces import drawn_spaces
 
 pytest.importorskip("pytoulbar2")
 from mipcash.backends.toulbar2.backend import Toulbar2Backend
@@ -26,9 +26,9 @@ EXACT = SolverSettings(gap=0.0)
 
 @seed(11)
 @settings(max_examples=150, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(descriptions(), st.integers(0, 2**32))
-def test_random_spaces(description: Description, number: int) -> None:
-    program = description.build().program
+@given(drawn_spaces(), st.integers(0, 2**32))
+def test_random_spaces(drawn: Drawn, number: int) -> None:
+    program = build(drawn).program
     if not program.n_z:
         return
     rng = np.random.default_rng(number)

@@ -10,19 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from strategies import description as plain
 
 from benchmarks.fuzz.clean import factor_value
 from benchmarks.fuzz.described import (
-    Active,
-    At,
     Choice,
     Clause,
     Drawn,
     Helper,
-    Is,
     Parameter,
-    Position,
     Relation,
     Rule,
     Term,
@@ -35,6 +30,7 @@ from benchmarks.fuzz.kinds import KINDS, draw, unrelated
 from benchmarks.fuzz.simplex import Row, Simplex, System
 from benchmarks.fuzz.table import Table
 from benchmarks.fuzz.truth import Truth
+from tests.strategies.meaning import Meaning, key
 
 ROOT = Path(__file__).parents[2]
 DRAWN = 240
@@ -112,53 +108,23 @@ def test_a_tolerance_loosens_rows_by_their_scale() -> None:
 # -- legal sets -----------------------------------------------------------------------------------------------------
 
 
-def as_description(drawn: Drawn) -> plain.Description:
-    """The same space in the words of the other tests' oracle."""
-
-    def factor(f: object) -> object:
-        made = {Is: plain.Is, Active: plain.Active, At: plain.At, Value: plain.Value, Position: plain.Position}
-        return made[type(f)](**vars(f))
-
-    def relation(r: Relation) -> plain.Relation:
-        listed = tuple(plain.Term(t.coefficient, tuple(map(factor, t.factors))) for t in r.terms)
-        return plain.Relation(listed, r.sense, r.bound)
-
-    parameters = []
-    for p in drawn.parameters:
-        when = tuple(map(factor, p.when))
-        if p.owner is not None:
-            when = (plain.Is(p.owner[0], (drawn[p.owner[0]].values.index(p.owner[1]),)),)
-        parameters.append(plain.Parameter(p.name, p.kind, p.values, {}, when))
-    return plain.Description(
-        tuple(parameters),
-        tuple(plain.Auxiliary(h.name, h.low, h.high) for h in drawn.helpers),
-        tuple(plain.Rule(r.name, relation(r.relation), tuple(map(factor, r.when))) for r in drawn.rules),
-        tuple(plain.Clause(p.kind, p.literals) for p in drawn.parts if isinstance(p, Clause)),
-        tuple(
-            plain.Choice(tuple(tuple(map(relation, d)) for d in p.disjuncts))
-            for p in drawn.parts
-            if isinstance(p, Choice)
-        ),
-    )
-
-
 def scaled(drawn: Drawn) -> bool:
     """Whether some rule is so small or so large that the other oracle's absolute tolerance does not fit it."""
     relations = [r.relation for r in drawn.rules]
-    relations += [r for p in drawn.parts if isinstance(p, Choice) for d in p.disjuncts for r in d]
+    relations += [r for p in drawn.choices for d in p.disjuncts for r in d]
     return any(not 0.05 <= max(abs(t.coefficient) for t in r.terms) <= 1e4 for r in relations)
 
 
-def test_legal_sets_against_the_descriptions() -> None:
+def test_legal_sets_against_plain_python() -> None:
     compared = 0
     for k in range(2 * DRAWN):
         case = draw(1, k)
         if case.drawn.reals or scaled(case.drawn) or case.truth.table.size > 3000:
             continue
-        other = as_description(case.drawn)
+        other = Meaning(case.drawn)
         configs = other.enumerate()
         mine = [case.truth.table.config(c) for c in range(case.truth.table.configs)]
-        assert [plain.key(c) for c in configs] == [plain.key(c) for c in mine]
+        assert [key(c) for c in configs] == [key(c) for c in mine]
         assert np.array_equal(other.legal(configs), case.truth.legal_configs)
         for c in range(0, len(mine), 7):
             found = case.truth.violation(mine[c])

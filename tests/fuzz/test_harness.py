@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fuzz.test_exact import numbers, rule, truth_of
 
 import mipcash as mc
 from benchmarks.fuzz import record as recording
@@ -23,6 +22,7 @@ from benchmarks.fuzz.questions import begin, interview
 from benchmarks.fuzz.record import Record, refuses
 from benchmarks.fuzz.runs import _exhaust, _keep_going
 from mipcash.errors import InfeasibleSpaceError, SolverError
+from tests.fuzz.test_exact import numbers, rule, truth_of
 
 PLAIN = Drawn(numbers("a", "b"), (), (rule("r0", {"a": 1.0, "b": 1.0}, "<=", 3.0),))
 MIXED = Drawn((*numbers("a"), Parameter("x", "real", (), 0.0, 2.0)), (), (rule("r0", {"a": 1.0, "x": 1.0}, "<=", 3.0),))

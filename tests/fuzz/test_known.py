@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from fuzz.test_exact import numbers, rule, truth_of
 
 from benchmarks.fuzz.described import Choice, Drawn, Is, Parameter, Relation, Rule, Term, Value
 from benchmarks.fuzz.kinds import Case
 from benchmarks.fuzz.questions import begin, interview
 from benchmarks.fuzz.record import COMPARED, Record
 from benchmarks.fuzz.runs import SHARES, check_run
+from tests.fuzz.test_exact import numbers, rule, truth_of
 
 
 def real(name: str, low: float, high: float, *when: Is) -> Parameter:

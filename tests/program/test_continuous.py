@@ -8,23 +8,25 @@ its rows are read off the plain-Python meaning of the rules (value at zero and a
 from __future__ import annotations
 
 import collections
+import functools
 import math
 import time
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from strategies.description import Description, Parameter, Relation, Rule, Term, Value, handles_of
-from strategies.spaces import SMALL_EXPAND_LIMIT, draw_condition, draw_factor, draw_terms
 
 import mipcash as mc
+from benchmarks.fuzz.described import Drawn, Parameter, Relation, Rule, Term, Value, build, expression
 from mipcash.backends.base import SolverSettings, Task
 from mipcash.backends.registry import make_backend
 from mipcash.errors import RuleError
 from mipcash.program.forms import QuadraticForm
+from tests.strategies.distinct import check_distinct
+from tests.strategies.meaning import Meaning
+from tests.strategies.spaces import SMALL_EXPAND_LIMIT, draw_condition, draw_factor, draw_terms
 
 PARTS = 4
 SPACES_PER_PART = 60
@@ -34,28 +36,22 @@ SPACES_PER_PART = 60
 
 
 @st.composite
-def mixed(draw: st.DrawFn) -> tuple[Description, tuple[Term, ...], int]:
+def mixed(draw: st.DrawFn) -> tuple[Drawn, tuple[Term, ...], int]:
     """Two reals (the second sometimes conditional), a wide integer, one or two small parameters, linear and mixed rules."""
     parameters = [
-        Parameter("k", "integer", (0, 1, 2, 3), {"low": 0, "high": 3, "step": 1, "log": False}),
+        Parameter("k", "integer", (0, 1, 2, 3), 0, 3),
         Parameter("c", "categorical", ("a", "b", None)[: draw(st.integers(2, 3))]),
     ]
     if draw(st.booleans()):
         low = draw(st.integers(-2, 2))
         when = draw_condition(draw, parameters, SMALL_EXPAND_LIMIT)
-        parameters.append(
-            Parameter(
-                "w", "integer", tuple(range(low, low + 7)), {"low": low, "high": low + 6, "step": 1, "log": False}, when
-            )
-        )
+        parameters.append(Parameter("w", "integer", tuple(range(low, low + 7)), low, low + 6, when=when))
     for name in ("x", "y"):
         low = draw(st.sampled_from((-2.0, 0.0, 0.5)))
-        options = {"low": low, "high": low + draw(st.sampled_from((1.0, 3.0)))}
-        # 0.0 stands for "some real" while discrete configurations are enumerated
-        parameters.append(
-            Parameter(name, "real", (0.0,), options, draw_condition(draw, parameters[:3], SMALL_EXPAND_LIMIT))
-        )
-    description = Description(tuple(parameters), expand_limit=SMALL_EXPAND_LIMIT)
+        high = low + draw(st.sampled_from((1.0, 3.0)))
+        when = draw_condition(draw, parameters[:3], SMALL_EXPAND_LIMIT)
+        parameters.append(Parameter(name, "real", (), low, high, when=when))
+    drawn = Drawn(tuple(parameters), expand_limit=SMALL_EXPAND_LIMIT)
     rules = []
     for k in range(draw(st.integers(1, 3))):
         terms = [Term(draw(st.sampled_from((1.0, -1.0, 2.0, 0.5))), (Value(draw(st.sampled_from("xy"))),))]
@@ -63,10 +59,10 @@ def mixed(draw: st.DrawFn) -> tuple[Description, tuple[Term, ...], int]:
             terms.append(
                 Term(
                     draw(st.sampled_from((1.0, -1.0, 3.0))),
-                    (Value(draw(st.sampled_from("xy"))), _discrete(draw, description)),
+                    (Value(draw(st.sampled_from("xy"))), _discrete(draw, drawn)),
                 )
             )
-        terms.append(Term(draw(st.sampled_from((1.0, -2.0))), (_discrete(draw, description),)))
+        terms.append(Term(draw(st.sampled_from((1.0, -2.0))), (_discrete(draw, drawn),)))
         if draw(st.integers(0, 3)) == 0:
             terms.append(
                 Term(draw(st.sampled_from((1.0, -1.0))), (Value("x" if terms[0].factors == (Value("y"),) else "y"),))
@@ -81,36 +77,32 @@ def mixed(draw: st.DrawFn) -> tuple[Description, tuple[Term, ...], int]:
                 draw_condition(draw, parameters[:2], 4),
             )
         )
-    description = Description(tuple(parameters), rules=tuple(rules), expand_limit=SMALL_EXPAND_LIMIT)
+    drawn = Drawn(tuple(parameters), parts=tuple(rules), expand_limit=SMALL_EXPAND_LIMIT)
     objective = [Term(draw(st.sampled_from((1.0, -1.0, 0.5))), (Value(n),)) for n in ("x", "y")]
-    small = Description(
-        tuple(p for p in parameters if p.kind != "real" and p.name != "w"), expand_limit=SMALL_EXPAND_LIMIT
-    )
+    small = Drawn(tuple(p for p in parameters if p.kind != "real" and p.name != "w"), expand_limit=SMALL_EXPAND_LIMIT)
     objective += draw_terms(draw, small, quadratic=True, most=2)
-    return description, tuple(objective), draw(st.integers(0, 2**32))
+    return drawn, tuple(objective), draw(st.integers(0, 2**32))
 
 
-def _discrete(draw: Any, description: Description) -> Any:
-    discrete = Description(
-        tuple(p for p in description.parameters if p.kind != "real"), expand_limit=SMALL_EXPAND_LIMIT
-    )
+def _discrete(draw: Any, drawn: Drawn) -> Any:
+    discrete = Drawn(tuple(p for p in drawn.parameters if p.kind != "real"), expand_limit=SMALL_EXPAND_LIMIT)
     return draw_factor(draw, discrete, tuned_only=True)
 
 
 class Polytope:
     """The reals of one discrete configuration: bounds, rows, and the objective, affine in the active reals."""
 
-    def __init__(self, description: Description, config: dict[str, Any], objective: tuple[Term, ...]) -> None:
-        self.description, self.config = description, config
-        self.names = [p.name for p in description.parameters if p.kind == "real" and p.name in config]
-        self.bounds = [(description[n].options["low"], description[n].options["high"]) for n in self.names]
-        rows = [r.relation for r in description.rules if all(description.holds(w, config) for w in r.when)]
+    def __init__(self, drawn: Drawn, config: dict[str, Any], objective: tuple[Term, ...]) -> None:
+        self.meaning, self.config = Meaning(drawn), config
+        self.names = [p.name for p in drawn.reals if p.name in config]
+        self.bounds = [(drawn[n].low, drawn[n].high) for n in self.names]
+        rows = [r.relation for r in drawn.rules if all(self.meaning.holds(w, config) for w in r.when)]
         self.rows = [(*self.affine(r.terms), r.sense, r.bound) for r in rows]
         self.cost, self.constant = self.affine(objective)
 
     def affine(self, terms: tuple[Term, ...]) -> tuple[np.ndarray, float]:
         def at(values: dict[str, float]) -> float:
-            return float(sum(self.description.term(t, self.config | values, {}) for t in terms))
+            return float(sum(self.meaning.term(t, self.config | values, {}) for t in terms))
 
         zero = at(dict.fromkeys(self.names, 0.0))
         return np.array([at(dict.fromkeys(self.names, 0.0) | {n: 1.0}) - zero for n in self.names]), zero
@@ -119,20 +111,9 @@ class Polytope:
         """``min sign * objective`` over the polytope; None if it is empty."""
         if not self.names:
             return sign * self.constant if self.slack({}) >= -1e-9 else None
-        a_ub, b_ub, a_eq, b_eq = [], [], [], []
-        for row, constant, sense, bound in self.rows:
-            if sense == "==":
-                a_eq.append(row)
-                b_eq.append(bound - constant)
-            else:
-                side = 1.0 if sense == "<=" else -1.0
-                a_ub.append(side * row)
-                b_ub.append(side * (bound - constant))
-        result = linprog(
-            sign * self.cost, a_ub or None, b_ub or None, a_eq or None, b_eq or None, bounds=self.bounds, method="highs"
-        )
-        assert result.status in (0, 2)
-        return None if result.status == 2 else float(result.fun) + sign * self.constant
+        rows = tuple((tuple(row), sense, bound - constant) for row, constant, sense, bound in self.rows)
+        found = least(tuple(sign * self.cost), rows, tuple(self.bounds))
+        return None if found is None else found + sign * self.constant
 
     def slack(self, values: dict[str, float]) -> float:
         """By how much the tightest rule or bound holds (negative: it is broken)."""
@@ -146,44 +127,47 @@ class Polytope:
         return min(found)
 
 
+@functools.lru_cache(maxsize=10_000)
+def least(
+    cost: tuple[float, ...], rows: tuple[tuple[tuple[float, ...], str, float], ...], bounds: tuple[Any, ...]
+) -> float | None:
+    """``min cost . x`` by scipy; None if no x keeps the rows. Many configurations have the same rows."""
+    a_ub, b_ub, a_eq, b_eq = [], [], [], []
+    for row, sense, bound in rows:
+        if sense == "==":
+            a_eq.append(row)
+            b_eq.append(bound)
+        else:
+            side = 1.0 if sense == "<=" else -1.0
+            a_ub.append([side * a for a in row])
+            b_ub.append(side * bound)
+    result = linprog(cost, a_ub or None, b_ub or None, a_eq or None, b_eq or None, bounds=bounds, method="highs")
+    assert result.status in (0, 2)
+    return None if result.status == 2 else float(result.fun)
+
+
 @pytest.mark.parametrize("part", range(PARTS))
 def test_mixed_spaces_against_linear_programs(part: int) -> None:
     seen: collections.Counter[str] = collections.Counter()
-    distinct: set[str] = set()
 
-    @seed(100 + part)
-    @settings(
-        max_examples=4 * SPACES_PER_PART,
-        phases=(Phase.generate,),
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(mixed())
-    def run(case: tuple[Description, tuple[Term, ...], int]) -> None:
-        description, objective, number = case
-        if repr(description) in distinct or len(distinct) == SPACES_PER_PART:
-            return
-        check(description, objective, np.random.default_rng(number), seen)
-        distinct.add(repr(description))
-        seen["spaces"] += 1
+    def check(drawn: Drawn, objective: tuple[Term, ...], number: int) -> None:
+        check_space(drawn, objective, np.random.default_rng(number), seen)
 
-    run()
-    assert seen["spaces"] == SPACES_PER_PART, seen
+    check_distinct(mixed(), check, SPACES_PER_PART, 100 + part)
     for kind in ("feasible", "empty", "equation", "mixed", "legal points", "illegal points", "conditional"):
         assert seen[kind] >= 3, (kind, seen)
 
 
-def check(
-    description: Description, objective: tuple[Term, ...], rng: np.random.Generator, seen: collections.Counter[str]
+def check_space(
+    drawn: Drawn, objective: tuple[Term, ...], rng: np.random.Generator, seen: collections.Counter[str]
 ) -> None:
-    polytopes = [Polytope(description, c, objective) for c in description.enumerate()]
-    space = description.build()
-    expression = description.sum(objective, handles_of(space, description))
+    polytopes = [Polytope(drawn, c, objective) for c in Meaning(drawn).enumerate()]
+    space = build(drawn)
+    body = expression(drawn, objective, space)
     empty = False
     for sense, sign in (("min", 1.0), ("max", -1.0)):
         optima = [v for p in polytopes if (v := p.optimum(sign)) is not None]
-        solution = space.optimum(expression, sense)
+        solution = space.optimum(body, sense)
         if not optima:
             assert solution.status == "infeasible"
             empty = True
@@ -209,9 +193,9 @@ def check(
             seen["legal points" if slack > 0 else "illegal points"] += 1
     seen["feasible"] += not empty
     seen["empty"] += empty
-    seen["equation"] += any(r.relation.sense == "==" for r in description.rules)
-    seen["mixed"] += any(len(t.factors) == 2 for r in description.rules for t in r.relation.terms)
-    seen["conditional"] += any(p.kind == "real" and p.when for p in description.parameters)
+    seen["equation"] += any(r.relation.sense == "==" for r in drawn.rules)
+    seen["mixed"] += any(len(t.factors) == 2 for r in drawn.rules for t in r.relation.terms)
+    seen["conditional"] += any(p.kind == "real" and p.when for p in drawn.parameters)
 
 
 def _polytope(polytopes: list[Polytope], config: dict[str, Any]) -> Polytope:
@@ -241,8 +225,8 @@ def curved_space(name: str) -> mc.Space:
     body, sense, bound = CURVED[name]
     space = mc.Space(name)
     x, y, k = space.real("x", -1.0, 2.0), space.real("y", 0.0, 3.0), space.integer("k", 0, 2)
-    expression = body(x, y, k)
-    space.rule("curve", expression <= bound if sense == "<=" else expression >= bound)
+    value = body(x, y, k)
+    space.rule("curve", value <= bound if sense == "<=" else value >= bound)
     return space
 
 

@@ -1,8 +1,8 @@
 """The compiled program is exact: its points are the legal configurations, its optima the enumerated ones.
 
-Every drawn space is compared with its plain-Python meaning (:mod:`strategies.description`):
+Every drawn space is compared with its plain-Python meaning (:mod:`tests.strategies.meaning`):
 
-    points of the program (enumerated from the raw rows, :mod:`strategies.points`)  ==  brute force  ==  ``space.is_legal``
+    points of the program (enumerated from the raw rows, :mod:`tests.strategies.points`)  ==  brute force  ==  ``space.is_legal``
     ``Legality`` and ``encode``/``decode``  ==  brute force
     optimum of random quadratic forms and of random expressions  ==  enumerated optimum, ``bound <= value``
 """
@@ -11,75 +11,58 @@ from __future__ import annotations
 
 import collections
 import itertools
-import os
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from strategies import points as raw
-from strategies.description import Active, Description, Term, Value, handles_of, key
-from strategies.spaces import descriptions, draw_terms
 
+from benchmarks.fuzz.described import Active, Drawn, Term, Value, build, expression
 from mipcash.backends.base import SolverSettings
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality
+from tests.strategies import points as raw
+from tests.strategies.distinct import check_distinct
+from tests.strategies.meaning import Meaning, key
+from tests.strategies.spaces import draw_terms, drawn_spaces
 
-PARTS = 14
+PARTS = 10
 SPACES_PER_PART = 150
-"""Together 2,100 spaces; each part is a test of its own so that workers share them."""
-
-PHASES = (Phase.generate, Phase.shrink) if os.environ.get("HYPOTHESIS_PROFILE") == "dev" else (Phase.generate,)
+"""Together 1,500 spaces; each part is a test of its own so that workers share them."""
 
 CHECKED_CONFIGS = 10
 """Configurations per space that ``space.is_legal`` is asked about (logic costs a solve each)."""
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Description, tuple[Term, ...], int]:
+def cases(draw: st.DrawFn) -> tuple[Drawn, tuple[Term, ...], int]:
     """A space, an expression over it and a seed for the rest."""
-    description = draw(descriptions())
-    terms = draw_terms(draw, description, quadratic=True, tuned_only=True)
-    return description, tuple(t for t in terms if _wide_factors(description, t) < 2), draw(st.integers(0, 2**32))
+    drawn = draw(drawn_spaces())
+    terms = draw_terms(draw, drawn, quadratic=True, tuned_only=True)
+    return drawn, tuple(t for t in terms if _wide_factors(drawn, t) < 2), draw(st.integers(0, 2**32))
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_program_equals_brute_force(part: int) -> None:
     seen: collections.Counter[str] = collections.Counter()
-    distinct: set[str] = set()
 
-    @seed(part)
-    @settings(
-        max_examples=3 * SPACES_PER_PART,  # hypothesis repeats itself; only distinct spaces are checked and counted
-        phases=PHASES,
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(cases())
-    def run(case: tuple[Description, tuple[Term, ...], int]) -> None:
-        description, terms, number = case
-        if repr(description) in distinct or len(distinct) == SPACES_PER_PART:
-            return
-        check_space(description, terms, np.random.default_rng(number), seen)
-        distinct.add(repr(description))
-        seen["spaces"] += 1
+    def check(drawn: Drawn, terms: tuple[Term, ...], number: int) -> None:
+        check_space(drawn, terms, np.random.default_rng(number), seen)
 
-    run()
-    assert seen["spaces"] >= SPACES_PER_PART, seen
+    check_distinct(cases(), check, SPACES_PER_PART, part)
     # the drawn spaces are not trivial: rules cut some, leave some, and every kind occurs
     assert seen["cut"] >= SPACES_PER_PART // 4, seen
     assert 1 <= seen["empty"] <= SPACES_PER_PART // 2, seen
-    for kind in ("auxiliary", "wide", "ordering", "conditional", "logic", "disjunction", "products", "legality"):
+    for kind in ("helpers", "wide", "ordering", "conditional", "logic", "disjunction", "products", "legality"):
         assert seen[kind] >= 2, (kind, seen)
 
 
 def check_space(
-    description: Description, terms: tuple[Term, ...], rng: np.random.Generator, seen: collections.Counter[str]
+    drawn: Drawn, terms: tuple[Term, ...], rng: np.random.Generator, seen: collections.Counter[str]
 ) -> None:
-    configs = description.enumerate()
-    legal = description.legal(configs)
-    space = description.build()
+    meaning = Meaning(drawn)
+    configs = meaning.enumerate()
+    legal = meaning.legal(configs)
+    space = build(drawn)
     program = space.program
 
     columns = {g.parameter for g in program.groups} | {n.label for n in program.numbers}
@@ -89,10 +72,10 @@ def check_space(
     assert raw.configurations(program, found) == expected
 
     order = rng.permutation(len(configs))
-    for k in order[:CHECKED_CONFIGS] if description.clauses or description.choices else order[: 3 * CHECKED_CONFIGS]:
+    for k in order[:CHECKED_CONFIGS] if drawn.clauses or drawn.choices else order[: 3 * CHECKED_CONFIGS]:
         assert space.is_legal(configs[k]) == legal[k], (configs[k], space.validate(configs[k]))
 
-    check_legality(description, program, configs, legal, seen)
+    check_legality(drawn, program, configs, legal, seen)
     numbers = {n.label for n in program.numbers} | {n.label for n in space.numbers}
     for config in configs:
         levels = program.encode(config)
@@ -100,21 +83,21 @@ def check_space(
         assert key(program.decode(levels, {n: v for n, v in config.items() if n in numbers})) == key(config)
 
     check_form(space, program, configs, legal, rng)
-    check_expression(description, space, configs, legal, terms)
+    check_expression(drawn, space, configs, legal, terms)
 
     seen["empty"] += not legal.any()
     seen["cut"] += bool(legal.any() and not legal.all())
-    seen["auxiliary"] += bool(description.auxiliaries)
+    seen["helpers"] += bool(drawn.helpers)
     seen["wide"] += bool(program.numbers)
-    seen["ordering"] += any(p.kind == "ordering" for p in description.parameters)
-    seen["conditional"] += any(p.when and not p.implied for p in description.parameters)
-    seen["logic"] += bool(description.clauses)
-    seen["disjunction"] += bool(description.choices)
+    seen["ordering"] += any(p.kind == "ordering" for p in drawn.parameters)
+    seen["conditional"] += any(p.when for p in drawn.parameters)
+    seen["logic"] += bool(drawn.clauses)
+    seen["disjunction"] += bool(drawn.choices)
     seen["products"] += program.n_columns > program.n
 
 
 def check_legality(
-    description: Description, program: object, configs: list, legal: np.ndarray, seen: collections.Counter[str]
+    drawn: Drawn, program: object, configs: list, legal: np.ndarray, seen: collections.Counter[str]
 ) -> None:
     free = Legality(program)
     levels = np.array([program.encode(c) for c in configs])
@@ -134,7 +117,7 @@ def check_legality(
 
     if program.numbers:
         labels = [n.label for n in program.numbers]
-        chosen = {label: description[label].values[len(description[label].values) // 2] for label in labels}
+        chosen = {label: drawn[label].values[len(drawn[label].values) // 2] for label in labels}
         fixed = Legality(program, {label: float(v) for label, v in chosen.items()})
         here = np.array([all(c.get(l, chosen[l]) == chosen[l] for l in labels) for c in configs])
         said = fixed.check(levels)
@@ -188,16 +171,14 @@ def check_form(space: object, program: object, configs: list, legal: np.ndarray,
         assert reached[0] == pytest.approx(best.min(), abs=1e-6)
 
 
-def check_expression(
-    description: Description, space: object, configs: list, legal: np.ndarray, terms: tuple[Term, ...]
-) -> None:
+def check_expression(drawn: Drawn, space: object, configs: list, legal: np.ndarray, terms: tuple[Term, ...]) -> None:
     """A random expression over the parameters, both senses."""
     if not terms:
         return
-    expression = description.sum(terms, handles_of(space, description))
-    bodies = description.bodies(terms, configs)[:, 0]
+    body = expression(drawn, terms, space)
+    bodies = Meaning(drawn).bodies(terms, configs)[:, 0]
     for sense, best in (("min", np.min), ("max", np.max)):
-        solution = space.optimum(expression, sense)
+        solution = space.optimum(body, sense)
         if not legal.any():
             assert (solution.status, solution.config) == ("infeasible", None)
             return
@@ -212,7 +193,7 @@ def check_expression(
         assert side * solution.bound <= side * solution.value + 1e-12
 
 
-def _wide_factors(description: Description, term: Term) -> int:
+def _wide_factors(drawn: Drawn, term: Term) -> int:
     """How many factors are numbers in the program; a product of two is refused in objectives."""
-    wide = {p.name for p in description.parameters if p.kind == "integer" and len(p.values) > description.expand_limit}
+    wide = {p.name for p in drawn.parameters if p.kind == "integer" and len(p.values) > drawn.expand_limit}
     return sum(isinstance(f, (Value, Active)) and f.name in wide for f in term.factors)

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: small spaces of every kind, as plain :class:`Description` values.
+"""Hypothesis strategies: small spaces of every kind, as plain :class:`Drawn` values.
 
 A drawn space has at most ``limit`` configurations before its rules. Bounds of rules are taken from the values that their
 bodies really take, so that a rule usually cuts something and usually leaves something.
@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from strategies.description import (
+
+from benchmarks.fuzz.described import (
     Active,
     At,
-    Auxiliary,
     Choice,
     Clause,
-    Description,
+    Drawn,
+    Helper,
     Indicator,
     Is,
     Parameter,
@@ -29,6 +30,7 @@ from strategies.description import (
     Term,
     Value,
 )
+from tests.strategies.meaning import Meaning
 
 COEFFICIENTS = (1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 0.1, 1.0, -1.0, 7.0)
 NUMBERS = (-2, 0, 0.5, 1, 2, 3, 4, 16, 128, 1.5)
@@ -38,16 +40,16 @@ SMALL_EXPAND_LIMIT = 4
 
 
 @st.composite
-def descriptions(draw: st.DrawFn, limit: int = 400, max_rules: int = 5) -> Description:
-    """A space of discrete parameters (wide integers among them), with auxiliaries and rules of every kind."""
+def drawn_spaces(draw: st.DrawFn, limit: int = 400, max_rules: int = 5) -> Drawn:
+    """A space of discrete parameters (wide integers among them), with helpers and rules of every kind."""
     expand_limit = draw(st.sampled_from((64, SMALL_EXPAND_LIMIT)))
     parameters = _parameters(draw, limit, expand_limit)
-    auxiliaries: list[Auxiliary] = []
+    helpers: list[Helper] = []
     for k in range(draw(st.sampled_from((0, 0, 1, 1, 2)))):
         low = draw(st.integers(-2, 3))
-        auxiliaries.append(Auxiliary(f"aux{k}", low, low + draw(st.integers(0, 5))))
-    space = Description(tuple(parameters), tuple(auxiliaries), expand_limit=expand_limit)
-    configs = space.enumerate()
+        helpers.append(Helper(f"aux{k}", low, low + draw(st.integers(0, 5))))
+    space = Drawn(tuple(parameters), tuple(helpers), expand_limit=expand_limit)
+    configs = Meaning(space).enumerate()
     rules: list[Rule] = []
     for k in range(min(max_rules, draw(st.sampled_from((0, 1, 1, 2, 2, 3, 3, 4, 5))))):
         relation = draw_relation(draw, space, configs, quadratic=True)
@@ -55,8 +57,8 @@ def descriptions(draw: st.DrawFn, limit: int = 400, max_rules: int = 5) -> Descr
             continue
         direct = draw(st.integers(0, 4)) == 0
         when = () if direct else draw_condition(draw, space.parameters, expand_limit)
-        rules.append(Rule(f"rule {k}", relation, when, "constraint" if direct else "rule"))
-    space = replace(space, rules=tuple(rules))
+        rules.append(Rule(f"direct_{k}" if direct else f"rule {k}", relation, when, direct))
+    space = replace(space, parts=tuple(rules))
     if draw(st.integers(0, 9)) < 4:
         space = _with_logic(draw, space, configs)
     return space
@@ -64,7 +66,7 @@ def descriptions(draw: st.DrawFn, limit: int = 400, max_rules: int = 5) -> Descr
 
 def expandable(p: Parameter, expand_limit: int) -> bool:
     """Whether a parameter has one indicator per value."""
-    return p.kind not in ("ordering", "real") and not (p.kind == "integer" and len(p.values) > expand_limit)
+    return Drawn((), expand_limit=expand_limit).has_indicators(p)
 
 
 # -- parameters -----------------------------------------------------------------------------------------------------
@@ -75,7 +77,7 @@ def _parameters(draw: Any, limit: int, expand_limit: int) -> list[Parameter]:
     size = 1
     if draw(st.integers(0, 5)) == 0:
         found += _ordered_modules(draw)
-        size = len(Description(tuple(found)).enumerate())
+        size = len(Meaning(Drawn(tuple(found))).enumerate())
     kinds = ["integer", "integer", "ordinal", "strings", "categorical", "module"]
     if expand_limit == SMALL_EXPAND_LIMIT:
         kinds += ["wide", "wide"]
@@ -95,25 +97,21 @@ def _one(draw: Any, name: str, kind: str, when: tuple[Indicator, ...]) -> Parame
         count = draw(st.integers(1, 4)) if kind == "integer" else draw(st.integers(5, 9))
         low, step = draw(st.integers(-3, 4)), draw(st.sampled_from((1, 1, 2, 3)))
         high = low + (count - 1) * step + draw(st.integers(0, step - 1))
-        options = {"low": low, "high": high, "step": step, "log": low > 0 and draw(st.booleans())}
-        return Parameter(name, "integer", tuple(range(low, high + 1, step)), options, when)
+        log = low > 0 and draw(st.booleans())
+        return Parameter(name, "integer", tuple(range(low, high + 1, step)), low, high, step, log, when)
     pool: tuple[Any, ...] = {"ordinal": NUMBERS, "strings": STRINGS, "categorical": ODD}[kind]
     values = draw(st.lists(st.sampled_from(range(len(pool))), min_size=1, max_size=4, unique=True))
-    return Parameter(name, "ordinal" if kind == "strings" else kind, tuple(pool[l] for l in values), {}, when)
+    return Parameter(name, "ordinal" if kind == "strings" else kind, tuple(pool[l] for l in values), when=when)
 
 
 def _module(draw: Any, name: str, when: tuple[Indicator, ...]) -> list[Parameter]:
     algorithms = ("none", "pca", "ica")[: draw(st.integers(1, 3))]
     hyper: list[Parameter] = []
-    listed: dict[str, list[str]] = {}
-    for l, algorithm in enumerate(algorithms):
-        listed[algorithm] = []
+    for algorithm in algorithms:
         if draw(st.booleans()) and len(hyper) < 2:
             kind = draw(st.sampled_from(("integer", "ordinal", "categorical")))
-            p = _one(draw, f"{name}.{algorithm}.k", kind, (Is(name, (l,)),))
-            hyper.append(replace(p, implied=True))
-            listed[algorithm].append(p.name)
-    return [Parameter(name, "module", algorithms, {"hyper": listed}, when), *hyper]
+            hyper.append(replace(_one(draw, f"{name}.{algorithm}.k", kind, ()), owner=(name, algorithm)))
+    return [Parameter(name, "module", algorithms, when=when), *hyper]
 
 
 def _ordered_modules(draw: Any) -> list[Parameter]:
@@ -122,7 +120,7 @@ def _ordered_modules(draw: Any) -> list[Parameter]:
     found: list[Parameter] = []
     for member in members:
         algorithms = ("none", "pca")[: draw(st.integers(1, 2))]
-        found.append(Parameter(member, "module", algorithms, {"hyper": {a: [] for a in algorithms}}))
+        found.append(Parameter(member, "module", algorithms))
     return [*found, Parameter("order", "ordering", tuple(itertools.permutations(members)))]
 
 
@@ -143,7 +141,7 @@ def draw_indicator(draw: Any, parameters: Any, expand_limit: int) -> Indicator:
         p = draw(st.sampled_from(usable))
         levels = draw(st.lists(st.integers(0, len(p.values) - 1), min_size=1, max_size=2, unique=True))
         choices.append(Is(p.name, tuple(levels), draw(st.integers(0, 4)) == 0))
-    conditional = [p for p in parameters if p.when]
+    conditional = [p for p in parameters if p.when or p.owner]
     if conditional:
         choices.append(Active(draw(st.sampled_from(conditional)).name))
     orders = [p for p in parameters if p.kind == "ordering"]
@@ -153,10 +151,10 @@ def draw_indicator(draw: Any, parameters: Any, expand_limit: int) -> Indicator:
     return draw(st.sampled_from(choices)) if choices else Active(parameters[0].name)
 
 
-def draw_factor(draw: Any, space: Description, tuned_only: bool = False) -> Any:
-    """A factor of a term: a value (auxiliaries too), a position or an indicator; None if the space offers none."""
+def draw_factor(draw: Any, space: Drawn, tuned_only: bool = False) -> Any:
+    """A factor of a term: a value (helpers too), a position or an indicator; None if the space offers none."""
     numeric = [Value(p.name) for p in space.parameters if p.numeric]
-    helpers = [] if tuned_only else [Value(a.name) for a in space.auxiliaries]
+    helpers = [] if tuned_only else [Value(h.name) for h in space.helpers]
     orders = [Position(p.name, m) for p in space.parameters if p.kind == "ordering" for m in p.values[0]]
     options: list[Any] = numeric * 2 + helpers * 2 + orders
     if any(expandable(p, space.expand_limit) for p in space.parameters) and (
@@ -166,9 +164,7 @@ def draw_factor(draw: Any, space: Description, tuned_only: bool = False) -> Any:
     return draw(st.sampled_from(options)) if options else None
 
 
-def draw_terms(
-    draw: Any, space: Description, quadratic: bool, most: int = 4, tuned_only: bool = False
-) -> tuple[Term, ...]:
+def draw_terms(draw: Any, space: Drawn, quadratic: bool, most: int = 4, tuned_only: bool = False) -> tuple[Term, ...]:
     terms = []
     for _ in range(draw(st.integers(1, most))):
         factors = [
@@ -181,12 +177,12 @@ def draw_terms(
     return tuple(terms)
 
 
-def draw_relation(draw: Any, space: Description, configs: Any, quadratic: bool, tight: bool = False) -> Relation | None:
+def draw_relation(draw: Any, space: Drawn, configs: Any, quadratic: bool, tight: bool = False) -> Relation | None:
     """A relation whose bound is a value (or a little beside one) that its body takes; None if it would be constant."""
     terms = draw_terms(draw, space, quadratic)
     if not terms:
         return None
-    bodies = np.unique(np.round(space.bodies(terms, configs), 9))
+    bodies = np.unique(np.round(Meaning(space).bodies(terms, configs), 9))
     if len(bodies) < 2 or _degenerate(terms):
         return None
     at = draw(st.integers(0, len(bodies) - 1))
@@ -208,7 +204,7 @@ def _degenerate(terms: tuple[Term, ...]) -> bool:
 # -- logic ----------------------------------------------------------------------------------------------------------
 
 
-def _with_logic(draw: Any, space: Description, configs: Any) -> Description:
+def _with_logic(draw: Any, space: Drawn, configs: Any) -> Drawn:
     usable = [p for p in space.parameters if expandable(p, space.expand_limit)]
     clauses: list[Clause] = []
     for _ in range(draw(st.integers(0, 2)) if usable else 0):
@@ -219,7 +215,7 @@ def _with_logic(draw: Any, space: Description, configs: Any) -> Description:
             p = draw(st.sampled_from(usable))
             literals.append((p.name, draw(st.integers(0, len(p.values) - 1)), draw(st.booleans())))
         if len({(n, l) for n, l, _ in literals}) == count:
-            clauses.append(Clause(kind, tuple(literals)))
+            clauses.append(Clause(f"logic_{len(clauses)}", kind, tuple(literals)))
     choices: list[Choice] = []
     if draw(st.integers(0, 3)):
         disjuncts = []
@@ -227,5 +223,5 @@ def _with_logic(draw: Any, space: Description, configs: Any) -> Description:
             listed = [draw_relation(draw, space, configs, quadratic=False) for _ in range(draw(st.integers(1, 2)))]
             disjuncts.append(tuple(r for r in listed if r is not None))
         if all(disjuncts):
-            choices.append(Choice(tuple(disjuncts)))
-    return replace(space, clauses=tuple(clauses), choices=tuple(choices))
+            choices.append(Choice("choice_0", tuple(disjuncts)))
+    return replace(space, parts=(*space.parts, *clauses, *choices))
