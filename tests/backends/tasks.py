@@ -15,6 +15,9 @@ from mipcash.program.program import BinaryProgram
 from tests.spaces import conv_net
 from tests.strategies import points
 
+layers = partial(conv_net, small=True)
+"""Rules with products, an auxiliary, conditional groups."""
+
 
 def wide() -> mc.Space:
     """Wide integers in linear and quadratic rules, one of them conditional, and a product of two helpers."""
@@ -45,7 +48,7 @@ def bits(n: int) -> mc.Space:
     return space
 
 
-SPACES = {"layers": partial(conv_net, small=True), "wide": wide, "ordered": ordered}
+SPACES = {"layers": layers, "wide": wide, "ordered": ordered}
 
 
 def random_form(program: BinaryProgram, rng: np.random.Generator, coupling: float = 0.6) -> QuadraticForm:
