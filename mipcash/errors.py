@@ -43,6 +43,10 @@ class StorageError(MipcashError, RuntimeError):
     """A journal cannot be read, belongs to another study, or is in use."""
 
 
+class ExecutorError(MipcashError, RuntimeError):
+    """An executor is broken; trials in it keep, and the run can be resumed with another one."""
+
+
 class ModelError(MipcashError, ValueError):
     """A model file (``models/*.py`` or a path) does not exist or does not declare what it must."""
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from mipcash.errors import StorageError
-from mipcash.study.checks import StudyRecord, TrialRow
-from mipcash.study.journal import read_journal
-from mipcash.study.lock import WriterLock
 from mipcash.study.minimize import EXHAUSTED, OPTIMIZER
-from mipcash.study.result import Result
-from mipcash.study.rows import outcome_of
-from mipcash.study.trial import Trial
+from mipcash.study.records.trials import readable_trial
+from mipcash.study.result import BY_LOSS, Result
+from mipcash.study.storage.base import NOTHING, StudyRecord
+from mipcash.study.storage.sqlite.lock import WriterLock
+from mipcash.study.storage.sqlite.reading import read_journal
 
 FOLDER = Path("runs")
 
@@ -44,11 +42,13 @@ def open_archive(path: Path) -> Archive:
     """Read a journal.
 
     Raises:
-        StorageError: see :func:`mipcash.study.journal.read_journal`.
+        StorageError: see :func:`mipcash.study.storage.sqlite.reading.read_journal`.
     """
     record, rows = read_journal(path)
-    trials = tuple(_readable(row) for row in rows)
-    return Archive(path, record, Result(trials, record.space, record.stopped))
+    trials = tuple(readable_trial(row) for row in rows)
+    said = record.recommended
+    best = BY_LOSS if said is None else None if said == NOTHING else said
+    return Archive(path, record, Result(trials, record.space, record.stopped, best))
 
 
 def default_path(title: str, seed: int) -> Path:
@@ -83,18 +83,3 @@ def _settle(path: Path) -> None:
             read_journal(path)
     finally:
         lock.release()
-
-
-def _readable(row: TrialRow) -> Trial:
-    """A trial as it was journaled; reading the journal has checked its JSON."""
-    return Trial(
-        number=row.number,
-        config=json.loads(row.config),
-        status=row.status,
-        outcome=outcome_of(row),
-        origin=row.origin,
-        seconds=json.loads(row.seconds),
-        started=row.started,
-        finished=row.finished,
-        duration=row.duration,
-    )

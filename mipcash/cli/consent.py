@@ -19,8 +19,8 @@ import typer
 from mipcash.backends.registry import solver_names, split_options
 from mipcash.cli import modelfile
 from mipcash.errors import ModelError, SolverError, StorageError
-from mipcash.study.checks import StudyRecord
-from mipcash.study.lock import real_path
+from mipcash.study.storage.base import StudyRecord
+from mipcash.study.storage.sqlite.lock import real_path
 from mipcash.study.text import shown, visible
 
 CURE = "it is of a script with its own, or damaged; run the script again, or start a new journal"

@@ -74,6 +74,10 @@ class Outcome:
         told = {name: Output.of(value) for name, value in (values or {}).items()}
         return cls({LOSS: Output(FAILED, message=message), **told})
 
+    def __repr__(self) -> str:
+        said = (f"{name}={o.status if o.value is None else format(o.value, 'g')}" for name, o in self.outputs.items())
+        return f"Outcome({', '.join(said)})"
+
     def __getitem__(self, name: str) -> Output:
         return self.outputs.get(name, Output())
 

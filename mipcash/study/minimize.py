@@ -5,27 +5,24 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from mipcash.errors import SpaceExhaustedError
-from mipcash.modelling.domains import Configuration
+from mipcash.errors import SpaceExhaustedError, StorageError
 from mipcash.optimizers.base import Optimizer
+from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
+from mipcash.study.evaluating.pool import Executors, LostWorkerError, Pool, collect
 from mipcash.study.progress import Progress, make_progress
-from mipcash.study.reading import describe_error, stops
 from mipcash.study.result import SUSPICIOUS, Result
+from mipcash.study.storage.base import Storage
 from mipcash.study.study import Study
-from mipcash.study.trial import Failed, TellError, Trial
+from mipcash.study.trial import TellError, Trial
 
 if TYPE_CHECKING:
     from mipcash.backends.base import Backend
     from mipcash.space.space import Space
-
-Objective = Callable[[Configuration], Any]
-"""Takes a configuration (its own copy); returns a float, a dict with ``"loss"``, or ``Failed``."""
 
 Callback = Callable[[Study, Trial], object]
 """Called after each evaluation; returning True ends the run."""
@@ -40,14 +37,6 @@ OPTIMIZER = "optimizer"
 """It wished to stop; its reason follows."""
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """What came out of one call of the objective, and the wall-clock seconds it took."""
-
-    outcome: Any
-    seconds: float
-
-
 def minimize(
     objective: Objective,
     space: Space,
@@ -56,13 +45,14 @@ def minimize(
     optimizer: str | Optimizer = "hybrid",
     solver: str | Backend = "auto",
     seed: int = 0,
-    storage: str | os.PathLike[str] | None = None,
+    storage: str | os.PathLike[str] | Storage | None = None,
     timeout: float | None = None,
     callbacks: Sequence[Callback] = (),
     settings: Any = None,
     workers: int = 1,
     progress: bool | Progress | None = None,
-    executor: Executor | None = None,
+    executor: Executors = None,
+    retries: int = 2,
 ) -> Result:
     """Find the configuration of ``space`` with the lowest ``objective``.
 
@@ -80,18 +70,22 @@ def minimize(
             in which evaluations end decides what the optimizer knows when.
         progress: None shows a bar on a terminal and a line per evaluation elsewhere; True forces the bar, False is
             silent; a :class:`~mipcash.study.progress.Progress` shows the run its own way.
-        executor: any ``concurrent.futures.Executor`` to evaluate in instead of threads, ``workers`` at a time. It is
-            not shut down. With processes the objective must be importable.
+        executor: any ``concurrent.futures.Executor`` to evaluate in instead of threads, ``workers`` at a time; it is
+            not shut down. Or a callable that makes one, such as ``lambda: ProcessPoolExecutor(4)``: then one that breaks
+            is replaced. With processes the objective must be importable.
+        retries: further attempts at an evaluation whose worker died, or whose process was killed; after that it has
+            failed. A trial that lost a worker is evaluated alone, so that none fails for another's fault.
 
     Ctrl-C, ``SystemExit`` and a killed process leave a journal that resumes with the same proposals: the evaluation
     they interrupt is done again.
 
     Raises:
-        ValueError: budget, workers or timeout out of range.
+        ValueError: budget, workers, timeout or retries out of range.
         StorageError: see :class:`mipcash.Study`.
+        ExecutorError: a lent executor is broken; nothing is lost, and the run can be resumed.
     """
     _check_plan(budget, timeout, workers)
-    with Study(space, optimizer, solver, seed=seed, storage=storage, settings=settings) as study:
+    with Study(space, optimizer, solver, seed=seed, storage=storage, settings=settings, retries=retries) as study:
         return run(
             study,
             objective,
@@ -113,7 +107,7 @@ def run(
     callbacks: Sequence[Callback] = (),
     workers: int = 1,
     progress: bool | Progress | None = None,
-    executor: Executor | None = None,
+    executor: Executors = None,
 ) -> Result:
     """:func:`minimize` for a study that exists; the study stays open."""
     deadline = None if timeout is None else time.monotonic() + timeout
@@ -125,27 +119,13 @@ def run(
         if executor is None and workers == 1:
             reason = loop.alone()
         else:
-            with _threads(workers) if executor is None else _lent(executor) as pool:
+            with Pool(executor, workers) as pool:
                 reason = loop.together(pool, workers)
         if reason == EXHAUSTED and not study.result.n_failed:
             # every legal configuration has an outcome, so the best of them is the optimum
             reason = PROVEN
         study.stop(reason)
         return study.result
-
-
-def evaluate(objective: Objective, config: Configuration) -> Evaluation:
-    """Call the objective. An exception becomes :class:`Failed`; what orders to stop (Ctrl-C ...) passes through."""
-    began = time.perf_counter()
-    try:
-        outcome = objective(config)
-    except Failed as failed:
-        outcome = failed
-    except BaseException as error:
-        if stops(error):
-            raise
-        outcome = Failed(describe_error(error))
-    return Evaluation(outcome, time.perf_counter() - began)
 
 
 class _Loop:
@@ -171,24 +151,31 @@ class _Loop:
             if trial is None:
                 return self._ended
             with self._kept([trial]):
-                self._told(trial, evaluate(self._objective, trial.config))
+                self._evaluated(trial, evaluate(self._objective, trial.config))
 
-    def together(self, pool: Executor, workers: int) -> str:
+    def together(self, pool: Pool, workers: int) -> str:
         """Up to ``workers`` evaluations at a time; outcomes are told as they come in."""
         in_flight: dict[Future[Evaluation], Trial] = {}
         with self._kept(in_flight.values()):
             while True:
-                while len(in_flight) < workers:
+                while self._room(in_flight.values(), workers):
                     trial = self._next(len(in_flight))
                     if trial is None:
                         break
-                    in_flight[pool.submit(evaluate, self._objective, trial.config)] = trial
+                    with self._kept([trial]):
+                        in_flight[pool.submit(self._objective, trial.config)] = trial
                 if not in_flight:
                     return self._ended
                 done, _ = wait(in_flight, return_when=FIRST_COMPLETED)
                 for future in sorted(done, key=lambda f: in_flight[f].number):
-                    self._told(in_flight[future], _collect(future))
+                    self._collected(in_flight[future], future)
                     del in_flight[future]
+
+    def _room(self, in_flight: Collection[Trial], workers: int) -> bool:
+        """Whether another evaluation may start. A broken pool ends all that run in it, so a suspect runs alone."""
+        if any(trial.lost for trial in in_flight):
+            return False
+        return not in_flight if self._study.suspects else len(in_flight) < workers
 
     @contextmanager
     def _kept(self, trials: Collection[Trial]) -> Iterator[None]:
@@ -197,7 +184,8 @@ class _Loop:
             yield
         except BaseException:
             for trial in trials:
-                with suppress(TellError):  # told already; it was a callback that raised
+                # told already, where it was a callback that raised; or the journal itself cannot be written to
+                with suppress(TellError, StorageError):
                     self._study.give_back(trial)
             raise
 
@@ -230,41 +218,30 @@ class _Loop:
     def _late(self) -> bool:
         return self._deadline is not None and time.monotonic() >= self._deadline
 
-    def _told(self, trial: Trial, evaluation: Evaluation) -> None:
-        finished = self._study.tell(trial, evaluation.outcome, evaluation.seconds)
+    def _collected(self, trial: Trial, future: Future[Evaluation]) -> None:
+        try:
+            evaluation = collect(future)
+        except LostWorkerError as cause:
+            after = self._study.lose(trial, str(cause))
+            if after.pending:
+                self._display.note(f"trial {trial.number} lost its worker and is evaluated again: {cause}")
+            else:
+                self._told(after)
+            return
+        self._evaluated(trial, evaluation)
+
+    def _evaluated(self, trial: Trial, evaluation: Evaluation) -> None:
+        self._told(
+            self._study.tell(trial, evaluation.returned, evaluation.seconds, partial=False, worker=evaluation.worker)
+        )
+
+    def _told(self, finished: Trial) -> None:
         self._display.told(finished)
         if self._study.n_told == SUSPICIOUS and self._study.result.problem():
             self._display.note(self._study.result.problem())
         for callback in self._callbacks:
             if callback(self._study, finished) is True:
                 self._ended = self._ended or CALLBACK
-
-
-def _collect(future: Future[Evaluation]) -> Evaluation:
-    """What an executor returned; its own troubles (a worker that died, pickling) count as failed evaluations."""
-    try:
-        return future.result()
-    except BaseException as error:
-        if stops(error):
-            raise
-        return Evaluation(Failed(f"the executor failed: {describe_error(error)}"), 0.0)
-
-
-@contextmanager
-def _threads(workers: int) -> Iterator[Executor]:
-    """A pool whose running evaluations are not waited for when the loop is interrupted."""
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="mipcash")
-    try:
-        yield pool
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    pool.shutdown()
-
-
-@contextmanager
-def _lent(executor: Executor) -> Iterator[Executor]:
-    yield executor
 
 
 def _check_plan(budget: int, timeout: float | None, workers: int) -> None:

@@ -51,7 +51,7 @@ def read_outcome(
     return Outcome(
         {
             name: replace(output, message=storable(output.message, MESSAGE_LIMIT), cost=costs.get(name))
-            for name, output in outputs.items()
+            for name, output in sorted(outputs.items(), key=lambda o: o[0] != LOSS)
         }
     )
 

@@ -6,14 +6,14 @@ left with the latest trial. All three are in the journal, so a resumed study goe
 
 from __future__ import annotations
 
-import json
 import operator
 import os
 import threading
 import time
 import uuid
-from collections import deque
+import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
@@ -22,16 +22,16 @@ import numpy as np
 
 from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.base import Observation, Optimizer, Proposal, Request
-from mipcash.optimizers.outcome import PENDING
 from mipcash.space.exclusion import Apart
-from mipcash.study.checks import StudyRecord, TrialRow, parse
-from mipcash.study.encoding import encode_config, encode_solution, plain, readable_config
-from mipcash.study.fingerprint import fingerprint, listing
-from mipcash.study.journal import Journal, explain
+from mipcash.study.records.encoding import plain
+from mipcash.study.records.fingerprint import fingerprint, listing
+from mipcash.study.records.ledger import Ledger
+from mipcash.study.records.telling import Telling, costs, finite
+from mipcash.study.records.trials import proposal_row
 from mipcash.study.result import Result
-from mipcash.study.rows import checked_trial, json_text, trial_of
-from mipcash.study.telling import Telling, costs, finite
-from mipcash.study.text import storable
+from mipcash.study.storage.base import NOTHING, Storage, StudyRecord, TakenError
+from mipcash.study.storage.registry import make_storage
+from mipcash.study.text import MESSAGE_LIMIT, shown, storable
 from mipcash.study.trial import IllegalProposalError, TellError, Trial
 
 if TYPE_CHECKING:
@@ -49,8 +49,11 @@ class Study:
         optimizer: a name of ``mipcash.optimizers.registry``, or an :class:`~mipcash.optimizers.base.Optimizer`.
         solver: name of the solver behind the proposals, or a backend; an optimizer given as an object brings its own.
         seed: a whole number >= 0; the same seed gives the same proposals for the same outcomes.
-        storage: file of the journal, for its owner alone (0600); one that exists is resumed. None keeps it in memory.
+        storage: file of the journal, for its owner alone (0600); one that exists is resumed. None keeps it in memory;
+            a :class:`~mipcash.study.storage.base.Storage` is used as it is.
         settings: settings of a named optimizer; None for its defaults.
+        retries: further attempts at a trial whose worker died, after which it has failed; an attempt that runs when its
+            process is killed is one.
         model, options: what ``mipcash resume`` needs to load the space and the objective again.
 
     Methods may be called from several threads. A study holds its journal until ``close()`` or the end of its ``with``
@@ -67,8 +70,9 @@ class Study:
         solver: str | Backend = "auto",
         *,
         seed: int = 0,
-        storage: str | os.PathLike[str] | None = None,
+        storage: str | os.PathLike[str] | Storage | None = None,
         settings: Any = None,
+        retries: int = 2,
         model: str | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
@@ -76,16 +80,15 @@ class Study:
         self.seed = _seed(seed)
         self.optimizer = _optimizer(optimizer, space, solver, settings)
         self._lock = threading.RLock()
-        self._clocks: dict[int, float] = {}
-        self._trials: list[Trial] = []
-        self._orphans: deque[int] = deque()
-        self._state: dict[str, Any] = {}
         # A name says more than the object made from it: a preset may share its class with another name.
         name = optimizer if isinstance(optimizer, str) else optimizer.name
         record = _record(space, self.optimizer, name, solver, self.seed, settings, model, options)
-        self._journal = Journal(storage, record)
+        retries = _retries(retries)
+        self._storage = make_storage(storage)
+        # At the end of the process too, so that what was not told counts as given back and not as killed.
+        weakref.finalize(self, self._storage.close)
         try:
-            self._load()
+            self._ledger = Ledger(space, self._storage, record, retries)
         except BaseException:
             self.close()
             raise
@@ -133,18 +136,19 @@ class Study:
 
     def _ask(self, apart: Apart | None) -> Trial:
         with self._lock:
-            if self._orphans:
-                return self._restart(self._orphans[0])
-            began = time.perf_counter()
-            number = len(self._trials)
-            rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
-            proposal = self._propose(rng, apart)
-            trial, row = self._journaled(number, proposal, began)
-            self._journal.insert(row)
-            self._trials.append(trial)
-            self._state = json.loads(row.state)
-            self._clocks[number] = time.perf_counter()
-            return _copy(trial)
+            while True:
+                self._ledger.sync()
+                waiting = self._ledger.waiting
+                with suppress(TakenError):  # by another writer: look again
+                    return _copy(self._ledger.restart(waiting[0]) if waiting else self._new(apart))
+
+    def _new(self, apart: Apart | None) -> Trial:
+        began, number = time.perf_counter(), len(self._ledger.trials)
+        rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
+        kept = apart if apart and apart.configs else None
+        proposal = self.optimizer.ask(Request(self._history(), rng, self._ledger.state, kept))
+        self._check(number, proposal)
+        return self._ledger.add(proposal_row(self.space, self.optimizer, number, proposal, began))
 
     def tell(
         self,
@@ -154,6 +158,7 @@ class Study:
         *,
         partial: bool | None = None,
         cost: float | Mapping[str, float] | None = None,
+        worker: str = "",
     ) -> Trial:
         """Record the outcome of a trial, or a part of it, and return the trial with what is known of it.
 
@@ -167,39 +172,33 @@ class Study:
                 outputs to evaluate (``trial.evaluate``), as long as one of them is missing after a dict; else the outcome is
                 told at once. An output that is told again replaces what was told before.
             cost: what the evaluation cost, or what each output cost, by name; None: its seconds.
+            worker: who evaluated it; empty: this process.
 
         Raises:
             TellError: the trial belongs to another study, or its outcome is known already.
             ValueError: seconds or cost is no finite number; nothing is recorded, tell again.
         """
-        taken = (
-            None
-            if seconds is None
-            else finite(seconds, "seconds must be a finite number, how long the evaluation took")
-        )
+        said = "seconds must be a finite number, how long the evaluation took"
+        taken = None if seconds is None else finite(seconds, said)
         with self._lock:
             mine = self._mine(trial)
-            now = time.perf_counter()
-            duration = taken if taken is not None else now - self._clocks.get(mine.number, now)
-            told = Telling.of(mine, outcome, partial, duration if cost is None else costs(cost))
-            if told.complete:
-                finished = replace(
-                    mine, status=told.status, outcome=told.outcome, finished=time.time(), duration=duration
-                )
-                self._clocks.pop(mine.number, None)
-            else:
-                finished = replace(mine, outcome=told.outcome)
-            self._journal.finish(
-                mine.number,
-                finished.status,
-                finished.loss,
-                json.dumps(finished.values),
-                finished.message,
-                finished.finished,
-                finished.duration,
-            )
-            self._trials[mine.number] = finished
-            return _copy(finished)
+            duration = self._ledger.seconds(mine.number) if taken is None else taken
+            telling = Telling.of(mine, outcome, partial, duration if cost is None else costs(cost))
+            return _copy(self._ledger.tell(mine.number, telling, worker, duration))
+
+    def lose(self, trial: Trial, cause: str) -> Trial:
+        """Record that the worker that evaluated a trial died, and return the trial with what became of it.
+
+        It is handed out again by a later ``ask``; after more than ``retries`` lost attempts it has failed, with the cause.
+
+        Args:
+            cause: how it is known.
+
+        Raises:
+            TellError: as for :meth:`tell`.
+        """
+        with self._lock:
+            return _copy(self._ledger.lose(self._mine(trial).number, storable(cause, MESSAGE_LIMIT)))
 
     def give_back(self, trial: Trial) -> None:
         """Leave a trial for later: it stays without an outcome, and a later ``ask`` hands it out again.
@@ -208,9 +207,7 @@ class Study:
             TellError: as for :meth:`tell`.
         """
         with self._lock:
-            number = self._mine(trial).number
-            if number not in self._orphans:
-                self._orphans = deque(sorted([*self._orphans, number]))
+            self._ledger.give_back(self._mine(trial).number)
 
     # -- what is known ------------------------------------------------------------------------------------------
 
@@ -218,50 +215,58 @@ class Study:
     def trials(self) -> tuple[Trial, ...]:
         """All trials by number, pending ones included."""
         with self._lock:
-            return tuple(_copy(t) for t in self._trials)
+            return tuple(_copy(t) for t in self._ledger.trials)
 
     @property
     def result(self) -> Result:
         """What has been found so far."""
         with self._lock:
-            return Result(self.trials, self.space.name, self._journal.record.stopped, self._recommended())
+            return Result(self.trials, self.space.name, self.record.stopped, self._recommended())
 
     @property
     def n_told(self) -> int:
         """How many trials have an outcome."""
         with self._lock:
-            return sum(not t.pending for t in self._trials)
+            return sum(not t.pending for t in self._ledger.trials)
 
     @property
     def wish(self) -> str:
         """Why the optimizer wishes no further proposal; empty while it does not, or while a trial is left to evaluate."""
         with self._lock:
-            return self._trials[-1].stop if self._trials and not self._orphans else ""
+            return self._ledger.trials[-1].stop if self._ledger.trials and not self._ledger.waiting else ""
+
+    @property
+    def suspects(self) -> bool:
+        """Whether a trial waits that lost a worker, and that is best evaluated alone."""
+        with self._lock:
+            return self._ledger.suspects
 
     @property
     def storage(self) -> Path | None:
         """The journal's file; None in memory."""
-        return self._journal.path
+        return self._storage.path
 
     @property
     def record(self) -> StudyRecord:
-        """The journal's row about this study."""
-        return self._journal.record
+        """The storage's row about this study."""
+        return self._storage.record
 
     def plan(self, budget: int | None, timeout: float | None) -> None:
         """Note in the journal what a run intends, so that ``mipcash resume`` can go on with it."""
+        timeout = None if timeout is None else float(timeout)
         with self._lock:
-            self._journal.plan(budget, timeout)
+            self._ledger.note(budget=budget, timeout=timeout, stopped="", recommended=None)
 
     def stop(self, reason: str) -> None:
         """Note in the journal why a run ended; it becomes ``result.stopped``."""
         with self._lock:
-            self._journal.stop(reason)
+            found = self._recommended()
+            self._ledger.note(stopped=storable(reason), recommended=NOTHING if found is None else found)
 
     def close(self) -> None:
         """Let go of the journal. Trials without an outcome stay in it and are handed out again when it is resumed."""
         with self._lock:
-            self._journal.close()
+            self._storage.close()
 
     def __enter__(self) -> Study:
         return self
@@ -272,34 +277,13 @@ class Study:
         self.close()
 
     def __repr__(self) -> str:
-        held = f"{len(self._trials)} trials in {self.storage or 'memory'}"
+        held = f"{len(self._ledger.trials)} trials in {self.storage or 'memory'}"
         return f"Study({self.space.name!r}, {self.optimizer.name!r}, seed={self.seed}, {held})"
 
     # -- internals ----------------------------------------------------------------------------------------------
 
-    def _load(self) -> None:
-        rows = self._journal.rows()
-        with explain(self._journal.path):
-            self._trials = [checked_trial(self.space, row, self._journal.record.id) for row in rows]
-            self._orphans.extend(t.number for t in self._trials if t.pending)
-            if rows:
-                self._state = parse(rows[-1].state, f"state of trial {rows[-1].number}")
-
-    def _restart(self, number: int) -> Trial:
-        trial = replace(self._trials[number], started=time.time())
-        self._journal.restart(number, trial.started)
-        self._trials[number] = trial
-        self._orphans.popleft()
-        self._clocks[number] = time.perf_counter()
-        return _copy(trial)
-
-    def _propose(self, rng: np.random.Generator, apart: Apart | None) -> Proposal:
-        return self.optimizer.ask(
-            Request(self._history(), rng, self._state, apart if apart and apart.configs else None)
-        )
-
     def _history(self) -> tuple[Observation, ...]:
-        return tuple(Observation(dict(t.config), t.status, t.loss, t.values, t.outcome) for t in self._trials)
+        return tuple(Observation(dict(t.config), t.status, t.loss, t.values, t.outcome) for t in self._ledger.trials)
 
     def _recommended(self) -> int | None:
         """The number of the trial that the optimizer recommends."""
@@ -313,33 +297,6 @@ class Study:
         raise TypeError(
             f"optimizer {self.optimizer.name!r} recommended {found!r}, which is none of the observations that it was given"
         )
-
-    def _journaled(self, number: int, proposal: Proposal, began: float) -> tuple[Trial, TrialRow]:
-        """A proposal as a trial and as the row to write.
-
-        What the loop goes on with is read back from the texts of the row, so that an unbroken run and a resumed one
-        see exactly the same values.
-        """
-        self._check(number, proposal)
-        row = TrialRow(
-            number=number,
-            status=PENDING,
-            config=readable_config(proposal.config),
-            exact=encode_config(self.space, proposal.config),
-            proof=None if proposal.solution is None else encode_solution(self.space, proposal.solution),
-            origin=storable(str(proposal.origin)),
-            seconds=json.dumps({**plain(proposal.seconds), "ask": time.perf_counter() - began}),
-            state=json_text(self.optimizer, "state", proposal.state),
-            loss=None,
-            values="{}",
-            message="",
-            started=time.time(),
-            finished=None,
-            duration=None,
-        )
-        trial = trial_of(self.space, row, self._journal.record.id)
-        trace = json.loads(json_text(self.optimizer, "trace", proposal.trace))
-        return replace(trial, evaluate=tuple(proposal.outputs), trace=trace, stop=proposal.stop), row
 
     def _check(self, number: int, proposal: Proposal) -> None:
         violations = self.space.validate(proposal.config)
@@ -355,9 +312,9 @@ class Study:
             raise TellError(
                 f"tell() takes the trial that ask() returned and then its outcome, got {trial!r} as the trial"
             )
-        if trial.study != self._journal.record.id or trial.number >= len(self._trials):
+        if trial.study != self.record.id or trial.number >= len(self._ledger.trials):
             raise TellError(f"trial {trial.number} was asked of another study; tell it to the study that proposed it")
-        mine = self._trials[trial.number]
+        mine = self._ledger.trials[trial.number]
         if not mine.pending:
             raise TellError(f"trial {trial.number} has been told already ({mine.status}); each trial is told once")
         return mine
@@ -370,6 +327,16 @@ def _seed(seed: Any) -> int:
         raise ValueError(f"seed must be a whole number, got {seed!r}") from None
     if number < 0:
         raise ValueError(f"seed must not be negative, got {number}")
+    return number
+
+
+def _retries(retries: Any) -> int:
+    try:
+        number = operator.index(retries)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise ValueError(f"retries must be a whole number, at least 0, got {shown(retries)}")
     return number
 
 

@@ -55,6 +55,8 @@ class Trial:
         stop: why the optimizer wishes no proposal after this one; empty: it does not.
         started, finished: seconds since the epoch; ``finished`` is None while pending.
         duration: wall-clock seconds of the evaluation, None while pending.
+        attempt: number of the latest attempt to evaluate it.
+        lost: attempts whose worker died.
         study: the id of the study that it belongs to.
     """
 
@@ -71,6 +73,8 @@ class Trial:
     started: float = field(default=0.0, repr=False)
     finished: float | None = field(default=None, repr=False)
     duration: float | None = None
+    attempt: int = field(default=1, repr=False)
+    lost: int = field(default=0, repr=False)
     study: str = field(default="", repr=False)
 
     @property

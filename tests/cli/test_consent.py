@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from mipcash.cli.main import app
-from mipcash.study.journal import read_journal
+from mipcash.study.storage.sqlite.reading import read_journal
 
 Write = Callable[..., Path]
 PLANTED = "open({mark!r}, 'w').close()\n"

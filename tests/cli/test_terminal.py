@@ -103,7 +103,8 @@ def test_a_planted_journal_shows_text(write: Write) -> None:
     write()
     mipcash("run", "bowl.py", "--storage", "run.db", "-q", "--budget", "3")
     with sqlite3.connect("run.db") as database:
-        database.execute("UPDATE trial SET origin = ?, message = ?", (EVIL, EVIL))
+        database.execute("UPDATE trial SET origin = ?", (EVIL,))
+        database.execute("UPDATE evaluation SET message = ?, worker = ?", (EVIL, EVIL))
         database.execute("UPDATE trial SET status = 'failed', loss = NULL WHERE number = 1")
         database.execute("UPDATE study SET space = ?, stopped = ?, model = ?", (EVIL, EVIL, f"/{EVIL}.py"))
     for command in (["show", "run.db"], ["resume", "run.db", "--budget", "5"], ["show", "run.db", "--debug"]):

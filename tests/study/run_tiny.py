@@ -16,9 +16,10 @@ from typing import Any
 
 import tiny
 
-from mipcash.study.encoding import encode_config
-from mipcash.study.journal import Journal, read_journal
 from mipcash.study.minimize import minimize
+from mipcash.study.records.encoding import encode_config
+from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite.storage import SQLiteStorage
 
 
 def die() -> None:
@@ -27,15 +28,14 @@ def die() -> None:
 
 def die_in_write(method: str, number: int) -> None:
     """SIGKILL between a statement of the journal and its COMMIT."""
-    original = getattr(Journal, method)
+    original = getattr(SQLiteStorage, method)
 
-    def deadly(self: Journal, *arguments: Any) -> None:
-        first = arguments[0]
-        if (first if isinstance(first, int) else first.number) == number:
+    def deadly(self: SQLiteStorage, *arguments: Any) -> None:
+        if arguments[0].number == number:
             self._database.set_trace_callback(lambda statement: die() if statement == "COMMIT" else None)
         original(self, *arguments)
 
-    setattr(Journal, method, deadly)
+    setattr(SQLiteStorage, method, deadly)
 
 
 def main() -> None:
@@ -52,7 +52,7 @@ def main() -> None:
     space = tiny.tiny_space()
     optimizer = getattr(tiny, options.optimizer)(space)
     if where in ("insert", "outcome"):
-        die_in_write({"insert": "insert", "outcome": "finish"}[where], at)
+        die_in_write({"insert": "insert", "outcome": "write"}[where], at)
     if where == "ask":
         propose = optimizer.propose
         optimizer.propose = lambda request: die() if len(request.history) == at else propose(request)

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import mipcash as mc
 from mipcash.cli.main import app
 from mipcash.errors import ModelError, StorageError
-from mipcash.study.journal import read_journal
+from mipcash.study.storage.sqlite.reading import read_journal
 
 DAMAGES = 400
 
@@ -61,6 +61,7 @@ ODD: list[Any] = [
     '{"layers": 2.5}',
     '{"nothing": 1}',
     "\x1b[2J",
+    "pending",
     "running",
     "done",
     "failed",
@@ -142,10 +143,12 @@ def swap(path: Path, rng: random.Random) -> str:
 def edit(path: Path, rng: random.Random) -> str:
     with sqlite3.connect(path) as database:
         database.execute("PRAGMA ignore_check_constraints = ON")
-        table = rng.choice(["study", "trial", "trial"])
+        table = rng.choice(["study", "trial", "trial", "evaluation"])
         columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
         column, value = rng.choice(columns), rng.choice(ODD)
-        where = f"WHERE number = {rng.randrange(6)}" if table == "trial" else ""
+        where = {"trial": f"WHERE number = {rng.randrange(6)}", "evaluation": f"WHERE trial = {rng.randrange(6)}"}.get(
+            table, ""
+        )
         try:
             database.execute(f'UPDATE {table} SET "{column}" = ? {where}', (value,))
         except sqlite3.Error:  # NOT NULL, or a key that is no number: an editor cannot do that, but something else
@@ -157,21 +160,39 @@ def edit(path: Path, rng: random.Random) -> str:
 STATEMENTS = {
     "DROP TABLE trial": "table 'trial' is missing",
     "DROP TABLE study": "no such table: study",
+    "DROP TABLE evaluation": "table 'evaluation' is missing",
     "DELETE FROM study": "0 studies instead of one",
     "DELETE FROM trial WHERE number = 3": "trial int 4 stands where trial 3 belongs",
     "UPDATE trial SET number = -1 WHERE number = 2": "trial int -1 stands where trial 0 belongs",
     "UPDATE trial SET number = 4611686018427387904 WHERE number = 5": "stands where trial 5 belongs",
     "ALTER TABLE trial DROP COLUMN state": "table 'trial' has other columns",
-    "ALTER TABLE trial RENAME COLUMN loss TO score": "table 'trial' has other columns",
+    "ALTER TABLE trial RENAME COLUMN stop TO halt": "table 'trial' has other columns",
+    "ALTER TABLE evaluation RENAME COLUMN value TO score": "table 'evaluation' has other columns",
     "ALTER TABLE study ADD COLUMN more TEXT": "table 'study' has other columns",
-    "ALTER TABLE trial RENAME TO trials": "table 'trial' is missing",
+    "ALTER TABLE trial RENAME TO trials": "table 'evaluation' has other columns",
     "CREATE TRIGGER t AFTER INSERT ON trial BEGIN DELETE FROM trial; END": "it has a trigger 't'",
     "CREATE VIEW w AS SELECT 1": "it has a view 'w'",
-    "UPDATE trial SET loss = NULL WHERE number = 1": "the status of trial 1 is 'done' and its loss is None",
-    "UPDATE trial SET loss = 9e999 WHERE number = 1": "the loss of trial 1 is float inf and no finite number",
-    "UPDATE trial SET loss = 'low' WHERE number = 1": "the loss of trial 1 is str 'low' and no finite number",
+    "UPDATE evaluation SET value = NULL WHERE trial = 1": "evaluation str 'loss' of trial 1 is 'present' and has no value",
+    "UPDATE evaluation SET value = 9e999 WHERE trial = 1": "the value of evaluation str 'loss' of trial 1 is float inf and no f",
+    "UPDATE evaluation SET value = 'low' WHERE trial = 1": "the value of evaluation str 'loss' of trial 1 is str 'low' and no",
+    "UPDATE evaluation SET status = 'odd' WHERE trial = 1": "CHECK constraint failed",
+    "UPDATE evaluation SET status = 'lost' WHERE trial = 1": "the status of trial 1 is 'done', which its evaluations contrad",
+    "UPDATE evaluation SET status = 'failed' WHERE trial = 1 AND output = 'loss'": "which its evaluations contradict",
+    "UPDATE evaluation SET status = 'running' WHERE trial = 1": "is 'running', which the time of its end contradicts",
+    "UPDATE evaluation SET attempt = 0 WHERE trial = 1": "the attempt of evaluation str 'loss' of trial 1 is int 0",
+    "UPDATE evaluation SET cost = 'dear' WHERE trial = 1": "the cost of evaluation str 'loss' of trial 1 is str 'dear'",
+    "UPDATE evaluation SET output = '\"loss' WHERE trial = 1 AND output = 'ms'": "which mipcash did not write",
+    "UPDATE evaluation SET output = '\"ms\"' WHERE trial = 1 AND output = 'ms'": "which mipcash did not write",
+    "DELETE FROM evaluation WHERE trial = 1": "the status of trial 1 is 'done', which its evaluations contradict",
+    "UPDATE evaluation SET trial = 99 WHERE trial = 6": "an evaluation of trial 99, which is not there",
+    "UPDATE trial SET outputs = '[\"gain\"]' WHERE number = 1": "which its evaluations contradict",
+    "UPDATE trial SET outputs = '{}' WHERE number = 1": "the outputs of trial 1 is dict {}, which is JSON of another kind",
+    "UPDATE trial SET trace = '[]' WHERE number = 1": "the trace of trial 1 is list [], which is JSON of another kind",
+    "UPDATE study SET recommended = 99": "the recommended trial is int 99, which is not there",
+    "UPDATE study SET limits = '{\"ms\": 5}'": "the limit 'ms' is int 5 and no pair",
     "UPDATE trial SET finished = NULL WHERE number = 1": "which the time of its end contradicts",
-    "UPDATE trial SET status = 'running' WHERE number = 1": "the status of trial 1 is 'running' and its loss is",
+    "UPDATE trial SET status = 'pending' WHERE number = 1": "is 'pending', which the time of its end contradicts",
+    "UPDATE trial SET status = 'failed' WHERE number = 1": "is 'failed', which its evaluations contradict",
     "UPDATE trial SET status = 'odd' WHERE number = 1": "CHECK constraint failed",
     "UPDATE trial SET exact = (SELECT exact FROM trial WHERE number = 0) WHERE number = 1": "two records of the configu",
     """UPDATE trial SET exact = replace(exact, '"layers": ', '"layers": 9')""": "two records of the configuration of tri",
@@ -181,8 +202,9 @@ STATEMENTS = {
     "UPDATE trial SET exact = '{\"nothing\": 1}' WHERE number = 1": "it holds 'nothing': int 1",
     """UPDATE trial SET exact = '{"layers": 3}', config = '{"layers": 3}' WHERE number = 1""": "trial 1 is illegal",
     "UPDATE trial SET seconds = '{\"ask\": null}' WHERE number = 1": "the seconds 'ask' of trial 1 is None",
-    "UPDATE trial SET message = X'00ff' WHERE number = 1": "the message of trial 1 is bytes",
-    "UPDATE trial SET message = CAST(X'ff' AS TEXT) WHERE number = 1": "Could not decode to UTF-8",
+    "UPDATE trial SET origin = X'00ff' WHERE number = 1": "the origin of trial 1 is bytes",
+    "UPDATE trial SET origin = CAST(X'ff' AS TEXT) WHERE number = 1": "Could not decode to UTF-8",
+    "UPDATE evaluation SET message = X'00ff' WHERE trial = 1": "the message of evaluation str 'loss' of trial 1 is bytes",
     "UPDATE trial SET state = '[' WHERE number = 1": "the state of trial 1 is not JSON that mipcash wrote",
     "UPDATE study SET listing = replace(listing, '10', '11')": "does not agree with its fingerprint",
     "UPDATE study SET fingerprint = 'none'": "does not agree with its fingerprint",
@@ -222,8 +244,8 @@ def nested(path: Path, rng: random.Random) -> str:
         return [None, True, rng.randint(-3, 10), rng.random(), "text"][kind]
 
     table, column = rng.choice(
-        [("trial", c) for c in ("config", "exact", "proof", "seconds", "state", "values")]
-        + [("study", c) for c in ("listing", "settings", "options")]
+        [("trial", c) for c in ("config", "exact", "proof", "seconds", "state", "outputs", "trace")]
+        + [("study", c) for c in ("listing", "settings", "options", "limits")]
     )
     text = json.dumps({rng.choice(["layers", "ask", "ms"]): value(0)} if rng.random() < 0.5 else value(0))
     where = f"WHERE number = {rng.randrange(6)}" if table == "trial" else ""
@@ -325,7 +347,7 @@ def test_what_does_no_harm_is_no_damage(made: Path, tmp_path: Path, statement: s
 def test_a_loss_that_was_admitted_once_is_read_as_a_failure(made: Path, tmp_path: Path) -> None:
     journal = tmp_path / "run.db"
     shutil.copy(made / "run.db", journal)
-    execute(journal, "UPDATE trial SET loss = -1e308 WHERE number = 1")
+    execute(journal, "UPDATE evaluation SET value = -1e308 WHERE trial = 1 AND output = 'loss'")
     assert (read_journal(journal)[1][1].status, read_journal(journal)[1][1].loss) == ("failed", None)
     space = tiny.tiny_space()
     with mc.Study(space, tiny.Counter(space), storage=journal) as study:

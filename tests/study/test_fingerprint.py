@@ -16,7 +16,7 @@ from pyomo.gdp import Disjunct, Disjunction
 
 import mipcash as mc
 from mipcash.errors import StorageError
-from mipcash.study.fingerprint import BY_ORDER, LATER, differences, fingerprint, listing
+from mipcash.study.records.fingerprint import BY_ORDER, LATER, differences, fingerprint, listing
 
 
 def mutable(cap: float = 3.0, when: float = 3.0) -> mc.Space:

@@ -32,7 +32,10 @@ def start(path: Path) -> subprocess.Popen[bytes]:
 
 def rows(path: Path) -> list[tuple[object, ...]]:
     with sqlite3.connect(path) as connection:
-        return connection.execute("select number, status, config, loss from trial order by number").fetchall()
+        return connection.execute(
+            "select number, trial.status, config, value from trial left join evaluation "
+            "on trial = number and output = 'loss' and evaluation.status = 'present' order by number"
+        ).fetchall()
 
 
 def trials(path: Path) -> int:

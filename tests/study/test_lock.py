@@ -17,7 +17,7 @@ from test_processes import finish, launch
 
 import mipcash as mc
 from mipcash.errors import StorageError
-from mipcash.study.journal import read_journal
+from mipcash.study.storage.sqlite.reading import read_journal
 
 
 def open_study(path: Path | str) -> mc.Study:
@@ -140,8 +140,8 @@ def test_journal_lock_and_rollback_file_are_private_whatever_the_umask(journal: 
     with masked(mask), open_study(journal) as study:
         assert mode(journal) == 0o600
         assert mode(journal.with_name("run.db.lock")) == 0o600
-        with study._journal._transaction():
-            study._journal._database.execute("UPDATE study SET budget = 3")
+        with study._storage._transaction():
+            study._storage._database.execute("UPDATE study SET budget = 3")
             assert mode(journal.with_name("run.db-journal")) == 0o600
         study.tell(study.ask(), 1.0)
     assert len(read_journal(journal)[1]) == 1

@@ -14,9 +14,9 @@ import pytest
 import tiny
 
 import mipcash as mc
-from mipcash.study.journal import read_journal
 from mipcash.study.minimize import minimize
 from mipcash.study.progress import Progress
+from mipcash.study.storage.sqlite.reading import read_journal
 
 
 def run(space: mc.Space, objective: Any, budget: int = 6, **arguments: Any) -> mc.Result:

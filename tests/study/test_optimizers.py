@@ -10,7 +10,7 @@ import tiny
 import mipcash as mc
 from mipcash.errors import StorageError
 from mipcash.optimizers.registry import optimizer_names
-from mipcash.study.encoding import encode_config
+from mipcash.study.records.encoding import encode_config
 
 N = 13
 """Past the initial design, so that surrogates are at work."""

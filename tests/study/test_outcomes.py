@@ -14,9 +14,9 @@ import tiny
 
 import mipcash as mc
 from mipcash.errors import StorageError
-from mipcash.study.journal import read_journal
 from mipcash.study.minimize import minimize
 from mipcash.study.reading import LOSS_LIMIT, read_outcome
+from mipcash.study.storage.sqlite.reading import read_journal
 from mipcash.study.text import MESSAGE_LIMIT
 
 
@@ -272,7 +272,7 @@ def test_a_full_disk_leaves_the_trial_to_be_told_again(space: mc.Space, journal:
         with sqlite3.connect(journal) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT * FROM trial").fetchall()
-            study._journal._database.execute("PRAGMA busy_timeout = 10")
+            study._storage._database.execute("PRAGMA busy_timeout = 10")
             with pytest.raises(StorageError, match="cannot be used: database is locked"):
                 study.tell(trial, 1.0)
             reader.execute("COMMIT")

@@ -25,7 +25,7 @@ from mipcash.modelling.domains import (
     Value,
     same_value,
 )
-from mipcash.study.checks import DamageError, parse
+from mipcash.study.storage.checks import DamageError, parse
 from mipcash.study.text import listed, readable, shown, stable_text, storable
 
 

@@ -1,0 +1,1 @@
+"""Calls of the objective: here, in threads, in executors."""

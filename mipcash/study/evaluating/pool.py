@@ -1,0 +1,117 @@
+"""Where evaluations run at a time: own threads, a lent executor, or executors of a factory, replaced when they break."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any
+
+from mipcash.errors import ExecutorError
+from mipcash.modelling.domains import Configuration
+from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
+from mipcash.study.reading import describe_error, stops
+from mipcash.study.text import shown
+from mipcash.study.trial import Failed
+
+Executors = Executor | Callable[[], Executor] | None
+"""What ``executor=`` takes."""
+
+KILLED = {
+    "distributed": ("KilledWorker",),
+    "ray": ("WorkerCrashedError", "NodeDiedError", "OutOfMemoryError", "ActorDiedError"),
+}
+"""How packages whose executors are none of the standard library's say that a worker died."""
+
+
+class LostWorkerError(Exception):
+    """The worker of an evaluation died; the message says how it is known."""
+
+
+class Pool:
+    """An executor for the time of a ``with`` block.
+
+    Args:
+        executor: None makes threads; an executor is lent, and left open; a callable without arguments makes executors, which
+            are shut down in the end.
+        workers: number of threads.
+
+    Raises:
+        TypeError: executor is none of these.
+    """
+
+    def __init__(self, executor: Executors, workers: int) -> None:
+        lent = executor is not None and not isinstance(executor, type) and hasattr(executor, "submit")
+        if not (executor is None or lent or callable(executor)):
+            raise TypeError(
+                f"executor must be an executor, or a callable that makes one, such as lambda: ProcessPoolExecutor(4); "
+                f"got {shown(executor)}"
+            )
+        self._make: Callable[[], Executor] | None = None
+        if executor is None:
+            self._make = lambda: ThreadPoolExecutor(workers, thread_name_prefix="mipcash")
+        elif not lent:
+            self._make = executor  # type: ignore[assignment]
+        self._executor: Any = executor if self._make is None else self._make()
+
+    def submit(self, objective: Objective, config: Configuration) -> Future[Evaluation]:
+        """Start an evaluation, in a new executor where a factory's one is broken.
+
+        Raises:
+            ExecutorError: a lent executor is broken, or a new one at once.
+        """
+        try:
+            return self._submit(objective, config)
+        except BrokenExecutor as error:
+            if self._make is None:
+                raise ExecutorError(
+                    f"the executor is broken and takes no more evaluations ({describe_error(error)}); what was evaluated is "
+                    "kept. Give executor= a callable that makes one, such as lambda: ProcessPoolExecutor(4): then a broken "
+                    "one is replaced"
+                ) from error
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._executor = self._make()
+        try:
+            return self._submit(objective, config)
+        except BrokenExecutor as error:
+            raise ExecutorError(
+                f"the executor that executor= made is broken from the start ({describe_error(error)}); what was evaluated is "
+                "kept. Mend the callable, and run again"
+            ) from error
+
+    def _submit(self, objective: Objective, config: Configuration) -> Future[Evaluation]:
+        future: Future[Evaluation] = self._executor.submit(evaluate, objective, config)
+        return future
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Evaluations that still run are not waited for when the loop is interrupted."""
+        if self._make is not None:
+            self._executor.shutdown(wait=error is None, cancel_futures=error is not None)
+
+
+def collect(future: Future[Evaluation]) -> Evaluation:
+    """What an executor returned. Its own troubles (pickling, say) count as failed evaluations.
+
+    Raises:
+        LostWorkerError: the worker died.
+    """
+    try:
+        return future.result()
+    except BaseException as error:
+        if stops(error):
+            raise
+        if _lost(error):
+            raise LostWorkerError(describe_error(error)) from error
+        return Evaluation(Failed(f"the executor failed: {describe_error(error)}"), 0.0)
+
+
+def _lost(error: BaseException) -> bool:
+    """Whether it says that a worker died. The objective's own exceptions do not come this way: they are failures by then."""
+    if isinstance(error, BrokenExecutor):
+        return True
+    return any(c.__name__ in KILLED.get(str(c.__module__).split(".")[0], ()) for c in type(error).__mro__)

@@ -1,0 +1,157 @@
+"""A study's trials, kept in step with its storage: every change is written before it counts."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mipcash.errors import StorageError
+from mipcash.study.records.telling import Telling
+from mipcash.study.records.trials import checked_trial, refreshed, trial_of
+from mipcash.study.storage.attempts import Change, begun, ended, given_up, told
+from mipcash.study.storage.base import LOST, RETURNED, Storage, StudyRecord, TrialRow, this_worker
+from mipcash.study.storage.checks import DamageError, parse
+from mipcash.study.trial import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mipcash.space.space import Space
+
+
+class Ledger:
+    """The trials of a study that is open.
+
+    Args:
+        storage: not open yet; it is closed where opening fails.
+        record: the study that wants to go on.
+        retries: attempts after lost ones; a trial that lost more has failed.
+
+    Attributes:
+        trials: by number.
+        state: the optimizer's, after the latest proposal.
+    """
+
+    def __init__(self, space: Space, storage: Storage, record: StudyRecord, retries: int) -> None:
+        self._space, self._storage, self._retries = space, storage, retries
+        self._rows: list[TrialRow] = []
+        self._clocks: dict[int, float] = {}
+        self.trials: list[Trial] = []
+        self.state: dict[str, Any] = {}
+        storage.open(record)
+        with self._explained():
+            for row in storage.rows():
+                self._take(row)
+        storage.begin()
+        for row in list(self._rows):
+            if row.waits and row.lost > retries:
+                self._give_up(row)
+
+    @property
+    def record(self) -> StudyRecord:
+        return self._storage.record
+
+    @property
+    def waiting(self) -> list[int]:
+        """Numbers of trials that have no outcome and that nobody is at."""
+        return [row.number for row in self._rows if row.waits]
+
+    @property
+    def suspects(self) -> bool:
+        """Whether a trial waits that lost a worker."""
+        return any(row.waits and row.lost for row in self._rows)
+
+    def sync(self) -> None:
+        """Take what other writers of the storage have done."""
+        with self._explained():
+            for row in self._storage.news():
+                self._take(row)
+
+    def add(self, row: TrialRow) -> Trial:
+        """A proposal, its first attempt begun. The trial is made from the row, so that a resumed run sees the same values.
+
+        Raises:
+            TakenError: another writer has the number.
+        """
+        row, _ = begun(row, this_worker(), time.time())
+        trial = trial_of(self._space, row, self.record.id)
+        self._storage.insert(row)
+        self._rows.append(row)
+        self.trials.append(trial)
+        self.state = json.loads(row.state)
+        self._clocks[row.number] = time.perf_counter()
+        return trial
+
+    def restart(self, number: int) -> Trial:
+        """Another attempt at a trial that waits.
+
+        Raises:
+            TakenError: another writer is at it.
+        """
+        row, evaluations = begun(self._rows[number], this_worker(), time.time())
+        self._storage.start(evaluations)
+        self._clocks[number] = time.perf_counter()
+        return self._keep(row)
+
+    def seconds(self, number: int) -> float:
+        """Since the latest attempt began here; 0 where it did not."""
+        now = time.perf_counter()
+        return now - self._clocks.get(number, now)
+
+    def tell(self, number: int, telling: Telling, worker: str, duration: float) -> Trial:
+        """Outputs of the latest attempt."""
+        took = duration if telling.complete else None
+        row = self._rows[number]
+        return self._write(told(row, telling.part, telling.status, worker or this_worker(), time.time(), took))
+
+    def lose(self, number: int, cause: str) -> Trial:
+        """The worker of the latest attempt died: the trial waits for another, or has failed."""
+        trial = self._write(ended(self._rows[number], LOST, cause, time.time()))
+        return trial if trial.lost <= self._retries else self._give_up(self._rows[number])
+
+    def give_back(self, number: int) -> Trial:
+        """The latest attempt is given up; the trial waits."""
+        return self._write(ended(self._rows[number], RETURNED, "", time.time()))
+
+    def note(self, **changes: Any) -> None:
+        """What a run intends, and how it ended."""
+        self._storage.note(replace(self.record, **changes))
+
+    def _give_up(self, row: TrialRow) -> Trial:
+        causes = [e.message for e in sorted(row.evaluations, key=lambda e: e.attempt) if e.status == LOST]
+        times = "once" if row.lost == 1 else f"{row.lost} times"
+        return self._write(given_up(row, f"its worker died {times}; at last: {causes[-1]}", time.time()))
+
+    def _write(self, change: Change) -> Trial:
+        row, changed = change
+        self._storage.write(row, changed)
+        return self._keep(row)
+
+    def _keep(self, row: TrialRow) -> Trial:
+        trial = refreshed(self.trials[row.number], row)
+        self._rows[row.number], self.trials[row.number] = row, trial
+        return trial
+
+    def _take(self, row: TrialRow) -> None:
+        """A row from the storage."""
+        trial = checked_trial(self._space, row, self.record.id)
+        if row.number < len(self._rows):
+            self._rows[row.number], self.trials[row.number] = row, trial
+            return
+        self._rows.append(row)
+        self.trials.append(trial)
+        self.state = parse(row.state, f"state of trial {row.number}")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Name the storage where something in it is damaged."""
+        try:
+            yield
+        except DamageError as error:
+            name = self._storage.path or "the storage"
+            raise StorageError(
+                f"{name} is damaged or was edited: {error}; restore it from a copy, or move it aside and start a new journal"
+            ) from error

@@ -1,0 +1,129 @@
+"""Between the rows of a storage and trials: what is read back is checked against the space."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mipcash.optimizers.base import Optimizer, Proposal
+from mipcash.optimizers.outcome import PENDING
+from mipcash.study.records.encoding import (
+    decode_config,
+    decode_solution,
+    encode_config,
+    encode_solution,
+    plain,
+    readable_config,
+)
+from mipcash.study.storage.base import TrialRow
+from mipcash.study.storage.checks import DamageError
+from mipcash.study.text import storable
+from mipcash.study.trial import Trial
+
+if TYPE_CHECKING:
+    from mipcash.space.space import Space
+
+
+def proposal_row(space: Space, optimizer: Optimizer, number: int, proposal: Proposal, began: float) -> TrialRow:
+    """A proposal as the row to write, no attempt begun.
+
+    Args:
+        began: ``time.perf_counter()`` when the optimizer was asked.
+
+    Raises:
+        TypeError: a state or a trace that JSON cannot hold.
+    """
+    return TrialRow(
+        number=number,
+        status=PENDING,
+        config=readable_config(proposal.config),
+        exact=encode_config(space, proposal.config),
+        proof=None if proposal.solution is None else encode_solution(space, proposal.solution),
+        origin=storable(str(proposal.origin)),
+        seconds=json.dumps({**plain(proposal.seconds), "ask": time.perf_counter() - began}),
+        state=json_text(optimizer, "state", proposal.state),
+        outputs=json.dumps([str(name) for name in proposal.outputs]),
+        trace=json_text(optimizer, "trace", proposal.trace),
+        stop=storable(str(proposal.stop)),
+        proposed=time.time(),
+    )
+
+
+def trial_of(space: Space, row: TrialRow, study: str) -> Trial:
+    """The trial of a row.
+
+    Raises:
+        DamageError: a configuration or a proof that is not one of ``space``.
+    """
+    trial = Trial(
+        number=row.number,
+        config=decode_config(space, row.exact),
+        proof=None if row.proof is None else decode_solution(space, row.proof),
+        study=study,
+    )
+    return refreshed(proposed(trial, row), row)
+
+
+def readable_trial(row: TrialRow) -> Trial:
+    """The trial of a row without a space: its configuration as it was written for people."""
+    return refreshed(proposed(Trial(row.number, json.loads(row.config)), row), row)
+
+
+def proposed(trial: Trial, row: TrialRow) -> Trial:
+    """With what was said when it was proposed."""
+    return replace(
+        trial,
+        origin=row.origin,
+        seconds=json.loads(row.seconds),
+        evaluate=tuple(json.loads(row.outputs)),
+        trace=json.loads(row.trace),
+        stop=row.stop,
+    )
+
+
+def refreshed(trial: Trial, row: TrialRow) -> Trial:
+    """With what became of it."""
+    return replace(
+        trial,
+        status=row.status,
+        outcome=row.outcome,
+        attempt=row.attempt,
+        lost=row.lost,
+        started=max((e.started for e in row.evaluations), default=row.proposed),
+        finished=row.finished,
+        duration=row.duration,
+    )
+
+
+def checked_trial(space: Space, row: TrialRow, study: str) -> Trial:
+    """The trial of a row that was read from a file: as it was proposed, and legal.
+
+    Raises:
+        DamageError: it is not.
+    """
+    trial = trial_of(space, row, study)
+    if readable_config(trial.config) != row.config:
+        raise DamageError(f"the two records of the configuration of trial {row.number} differ")
+    violations = space.validate(trial.config)
+    if violations:
+        reasons = "; ".join(v.message for v in violations)
+        raise DamageError(f"the configuration of trial {row.number} is illegal: {reasons}")
+    return trial
+
+
+def json_text(optimizer: Optimizer, what: str, value: Mapping[str, Any]) -> str:
+    """The state of an optimizer, or a trace, as JSON.
+
+    Raises:
+        TypeError: it holds what JSON cannot.
+    """
+    try:
+        return json.dumps(dict(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(
+            f"optimizer {optimizer.name!r} returned a {what} that JSON cannot hold ({error}); a {what} is made of dicts, "
+            "lists, strings, numbers and None, so that a run can be resumed"
+        ) from error

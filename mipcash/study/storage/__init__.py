@@ -1,0 +1,1 @@
+"""Where a study is kept: the protocol, memory, SQLite."""

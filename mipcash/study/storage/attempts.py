@@ -1,0 +1,78 @@
+"""What becomes of a trial's row: an attempt begins, is told, lost or returned. Each gives the row and the evaluations to write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, Outcome
+from mipcash.study.storage.base import RUNNING, EvaluationRow, TrialRow, asked_for
+
+Change = tuple[TrialRow, tuple[EvaluationRow, ...]]
+"""The row as it is now, and its evaluations that changed."""
+
+
+def begun(row: TrialRow, worker: str, now: float) -> Change:
+    """Another attempt at the outputs that are missing."""
+    names = row.outcome.missing(asked_for(json.loads(row.outputs)))
+    attempt = row.attempt + 1
+    rows = tuple(EvaluationRow(row.number, n, attempt, worker, RUNNING, None, "", now, None, None) for n in names)
+    return with_evaluations(row, rows), rows
+
+
+def told(row: TrialRow, part: Outcome, status: str, worker: str, now: float, duration: float | None) -> Change:
+    """Outputs of the latest attempt, and the status that the trial has with them.
+
+    Where all that an objective gives was asked for, the attempt runs on, under the name of the loss, until the trial is told.
+    """
+    at = {e.output: e for e in row.evaluations if e.attempt == row.attempt}
+    begin = min((e.started for e in at.values()), default=now)
+    whole = not json.loads(row.outputs)
+    changed = {}
+    for name, output in part.outputs.items():
+        if output.status == MISSING:
+            continue
+        on = whole and name == LOSS and status == PENDING
+        changed[name] = EvaluationRow(
+            row.number,
+            name,
+            row.attempt,
+            worker,
+            RUNNING if on else output.status,
+            output.value,
+            output.message,
+            begin,
+            None if on else now,
+            output.cost,
+        )
+    if status != PENDING:  # what was told so far is what there is
+        for name, so_far in at.items():
+            output = row.outcome[name]
+            if so_far.status == RUNNING and name not in changed and output.status != MISSING:
+                changed[name] = replace(so_far, status=output.status, finished=now)
+    row = replace(row, status=status, finished=None if status == PENDING else now, duration=duration)
+    rows = tuple(changed.values())
+    return with_evaluations(row, rows), rows
+
+
+def ended(row: TrialRow, status: str, message: str, now: float) -> Change:
+    """The attempt that runs ends without an outcome: ``lost`` or ``returned``."""
+    rows = tuple(replace(e, status=status, value=None, message=message, finished=now) for e in row.running)
+    return with_evaluations(row, rows), rows
+
+
+def given_up(row: TrialRow, message: str, now: float) -> Change:
+    """No further attempt: what is missing has failed."""
+    names = row.outcome.missing(asked_for(json.loads(row.outputs)))
+    attempt = row.attempt + 1
+    rows = tuple(EvaluationRow(row.number, n, attempt, "", FAILED, None, message, now, now, None) for n in names)
+    whole = with_evaluations(row, rows)
+    status = whole.outcome.status(json.loads(row.outputs))
+    return replace(whole, status=status, finished=now, duration=0.0), rows
+
+
+def with_evaluations(row: TrialRow, changed: Sequence[EvaluationRow]) -> TrialRow:
+    """A row with evaluations that changed or joined it."""
+    found: Mapping[tuple[int, str], EvaluationRow] = {(e.attempt, e.output): e for e in (*row.evaluations, *changed)}
+    return replace(row, evaluations=tuple(found.values()))

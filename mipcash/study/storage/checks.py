@@ -1,0 +1,202 @@
+"""What a storage must hold: every row is checked when it is read, so that damage is told and never computed with.
+
+A journal may be cut, flipped, edited by hand or made up. What is wrong with it is raised as :class:`DamageError`, which says
+what; whoever reads the file adds its name and the cure.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mipcash.errors import StorageError
+from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, PRESENT
+from mipcash.study.reading import loss_problem
+from mipcash.study.storage.base import ATTEMPTS, RUNNING, EvaluationRow, StudyRecord, TrialRow, asked_for
+from mipcash.study.text import shown
+
+NAME_LIMIT = 10_000
+"""Characters of a name, which messages repeat."""
+
+
+class DamageError(StorageError):
+    """Something in a storage that mipcash did not write."""
+
+
+def study_record(row: Mapping[str, Any]) -> StudyRecord:
+    """The row of the study, checked; columns that its format did not have yet are left out of it.
+
+    Raises:
+        DamageError: a column that does not hold what it must.
+    """
+    columns = dict(row)
+    for name in ("id", "space", "fingerprint", "optimizer", "solver", "stopped", "version"):
+        if len(text(columns[name], name)) > NAME_LIMIT:
+            raise DamageError(f"the {name} is {shown(columns[name])} and no name")
+    if not str(columns["seed"]).isdecimal() or len(str(columns["seed"])) > 4000:
+        raise DamageError(f"the seed is {shown(columns['seed'])} and no whole number")
+    columns["seed"] = int(columns["seed"])
+    for name in ("listing", "options"):
+        columns[name] = parse(columns[name], name)
+        for key, said in columns[name].items():
+            text(said, f"{name} {key!r}")
+    columns["settings"] = parse(columns["settings"], "settings", (dict, type(None)))
+    if columns["model"] is not None:
+        text(columns["model"], "model")
+    if columns["budget"] is not None and not (type(columns["budget"]) is int and columns["budget"] >= 1):
+        raise DamageError(f"the budget is {shown(columns['budget'])} and no number of evaluations")
+    if columns["timeout"] is not None and not number(columns["timeout"], "timeout", finite=False) > 0:
+        raise DamageError(f"the timeout is {shown(columns['timeout'])} and no number of seconds")
+    number(columns["created"], "time of creation")
+    if "limits" in columns:
+        columns["limits"] = _limits(columns["limits"])
+    if columns.get("recommended") is not None and type(columns["recommended"]) is not int:
+        raise DamageError(f"the recommended trial is {shown(columns['recommended'])}")
+    return StudyRecord(**columns)
+
+
+def trial_row(columns: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any]], expected: int) -> TrialRow:
+    """The row of trial ``expected`` and its evaluations, checked as far as it can be without the space.
+
+    Raises:
+        DamageError: a gap in the numbers, a column that does not hold what it must, a status that the others contradict.
+    """
+    where = proposal_columns(columns, expected)
+    parse(columns["trace"], f"trace {where}")
+    text(columns["stop"], f"stop {where}")
+    asked = parse(columns["outputs"], f"outputs {where}", list)
+    for name in asked:
+        text(name, f"output {where}")
+    for name in ("finished", "duration"):
+        if columns[name] is not None:
+            number(columns[name], f"{name} {where}")
+    number(columns["proposed"], f"start {where}")
+    row = TrialRow(**columns, evaluations=tuple(evaluation_row(e, where) for e in evaluations))
+    _check_status(row, asked, where)
+    return without_odd_loss(row)
+
+
+def proposal_columns(columns: Mapping[str, Any], expected: int) -> str:
+    """Check the columns that every format has; how messages call the trial.
+
+    Raises:
+        DamageError: one does not hold what it must.
+    """
+    if columns["number"] != expected:
+        raise DamageError(f"trial {shown(columns['number'])} stands where trial {expected} belongs")
+    where = f"of trial {expected}"
+    for name in ("origin", "status"):
+        text(columns[name], f"{name} {where}")
+    for name in ("config", "exact", "state"):
+        parse(columns[name], f"{name} {where}")
+    if columns["proof"] is not None:
+        parse(columns["proof"], f"proof {where}")
+    for key, value in parse(columns["seconds"], f"seconds {where}").items():
+        number(value, f"seconds {key!r} {where}")
+    return where
+
+
+def evaluation_row(columns: Mapping[str, Any], where: str) -> EvaluationRow:
+    """An evaluation of a trial, checked.
+
+    Raises:
+        DamageError: it is none.
+    """
+    name = shown(columns["output"])
+    for column in ("output", "worker", "message", "status"):
+        text(columns[column], f"{column} of evaluation {name} {where}")
+    if type(columns["attempt"]) is not int or columns["attempt"] < 1:
+        raise DamageError(f"the attempt of evaluation {name} {where} is {shown(columns['attempt'])}")
+    if columns["status"] not in ATTEMPTS:
+        raise DamageError(f"the status of evaluation {name} {where} is {shown(columns['status'])}")
+    for column in ("started", "finished", "cost"):
+        if column == "started" or columns[column] is not None:
+            number(columns[column], f"{column} of evaluation {name} {where}")
+    if columns["value"] is not None:
+        number(columns["value"], f"value of evaluation {name} {where}", finite=columns["status"] == PRESENT)
+    row = EvaluationRow(**columns)
+    if (row.status == PRESENT) and row.value is None:
+        raise DamageError(f"evaluation {name} {where} is {PRESENT!r} and has no value")
+    if (row.finished is None) != (row.status == RUNNING):
+        raise DamageError(f"evaluation {name} {where} is {row.status!r}, which the time of its end contradicts")
+    return row
+
+
+def without_odd_loss(row: TrialRow) -> TrialRow:
+    """A loss that an earlier version recorded and that is beyond what a loss may be now is read as a failure."""
+    problem = loss_problem(row.loss) if row.loss is not None else ""
+    if not problem:
+        return row
+    failed = [
+        replace(e, status=FAILED, value=None, message=problem) if e.output == LOSS and e.status == PRESENT else e
+        for e in row.evaluations
+    ]
+    return replace(row, status=FAILED, evaluations=tuple(failed))
+
+
+def _check_status(row: TrialRow, asked: Sequence[str], where: str) -> None:
+    if row.status not in (PENDING, DONE, FAILED):
+        raise DamageError(f"the status {where} is {shown(row.status)}")
+    settled = row.status != PENDING
+    if ((row.finished is not None), (row.duration is not None)) != (settled, settled):
+        raise DamageError(f"the status {where} is {row.status!r}, which the time of its end contradicts")
+    if not settled:
+        return
+    missing = row.outcome.missing(asked_for(asked))
+    if missing or row.running or row.outcome.status(asked) != row.status:
+        raise DamageError(f"the status {where} is {row.status!r}, which its evaluations contradict")
+
+
+def _limits(said: Any) -> dict[str, list[float | None]]:
+    limits: dict[str, list[float | None]] = parse(said, "limits")
+    for name, ends in limits.items():
+        if not isinstance(ends, list) or len(ends) != 2:
+            raise DamageError(f"the limit {name!r} is {shown(ends)} and no pair")
+        for end in ends:
+            if end is not None:
+                number(end, f"limit {name!r}")
+    return limits
+
+
+def parse(said: Any, what: str, kinds: type | tuple[type, ...] = dict) -> Any:
+    """JSON of a kind.
+
+    Raises:
+        DamageError: it is none, is nested beyond reading, names something twice, or is of another kind.
+    """
+    try:
+        value = json.loads(text(said, what), object_pairs_hook=_distinct)
+    except (ValueError, RecursionError) as error:
+        raise DamageError(f"the {what} is not JSON that mipcash wrote ({shown(error)})") from error
+    if not isinstance(value, kinds):
+        raise DamageError(f"the {what} is {shown(value)}, which is JSON of another kind")
+    return value
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return made
+
+
+def text(value: Any, what: str) -> str:
+    """Raises DamageError: no text."""
+    if not isinstance(value, str):
+        raise DamageError(f"the {what} is {shown(value)} and no text")
+    return value
+
+
+def number(value: Any, what: str, finite: bool = True) -> float:
+    """Raises DamageError: no number, or one that is not finite where it must be."""
+    try:
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            found = float(value)
+            if math.isfinite(found) or not finite:
+                return found
+    except OverflowError:
+        pass
+    raise DamageError(f"the {what} is {shown(value)} and no {'finite ' if finite else ''}number")

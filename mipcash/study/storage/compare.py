@@ -1,0 +1,46 @@
+"""Whether a stored study is the one that wants to go on."""
+
+from __future__ import annotations
+
+from mipcash import __version__
+from mipcash.errors import StorageError
+from mipcash.study.records.fingerprint import differences
+from mipcash.study.storage.base import StudyRecord
+from mipcash.study.text import storable
+
+
+def compare(name: object, stored: StudyRecord, wanted: StudyRecord) -> None:
+    """Refuse a journal whose proposals would not go on as they began.
+
+    Raises:
+        StorageError: naming every difference.
+    """
+    found: list[str] = []
+    for what in ("seed", "optimizer", "solver"):
+        then, now = getattr(stored, what), getattr(wanted, what)
+        if then != (storable(now) if isinstance(now, str) else now):
+            found.append(f"{what} was {then!r} and is {now!r} now")
+    parts = {
+        "setting": (stored.settings, wanted.settings),
+        "option": (stored.options, wanted.options),
+        "limit": (stored.limits, wanted.limits),
+    }
+    for what, (before, after) in parts.items():
+        then, now = before or {}, after or {}
+        for key in sorted({*then, *now}):
+            if key not in then or key not in now or then[key] != now[key]:
+                found.append(
+                    f"{what} {key} was {then.get(key, 'not given')!r} and is {now.get(key, 'not given')!r} now"
+                )
+    if stored.fingerprint != wanted.fingerprint:
+        found += differences(stored.listing, wanted.listing)
+    if not found:
+        return
+    named = "; ".join(found[:6]) + (f"; and {len(found) - 6} more differences" if len(found) > 6 else "")
+    upgrade = (
+        f" It was written by mipcash {stored.version}, this is {__version__}." if stored.version != __version__ else ""
+    )
+    raise StorageError(
+        f"{name} belongs to another study: {named}.{upgrade} To resume it, use what it was started with; for a new "
+        "study, give another storage or move this file aside"
+    )

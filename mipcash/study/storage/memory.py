@@ -1,0 +1,47 @@
+"""A study in memory: it lives as long as its process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mipcash.study.storage.base import EvaluationRow, StudyRecord, TrialRow
+
+
+class MemoryStorage:
+    """See :class:`mipcash.study.storage.base.Storage`."""
+
+    path = None
+
+    def __init__(self) -> None:
+        self._rows: list[TrialRow] = []
+
+    def open(self, record: StudyRecord) -> None:
+        self.record = replace(record, created=time.time())
+
+    def rows(self) -> list[TrialRow]:
+        return list(self._rows)
+
+    def begin(self) -> None:
+        """Nothing is to be done."""
+
+    def news(self) -> Sequence[TrialRow]:
+        return ()
+
+    def insert(self, row: TrialRow) -> None:
+        self._rows.append(row)
+
+    def start(self, evaluations: Sequence[EvaluationRow]) -> None:
+        for evaluation in evaluations:
+            row = self._rows[evaluation.trial]
+            self._rows[evaluation.trial] = replace(row, evaluations=(*row.evaluations, evaluation))
+
+    def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
+        self._rows[row.number] = row
+
+    def note(self, record: StudyRecord) -> None:
+        self.record = record
+
+    def close(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,135 @@
+"""Looking at a journal: every format that this version knows, without writing to the file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mipcash import __version__
+from mipcash.errors import StorageError
+from mipcash.study.records.fingerprint import fingerprint
+from mipcash.study.storage.base import FORMAT, NOTHING, StudyRecord, TrialRow
+from mipcash.study.storage.checks import DamageError, study_record
+from mipcash.study.storage.sqlite import format_1, schema
+from mipcash.study.storage.sqlite.lock import real_path
+from mipcash.study.text import shown
+
+UNUSABLE = (
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+)
+"""What SQLite says of a file that it cannot get at; the rest is said of what is in it."""
+
+
+def read_journal(path: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialRow]]:
+    """The study and its trials, without locking: a run that is going on may be looked at.
+
+    Raises:
+        StorageError: there is no such file, it is no journal, or it is damaged.
+    """
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise StorageError(f"{file} does not exist; `mipcash run MODEL` writes journals to runs/ unless told otherwise")
+    with explain(file):
+        # Not mode=ro: a run killed inside a write leaves a rollback file, and the first reader has to apply it.
+        database = connect(f"{real_path(file).as_uri()}?mode=rw", uri=True)
+        try:
+            if is_new(database):
+                raise StorageError(f"{file} is empty: the run that made it was stopped before it wrote anything")
+            database.execute("BEGIN")  # one moment of a run that goes on
+            record = read_record(database, file)
+            return record, read_trials(database, record)
+        finally:
+            database.close()
+
+
+def connect(name: str, uri: bool = False) -> sqlite3.Connection:
+    """Autocommit (transactions are written out), used by one thread at a time, waiting 30 s for readers to finish."""
+    return sqlite3.connect(name, timeout=30, isolation_level=None, check_same_thread=False, uri=uri)
+
+
+def is_new(database: sqlite3.Connection) -> bool:
+    """Whether the file is empty: a run may be killed before its first transaction."""
+    return bool(database.execute("PRAGMA page_count").fetchone()[0] == 0)
+
+
+def read_record(database: sqlite3.Connection, path: Path | None) -> StudyRecord:
+    """The study, after a look at the whole file.
+
+    Raises:
+        StorageError: another database, or another format.
+        DamageError: the rest of what may be wrong.
+    """
+    database.execute("PRAGMA trusted_schema = OFF")
+    if database.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
+        raise StorageError(f"{path} is a SQLite database but not a journal of mipcash; give another storage")
+    problem = database.execute("PRAGMA integrity_check(1)").fetchone()
+    known = _format(database, path)
+    schema.check_tables(database, schema.TABLES if known == FORMAT else format_1.TABLES, known)
+    if problem is None or problem[0] != "ok":
+        raise DamageError(f"SQLite finds: {shown(None if problem is None else problem[0], 200)}")
+    names = schema.STUDY if known == FORMAT else format_1.STUDY
+    rows: list[dict[str, Any]] = list(schema.select(database, "study", names, "id"))
+    if len(rows) != 1:
+        raise DamageError(f"it holds {len(rows)} studies instead of one")
+    record = study_record(rows[0])
+    if record.schema not in (FORMAT, format_1.SCHEMA):
+        raise DamageError(f"its format is {shown(record.schema)}")
+    if fingerprint(record.listing) != record.fingerprint:
+        raise DamageError("what it lists of its space does not agree with its fingerprint")
+    return record
+
+
+def read_trials(database: sqlite3.Connection, record: StudyRecord) -> list[TrialRow]:
+    """All trials by number.
+
+    Raises:
+        DamageError: a row is not as mipcash writes it.
+    """
+    rows = schema.read_trials(database) if record.schema == FORMAT else format_1.read_trials(database)
+    if record.recommended is not None and not NOTHING <= record.recommended < len(rows):
+        raise DamageError(f"the recommended trial is {shown(record.recommended)}, which is not there")
+    return rows
+
+
+def _format(database: sqlite3.Connection, path: Path | None) -> int:
+    """The format of a journal; of one that says none, the one that its tables are like, so that what is wrong is found there."""
+    found = [f for (f,) in database.execute("SELECT schema FROM study LIMIT 2")]
+    if len(found) != 1 or type(found[0]) is not int:
+        later = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'evaluation'").fetchone()
+        return format_1.SCHEMA if later is None else FORMAT
+    if found[0] not in (FORMAT, format_1.SCHEMA):
+        raise StorageError(
+            f"{path} has journal format {found[0]} and this mipcash ({__version__}) reads formats {format_1.SCHEMA} and "
+            f"{FORMAT}; use the version that wrote it, or start a new journal"
+        )
+    return found[0]
+
+
+@contextmanager
+def explain(path: Path | None) -> Iterator[None]:
+    """Turn SQLite's errors, and what was found damaged, into errors that name the file, the cause and the cure."""
+    try:
+        yield
+    except sqlite3.ProgrammingError as error:
+        raise StorageError(f"the journal {path} is closed ({error}); open the study again") from error
+    except sqlite3.Error as error:
+        if (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in UNUSABLE:  # the low byte is the primary code
+            cure = "check permissions, space on the disk, and whether a program keeps it open"
+            raise StorageError(f"the journal {path} cannot be used: {error}; {cure}") from error
+        raise StorageError(
+            f"{path} is not a journal of mipcash, or is damaged ({error}); move it aside or give another storage"
+        ) from error
+    except (DamageError, UnicodeDecodeError) as error:  # SQLite quotes what it cannot read, and that may be no text
+        raise StorageError(
+            f"{path} is damaged or was edited: {error}; restore it from a copy, or move it aside and start a new journal"
+        ) from error

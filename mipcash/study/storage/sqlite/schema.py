@@ -1,0 +1,153 @@
+"""The tables of a journal, and how rows are written in them and read.
+
+SQLite has no nan: a value that is nan is the text ``nan``. Names of outputs that UTF-8 cannot hold, or that begin with a
+quotation mark, are written as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from mipcash.study.storage.base import EvaluationRow, StudyRecord, TrialRow
+from mipcash.study.storage.checks import DamageError, trial_row
+from mipcash.study.text import storable
+
+APPLICATION_ID = 0x6D697063
+"""Stamped into the SQLite header ("mipc"), so that other databases are told apart."""
+
+NAN = "nan"
+
+TABLES = {
+    "study": """CREATE TABLE study (
+    only INTEGER PRIMARY KEY DEFAULT 1 CHECK (only = 1),
+    id TEXT NOT NULL, schema INTEGER NOT NULL, version TEXT NOT NULL, created REAL NOT NULL,
+    space TEXT NOT NULL, fingerprint TEXT NOT NULL, listing TEXT NOT NULL,
+    seed TEXT NOT NULL, optimizer TEXT NOT NULL, solver TEXT NOT NULL, settings TEXT NOT NULL, limits TEXT NOT NULL,
+    model TEXT, options TEXT NOT NULL, budget INTEGER, timeout REAL, stopped TEXT NOT NULL, recommended INTEGER
+)""",
+    "trial": """CREATE TABLE trial (
+    number INTEGER PRIMARY KEY,
+    status TEXT NOT NULL CHECK (status IN ('pending', 'done', 'failed')),
+    config TEXT NOT NULL, exact TEXT NOT NULL, proof TEXT, origin TEXT NOT NULL, seconds TEXT NOT NULL,
+    state TEXT NOT NULL, outputs TEXT NOT NULL, trace TEXT NOT NULL, stop TEXT NOT NULL,
+    proposed REAL NOT NULL, finished REAL, duration REAL
+)""",
+    "evaluation": """CREATE TABLE evaluation (
+    trial INTEGER NOT NULL REFERENCES trial (number), output TEXT NOT NULL, attempt INTEGER NOT NULL,
+    worker TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('running', 'present', 'failed', 'lost', 'returned')),
+    value REAL, message TEXT NOT NULL, started REAL NOT NULL, finished REAL, cost REAL,
+    PRIMARY KEY (trial, attempt, output)
+)""",
+}
+
+STUDY = [f.name for f in fields(StudyRecord)]
+TRIAL = [f.name for f in fields(TrialRow) if f.name != "evaluations"]
+EVALUATION = [f.name for f in fields(EvaluationRow)]
+
+
+def check_tables(database: sqlite3.Connection, tables: Mapping[str, str], schema: int) -> None:
+    """The tables are the ones that mipcash makes, and nothing else acts on them.
+
+    Raises:
+        DamageError: one is missing or another, a view or a trigger is there.
+    """
+    known = {name: " ".join(text.split()) for name, text in tables.items()}
+    for kind, name, text in database.execute("SELECT type, name, sql FROM sqlite_master"):
+        if kind in ("trigger", "view"):
+            raise DamageError(f"it has a {kind} {name!r}, which a journal never has")
+        if kind == "table" and name in known and " ".join(str(text).split()) != known.pop(name):
+            raise DamageError(f"its table {name!r} has other columns or checks than those of format {schema}")
+    if known:
+        raise DamageError(f"the table {next(iter(known))!r} is missing")
+
+
+def create(database: sqlite3.Connection, record: StudyRecord) -> None:
+    """The tables of a new journal, and its study."""
+    for statement in TABLES.values():
+        database.execute(statement)
+    database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    columns = asdict(record)
+    for name in ("listing", "settings", "limits", "options"):
+        columns[name] = json.dumps(columns[name])
+    for name in ("space", "optimizer", "solver", "model"):
+        columns[name] = None if columns[name] is None else storable(columns[name])
+    columns["seed"] = str(record.seed)  # a seed may be larger than SQLite's 64-bit integers
+    _insert(database, "study", list(columns), [columns])
+
+
+def insert_trial(database: sqlite3.Connection, row: TrialRow) -> None:
+    _insert(database, "trial", TRIAL, [vars(row)])
+    insert_evaluations(database, row.evaluations)
+
+
+def insert_evaluations(database: sqlite3.Connection, rows: Iterable[EvaluationRow], replace: bool = False) -> None:
+    """Add evaluations; ``replace``: in the place of what was known of the same attempts."""
+    coded = [{**vars(e), "output": coded_name(e.output), "value": _coded_value(e.value)} for e in rows]
+    _insert(database, "evaluation", EVALUATION, coded, "INSERT OR REPLACE" if replace else "INSERT")
+
+
+def read_trials(database: sqlite3.Connection) -> list[TrialRow]:
+    """All trials by number, checked.
+
+    Raises:
+        DamageError: a row is not as mipcash writes it.
+    """
+    told: dict[Any, list[Mapping[str, Any]]] = {}
+    for columns in select(database, "evaluation", EVALUATION, "trial, attempt, rowid"):
+        value = math.nan if columns["value"] == NAN else columns["value"]
+        coded = {**columns, "output": _decoded_name(columns["output"]), "value": value}
+        told.setdefault(columns["trial"], []).append(coded)
+    found = select(database, "trial", TRIAL, "number")
+    rows = [trial_row(columns, told.pop(k, []), k) for k, columns in enumerate(found)]
+    if told:
+        raise DamageError(f"it holds an evaluation of trial {next(iter(told))!r}, which is not there")
+    return rows
+
+
+def select(database: sqlite3.Connection, table: str, names: Sequence[str], order: str) -> Iterable[dict[str, Any]]:
+    """The rows of a table as mappings."""
+    columns = ", ".join(f'"{n}"' for n in names)
+    for row in database.execute(f"SELECT {columns} FROM {table} ORDER BY {order}"):
+        yield dict(zip(names, row, strict=True))
+
+
+def coded_name(name: str) -> str:
+    """The name of an output as it is stored."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return json.dumps(name)
+    return json.dumps(name) if name.startswith('"') or "\0" in name else name
+
+
+def _decoded_name(text: Any) -> Any:
+    if not isinstance(text, str) or not text.startswith('"'):
+        return text
+    try:
+        name = json.loads(text)
+    except (ValueError, RecursionError):
+        name = None
+    if not isinstance(name, str) or coded_name(name) != text:
+        raise DamageError(f"it holds an evaluation of the output {text!r}, which mipcash did not write")
+    return name
+
+
+def _coded_value(value: float | None) -> float | str | None:
+    return NAN if value is not None and math.isnan(value) else value
+
+
+def _insert(
+    database: sqlite3.Connection,
+    table: str,
+    names: Sequence[str],
+    rows: Iterable[Mapping[str, Any]],
+    verb: str = "INSERT",
+) -> None:
+    columns, marks = ", ".join(f'"{n}"' for n in names), ", ".join("?" * len(names))
+    database.executemany(f"{verb} INTO {table} ({columns}) VALUES ({marks})", [[row[n] for n in names] for row in rows])

@@ -1,0 +1,214 @@
+"""Workers that die, with real process pools: a lost attempt is recorded and made again, and none loops forever."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny
+from test_processes import finish, launch
+
+import mipcash as mc
+from mipcash.errors import ExecutorError
+from mipcash.study.minimize import minimize, run
+from mipcash.study.progress import Progress
+from mipcash.study.storage.base import TrialRow
+from mipcash.study.storage.sqlite.reading import read_journal
+
+
+def pool() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(2, mp_context=get_context("fork"))
+
+
+class Deadly:
+    """Kills its worker at one number of layers: always, or until a file tells that it did so often enough."""
+
+    def __init__(self, layers: int, marks: Path | None = None, deaths: int = 0) -> None:
+        self.layers, self.marks, self.deaths = layers, marks, deaths
+
+    def __call__(self, config: dict[str, Any]) -> float:
+        if config["layers"] == self.layers:
+            done = 0 if self.marks is None else len(list(self.marks.iterdir()))
+            if self.marks is None or done < self.deaths:
+                if self.marks is not None:
+                    (self.marks / str(done)).touch()
+                os._exit(9) if self.layers % 2 else os.kill(os.getpid(), signal.SIGKILL)
+        else:
+            time.sleep(0.02)  # so that others are in flight when it dies
+        return tiny.loss(config)
+
+
+class Notes(Progress):
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def attempts(row: TrialRow) -> list[tuple[int, str]]:
+    return [(e.attempt, e.status) for e in row.evaluations]
+
+
+@pytest.mark.parametrize("layers", [3, 4])
+def test_a_configuration_that_kills_its_worker_fails_and_no_other(space: mc.Space, journal: Path, layers: int) -> None:
+    notes = Notes()
+    result = minimize(
+        Deadly(layers),
+        space,
+        10,
+        optimizer=tiny.Sampler(space),
+        executor=pool,
+        workers=2,
+        storage=journal,
+        progress=notes,
+    )
+    assert (len(result.history), result.stopped) == (10, "budget")
+    for trial in result.history:
+        assert trial.failed == (trial.config["layers"] == layers), trial
+    killed = [t for t in result.history if t.failed]
+    assert killed
+    for trial in killed:
+        assert trial.message.startswith("its worker died 3 times; at last: BrokenProcessPool: ")
+        assert (trial.lost, trial.attempt) == (3, 4)
+    rows = read_journal(journal)[1]
+    assert attempts(rows[killed[0].number]) == [(1, "lost"), (2, "lost"), (3, "lost"), (4, "failed")]
+    assert {e.worker.split(":")[-1] for r in rows for e in r.evaluations if e.status == "present"} - {str(os.getpid())}
+    assert any("lost its worker and is evaluated again: BrokenProcessPool" in note for note in notes.notes)
+
+
+def test_one_death_costs_a_retry_and_nothing_else(space: mc.Space, journal: Path, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    result = minimize(
+        Deadly(3, marks, 2), space, 6, optimizer=tiny.Counter(space), executor=pool, storage=journal, progress=False
+    )
+    whole = minimize(tiny.loss, space, 6, optimizer=tiny.Counter(space), progress=False)
+    assert [(t.config, t.loss) for t in result.history] == [(t.config, t.loss) for t in whole.history]
+    assert sorted(t.lost for t in result.history)[-1] == 2
+
+
+def test_retries_are_as_many_as_were_asked_for(space: mc.Space) -> None:
+    result = minimize(
+        Deadly(3), space, 2, optimizer=tiny.Sampler(space), seed=7, executor=pool, retries=0, progress=False
+    )
+    assert [t.lost for t in result.history if t.failed] == [1] * result.n_failed
+    assert result.n_failed > 0
+    assert "its worker died once; at last: " in next(t.message for t in result.history if t.failed)
+    for retries in (-1, 0.5, "two"):
+        with pytest.raises(ValueError, match="retries must be a whole number, at least 0"):
+            minimize(tiny.loss, space, 2, retries=retries, progress=False)  # type: ignore[arg-type]
+
+
+def test_a_lent_pool_that_breaks_ends_the_run_and_loses_nothing(space: mc.Space, journal: Path) -> None:
+    def go(executor: Any, objective: Any) -> mc.Result:
+        optimizer = tiny.Sampler(space)
+        return minimize(objective, space, 8, optimizer=optimizer, executor=executor, storage=journal, progress=False)
+
+    with (
+        pool() as lent,
+        pytest.raises(ExecutorError, match=r"takes no more evaluations .*BrokenProcessPool.*is kept.*lambda"),
+    ):
+        go(lent, Deadly(3))
+    rows = read_journal(journal)[1]
+    assert rows[-1].status == "pending"
+    assert attempts(rows[-1])[0] == (1, "lost")
+    told = [row.loss for row in rows[:-1]]
+    result = go(pool, tiny.loss)
+    assert [t.loss for t in result.history[: len(told)]] == told
+    assert result.n_done == 8
+
+
+def test_a_study_that_stays_open_goes_on_with_another_pool(space: mc.Space) -> None:
+    study = mc.Study(space, tiny.Sampler(space))
+    with pool() as lent, pytest.raises(ExecutorError):
+        run(study, Deadly(3), 6, executor=lent, workers=2, progress=False)
+    assert run(study, tiny.loss, 6, executor=ProcessPoolExecutor, workers=2, progress=False).n_done == 6
+
+
+def test_a_factory_of_broken_pools_is_told(space: mc.Space) -> None:
+    class Broken(ProcessPoolExecutor):
+        def submit(self, *_: Any, **__: Any) -> Future[Any]:  # type: ignore[override]
+            raise BrokenProcessPool("no worker started")
+
+    with pytest.raises(ExecutorError, match="broken from the start"):
+        minimize(tiny.loss, space, 3, optimizer=tiny.Sampler(space), executor=Broken, progress=False)
+
+
+def test_what_is_no_executor_is_refused(space: mc.Space) -> None:
+    with pytest.raises(TypeError, match="executor must be an executor, or a callable that makes one"):
+        minimize(tiny.loss, space, 3, optimizer=tiny.Sampler(space), executor=4, progress=False)  # type: ignore[arg-type]
+
+
+class KilledWorker(Exception):
+    """As Dask says it, after it has tried on other workers."""
+
+    __module__ = "distributed.scheduler"
+
+
+@pytest.mark.parametrize("error", [KilledWorker("evaluate-0"), BrokenExecutor("gone")])
+def test_executors_that_say_that_a_worker_died_and_live_on(space: mc.Space, error: Exception) -> None:
+    class Cluster:
+        calls = 0
+
+        def submit(self, call: Any, *given: Any) -> Future[Any]:
+            future: Future[Any] = Future()
+            self.calls += 1
+            if self.calls == 2:
+                future.set_exception(error)
+            else:
+                future.set_result(call(*given))
+            return future
+
+    cluster = Cluster()
+    result = minimize(tiny.loss, space, 3, optimizer=tiny.Sampler(space), executor=cluster, progress=False)  # type: ignore[arg-type]
+    assert ([t.lost for t in result.history], result.n_done, cluster.calls) == ([0, 1, 0], 3, 4)
+
+
+def test_a_process_that_is_killed_again_and_again_fails_the_trial(journal: Path) -> None:
+    """The same trial kills the process of a plain run; each run finds it again, until it counts as failed."""
+    for deaths in range(1, 4):
+        finish(launch(journal, "--die", "evaluation", "4"), -signal.SIGKILL)
+        row = read_journal(journal)[1][4]
+        assert (row.status, len(row.running), row.lost) == ("pending", 1, deaths - 1)
+    lines = finish(launch(journal), 0)
+    rows = read_journal(journal)[1]
+    assert rows[4].status == "failed"
+    assert rows[4].message == "its worker died 3 times; at last: the process that evaluated it ended without a word"
+    assert [r.status for r in rows] == ["done"] * 4 + ["failed"] + ["done"] * 2
+    assert not any(line.startswith("trial 4 ") for line in lines)
+
+
+def test_attempts_that_are_given_back_cost_no_retry(space: mc.Space, journal: Path) -> None:
+    for _ in range(5):
+        with mc.Study(space, tiny.Sampler(space), storage=journal, retries=0) as study:
+            trial = study.ask()
+            assert (trial.number, trial.lost) == (0, 0)
+    study = mc.Study(space, tiny.Sampler(space), storage=journal, retries=0)
+    study.ask()
+    del study, trial  # collected without close(): as good as closed
+    with mc.Study(space, tiny.Sampler(space), storage=journal, retries=0) as study:
+        trial = study.ask()
+        assert (trial.lost, trial.attempt) == (0, 7)
+        study.tell(trial, 1.0)
+    assert {e.status for e in read_journal(journal)[1][0].evaluations} == {"returned", "present"}
+
+
+def test_lose_by_hand(space: mc.Space) -> None:
+    study = mc.Study(space, tiny.Sampler(space), retries=1)
+    trial = study.ask()
+    assert study.lose(trial, "node 7 went away").pending
+    assert study.suspects
+    again = study.ask()
+    assert (again.number, again.config, again.lost, again.attempt) == (0, trial.config, 1, 2)
+    failed = study.lose(again, "node 8 went away")
+    assert (failed.status, failed.message) == ("failed", "its worker died 2 times; at last: node 8 went away")
+    assert study.ask().number == 1
