@@ -105,7 +105,8 @@ def test_a_planted_journal_shows_text(write: Write) -> None:
     with sqlite3.connect("run.db") as database:
         database.execute("UPDATE trial SET origin = ?", (EVIL,))
         database.execute("UPDATE evaluation SET message = ?, worker = ?", (EVIL, EVIL))
-        database.execute("UPDATE trial SET status = 'failed', loss = NULL WHERE number = 1")
+        database.execute("UPDATE trial SET status = 'failed' WHERE number = 1")
+        database.execute("UPDATE evaluation SET status = 'failed', value = NULL WHERE trial = 1 AND output = 'loss'")
         database.execute("UPDATE study SET space = ?, stopped = ?, model = ?", (EVIL, EVIL, f"/{EVIL}.py"))
     for command in (["show", "run.db"], ["resume", "run.db", "--budget", "5"], ["show", "run.db", "--debug"]):
         done = mipcash(*command)
