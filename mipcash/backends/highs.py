@@ -28,6 +28,7 @@ from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, SOLVED, UNK
 from mipcash.errors import SolverError
 from mipcash.program.forms import Vector
 from mipcash.program.program import BinaryProgram
+from mipcash.program.rewriting import with_products
 
 KEPT_INSTANCES = 8
 SWITCHES = ("dead_ends", "row_products")
@@ -156,7 +157,7 @@ class HighsBackend:
         if key in self._instances:
             self._instances.move_to_end(key)
         else:
-            extended = task.program.extended(couplings)
+            extended = with_products(task.program, couplings)
             if self._row_products:
                 extended = with_row_products(extended)
             scaling = Scaling.of(extended)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
@@ -34,6 +34,7 @@ from mipcash.modelling.rules import ROUNDING, TOLERANCE
 from mipcash.program.algebra import AlgebraicModel, AlgebraicRow, algebraic_model
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BaseRow, BinaryProgram, Group, Indicator, NumberColumn
+from mipcash.program.rewriting import with_products, with_rows
 
 
 @dataclass
@@ -316,8 +317,8 @@ class _Compiler:
         )
         forms = {k: bare.base_rows[k].form for k, row in enumerate(self.rows) if row.products}
         couplings = set().union(*(bare.couplings(form) for form in forms.values()))
-        program = bare.extended(couplings)
-        return _with_rows(program, self.rows, forms, [row.slack for row in bare.base_rows])
+        program = with_products(bare, couplings)
+        return _with_declared_rows(program, self.rows, forms, [row.slack for row in bare.base_rows])
 
     def slack(self, row: _Row) -> float:
         """How far a row may be missed: what its rule may, and what a sum with the constants of big-M is off by."""
@@ -339,7 +340,7 @@ def _form(row: _Row, n: int) -> QuadraticForm:
     return QuadraticForm(0.0, linear, pairs[:, 0], pairs[:, 1], np.array(list(row.products.values())))
 
 
-def _with_rows(
+def _with_declared_rows(
     program: BinaryProgram, rows: list[_Row], forms: Mapping[int, QuadraticForm], slacks: list[float]
 ) -> BinaryProgram:
     columns: list[np.ndarray] = []
@@ -358,14 +359,8 @@ def _with_rows(
         (np.concatenate([np.zeros(0), *values]), np.concatenate([np.zeros(0, dtype=np.int64), *columns]), indptr),
         shape=(len(rows), program.n_columns),
     )
-    return replace(
-        program,
-        matrix=sparse.csr_array(sparse.vstack([program.matrix, matrix])),
-        row_low=np.concatenate([program.row_low, [r.low for r in rows]]),
-        row_high=np.concatenate([program.row_high, [r.high for r in rows]]),
-        row_rule=program.row_rule + tuple(r.rule for r in rows),
-        row_slack=np.concatenate([program.row_slack, slacks]),
-    )
+    ends = np.array([r.low for r in rows]), np.array([r.high for r in rows])
+    return with_rows(program, matrix, *ends, tuple(r.rule for r in rows), slacks)
 
 
 def compile_space(

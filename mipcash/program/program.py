@@ -13,7 +13,7 @@ The legal configurations are the c with ``row_low <= A c <= row_high``, integer 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mipcash.modelling.domains import Configuration, Integer, Permutation, Real, Value
-from mipcash.modelling.rules import TOLERANCE
 from mipcash.program.forms import Indices, QuadraticForm, Vector
-from mipcash.program.products import Product, rlt_number, rlt_pair
+from mipcash.program.products import Product
 
 
 @dataclass(frozen=True)
@@ -63,6 +62,11 @@ class Group:
     def size(self) -> int:
         """Number of columns, off included."""
         return self.stop - self.start
+
+    @property
+    def span(self) -> slice:
+        """Its columns."""
+        return slice(self.start, self.stop)
 
 
 @dataclass(frozen=True)
@@ -187,16 +191,6 @@ class BinaryProgram:
         whole = self.matrix.shape[0] == len(self.base_rows) + product_rows
         return whole and all(row.form.n == self.n for row in self.base_rows)
 
-    @cached_property
-    def widened(self) -> BinaryProgram:
-        """The program without the margins of its rules: it admits every legal point, and some that are not."""
-        by = np.array([self.margin.get(rule, 0.0) for rule in self.row_rule])
-        rows = tuple(
-            replace(row, low=row.low - self.margin.get(row.rule, 0.0), high=row.high + self.margin.get(row.rule, 0.0))
-            for row in self.base_rows
-        )
-        return replace(self, row_low=self.row_low - by, row_high=self.row_high + by, base_rows=rows, margin={})
-
     # -- points -------------------------------------------------------------------------------------------------
 
     def one_hot(self, levels: Indices) -> Vector:
@@ -304,50 +298,6 @@ class BinaryProgram:
         swap = (h >= 0) & (h < g)
         return np.where(swap, h, g), np.where(swap, g, h)
 
-    def extended(self, couplings: Iterable[tuple[int, int]]) -> BinaryProgram:
-        """The program with product columns (and their RLT rows) for the given keys added."""
-        missing = [key for key in sorted(couplings) if key not in self.product_index]
-        if not missing:
-            return self
-        start, blocks, products = self.n_columns, [], []
-        for g, h in missing:
-            if h >= 0:
-                block = rlt_pair(self._span(g), self._span(h), start, (g, h))
-            else:
-                column = -1 - h
-                block = rlt_number(self._span(g), column, (self.low[column], self.high[column]), start, (g, h))
-            blocks.append(block)
-            products.append(block.product)
-            start += block.product.size
-        rows = sum(b.n_rows for b in blocks)
-        offset = np.cumsum([0, *[b.n_rows for b in blocks]])
-        new = sparse.csr_array(
-            (
-                np.concatenate([b.values for b in blocks]),
-                (
-                    np.concatenate([b.rows + o for b, o in zip(blocks, offset, strict=False)]),
-                    np.concatenate([b.cols for b in blocks]),
-                ),
-            ),
-            shape=(rows, start),
-        )
-        wide = sparse.csr_array(
-            (self.matrix.data, self.matrix.indices, self.matrix.indptr), shape=(self.matrix.shape[0], start)
-        )
-        return replace(
-            self,
-            matrix=sparse.csr_array(sparse.vstack([wide, new])),
-            row_low=np.concatenate([self.row_low, *[b.row_low for b in blocks]]),
-            row_high=np.concatenate([self.row_high, *[b.row_high for b in blocks]]),
-            row_rule=self.row_rule + ("",) * rows,
-            row_slack=np.concatenate([self.row_slack, slack_of_rows(new)]),
-            low=np.concatenate([self.low, *[b.low for b in blocks]]),
-            high=np.concatenate([self.high, *[b.high for b in blocks]]),
-            integer=np.concatenate([self.integer, np.zeros(start - self.n_columns)]),
-            names=self.names + tuple(name for p in products for name in self._product_names(p)),
-            products=self.products + tuple(products),
-        )
-
     def cost(self, form: QuadraticForm) -> Vector:
         """Cost of every column, shape (n_columns,), for a folded form whose couplings the program has."""
         cost = np.zeros(self.n_columns)
@@ -377,24 +327,10 @@ class BinaryProgram:
         columns[: self.n] = base
         for p in self.products:
             g, h = p.key
-            left = base[self._span(g)]
-            right = base[self._span(h)] if h >= 0 else base[[-1 - h]]
+            left = base[self.groups[g].span]
+            right = base[self.groups[h].span] if h >= 0 else base[[-1 - h]]
             columns[p.start : p.start + p.size] = np.outer(left, right).ravel()
         return columns
-
-    def _span(self, g: int) -> slice:
-        return slice(self.groups[g].start, self.groups[g].stop)
-
-    def _product_names(self, product: Product) -> list[str]:
-        g, h = product.key
-        right = self.names[self._span(h)] if h >= 0 else (self.names[-1 - h],)
-        return [f"{a}*{b}" for a in self.names[self._span(g)] for b in right]
-
-
-def slack_of_rows(matrix: sparse.csr_array) -> Vector:
-    """How far rows that no rule stands behind may be missed: (m, n_columns) -> (m,)."""
-    slack: Vector = TOLERANCE * abs(matrix).max(axis=1).toarray().ravel()
-    return slack
 
 
 def orders_of(program: BinaryProgram) -> dict[str, list[int]]:

@@ -14,8 +14,9 @@ from mipcash.backends.solution import OPTIMAL
 from mipcash.errors import SolverError
 from mipcash.modelling.domains import Configuration, Value, same_value
 from mipcash.program.forms import Indices, QuadraticForm, Vector
-from mipcash.program.program import BaseRow, BinaryProgram, slack_of_rows
-from mipcash.space.conflict import told, with_columns
+from mipcash.program.program import BaseRow, BinaryProgram
+from mipcash.program.rewriting import with_columns, with_rows
+from mipcash.space.conflict import told
 
 ABSENT_COST = 1.0
 """Cost of switching a parameter on that the given configuration leaves out, or off that it has."""
@@ -99,15 +100,8 @@ def _activity_cut(program: BinaryProgram, label: str) -> BinaryProgram:
         base.append(BaseRow("", form, low[-1], np.inf, CUT_SLACK))
     if not rows:
         return program
-    return replace(
-        program,
-        matrix=sparse.csr_array(sparse.vstack([program.matrix, sparse.csr_array(np.array(rows))])),
-        row_low=np.concatenate([program.row_low, low]),
-        row_high=np.concatenate([program.row_high, np.full(len(low), np.inf)]),
-        row_rule=program.row_rule + ("",) * len(low),
-        row_slack=np.concatenate([program.row_slack, np.full(len(low), CUT_SLACK)]),
-        base_rows=program.base_rows + tuple(base),
-    )
+    slack = np.full(len(low), CUT_SLACK)
+    return with_rows(program, sparse.csr_array(np.array(rows)), low, np.full(len(low), np.inf), slack=slack, base=base)
 
 
 def can_be_on(program: BinaryProgram, label: str, backend: Backend, settings: SolverSettings) -> bool:
@@ -204,22 +198,14 @@ def _with_distances(program: BinaryProgram, wanted: Mapping[int, float]) -> Bina
     """A column d >= |v - target| for each wanted number."""
     if not wanted:
         return program
-    k, m = len(wanted), program.matrix.shape[0]
+    k = len(wanted)
     span = np.array([program.high[c] - program.low[c] + abs(v) + abs(program.low[c]) + 1.0 for c, v in wanted.items()])
     names = tuple(f"|{program.names[c]} - {v!r}|" for c, v in wanted.items())
-    wide = with_columns(program, names, np.zeros(k), span, sparse.csr_array((m, k)))
+    wide = with_columns(program, names, np.zeros(k), span)
     rows = np.zeros((2 * k, wide.n_columns))
     low = np.zeros(2 * k)
     for j, (column, target) in enumerate(wanted.items()):
         rows[2 * j, [program.n + j, column]] = 1.0, -1.0  # d - v >= -target
         rows[2 * j + 1, [program.n + j, column]] = 1.0, 1.0  # d + v >= target
         low[2 * j : 2 * j + 2] = -target, target
-    added = sparse.csr_array(rows)
-    return replace(
-        wide,
-        matrix=sparse.csr_array(sparse.vstack([wide.matrix, added])),
-        row_low=np.concatenate([wide.row_low, low]),
-        row_high=np.concatenate([wide.row_high, np.full(2 * k, np.inf)]),
-        row_rule=wide.row_rule + ("",) * (2 * k),
-        row_slack=np.concatenate([wide.row_slack, slack_of_rows(added)]),
-    )
+    return with_rows(wide, sparse.csr_array(rows), low, np.full(2 * k, np.inf))

@@ -9,7 +9,7 @@ rest is feasible, the rule with its bound moved by t admits a configuration, and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,8 +19,9 @@ from mipcash.backends.base import Answer, Backend, SolverSettings, Task
 from mipcash.backends.solution import INFEASIBLE
 from mipcash.errors import SolverError
 from mipcash.modelling.rules import Rule, number_text
-from mipcash.program.forms import QuadraticForm, Vector
+from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
+from mipcash.program.rewriting import with_columns, without_rules
 
 
 @dataclass(frozen=True)
@@ -50,43 +51,6 @@ class Conflict:
 
     rules: tuple[str, ...]
     relaxations: tuple[Relaxation, ...] = field(default=())
-
-
-def without_rules(program: BinaryProgram, dropped: Collection[str]) -> BinaryProgram:
-    """The program without the rows of some rules."""
-    keep = np.array([rule not in dropped for rule in program.row_rule], dtype=bool)
-    return replace(
-        program,
-        matrix=sparse.csr_array(program.matrix[keep]),
-        row_low=program.row_low[keep],
-        row_high=program.row_high[keep],
-        row_rule=tuple(r for r, k in zip(program.row_rule, keep, strict=True) if k),
-        row_slack=program.row_slack[keep],
-        base_rows=tuple(row for row in program.base_rows if row.rule not in dropped),
-    )
-
-
-def with_columns(
-    program: BinaryProgram, names: Collection[str], low: Vector, high: Vector, entries: sparse.csr_array
-) -> BinaryProgram:
-    """The program with k further continuous base columns, inserted after the others.
-
-    Args:
-        low, high: bounds, shape (k,).
-        entries: their coefficients in the rows, shape (m, k).
-    """
-    n, k = program.n, len(names)
-    matrix = sparse.hstack([program.matrix[:, :n], entries, program.matrix[:, n:]])
-    return replace(
-        program,
-        n=n + k,
-        matrix=sparse.csr_array(matrix),
-        low=np.concatenate([program.low[:n], low, program.low[n:]]),
-        high=np.concatenate([program.high[:n], high, program.high[n:]]),
-        integer=np.concatenate([program.integer[:n], np.zeros(k), program.integer[n:]]),
-        names=(*program.names[:n], *names, *program.names[n:]),
-        products=tuple(replace(p, start=p.start + k) for p in program.products),
-    )
 
 
 def is_empty(

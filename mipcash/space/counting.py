@@ -20,6 +20,7 @@ from mipcash.program.affine_rows import columns_of
 from mipcash.program.forms import Indices, QuadraticForm
 from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram
+from mipcash.program.rewriting import without_margins
 from mipcash.space.conflict import emptiness
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.minimiser import Oracle
@@ -55,7 +56,7 @@ def count(oracle: Oracle, limit: int, settings: SolverSettings) -> Count:
     found = _counted(oracle, limit, settings)
     if not oracle.program.margin or not found.exact:
         return found
-    wide = _counted(Oracle(oracle.program.widened, oracle.backend), limit, settings)
+    wide = _counted(Oracle(without_margins(oracle.program), oracle.backend), limit, settings)
     return Count(found.number, wide == found)
 
 

@@ -28,9 +28,10 @@ from mipcash.modelling.declared import Number
 from mipcash.modelling.domains import Configuration, Integer, same_value
 from mipcash.program.compile import compile_space
 from mipcash.program.forms import QuadraticForm
-from mipcash.program.program import BinaryProgram, slack_of_rows
+from mipcash.program.program import BinaryProgram
+from mipcash.program.rewriting import with_columns, with_rows
 from mipcash.space.compiled import QUESTION_SECONDS
-from mipcash.space.conflict import told, with_columns
+from mipcash.space.conflict import told
 from mipcash.space.exclusion import Apart, Exclusion
 from mipcash.space.minimiser import Point, as_solution
 from mipcash.space.optimum import SpaceOptimum
@@ -288,17 +289,7 @@ def _different(
         low.append(1.0)
         high.append(np.inf)
     names = [f"different {j}" for j in range(k)]
-    wide = with_columns(program, names, np.zeros(k), np.ones(k), sparse.csr_array((program.matrix.shape[0], k)))
-    integer = wide.integer.copy()
-    integer[program.n : program.n + k] = 1.0
+    wide = with_columns(program, names, np.zeros(k), np.ones(k), integer=True)
     rows, columns, values = (np.array(part) for part in zip(*entries, strict=True)) if entries else ([], [], [])
     added = sparse.csr_array((values, (rows, columns)), shape=(len(low), wide.n_columns))
-    return replace(
-        wide,
-        integer=integer,
-        matrix=sparse.csr_array(sparse.vstack([wide.matrix, added])),
-        row_low=np.concatenate([wide.row_low, low]),
-        row_high=np.concatenate([wide.row_high, high]),
-        row_rule=wide.row_rule + ("",) * len(low),
-        row_slack=np.concatenate([wide.row_slack, slack_of_rows(added)]),
-    )
+    return with_rows(wide, added, low, high)

@@ -21,6 +21,7 @@ from mipcash.modelling.validation import check
 from mipcash.program.compile import compile_space
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.objective import objective_form
+from mipcash.program.rewriting import without_margins
 from mipcash.space.compiled import SpaceCore
 from mipcash.space.minimiser import Oracle, as_solution
 
@@ -84,7 +85,7 @@ class SpaceOptimum(SpaceCore):
         """An answer that also holds for what the margins of products of reals leave out of the program."""
         if not oracle.program.margin or answer.status not in (OPTIMAL, INFEASIBLE):
             return answer
-        wide = oracle.backend.solve(Task(oracle.program.widened, oracle.program.folded(form)), settings)
+        wide = oracle.backend.solve(Task(without_margins(oracle.program), oracle.program.folded(form)), settings)
         if wide.status == INFEASIBLE:
             return answer
         if answer.columns is None:

@@ -15,6 +15,7 @@ from mipcash.modelling.domains import Configuration, Integer, Permutation, Real
 from mipcash.modelling.rules import number_text
 from mipcash.program.compile import compile_space
 from mipcash.program.program import BinaryProgram
+from mipcash.program.rewriting import without_margins
 from mipcash.space import bounds as extent
 from mipcash.space import conflict as explaining
 from mipcash.space.bounds import Extent
@@ -65,7 +66,9 @@ class Space(SpaceDesign):
         if answer.status != INFEASIBLE:
             return f"the solver could not tell within {QUESTION_SECONDS:.0f} s if space {self.name!r} is empty; try another"
         margin = self.program.margin
-        if margin and not explaining.is_empty(self.program.widened, self.oracle(solver).backend, self._limits()):
+        if margin and not explaining.is_empty(
+            without_margins(self.program), self.oracle(solver).backend, self._limits()
+        ):
             kept = ", ".join(f"{rule!r} ({number_text(by)})" for rule, by in margin.items())
             return (
                 f"space {self.name!r} may be empty: all that is left of it lies on the border of rules that multiply two reals, "
@@ -123,7 +126,9 @@ class Space(SpaceDesign):
         if explaining.told(explaining.emptiness(program, backend, settings), settings).columns is None:
             raise InfeasibleSpaceError(self.explain(solver))
         if program.margin:
-            program = program.widened  # a legal value may lie where the margins of products of reals leave it out
+            program = without_margins(
+                program
+            )  # a legal value may lie where the margins of products of reals leave it out
         seen = extent.attainable(program, backend, settings)
         found: dict[str, Extent] = {}
         for label, parameter in self.parameters.items():

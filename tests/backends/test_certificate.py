@@ -53,7 +53,7 @@ def lying(
     space: mc.Space, columns: np.ndarray, value: float
 ) -> tuple[Callable[[Task, SolverSettings], Answer], list[int]]:
     """A solver that returns an illegal point as optimal until a cut excludes its levels, then tells the truth."""
-    honest, asked = HighsBackend({"enumeration": "off"}), list[int]()
+    honest, asked = HighsBackend(), list[int]()
 
     def solve(task: Task, settings: SolverSettings) -> Answer:
         asked.append(len(task.cuts))

@@ -20,13 +20,12 @@ from mipcash.backends.reductions.rlt_rows import with_row_products
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
-from mipcash.space.conflict import without_rules
+from mipcash.program.rewriting import with_products, without_rules
 from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
 from tests.strategies.points import TooLargeError
 from tests.strategies.spaces import drawn_spaces
 
 EXACT = SolverSettings(gap=0.0)
-ALONE = {"enumeration": "off"}
 SLOW = settings(max_examples=60, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 FAST = settings(SLOW, max_examples=200)
 
@@ -145,7 +144,7 @@ def test_a_required_level_stays() -> None:
 @pytest.mark.parametrize("space", RULED)
 def test_row_products_hold_at_every_legal_point(space: str) -> None:
     program = RULED[space]().program
-    full = program.extended(program.couplings(random_form(program, np.random.default_rng(1), 1.0)))
+    full = with_products(program, program.couplings(random_form(program, np.random.default_rng(1), 1.0)))
     tight = with_row_products(full)
     assert tight.matrix.shape[0] > full.matrix.shape[0] or space == "wide"
     for point in all_points(program):
@@ -172,7 +171,7 @@ def test_row_products_tighten_the_relaxation(space: str) -> None:
     legal, rng = all_points(program), np.random.default_rng(2)
     for _ in range(5):
         form = random_form(program, rng, 1.0)
-        full = program.extended(program.couplings(form))
+        full = with_products(program, program.couplings(form))
         loose, tight = relaxation(full, form), relaxation(with_row_products(full), form)
         assert loose - 1e-7 <= tight <= optimum(Task(program, form), legal) + 1e-7
         better += tight > loose + 1e-6
@@ -196,7 +195,7 @@ def test_highs_alone_agrees_with_brute_force(option: str | None) -> None:
 
 def check_highs(program: BinaryProgram, number: int, options: dict[str, str]) -> None:
     legal, rng = legal_points(program), np.random.default_rng(number)
-    backend = HighsBackend({**ALONE, **options})
+    backend = HighsBackend(options)
     for _ in range(3 if len(legal) else 0):
         task = random_task(program, legal, rng)
         answer, best = backend.solve(task, EXACT), optimum(task, legal)

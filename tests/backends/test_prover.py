@@ -24,7 +24,7 @@ from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram
-from mipcash.space.conflict import without_rules
+from mipcash.program.rewriting import without_rules
 from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
 from tests.strategies.points import TooLargeError
 from tests.strategies.spaces import drawn_spaces

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from mipcash.backends.base import Answer, Cut, SolverSettings, Task
 from mipcash.backends.solution import INFEASIBLE
 from mipcash.modelling.domains import Integer, Real
 from mipcash.program.forms import QuadraticForm, Vector
-from mipcash.program.program import BinaryProgram
+from mipcash.program.rewriting import without_margins
 from mipcash.program.unit_scale import UnitScale
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.minimiser import Oracle
@@ -73,7 +73,7 @@ class Slaves:
         excluded: Sequence[Exclusion],
     ) -> None:
         self.split, self.oracle, self.scale, self.solver, self.splits = split, oracle, scale, solver, splits
-        self.program = untightened(oracle.program)
+        self.program = without_margins(oracle.program)
         self.cuts = [e.cut(self.program) for e in excluded]
         self.coupled = split.coupled()
         self.calls = 0
@@ -210,11 +210,3 @@ class Slaves:
 def natural_unit(domain: Real | Integer, value: float) -> float:
     """Unit value of a solver's number, which may leave its domain by a tolerance (and log domains do not reach 0)."""
     return domain.to_unit(min(float(domain.high), max(float(domain.low), value)))
-
-
-def untightened(program: BinaryProgram) -> BinaryProgram:
-    """The program without the margins by which rules that multiply two reals were tightened: no legal point is cut off."""
-    if not program.margin:
-        return program
-    margin = np.array([2.0 * program.margin.get(rule, 0.0) for rule in program.row_rule])
-    return replace(program, row_low=program.row_low - margin, row_high=program.row_high + margin)

@@ -28,6 +28,7 @@ from mipcash.backends.solution import INFEASIBLE, OPTIMAL, SOLVED
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
+from mipcash.program.rewriting import with_products
 
 KEPT_INSTANCES = 4
 PROBE_SECONDS = 10.0
@@ -223,7 +224,7 @@ class PyomoBackend:
         if key in self._instances:
             self._instances.move_to_end(key)
         else:
-            program = task.program.extended(missing)
+            program = with_products(task.program, missing)
             scaling = Scaling.of(program)
             # Pyomo takes no row whose bounds cross; such a program is not asked about
             model, columns = _model(

@@ -12,13 +12,14 @@ equations (cardinality, the positions of an ordering, activity) and inequalities
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
 from mipcash.program.forms import Vector
-from mipcash.program.program import BinaryProgram, slack_of_rows
+from mipcash.program.program import BinaryProgram
+from mipcash.program.rewriting import with_rows
 
 ALIKE = 1e-12
 
@@ -42,14 +43,7 @@ def with_row_products(program: BinaryProgram) -> BinaryProgram:
         (np.concatenate([v for _, v, _, _ in found]), np.concatenate([c for c, _, _, _ in found]), ends),
         shape=(len(found), program.n_columns),
     )
-    return replace(
-        program,
-        matrix=sparse.csr_array(sparse.vstack([program.matrix, added])),
-        row_low=np.concatenate([program.row_low, [low for _, _, low, _ in found]]),
-        row_high=np.concatenate([program.row_high, [high for _, _, _, high in found]]),
-        row_rule=program.row_rule + ("",) * len(found),
-        row_slack=np.concatenate([program.row_slack, slack_of_rows(added)]),
-    )
+    return with_rows(program, added, [low for _, _, low, _ in found], [high for _, _, _, high in found])
 
 
 def _rows(program: BinaryProgram) -> Iterator[_Row]:

@@ -26,6 +26,7 @@ from scipy import sparse
 from mipcash.backends.reductions.tightening import tightened
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
+from mipcash.program.rewriting import with_bounds, with_coefficients
 
 LARGEST = 4e8
 """Largest coefficient of a row in whole units; beyond it, a tolerance on integers would count."""
@@ -73,14 +74,10 @@ class Scaling:
         scaled_matrix = sparse.csr_array(sparse.diags_array(rows) @ matrix)
         at = np.repeat(whole, np.diff(scaled_matrix.indptr))
         scaled_matrix.data[at] = np.round(scaled_matrix.data[at])
-        scaled = replace(
-            program,
-            matrix=scaled_matrix,
-            row_low=np.where(whole & np.isfinite(low), np.ceil(low - slack), low),
-            row_high=np.where(whole & np.isfinite(high), np.floor(high + slack), high),
-            low=program.low / columns,
-            high=program.high / columns,
-        )
+        low = np.where(whole & np.isfinite(low), np.ceil(low - slack), low)
+        high = np.where(whole & np.isfinite(high), np.floor(high + slack), high)
+        rewritten = with_coefficients(program, scaled_matrix, low, high)
+        scaled = with_bounds(rewritten, program.low / columns, program.high / columns)
         numbers = (program.integer == 0) & (program.low < program.high) & ~integral
         wide = bool(np.any(np.abs(scaled_matrix.data) > WIDE))
         delicate = bool(np.any(numbers) or not np.all(whole) or wide)

@@ -14,14 +14,13 @@ it is added to no longer hides a tolerance.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
+from mipcash.program.rewriting import with_bounds, with_coefficients
 
 ROUNDS = 4
 WORTH = 0.9
@@ -48,7 +47,7 @@ def tightened(program: BinaryProgram) -> BinaryProgram:
             break
     if np.any(low > high):
         return program  # empty, which is for the solver to prove
-    return _with_smaller_constants(replace(program, low=low, high=high), numbers)
+    return _with_smaller_constants(with_bounds(program, low, high), numbers)
 
 
 def _propagate(program: BinaryProgram, numbers: Booleans, low: Vector, high: Vector) -> bool:
@@ -96,7 +95,7 @@ def _with_smaller_constants(program: BinaryProgram, numbers: Booleans) -> Binary
             row_high[r] = bound
         else:
             row_low[r] = -bound
-    return replace(program, matrix=matrix, row_low=row_low, row_high=row_high)
+    return with_coefficients(program, matrix, row_low, row_high)
 
 
 def _shrink(program: BinaryProgram, columns: Indices, values: Vector, bound: float, binary: Booleans) -> float:
