@@ -18,17 +18,18 @@ import numpy as np
 
 import mipcash as mc
 from benchmarks.proxies import proxy
-from mipcash.backends.registry import make_backend
 from mipcash.optimizers.base import Observation
 from mipcash.optimizers.mivabo import MiVaBO
 from mipcash.optimizers.outcome import DONE
 from mipcash.program.forms import Indices, QuadraticForm
 from mipcash.program.program import BinaryProgram
+from mipcash.space.domain import Domain
 from mipcash.space.minimiser import Oracle
 
 VAE_SIZES = (7, 6, 5) * 8 + (5,)
 CASH_SIZES = (8, 11, 7, 11)
 STARTS = 8
+SOLVER = "auto solver=highs"
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ def surrogate_draws(name: str, observations: int, draws: int) -> Iterator[Instan
     objective = proxy(space)
     configs = space.sample(observations, seed=observations)
     history = [Observation(c, DONE, objective(c)) for c in configs]
-    optimizer = MiVaBO(space, make_backend("auto solver=highs"))
+    oracle, optimizer = space.oracle(SOLVER), MiVaBO(Domain.of(space, SOLVER))
     rng = np.random.default_rng([4, observations])
     _, posterior = optimizer._posterior(optimizer.data(history), rng, {})
     best = [o.config for o in sorted(history, key=lambda o: o.loss if o.loss is not None else np.inf)[:STARTS]]
@@ -175,4 +176,4 @@ def surrogate_draws(name: str, observations: int, draws: int) -> Iterator[Instan
         fixed = {} if numbers is None else {n.latent: numbers[n.label] for n in program.numbers}
         form = program.folded(posterior.sample(rng).form_at(u))
         starts = tuple(program.encode(config) for config in best)
-        yield Instance(name, f"{observations} observations, draw {k}", optimizer.oracle, form, numbers, fixed, starts)
+        yield Instance(name, f"{observations} observations, draw {k}", oracle, form, numbers, fixed, starts)

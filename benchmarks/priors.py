@@ -22,12 +22,12 @@ import numpy as np
 import mipcash as mc
 from benchmarks.registry import Progress, Results, benchmark
 from mipcash.backends.base import SolverSettings
-from mipcash.backends.registry import make_backend
 from mipcash.models import synthetic
 from mipcash.optimizers.base import Observation
 from mipcash.optimizers.mivabo import MiVaBO, MiVaBOSettings
 from mipcash.optimizers.outcome import DONE
 from mipcash.program.forms import Vector
+from mipcash.space.domain import Domain
 from mipcash.surrogates.linear.blocks import FeatureSizes
 from mipcash.surrogates.linear.posterior import WeightSample
 from mipcash.surrogates.linear.sparse.mixture import SparseSettings
@@ -117,7 +117,7 @@ def problem(name: str, seed: int) -> tuple[mc.Space, Objective]:
 def fitted(name: str, seed: int, t: int, settings: MiVaBOSettings) -> tuple[MiVaBO, Any, Objective, float]:
     """An optimizer's posterior after t random legal observations, and the CPU seconds it took."""
     space, objective = problem(name, seed)
-    optimizer = MiVaBO(space, make_backend("auto solver=highs"), settings)
+    optimizer = MiVaBO(Domain.of(space, "auto solver=highs"), settings)
     history = [Observation(c, DONE, objective(c)) for c in space.sample(t, seed)]
     began = time.process_time()
     _, posterior = optimizer._posterior(optimizer.data(history), np.random.default_rng(seed), {})
@@ -127,9 +127,9 @@ def fitted(name: str, seed: int, t: int, settings: MiVaBOSettings) -> tuple[MiVa
 def predictive_error(name: str, seed: int, t: int, prior: str) -> dict[str, Any]:
     """Error of the posterior mean at fresh points."""
     optimizer, posterior, objective, seconds = fitted(name, seed, t, PRIORS[prior])
-    configs = optimizer.space.sample(TESTS, 1000 + seed)
-    z = optimizer.program.one_hot(np.array([optimizer.program.encode(c) for c in configs]))
-    u, truth = optimizer.scale.units(configs), np.array([objective(c) for c in configs])
+    configs = optimizer.domain.sample(TESTS, np.random.default_rng(1000 + seed))
+    points, truth = optimizer.domain.encode(configs), np.array([objective(c) for c in configs])
+    z, u = points.one_hot(optimizer.program), points.units
     f: WeightSample = posterior.mean()
     values = sum(
         np.einsum("tp,pq,tq->t", b.left(z), w, b.right(u), optimize=True)
@@ -163,11 +163,11 @@ def solves(name: str, seed: int, t: int) -> list[dict[str, Any]]:
         for label, (each, error) in draws.items():
             u = np.full(len(optimizer.scale), 0.5)
             began = time.process_time()
-            point = optimizer.oracle.minimise(
+            answer = optimizer.domain.minimise(
                 each.form_at(u),
                 SolverSettings(time_limit=10.0, gap=1e-4),
-                numbers=optimizer.scale.natural(u),
-                starts=[optimizer.program.encode(optimizer.space.sample(1, seed)[0])],
+                units=u,
+                starts=[optimizer.program.encode(optimizer.domain.sample(1, np.random.default_rng(seed))[0])],
                 rng=np.random.default_rng(0),
             )
             seconds = time.process_time() - began
@@ -180,7 +180,7 @@ def solves(name: str, seed: int, t: int) -> list[dict[str, Any]]:
                     "pairs": sum(size > 0 for size in half_ranges(each).values()),
                     "left out": error,
                     "seconds": seconds,
-                    "status": "none" if point is None else point.answer.status,
+                    "status": "none" if answer.columns is None else answer.status,
                 }
             )
     return rows

@@ -26,13 +26,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mipcash.acquisition.continuous_step import ContinuousStep
-from mipcash.backends.base import SolverSettings
+from mipcash.backends.base import Answer, SolverSettings
+from mipcash.backends.solution import FEASIBLE
 from mipcash.errors import at_least
-from mipcash.program.forms import Indices, Vector
-from mipcash.program.unit_scale import UnitScale
+from mipcash.program.forms import Indices
+from mipcash.program.points import Point, Points
+from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
-from mipcash.space.minimiser import Oracle, Point
-from mipcash.space.space import Space
 from mipcash.surrogates.base import MixedFunction
 
 
@@ -69,125 +69,130 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Minimiser:
-    """The best point that alternation found.
+class Minimum:
+    """Where a search of one function ended.
 
     Attributes:
-        point: the MIP's answer at the final numbers; its value and bound are those of f(., u).
-        units: u, shape (D,).
-        value: f(z, u).
+        point: a legal point.
+        value: f there.
+        answer: the solver's at the point's numbers, its value and bound those of f(., u).
     """
 
     point: Point
-    units: Vector
     value: float
+    answer: Answer
+
+    @classmethod
+    def unproven(cls, domain: Domain, point: Point, value: float) -> Minimum:
+        """Found without a solver: nothing is known below it."""
+        return cls(point, value, Answer(FEASIBLE, domain.columns(point), value, -math.inf, 0.0))
 
 
 class Alternation:
-    """Alternating minimisation over one space."""
+    """Alternating minimisation over one domain."""
 
-    def __init__(self, space: Space, oracle: Oracle, scale: UnitScale, settings: AlternatingSettings) -> None:
-        self.oracle, self.scale, self.settings = oracle, scale, settings
-        self.step = ContinuousStep(space, oracle, scale, settings.continuous_starts, settings.tolerance)
+    def __init__(self, domain: Domain, settings: AlternatingSettings) -> None:
+        self.domain, self.settings = domain, settings
+        self.step = ContinuousStep(domain, settings.continuous_starts, settings.tolerance)
 
     def minimise(
         self,
         f: MixedFunction,
-        starts: Sequence[tuple[Indices, Vector]],
+        starts: Points,
         excluded: Sequence[Exclusion],
         rng: np.random.Generator,
         clock: Clock,
         known: Sequence[Indices] = (),
-    ) -> Minimiser | None:
+    ) -> Minimum | None:
         """The best of several starts.
 
         Args:
             f: the function.
-            starts: legal levels and unit values to start from.
+            starts: legal points to start from, at least one.
             excluded: what may not be proposed.
             known: further legal levels, from which each local search may start too.
 
         Returns:
             None where nothing is left to propose.
         """
-        if not self.oracle.separable or self.oracle.search(self.scale.natural(starts[0][1])) is None:
-            found = [self._with_proof(f, [levels, *known], u, excluded, rng, clock) for levels, u in starts]
+        if not self.decides_levels(starts[0]):
+            found = [self._with_proof(f, start, known, excluded, rng, clock) for start in starts]
             proven = [m for m in found if m is not None]
             return min(proven, key=lambda m: m.value, default=None)
-        descents = [self.descend(f, [levels, *known], u, excluded, rng, clock) for levels, u in starts]
-        levels, u, _ = min(descents, key=lambda d: d[2])
-        return self._with_proof(f, [levels, *known], u, excluded, rng, clock)
+        descents = [self.descend(f, start, known, excluded, rng, clock) for start in starts]
+        best, _ = min(descents, key=lambda d: d[1])
+        return self._with_proof(f, best, known, excluded, rng, clock)
+
+    def decides_levels(self, point: Point) -> bool:
+        """Whether the legality of levels beside a point's numbers can be told without a solver."""
+        return self.domain.separable and self.domain.local_search(point.units) is not None
 
     def descend(
         self,
         f: MixedFunction,
+        start: Point,
         known: Sequence[Indices],
-        u: Vector,
         excluded: Sequence[Exclusion],
         rng: np.random.Generator,
         clock: Clock,
-    ) -> tuple[Indices, Vector, float]:
-        """Alternate with local search in the place of the MIP: levels, numbers and value where it stops."""
-        program, levels = self.oracle.program, known[0]
-        best = math.inf
+    ) -> tuple[Point, float]:
+        """Alternate with local search in the place of the MIP: where it stops and f there; inf where it found nothing."""
+        here, best = start, math.inf
         for k in range(self.settings.rounds):
             began = time.perf_counter()
-            numbers = self.scale.natural(u)
-            found = self.oracle.incumbent(
-                program.folded(f.form_at(u)), numbers, excluded, [levels, *known], rng, self.settings.restarts, 0
-            )
+            starts = [here.levels, start.levels, *known]
+            form = f.form_at(here.units)
+            found = self.domain.incumbent(form, here.units, excluded, starts, rng, self.settings.restarts, 0)
             clock.add("search", began)
             if found is None or found[1] > best - self._tolerance(best):
                 break
-            levels, best = found
-            if not len(self.scale):
+            here, best = Point(found[0], here.units), found[1]
+            if not len(self.domain.scale):
                 break
             began = time.perf_counter()
             # other levels move the minimum little: later rounds go on from where the first one ended
-            again = None if k == 0 else 0
-            u = self.step.minimise(f, self.oracle.unproven(levels, numbers, best), u, rng, again)
+            here = Point(here.levels, self.step.minimise(f, here, rng, None if k == 0 else 0))
             clock.add("continuous", began)
-            best = f.value(program.one_hot(levels), u)
-        return levels, u, best
+            best = f.value(here.one_hot(self.domain.program), here.units)
+        return here, best
 
     def _with_proof(
         self,
         f: MixedFunction,
+        start: Point,
         known: Sequence[Indices],
-        u: Vector,
         excluded: Sequence[Exclusion],
         rng: np.random.Generator,
         clock: Clock,
-    ) -> Minimiser | None:
+    ) -> Minimum | None:
         """Alternate with the MIP until it confirms the levels at the final numbers."""
-        best: Minimiser | None = None
-        levels = known[0]
+        best: Minimum | None = None
+        here = start
         for _ in range(self.settings.rounds):
             began = time.perf_counter()
-            point = self.oracle.minimise(
-                f.form_at(u),
+            answer = self.domain.minimise(
+                f.form_at(here.units),
                 self.settings.solver,
-                numbers=self.scale.natural(u),
+                units=here.units,
                 excluded=excluded,
-                starts=[levels, *known],
+                starts=[here.levels, start.levels, *known],
                 rng=rng,
                 restarts=2 * self.settings.restarts,
             )
             clock.add("mip", began)
-            if point is None:
+            if answer.columns is None:
                 return best
-            settled = best is not None and np.array_equal(point.levels, levels)
-            levels = point.levels
-            best = Minimiser(point, u, point.answer.value)
-            if settled or not len(self.scale):
+            levels = self.domain.program.levels_of(answer.columns)
+            settled = best is not None and np.array_equal(levels, here.levels)
+            best = Minimum(Point(levels, here.units), answer.value, answer)
+            if settled or not len(self.domain.scale):
                 break
             began = time.perf_counter()
-            moved = self.step.minimise(f, point, u, rng)
+            here = Point(levels, self.step.minimise(f, best.point, rng, columns=answer.columns))
             clock.add("continuous", began)
-            value = f.value(self.oracle.program.one_hot(levels), moved)
+            value = f.value(here.one_hot(self.domain.program), here.units)
             if value > best.value - self._tolerance(best.value):
                 break
-            u = moved
         return best
 
     def _tolerance(self, value: float) -> float:

@@ -20,10 +20,10 @@ from scipy.optimize import minimize
 
 from mipcash.modelling.domains import Integer, Real
 from mipcash.program.forms import Indices, Vector
+from mipcash.program.points import Point
 from mipcash.program.unit_scale import INACTIVE, UnitScale
-from mipcash.space.minimiser import Oracle, Point
+from mipcash.space.domain import Domain
 from mipcash.space.numbers.part import NumberRules
-from mipcash.space.space import Space
 from mipcash.surrogates.base import Section, Sectioned
 
 BACKTRACKS = 25
@@ -36,67 +36,71 @@ SPREAD = 0.15
 
 
 class ContinuousStep:
-    """Moves the numbers of points over one space.
+    """Moves the numbers of points.
 
     Args:
-        space, oracle, scale: the space, its exact oracle and its numbers.
+        domain: where they live.
         starts: random starts besides the current point, where no rule binds the numbers.
         tolerance: relative fall of the function below which a descent stops there.
     """
 
-    def __init__(self, space: Space, oracle: Oracle, scale: UnitScale, starts: int, tolerance: float) -> None:
-        self.space, self.oracle, self.scale = space, oracle, scale
+    def __init__(self, domain: Domain, starts: int, tolerance: float) -> None:
+        self.domain, self.scale = domain, domain.scale
         self.starts, self.tolerance = starts, tolerance
+        self._held = {n.label: self.scale.labels.index(n.label) for n in domain.program.numbers}
 
     def minimise(
         self,
         f: Sectioned,
         point: Point,
-        u: Vector,
         rng: np.random.Generator,
         starts: int | None = None,
         tolerance: float | None = None,
+        columns: Vector | None = None,
     ) -> Vector:
-        """Minimise f(z, .) over the active numbers under the rules that bind them; never worse than ``u``, always legal.
+        """Minimise f(z, .) over the active numbers under the rules that bind them.
 
         Args:
-            point: the levels, with the columns beside them.
+            point: legal.
             starts, tolerance: None: as set.
+            columns: base columns of a solver's answer with these levels, shape (n,); None: those that the point tells.
+
+        Returns:
+            Legal numbers beside the same levels, (D,), never worse than those of ``point``.
         """
-        z = self.oracle.program.one_hot(point.levels)
+        z = point.one_hot(self.domain.program)
         active = np.flatnonzero(self.scale.active(z[None])[0] > 0)
-        current = u.copy()
-        current[np.setdiff1d(np.arange(len(u)), active)] = INACTIVE
+        current = point.units.copy()
+        current[np.setdiff1d(np.arange(len(current)), active)] = INACTIVE
         if not len(active):
             return current
         section = f.section(z)
-        legal = self.space.legal_numbers(point) if self.oracle.program.numbers else None
-        natural = self.scale.natural(u)
-        here = None if legal is None else legal.part_at(np.array([natural[label] for label in legal.labels]))
-        if here is not None and len(here.row_low):
-            return self._bound_step(section, _BoundNumbers(here, self.scale, current, active))
-        if here is None and self.oracle.program.numbers:
-            # rules that only the program knows: those numbers stay where the MIP put them
-            held = {n.label for n in self.oracle.program.numbers}
-            active = np.array([d for d in active if self.scale.labels[d] not in held], dtype=np.int64)
-            if not len(active):
-                return current
+        if self._held:
+            legal = self.domain.legal_numbers(point.levels, self.domain.columns(point) if columns is None else columns)
+            natural = self.scale.natural(point.units)
+            here = None if legal is None else legal.part_at(np.array([natural[label] for label in legal.labels]))
+            if here is not None and len(here.row_low):
+                return self._bound_step(section, _BoundNumbers(here, self.scale, current, active))
+            if here is None:  # rules that only the program knows: those numbers stay where the MIP put them
+                active = active[~np.isin(active, list(self._held.values()))]
+                if not len(active):
+                    return current
         random = rng.random((self.starts if starts is None else starts, len(active)))
         tolerance = self.tolerance if tolerance is None else tolerance
         return self._free_step(section, current, active, [current[active], *random], tolerance)
 
-    def wander(self, levels: Indices, u: Vector, rng: np.random.Generator) -> Vector:
-        """Other legal numbers beside the same levels: those in rules by hit-and-run, the others by a normal step."""
-        point = self.oracle.unproven(levels, self.scale.natural(u), 0.0)
-        moved = np.clip(u + SPREAD * rng.normal(size=len(u)), 0.0, 1.0)
-        held = {n.label: self.scale.labels.index(n.label) for n in self.oracle.program.numbers}
-        moved[list(held.values())] = u[list(held.values())]
-        rules = self.space.legal_numbers(point)
+    def wander(self, point: Point, rng: np.random.Generator) -> Vector:
+        """Other legal numbers beside the same levels: those in rules by hit-and-run, the others by a normal step; (D,)."""
+        moved = np.clip(point.units + SPREAD * rng.normal(size=len(point.units)), 0.0, 1.0)
+        held = list(self._held.values())
+        moved[held] = point.units[held]
+        rules = self.domain.legal_numbers(point.levels, self.domain.columns(point))
         if rules is not None and rules.labels:
-            natural = self.scale.natural(u)
+            natural = self.scale.natural(point.units)
             walked = rules.walk(np.array([natural[label] for label in rules.labels]), WALK_STEPS, rng)
             for label, value in zip(rules.labels, walked.tolist(), strict=True):
-                moved[held[label]] = self.scale.domains[held[label]].to_unit(value)
+                d = self._held[label]
+                moved[d] = self.scale.domains[d].to_unit(value)
         return self.scale.rounded(moved)
 
     def _free_step(

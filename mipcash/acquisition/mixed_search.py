@@ -12,7 +12,6 @@ Every point on the way is legal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,12 +22,12 @@ from mipcash.acquisition.moves import Neighbourhood
 from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.errors import at_least
 from mipcash.program.forms import Indices, Vector
-from mipcash.program.points import Points
+from mipcash.program.points import Point, Points
 
 ROUGH, WORTH = 1e-3, 1e-4
 """Tolerance of the first round, and the relative gain of a round after which another one follows."""
-LevelsAndUnits = tuple[Indices, Vector]
-"""A point: levels (G,) and unit values (D,)."""
+LEAST_GAIN = 1e-12
+"""Of a move over the levels."""
 
 
 @dataclass(frozen=True)
@@ -59,30 +58,40 @@ class PolishSettings:
         at_least(self, walks=0, survivors=1, moved=1, finalists=1, rounds=1, sweeps=0, pairs=0, tolerance=0)
 
 
-@dataclass
-class _Pool:
-    """Points under way: levels (R, G), units (R, J), values (R,)."""
+@dataclass(frozen=True)
+class Pool:
+    """Points under way, and what the acquisition function says of them.
 
-    levels: Indices
-    units: Vector
+    Attributes:
+        points: R of them.
+        values: shape (R,); inf where a point may not be proposed.
+    """
+
+    points: Points
     values: Vector
 
-    def best(self, count: int) -> _Pool:
+    def best(self, count: int) -> Pool:
         """The best points, no two with the same levels and nearly the same numbers."""
+        levels, units = self.points.levels, self.points.units
         chosen: list[int] = []
         for k in np.argsort(self.values, kind="stable").tolist():
             if len(chosen) == count or not np.isfinite(self.values[k]):
                 break
             if not any(
-                np.array_equal(self.levels[k], self.levels[c]) and np.allclose(self.units[k], self.units[c], atol=0.02)
-                for c in chosen
+                np.array_equal(levels[k], levels[c]) and np.allclose(units[k], units[c], atol=0.02) for c in chosen
             ):
                 chosen.append(k)
-        return _Pool(self.levels[chosen], self.units[chosen], self.values[chosen])
+        return Pool(self.points[chosen], self.values[chosen])
+
+    def moved(self, rows: Indices, to: Points, values: Vector) -> Pool:
+        """The pool with some of its points (k,) elsewhere."""
+        levels, units, at = self.points.levels.copy(), self.points.units.copy(), self.values.copy()
+        levels[rows], units[rows], at[rows] = to.levels, to.units, values
+        return Pool(Points(levels, units), at)
 
 
 class MixedSearch:
-    """Minimises acquisition functions over one space.
+    """Minimises acquisition functions over the legal points of a domain.
 
     Args:
         step: what moves the numbers.
@@ -92,12 +101,10 @@ class MixedSearch:
 
     def __init__(self, step: ContinuousStep, near: Neighbourhood, settings: PolishSettings) -> None:
         self.step, self.near, self.settings = step, near, settings
-        self.program, self.scale = near.program, near.scale
+        self.program, self.scale = near.domain.program, near.domain.scale
         self._bound = bool(self.program.numbers)
 
-    def minimise(
-        self, acquisition: Acquisition, starts: Sequence[LevelsAndUnits], rng: np.random.Generator
-    ) -> LevelsAndUnits | None:
+    def minimise(self, acquisition: Acquisition, starts: Points, rng: np.random.Generator) -> Point | None:
         """The best point found; None where every start is excluded and has no legal move.
 
         Args:
@@ -107,143 +114,147 @@ class MixedSearch:
         pool = self._pool(acquisition, starts, rng)
         for k in range(self.settings.rounds):
             pool = pool.best(self.settings.survivors if k == 0 else self.settings.finalists)
-            if not len(pool.values):
+            if not len(pool.points):
                 return None
             before = pool.values.min()
-            self._sweep(acquisition, pool)
+            pool = self._sweep(acquisition, pool)
             if k > 0 or not len(self.scale):
-                self._pair(acquisition, pool, rng)
+                pool = self._pair(acquisition, pool, rng)
             pool = pool.best(self.settings.moved)
-            self._move_numbers(acquisition, pool, rng, ROUGH if k == 0 else self.settings.tolerance)
+            pool = self._move_numbers(acquisition, pool, rng, ROUGH if k == 0 else self.settings.tolerance)
             if k > 0 and pool.values.min() > before - WORTH * max(1.0, abs(before)):
                 break
-        admitted = np.flatnonzero(self.near.admitted(pool.levels))
+        admitted = np.flatnonzero(self.near.admitted(pool.points.levels))
         if not len(admitted):
             return None
-        best = admitted[int(np.argmin(pool.values[admitted]))]
-        return pool.levels[best], pool.units[best]
+        return pool.points[int(admitted[np.argmin(pool.values[admitted])])]
 
-    # -- parts --------------------------------------------------------------------------------------------------
+    # -- the pool -----------------------------------------------------------------------------------------------
 
-    def _values(self, acquisition: Acquisition, levels: Indices, units: Vector) -> Vector:
-        return acquisition.values(Points(levels, units))
+    def _pool(self, acquisition: Acquisition, starts: Points, rng: np.random.Generator) -> Pool:
+        points = Points.joined(starts, self._walks(starts, rng))
+        values = acquisition.values(points)
+        admitted = self.near.admitted(points.levels)
+        if not np.isfinite(values[admitted]).any():  # every point is excluded: start the moves from them all the same
+            return Pool(points, values + 1e6)
+        return Pool(points, np.where(admitted, values, np.inf))
 
-    def _pool(self, acquisition: Acquisition, starts: Sequence[LevelsAndUnits], rng: np.random.Generator) -> _Pool:
-        levels = np.array([s for s, _ in starts], dtype=np.int64).reshape(len(starts), len(self.program.groups))
-        units = np.array([u for _, u in starts]).reshape(len(starts), len(self.scale))
-        walked = self._walks(levels, units, rng)
-        levels, units = np.concatenate([levels, walked[0]]), np.concatenate([units, walked[1]])
-        values = self._values(acquisition, levels, units)
-        values[~self.near.admitted(levels)] = np.inf
-        if not np.isfinite(values).any():  # every point is excluded: start the moves from them all the same
-            values = self._values(acquisition, levels, units) + 1e6
-        return _Pool(levels, units, values)
-
-    def _walks(self, levels: Indices, units: Vector, rng: np.random.Generator) -> tuple[Indices, Vector]:
+    def _walks(self, starts: Points, rng: np.random.Generator) -> Points:
         """Random legal points around the starts."""
         count = self.settings.walks
         if not count:
-            return levels[:0], units[:0]
+            return starts[:0]
         if self._bound:
-            return self._bound_walks(levels, units, rng)
-        base = rng.integers(len(levels), size=count)
-        moved = units[base]
+            return self._bound_walks(starts, rng)
+        base = rng.integers(len(starts), size=count)
+        levels, moved = starts.levels[base], starts.units[base]
         far, near = rng.random(moved.shape) < 0.3, rng.random(moved.shape) < 0.5
         moved = np.where(
             far, rng.random(moved.shape), np.where(near, moved + 0.1 * rng.normal(size=moved.shape), moved)
         )
         moved = np.array([self.scale.rounded(np.clip(u, 0.0, 1.0)) for u in moved]).reshape(count, len(self.scale))
-        search = self.near.search_at(units[0])
+        search = self.near.search_at(starts.units[0])
         if search is None or not len(self.program.groups):
-            return levels[base], moved
+            return Points(levels, moved)
         walked = np.concatenate(
             [
                 search.walk(part, steps, rng)
-                for part, steps in zip(np.array_split(levels[base], 4), (2, 4, 8, 24), strict=True)
+                for part, steps in zip(np.array_split(levels, 4), (2, 4, 8, 24), strict=True)
             ]
         )
-        return search.legality.effective(walked), moved
+        return Points(search.legality.effective(walked), moved)
 
-    def _bound_walks(self, levels: Indices, units: Vector, rng: np.random.Generator) -> tuple[Indices, Vector]:
+    def _bound_walks(self, starts: Points, rng: np.random.Generator) -> Points:
         """The same where rules bind numbers: numbers walk beside their levels, then levels beside the new numbers."""
-        found_levels, found_units = [levels[:0]], [units[:0]]
-        share = max(1, self.settings.walks // (2 * len(levels)))
-        for s, u in zip(levels, units, strict=True):
-            moved = self.step.wander(s, u, rng)
+        found = [starts[:0]]
+        share = max(1, self.settings.walks // (2 * len(starts)))
+        for start in starts:
+            moved, levels = self.step.wander(start, rng), start.levels[None]
             search = self.near.search_at(moved)
-            if search is None or not search.legality.check(s[None])[0]:
-                found_levels.append(s[None])
-            else:
-                walked = search.walk(np.repeat(s[None], share, axis=0), int(rng.integers(1, 12)), rng)
-                found_levels.append(search.legality.effective(walked))
-            found_units.append(np.repeat(moved[None], len(found_levels[-1]), axis=0))
-        return np.concatenate(found_levels), np.concatenate(found_units)
+            if search is not None and search.legality.check(levels)[0]:
+                walked = search.walk(np.repeat(levels, share, axis=0), int(rng.integers(1, 12)), rng)
+                levels = search.legality.effective(walked)
+            found.append(Points(levels, np.repeat(moved[None], len(levels), axis=0)))
+        return Points.joined(*found)
 
-    def _sweep(self, acquisition: Acquisition, pool: _Pool) -> None:
-        """Best-improvement single moves of every point until none improves, in place."""
+    # -- moves --------------------------------------------------------------------------------------------------
+
+    def _sweep(self, acquisition: Acquisition, pool: Pool) -> Pool:
+        """Best-improvement single moves of every point until none improves."""
         if not len(self.program.groups):
-            return
-        moving = np.arange(len(pool.values))
-        shared = None if self._bound else self.near.search_at(pool.units[0])
+            return pool
+        moving = np.arange(len(pool.points))
+        shared = None if self._bound else self.near.search_at(pool.points.units[0])
         for _ in range(self.settings.sweeps):
-            owner, latent = self.near.singles(pool.levels[moving])
-            improved = self._take(acquisition, pool, moving[owner], latent, shared)
+            owner, latent = self.near.singles(pool.points.levels[moving])
+            pool, improved = self._take(acquisition, pool, moving[owner], latent, shared)
             moving = moving[np.isin(moving, improved)]
             if not len(moving):
                 break
+        return pool
 
-    def _pair(self, acquisition: Acquisition, pool: _Pool, rng: np.random.Generator) -> None:
-        """One pair move of the best point, in place."""
+    def _pair(self, acquisition: Acquisition, pool: Pool, rng: np.random.Generator) -> Pool:
+        """One pair move of the best point, and single moves from where it leads."""
         if len(self.program.groups) < 2:
-            return
-        best = int(np.argmin(pool.values))
-        latent = self.near.pairs(pool.levels[best], self.settings.pairs, rng)
-        shared = None if self._bound else self.near.search_at(pool.units[best])
-        improved = self._take(acquisition, pool, np.full(len(latent), best), latent, shared)
-        if len(improved):
-            self._sweep(acquisition, pool)
+            return pool
+        best = pool.points[int(np.argmin(pool.values))]
+        latent = self.near.pairs(best.levels, self.settings.pairs, rng)
+        shared = None if self._bound else self.near.search_at(best.units)
+        owner = np.full(len(latent), int(np.argmin(pool.values)))
+        pool, improved = self._take(acquisition, pool, owner, latent, shared)
+        return self._sweep(acquisition, pool) if len(improved) else pool
 
     def _take(
-        self, acquisition: Acquisition, pool: _Pool, owner: Indices, latent: Indices, shared: LocalSearch | None
-    ) -> Indices:
-        """Give every point the best legal move if it improves, in place; returns the points that moved."""
-        if shared is not None and len(owner):
-            levels = shared.legality.effective(latent)
-            keep = shared.legality.check(levels) & self.near.admitted(levels)
-            owner, levels = owner[keep], levels[keep]
-            if not len(owner):
-                return owner
-            values = self._values(acquisition, levels, pool.units[owner])
-            order = np.lexsort((values, owner))
-            first = order[np.unique(owner[order], return_index=True)[1]]
-            first = first[values[first] < pool.values[owner[first]] - 1e-12]
-            pool.levels[owner[first]], pool.values[owner[first]] = levels[first], values[first]
-            return owner[first]
+        self, acquisition: Acquisition, pool: Pool, owner: Indices, latent: Indices, shared: LocalSearch | None
+    ) -> tuple[Pool, Indices]:
+        """Give every point the best legal move if it improves; with the rows of the points that moved.
+
+        Args:
+            owner: row of the point of each move, shape (N,).
+            latent: the levels that it leads to, shape (N, G).
+            shared: legality beside the numbers of all points, where these have no say in it.
+        """
+        if shared is None or not len(owner):
+            return self._take_singly(acquisition, pool, owner, latent)
+        levels = shared.legality.effective(latent)
+        keep = shared.legality.check(levels) & self.near.admitted(levels)
+        owner, to = owner[keep], Points(levels[keep], pool.points.units[owner[keep]])
+        if not len(owner):
+            return pool, owner
+        values = acquisition.values(to)
+        order = np.lexsort((values, owner))
+        first = order[np.unique(owner[order], return_index=True)[1]]
+        first = first[values[first] < pool.values[owner[first]] - LEAST_GAIN]
+        return pool.moved(owner[first], to[first], values[first]), owner[first]
+
+    def _take_singly(
+        self, acquisition: Acquisition, pool: Pool, owner: Indices, latent: Indices
+    ) -> tuple[Pool, Indices]:
+        """The same where legality depends on each point's numbers: promising moves are checked for each point apart."""
         moved = []
         for r in np.unique(owner):
-            mine = latent[owner == r]
-            guess = self.near.oracle.free_legality.effective(mine)
-            values = self._values(acquisition, guess, np.repeat(pool.units[r][None], len(guess), axis=0))
+            mine, u = latent[owner == r], pool.points.units[r]
+            guess = self.near.domain.free_legality.effective(mine)
+            values = acquisition.values(Points(guess, np.repeat(u[None], len(guess), axis=0)))
             order = np.argsort(values, kind="stable")
-            order = order[values[order] < pool.values[r] - 1e-12]
+            order = order[values[order] < pool.values[r] - LEAST_GAIN]
             if not len(order):
                 continue
-            search = self.near.search_at(pool.units[r])
-            levels, legal = self.near.legal(search, mine, pool.units[r], order)
+            levels, legal = self.near.legal(self.near.search_at(u), mine, u, order)
             order = order[legal[order]]
             if len(order):
-                pool.levels[r], pool.values[r] = levels[order[0]], values[order[0]]
+                pool = pool.moved(np.array([r]), Points(levels[order[:1]], u[None]), values[order[:1]])
                 moved.append(int(r))
-        return np.array(moved, dtype=np.int64)
+        return pool, np.array(moved, dtype=np.int64)
 
-    def _move_numbers(self, acquisition: Acquisition, pool: _Pool, rng: np.random.Generator, tolerance: float) -> None:
-        """The continuous step of every point, in place."""
+    def _move_numbers(self, acquisition: Acquisition, pool: Pool, rng: np.random.Generator, tolerance: float) -> Pool:
+        """The continuous step of every point, where it improves."""
         if not len(self.scale):
-            return
-        for r in range(len(pool.values)):
-            levels, u = pool.levels[r], pool.units[r]
-            point = self.near.oracle.unproven(levels, self.scale.natural(u), float(pool.values[r]))
-            moved = self.step.minimise(acquisition, point, u, rng, 0, tolerance)
-            value = float(self._values(acquisition, levels[None], moved[None])[0])
-            if value < pool.values[r]:
-                pool.units[r], pool.values[r] = moved, value
+            return pool
+        for r, point in enumerate(pool.points):
+            units = self.step.minimise(acquisition, point, rng, 0, tolerance)
+            to = Points(point.levels[None], units[None])
+            value = acquisition.values(to)
+            if value[0] < pool.values[r]:
+                pool = pool.moved(np.array([r]), to, value)
+        return pool

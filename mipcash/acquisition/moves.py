@@ -18,30 +18,26 @@ import numpy as np
 from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Booleans
+from mipcash.program.points import Point
 from mipcash.program.program import orders_of
-from mipcash.program.unit_scale import UnitScale, decoded
+from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion, Exclusions
-from mipcash.space.minimiser import Oracle
-from mipcash.space.space import Space
 
 ASKED = 12
 """Moves whose legality a solver is asked for, at most, in one step."""
 
 
 class Neighbourhood:
-    """Moves over the levels of one space.
+    """Moves over the levels of one domain.
 
     Args:
-        space, oracle, scale: the compiled space.
+        domain: where the points live.
         excluded: levels that must not be proposed.
         memory: levels that groups take when they are switched on, shape (G,).
     """
 
-    def __init__(
-        self, space: Space, oracle: Oracle, scale: UnitScale, excluded: Sequence[Exclusion], memory: Indices
-    ) -> None:
-        self.space, self.oracle, self.scale = space, oracle, scale
-        self.program = oracle.program
+    def __init__(self, domain: Domain, excluded: Sequence[Exclusion], memory: Indices) -> None:
+        self.domain, self.program = domain, domain.program
         self._excluded = Exclusions.of(excluded)
         self._memory = memory
         self._searches: dict[tuple[float, ...], LocalSearch | None] = {}
@@ -57,12 +53,12 @@ class Neighbourhood:
 
     def search_at(self, u: Vector) -> LocalSearch | None:
         """Legality of levels beside these numbers; None where only a solver can tell."""
-        if self.program.numbers and not self.oracle.separable:
+        if self.program.numbers and not self.domain.separable:
             return None
-        natural = self.scale.natural(u)
+        natural = self.domain.scale.natural(u)
         key = tuple(natural[n.label] for n in self.program.numbers)
         if key not in self._searches:
-            self._searches[key] = self.oracle.search(natural)
+            self._searches[key] = self.domain.local_search(u)
         return self._searches[key]
 
     def admitted(self, levels: Indices) -> Booleans:
@@ -113,11 +109,11 @@ class Neighbourhood:
         if search is not None:
             levels = search.legality.effective(latent)
             return levels, search.legality.check(levels) & self.admitted(levels)
-        levels = self.oracle.free_legality.effective(latent)
+        levels = self.domain.free_legality.effective(latent)
         legal = np.zeros(len(levels), dtype=bool)
-        likely = self.oracle.free_legality.check(levels) & self.admitted(levels)
+        likely = self.domain.free_legality.check(levels) & self.admitted(levels)
         for k in [int(k) for k in order if likely[k]][:ASKED]:
-            if self.space.is_legal(decoded(self.program, self.scale, levels[k], u)):
+            if self.domain.is_legal(Point(levels[k], u)):
                 legal[k] = True
                 break
         return levels, legal

@@ -17,13 +17,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mipcash.backends.base import Backend
 from mipcash.backends.solution import Solution
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, Outcome
+from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Apart
-from mipcash.space.space import Space
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ class Proposal:
 
 
 class Optimizer(ABC):
-    """Proposes configurations. Construct with ``(space, backend, settings)``; see :mod:`mipcash.optimizers.registry`.
+    """Proposes configurations. Construct with ``(domain, settings)``; see :mod:`mipcash.optimizers.registry`.
 
     Attributes:
         name: as in the registry.
@@ -198,14 +197,14 @@ class Optimizer(ABC):
         return history[min(kept)[1]] if kept else None
 
 
-def solver_made(space: Space, backend: Backend, origin: str, request: Request) -> Proposal:
+def solver_made(domain: Domain, origin: str, request: Request) -> Proposal:
     """The solver's own configuration, far from what was proposed before.
 
     Raises:
         SpaceExhaustedError: nothing is left, or nothing far enough apart.
     """
     began = time.perf_counter()
-    ((config, solution),) = space.design(1, request.rng, backend, request.before, request.apart)
+    ((config, solution),) = domain.design(1, request.rng, request.before, request.apart)
     return Proposal(config, solution, origin, {"mip": time.perf_counter() - began}, dict(request.state))
 
 

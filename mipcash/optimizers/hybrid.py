@@ -35,20 +35,20 @@ from mipcash.acquisition.analytic import (
     SampleAcquisition,
 )
 from mipcash.acquisition.base import Acquisition
-from mipcash.acquisition.mixed_search import LevelsAndUnits, MixedSearch, PolishSettings
+from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
 from mipcash.acquisition.moves import Neighbourhood
 from mipcash.acquisition.plateau import shared_choice
-from mipcash.backends.base import Answer, Backend, SolverSettings
+from mipcash.backends.base import Answer, SolverSettings
 from mipcash.backends.reductions.pruned_products import prune
 from mipcash.backends.solution import FEASIBLE, OPTIMAL, relative_gap
 from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step
-from mipcash.program.forms import Indices, Vector
-from mipcash.program.points import Points
+from mipcash.program.forms import Indices
+from mipcash.program.points import Point, Points
+from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.minimiser import as_solution
-from mipcash.space.space import Space
 from mipcash.surrogates.interactions import NameTuple, named, resolve
 from mipcash.surrogates.structured.posterior import StructuredPosterior, Surface
 from mipcash.surrogates.structured.structure import Structure
@@ -124,12 +124,12 @@ class Target:
     Attributes:
         surface: what the certificate is about: the posterior mean, or the sample of Thompson sampling.
         acquisition: what is minimised over the legal points.
-        found: levels and unit values of the best point found.
+        found: the best point.
     """
 
     surface: Surface
     acquisition: Acquisition
-    found: LevelsAndUnits
+    found: Point
 
 
 class Hybrid(ModelBased):
@@ -137,14 +137,13 @@ class Hybrid(ModelBased):
 
     name: ClassVar[str] = "hybrid"
 
-    def __init__(self, space: Space, backend: Backend, settings: HybridSettings | None = None) -> None:
-        super().__init__(space, backend)
+    def __init__(self, domain: Domain, settings: HybridSettings | None = None) -> None:
+        super().__init__(domain)
         self.settings: HybridSettings = settings or HybridSettings()
         chosen = self.settings.interactions
-        graph = None if chosen is None else resolve(space, self.program, self.scale, chosen)
-        structure = Structure.of(self.program, self.scale, graph)
-        self.surrogate = StructuredSurrogate(structure, self.settings.surrogate)
-        self.alternation = Alternation(space, self.oracle, self.scale, self.settings.alternation)
+        graph = None if chosen is None else resolve(domain.declaration, self.program, self.scale, chosen)
+        self.surrogate = StructuredSurrogate(Structure.of(self.program, self.scale, graph), self.settings.surrogate)
+        self.alternation = Alternation(domain, self.settings.alternation)
 
     def _search(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
@@ -158,28 +157,26 @@ class Hybrid(ModelBased):
             left, target = [], self._target(posterior, excluded, step)
         if target is None:
             return None
-        solve_began, origin = time.perf_counter(), self.settings.acquisition
-        levels, u = target.found
-        proven, bound = self._solved(target.surface, levels, u, excluded)
-        if proven is not None and all(e.admits(proven) for e in left):
-            levels = self._better(target, np.array([levels, proven]), u)
-        if self.space.repeats(self._configuration(levels, u), step.before):
-            moved = self._moved(self.alternation.step, (levels, u), step)
+        solve_began, origin, point = time.perf_counter(), self.settings.acquisition, target.found
+        proven, bound = self._solved(target.surface, point, excluded)
+        if proven is not None and all(e.admits(proven.levels) for e in left):
+            point = self._better(target.acquisition, point, proven)
+        if self.domain.repeats(self.domain.decode(point), step.before):
+            moved = self._moved(self.alternation.step, point, step)
             if moved is None:
                 return None
-            u, origin = moved, "neighbour"
-            _, bound = self._solved(target.surface, levels, u, excluded)
+            point, origin = moved, "neighbour"
+            _, bound = self._solved(target.surface, point, excluded)
         step.clock.add("mip", solve_began)
-        config = self._configuration(levels, u)
-        answer = self._answer(target.surface, levels, u, bound)
-        solution = as_solution(config, answer, 1.0, solve_began, self.backend.name)
+        config = self.domain.decode(point)
+        answer = self._answer(target.surface, point, bound)
+        solution = as_solution(config, answer, 1.0, solve_began, self.domain.backend.name)
         return Proposal(config, solution, origin, step.clock.seconds, state)
 
     # -- the model ----------------------------------------------------------------------------------------------
 
     def _posterior(self, data: Data, state: Mapping[str, Any]) -> tuple[StructuredPosterior, dict[str, Any]]:
-        prepared = self.surrogate.prepare(Points(data.levels, data.u))
-        return self.surrogate.fit(prepared, data.losses, state)
+        return self.surrogate.fit(self.surrogate.prepare(data.points), data.losses, state)
 
     def _boldness(self, data: Data) -> float:
         """Factor on predicted deviations: 1 while losses fall, growing with the observations since the incumbent."""
@@ -190,7 +187,7 @@ class Hybrid(ModelBased):
         if len(step.request.history) % 2:
             return []
         best = step.data.order[: self.settings.best]
-        left = shared_choice(self.program, step.data.levels[best], step.data.losses[best], step.rng)
+        left = shared_choice(self.program, step.data.points.levels[best], step.data.losses[best], step.rng)
         return [] if left is None else [left]
 
     # -- the acquisition step -----------------------------------------------------------------------------------
@@ -205,39 +202,39 @@ class Hybrid(ModelBased):
         pool = [m for m in minima if m is not None]
         if settings.acquisition == "thompson":
             drawn = [(f, m) for f, m in zip(surfaces[1:], minima[1:], strict=True) if m is not None]
-            least = min(drawn, key=lambda d: d[0].value(self.program.one_hot(d[1][0]), d[1][1]), default=None)
+            least = min(drawn, key=lambda d: self._value(*d), default=None)
             return None if least is None else Target(least[0], SampleAcquisition(least[0]), least[1])
         began = time.perf_counter()
-        near = Neighbourhood(self.space, self.oracle, self.scale, excluded, self._memory(step.data.best()))
+        near = Neighbourhood(self.domain, excluded, self._memory(step.data.best()))
         acquisition = AnalyticAcquisition(posterior, self._closed_form(posterior, surfaces, minima))
-        found = MixedSearch(self.alternation.step, near, settings.polish).minimise(acquisition, pool + best, rng)
+        starts = Points.joined(Points.of(pool, len(self.program.groups), len(self.scale)), best)
+        found = MixedSearch(self.alternation.step, near, settings.polish).minimise(acquisition, starts, rng)
         step.clock.add("polish", began)
         return None if found is None else Target(surfaces[0], acquisition, found)
 
-    def _memory(self, observed: Sequence[LevelsAndUnits]) -> Indices:
+    def _memory(self, observed: Points) -> Indices:
         """The level of every group in the best observation where it is on; the first level otherwise."""
-        memory = np.zeros(len(self.program.groups), dtype=np.int64)
-        off = self.program.off_levels
-        known = np.zeros(len(memory), dtype=bool)
-        for levels, _ in observed:
-            take = ~known & (levels != off)
-            memory[take] = levels[take]
-            known |= take
-        return memory
+        on = observed.levels != self.program.off_levels
+        first: Indices = np.argmax(on, axis=0)
+        memory = observed.levels[first, np.arange(len(first))]
+        return np.where(on.any(axis=0), memory, 0)
 
     def _minimum(
-        self, f: Surface, best: Sequence[LevelsAndUnits], excluded: Sequence[Exclusion], rng: np.random.Generator
-    ) -> LevelsAndUnits | None:
+        self, f: Surface, best: Points, excluded: Sequence[Exclusion], rng: np.random.Generator
+    ) -> Point | None:
         """A legal minimiser of a surface by alternation, with local search where it can tell what is legal; None: none left."""
-        known = [s for s, _ in best[:2]]
-        if not self.oracle.separable or self.oracle.search(self.scale.natural(best[0][1])) is None:
+        start, known = best[0], list(best.levels[:2])
+        if not self.alternation.decides_levels(start):
             found = self.alternation.minimise(f, best[:1], excluded, rng, Clock(), known)
-            return None if found is None else (found.point.levels, found.units)
-        levels, u, value = self.alternation.descend(f, known, best[0][1], excluded, rng, Clock())
-        return (levels, u) if math.isfinite(value) else None
+            return None if found is None else found.point
+        point, value = self.alternation.descend(f, start, known[1:], excluded, rng, Clock())
+        return point if math.isfinite(value) else None
+
+    def _value(self, f: Surface, point: Point) -> float:
+        return f.value(point.one_hot(self.program), point.units)
 
     def _closed_form(
-        self, posterior: StructuredPosterior, surfaces: Sequence[Surface], minima: Sequence[LevelsAndUnits | None]
+        self, posterior: StructuredPosterior, surfaces: Sequence[Surface], minima: Sequence[Point | None]
     ) -> ClosedForm:
         if self.settings.acquisition == "ucb":
             return ConfidenceBound(self.settings.kappa)
@@ -245,41 +242,38 @@ class Hybrid(ModelBased):
             # surfaces are samples without the residual: their least values may lie above what was observed, the minimum cannot
             known = float(posterior.fitted.min()) - NOISES * math.sqrt(posterior.kernel.noise)
             least = [
-                min(known, f.value(self.program.one_hot(m[0]), m[1]))
-                for f, m in zip(surfaces[1:], minima[1:], strict=True)
-                if m is not None
+                min(known, self._value(f, m)) for f, m in zip(surfaces[1:], minima[1:], strict=True) if m is not None
             ]
             return MaxValueEntropy(np.array(least or [known]))
         return LogEI(float(posterior.fitted.min()))
 
     # -- the certificate ----------------------------------------------------------------------------------------
 
-    def _solved(
-        self, surface: Surface, levels: Indices, u: Vector, excluded: Sequence[Exclusion]
-    ) -> tuple[Indices | None, float]:
-        """The MIP's minimiser of a surface at the numbers u, and a bound below every legal configuration there.
+    def _solved(self, surface: Surface, point: Point, excluded: Sequence[Exclusion]) -> tuple[Point | None, float]:
+        """The MIP's minimiser of a surface at a point's numbers, and a bound below every legal configuration there.
 
         Returns:
-            levels: None unless they are proven optimal, as what a limit cut off differs between solvers.
+            minimiser: None unless it is proven, as what a limit cut off differs between solvers.
             bound: on the scale of the surface.
         """
-        pruned = prune(self.program.folded(surface.form_at(u)), self.program, self.settings.product_columns)
-        point = self.oracle.minimise(
-            pruned.form, self.settings.solver, numbers=self.scale.natural(u), excluded=excluded, starts=[levels]
+        pruned = prune(self.program.folded(surface.form_at(point.units)), self.program, self.settings.product_columns)
+        answer = self.domain.minimise(
+            pruned.form, self.settings.solver, units=point.units, excluded=excluded, starts=[point.levels]
         )
-        if point is None:
+        if answer.columns is None:
             return None, -math.inf
-        return point.levels if point.answer.status == OPTIMAL else None, point.answer.bound + pruned.below
+        proven = answer.status == OPTIMAL
+        found = Point(self.program.levels_of(answer.columns), point.units) if proven else None
+        return found, answer.bound + pruned.below
 
-    def _better(self, target: Target, both: Indices, u: Vector) -> Indices:
-        """The levels of the least acquisition at the same numbers, the first of equals: (B, G) -> (G,)."""
-        points = Points(both, np.repeat(u[None], len(both), axis=0))
-        best: Indices = both[int(np.argmin(target.acquisition.values(points)))]
-        return best
+    def _better(self, acquisition: Acquisition, *points: Point) -> Point:
+        """The point of the least acquisition, the first of equals."""
+        values = acquisition.values(Points.of(points, len(self.program.groups), len(self.scale)))
+        return points[int(np.argmin(values))]
 
-    def _answer(self, surface: Surface, levels: Indices, u: Vector, bound: float) -> Answer:
+    def _answer(self, surface: Surface, point: Point, bound: float) -> Answer:
         """The certificate of the structured part (or of the sample), on the scale of the losses."""
-        value = surface.value(self.program.one_hot(levels), u)
+        value = self._value(surface, point)
         bound = min(bound, value)
         status = OPTIMAL if relative_gap(value, bound) <= self.settings.solver.gap else FEASIBLE
         return Answer(status, np.zeros(self.program.n), surface.loss(value), surface.loss(bound), 0.0)

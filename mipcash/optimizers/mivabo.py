@@ -17,18 +17,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimiser
+from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimum
 from mipcash.acquisition.decomposition.search import DecompositionSettings, decompose
-from mipcash.acquisition.mixed_search import LevelsAndUnits
-from mipcash.backends.base import Answer, Backend
+from mipcash.backends.base import Answer
 from mipcash.backends.solution import FEASIBLE, OPTIMAL
 from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step
-from mipcash.program.forms import Indices, Vector
+from mipcash.program.forms import Vector
+from mipcash.program.points import Point, Points
+from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.minimiser import as_solution
-from mipcash.space.space import Space
 from mipcash.surrogates.interactions import named, resolve
 from mipcash.surrogates.linear import evidence
 from mipcash.surrogates.linear.blocks import FeatureSizes, MapMaker, evidence_blocks, paper_blocks
@@ -134,12 +134,12 @@ class MiVaBO(ModelBased):
 
     name: ClassVar[str] = "mivabo"
 
-    def __init__(self, space: Space, backend: Backend, settings: MiVaBOSettings | None = None) -> None:
-        super().__init__(space, backend)
+    def __init__(self, domain: Domain, settings: MiVaBOSettings | None = None) -> None:
+        super().__init__(domain)
         self.settings: MiVaBOSettings = settings or MiVaBOSettings()
-        self.alternation = Alternation(space, self.oracle, self.scale, self.settings.alternation)
+        self.alternation = Alternation(domain, self.settings.alternation)
         # resolved in any case, so that a wrong name is refused before anything is evaluated
-        resolved = resolve(space, self.program, self.scale, self.settings.interactions)
+        resolved = resolve(domain.declaration, self.program, self.scale, self.settings.interactions)
         self.declared = None if self.settings.interactions is None else resolved
 
     def _search(self, step: Step) -> Proposal | None:
@@ -159,52 +159,47 @@ class MiVaBO(ModelBased):
         found = self.alternation.minimise(f, starts, excluded, rng, clock, known)
         if found is None:
             return None
-        answer, origin = found.point.answer, "thompson"
         if self.settings.certificate is not None:
-            found, answer = self._certified(f, found, excluded, step)
-        levels, u = found.point.levels, found.units
-        if self.space.repeats(self._configuration(levels, u), step.before):
-            moved = self._moved(self.alternation.step, (levels, u), step)
+            found = self._certified(f, found, excluded, step)
+        point, answer, origin = found.point, found.answer, "thompson"
+        if self.domain.repeats(self.domain.decode(point), step.before):
+            moved = self._moved(self.alternation.step, point, step)
             if moved is None:
                 return None
             everywhere = None if self.settings.certificate is None else answer.bound
-            u, origin = moved, "neighbour"
-            answer = self._bounded(f, levels, u, excluded, everywhere)
-        config = self._configuration(levels, u)
+            point, origin = moved, "neighbour"
+            answer = self._bounded(f, point, excluded, everywhere)
+        config = self.domain.decode(point)
         answer = replace(answer, value=f.loss(answer.value), bound=f.loss(answer.bound))
-        solution = as_solution(config, answer, 1.0, solve_began, self.backend.name)
+        solution = as_solution(config, answer, 1.0, solve_began, self.domain.backend.name)
         return Proposal(config, solution, origin, clock.seconds, state)
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def _bounded(
-        self, f: WeightSample, levels: Indices, u: Vector, excluded: Sequence[Exclusion], below: float | None
-    ) -> Answer:
+    def _bounded(self, f: WeightSample, point: Point, excluded: Sequence[Exclusion], below: float | None) -> Answer:
         """Given levels at other numbers than those they were solved at; without a bound over all numbers the MIP's there."""
-        numbers, limits = self.scale.natural(u), self.settings.alternation.solver
-        value = f.value(self.program.one_hot(levels), u)
-        answer = self.oracle.unproven(levels, numbers, value).answer
+        found = Minimum.unproven(self.domain, point, f.value(point.one_hot(self.program), point.units))
         if below is None:
-            point = self.oracle.minimise(f.form_at(u), limits, numbers=numbers, excluded=excluded, starts=[levels])
-            if point is None:
-                return answer
-            below = point.answer.bound
-        return replace(answer, status=FEASIBLE, bound=min(value, below))
+            limits, starts = self.settings.alternation.solver, [point.levels]
+            there = self.domain.minimise(
+                f.form_at(point.units), limits, units=point.units, excluded=excluded, starts=starts
+            )
+            if there.columns is None:
+                return found.answer
+            below = there.bound
+        return replace(found.answer, bound=min(found.value, below))
 
-    def _certified(
-        self, f: WeightSample, found: Minimiser, excluded: Sequence[Exclusion], step: Step
-    ) -> tuple[Minimiser, Answer]:
+    def _certified(self, f: WeightSample, found: Minimum, excluded: Sequence[Exclusion], step: Step) -> Minimum:
         """The better of alternation's point and those of the dual decomposition, with its bound over all numbers."""
         assert self.settings.certificate is not None
         began = time.perf_counter()
         settings = self.settings.certificate
-        proof = decompose(f, self.space, self.oracle, self.scale, settings, step.rng, found, excluded)
+        proof = decompose(f, self.domain, settings, step.rng, found, excluded)
         step.clock.add("certificate", began)
         best = proof.best or found
         closed = proof.gap <= settings.tolerance * max(1.0, abs(proof.value))
-        return best, replace(
-            best.point.answer, status=OPTIMAL if closed else FEASIBLE, value=proof.value, bound=proof.lower
-        )
+        status = OPTIMAL if closed else FEASIBLE
+        return replace(best, answer=replace(best.answer, status=status, value=proof.value, bound=proof.lower))
 
     def _inflation(self, posterior: LinearPosterior | SparsePosterior, t: int) -> float:
         """Factor on the posterior covariance of a sample."""
@@ -225,7 +220,7 @@ class MiVaBO(ModelBased):
         self, data: Data, rng: np.random.Generator, state: Mapping[str, Any]
     ) -> tuple[Vector | None, LinearPosterior]:
         settings, program, scale = self.settings, self.program, self.scale
-        z, u, losses = data.z, data.u, data.losses
+        z, u, losses = data.points.one_hot(program), data.points.units, data.losses
         shift, width = standardisation(losses)
         y = (losses - shift) / width
         context = DiscreteFeatures.one_hot(program, ())(z)
@@ -264,8 +259,7 @@ class MiVaBO(ModelBased):
         largest = sorted((p for p in sizes if sizes[p] > 0.0), key=lambda p: (-sizes[p], p))
         return self.program.fitting(largest, self.settings.sizes.product_columns)
 
-    def _starts(self, data: Data, rng: np.random.Generator) -> list[LevelsAndUnits]:
+    def _starts(self, data: Data, rng: np.random.Generator) -> Points:
         """The best observations and fresh legal samples, half and half."""
         best = data.best(max(1, self.settings.starts // 2))
-        levels, units = self._points(self.space.sample(self.settings.starts - len(best), rng))
-        return [*best, *zip(levels, units, strict=True)]
+        return Points.joined(best, self.domain.encode(self.domain.sample(self.settings.starts - len(best), rng)))

@@ -7,9 +7,7 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,15 +16,13 @@ from threadpoolctl import threadpool_limits
 
 from mipcash.acquisition.alternating import Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
-from mipcash.acquisition.mixed_search import LevelsAndUnits
-from mipcash.backends.base import Backend
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import History, Optimizer, Proposal, Request, solver_made
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING
 from mipcash.program.forms import Indices, Vector
-from mipcash.program.unit_scale import UnitScale
+from mipcash.program.points import Point, Points
+from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
-from mipcash.space.space import Space
 from mipcash.surrogates.linear.blocks import imputed
 
 MOVES = 10
@@ -47,16 +43,12 @@ class Data:
     """What a model learns from: t settled observations, encoded once per proposal.
 
     Attributes:
-        levels: shape (t, G).
-        z: their binaries, shape (t, n_z).
-        u: unit values, shape (t, D).
+        points: t of them.
         losses: failures at the worst loss, shape (t,).
         order: rows of the done observations, best first.
     """
 
-    levels: Indices
-    z: Vector
-    u: Vector
+    points: Points
     losses: Vector
     order: Indices
 
@@ -64,9 +56,9 @@ class Data:
         """Observations since the incumbent was found."""
         return len(self.losses) - 1 - (int(self.order[0]) if len(self.order) else 0)
 
-    def best(self, count: int | None = None) -> list[LevelsAndUnits]:
+    def best(self, count: int | None = None) -> Points:
         """The best observations; None: all that are done."""
-        return [(self.levels[k], self.u[k]) for k in self.order[:count]]
+        return self.points[self.order[:count]]
 
 
 @dataclass(frozen=True)
@@ -98,11 +90,8 @@ class ModelBased(Optimizer):
 
     settings: Settings
 
-    def __init__(self, space: Space, backend: Backend) -> None:
-        self.space, self.backend = space, backend
-        self.oracle = space.oracle(backend)
-        self.program = self.oracle.program
-        self.scale = UnitScale.of(space, self.program)
+    def __init__(self, domain: Domain) -> None:
+        self.domain, self.program, self.scale = domain, domain.program, domain.scale
 
     @abstractmethod
     def _search(self, step: Step) -> Proposal | None:
@@ -112,44 +101,31 @@ class ModelBased(Optimizer):
         """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
         done = any(o.loss is not None for o in request.history)
         if len(request.history) < self.settings.n_initial or not done:
-            return solver_made(self.space, self.backend, "initial design", request)
+            return solver_made(self.domain, "initial design", request)
         # matrices of a few hundred rows gain nothing from more threads, and one thread gives the same sums everywhere
         with threadpool_limits(1):
             proposal = self._search(Step(request, self.data(request.history), Clock()))
-        return proposal or solver_made(self.space, self.backend, "what is left", request)
+        return proposal or solver_made(self.domain, "what is left", request)
 
     # -- for searches -------------------------------------------------------------------------------------------
 
     def data(self, history: History) -> Data:
         """What a history says of the loss: observations that have one, and failures."""
         known = [o for o in history if o.outcome[LOSS].status != MISSING]
-        levels, u = self._points([o.config for o in known])
         losses = np.array([np.nan if o.loss is None else o.loss for o in known])
         failed = np.array([k for k, o in enumerate(known) if o.outcome[LOSS].status == FAILED], dtype=np.int64)
         done = np.flatnonzero(np.isfinite(losses))
         order = done[np.argsort(losses[done], kind="stable")]
-        return Data(levels, self.program.one_hot(levels).astype(float), u, imputed(losses, failed), order)
-
-    def _points(self, configs: Sequence[Configuration]) -> tuple[Indices, Vector]:
-        """Levels (B, G) and unit values (B, D) of configurations."""
-        levels = np.array([self.program.encode(c) for c in configs], dtype=np.int64)
-        return levels.reshape(len(configs), len(self.program.groups)), self.scale.units(configs)
+        return Data(self.domain.encode([o.config for o in known]), imputed(losses, failed), order)
 
     def _excluded(self, step: Step) -> list[Exclusion]:
         """Levels that may not be proposed."""
-        return self.space.exclusions(step.before, step.request.apart)
+        return self.domain.exclusions(step.before, step.request.apart)
 
-    def _configuration(self, levels: Indices, u: Vector) -> Configuration:
-        """Effective levels and unit values as a configuration, made whole and checked by the space."""
-        natural = self.scale.natural(u)
-        return self.space.configuration(self.oracle.unproven(levels, natural, math.nan), natural)
-
-    def _moved(self, numbers: ContinuousStep, found: LevelsAndUnits, step: Step) -> Vector | None:
+    def _moved(self, numbers: ContinuousStep, found: Point, step: Step) -> Point | None:
         """Other numbers beside the same levels, where a proposal repeats an earlier one; None: none is new."""
-        levels, u = found
-        before = step.before
         for _ in range(MOVES):
-            moved = numbers.wander(levels, u, step.rng)
-            if not self.space.repeats(self._configuration(levels, moved), before):
+            moved = Point(found.levels, numbers.wander(found, step.rng))
+            if not self.domain.repeats(self.domain.decode(moved), step.before):
                 return moved
         return None

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from mipcash.backends.base import Backend
-from mipcash.backends.registry import make_backend
 from mipcash.errors import MipcashError
 from mipcash.optimizers.base import Optimizer
 from mipcash.optimizers.baselines.annealing import AnnealingSettings, GPAnnealing, GPAnnealingSettings, MiVaBOAnnealing
@@ -15,6 +14,7 @@ from mipcash.optimizers.baselines.joint_gp import JointGP, JointGPSettings
 from mipcash.optimizers.baselines.random import RandomSearch, RandomSettings
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.mivabo import MiVaBO, MiVaBOSettings
+from mipcash.space.domain import Domain
 from mipcash.space.space import Space
 
 
@@ -56,5 +56,4 @@ def make_optimizer(name: str, space: Space, solver: str | Backend = "auto", sett
         owners = [other for other, (_, its, _) in catalogue.items() if isinstance(settings, its)]
         hint = f"; they belong to optimizer={owners[0]!r}" if owners else ""
         raise MipcashError(f"optimizer {name!r} takes {kind.__name__}, got {type(settings).__name__}{hint}")
-    backend = make_backend(solver) if isinstance(solver, str) else solver
-    return make(space, backend, default() if settings is None else settings)
+    return make(Domain.of(space, solver), default() if settings is None else settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,13 +10,11 @@ from scipy.special import log_ndtr
 
 from mipcash.acquisition.analytic import LOG_ROOT_2PI, AnalyticAcquisition, LogEI, SampleAcquisition
 from mipcash.acquisition.base import Acquisition
-from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
 from mipcash.program.points import Points
-from mipcash.program.unit_scale import decoded
 from mipcash.surrogates.base import Section
 from mipcash.surrogates.structured.kernel import Encoded
 from mipcash.surrogates.structured.posterior import StructuredPosterior
-from tests.acquisition.test_mixed_search import Setting, legal_levels, values_of
+from tests.acquisition.test_mixed_search import Setting, legal_levels, value_of, values_of
 from tests.spaces import ALL
 
 
@@ -95,13 +92,10 @@ MADE = [constrained, split]
 def test_the_mixed_search_takes_it_as_it_is(name: str, make) -> None:  # type: ignore[no-untyped-def]
     setting = Setting(ALL[name](), 1, LogEI(-0.5))
     acquisition: Acquisition = make(setting, 1)
-    search = MixedSearch(setting.alternation.step, setting.near, PolishSettings())
-    found = search.minimise(acquisition, setting.starts(), np.random.default_rng(0))
+    found = setting.search().minimise(acquisition, setting.points, np.random.default_rng(0))
     assert found is not None
-    levels, u = found
-    assert setting.space.is_legal(decoded(setting.near.program, setting.near.scale, levels, u))
-    value = float(acquisition.values(Points(levels[None], u[None]))[0])
-    assert value <= acquisition.values(setting.points).min() + 1e-9
+    assert setting.domain.is_legal(found)
+    assert value_of(acquisition, found) <= acquisition.values(setting.points).min() + 1e-9
 
 
 @pytest.mark.parametrize("make", MADE)
@@ -111,8 +105,8 @@ def test_its_gradient_is_that_of_its_values(name: str, make) -> None:  # type: i
     acquisition: Acquisition = make(setting, 2)
     step = 1e-6
     rng = np.random.default_rng(0)
-    for levels, _ in setting.starts()[:6]:
-        z = setting.program.one_hot(levels).astype(float)
+    for point in setting.points[:6]:
+        levels, z = point.levels, point.one_hot(setting.program)
         u = rng.uniform(0.1, 0.9, size=setting.points.units.shape[1])
         value, gradient = acquisition.section(z)(u)
         around = np.concatenate([u + step * np.eye(len(u)), u - step * np.eye(len(u)), u[None]])
@@ -128,14 +122,9 @@ def test_on_a_small_discrete_space_it_finds_the_best_of_all() -> None:
         setting = Setting(ALL["discrete"](), seed, LogEI(-0.5))
         acquisition = constrained(setting, seed)
         every = legal_levels(setting)
-        values = values_under(acquisition, setting, every)
+        values = acquisition.values(Points(every, np.zeros((len(every), 0))))
         assert not np.array_equal(np.argsort(values), np.argsort(values_of(setting, every)))
-        search = MixedSearch(setting.alternation.step, setting.near, PolishSettings())
-        found = search.minimise(acquisition, setting.starts(), np.random.default_rng(seed))
+        found = setting.search().minimise(acquisition, setting.points, np.random.default_rng(seed))
         assert found is not None
-        hits += values_under(acquisition, setting, [found[0]])[0] <= values.min() + 1e-9
+        hits += value_of(acquisition, found) <= values.min() + 1e-9
     assert hits == 6
-
-
-def values_under(acquisition: Acquisition, setting: Setting, levels: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
-    return acquisition.values(Points(np.array(levels), np.zeros((len(levels), 0))))

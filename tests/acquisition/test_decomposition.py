@@ -17,6 +17,7 @@ from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Cl
 from mipcash.acquisition.decomposition.search import DecompositionSettings, decompose
 from mipcash.acquisition.decomposition.split_function import SplitFunction
 from mipcash.program.unit_scale import UnitScale
+from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 from mipcash.surrogates.linear.blocks import FeatureSizes, evidence_blocks, paper_blocks
 from mipcash.surrogates.linear.evidence import Layout, always_active
@@ -43,13 +44,12 @@ def drawn(space, preset, seed, spread=1.0):
         * np.sqrt(b.variances)[:, None]
         for b in blocks
     )
-    return WeightSample(tuple(blocks), weights, 0.0, 1.0, program, len(scale)), space.oracle(), scale
+    return WeightSample(tuple(blocks), weights, 0.0, 1.0, program, len(scale)), Domain.of(space)
 
 
-def alternation(f, space, oracle, scale, seed=0):
-    made = Alternation(space, oracle, scale, AlternatingSettings())
-    configs = space.sample(3, seed)
-    starts = [(oracle.program.encode(c), u) for c, u in zip(configs, scale.units(configs), strict=True)]
+def alternation(f, domain, seed=0):
+    made = Alternation(domain, AlternatingSettings())
+    starts = domain.encode(domain.sample(3, np.random.default_rng(seed)))
     return made.minimise(f, starts, [], np.random.default_rng(seed), Clock())
 
 
@@ -135,40 +135,40 @@ def quick_legal(space, config):
     splits=st.sampled_from([0, 2, 24]),
 )
 def test_the_bound_holds_wherever_it_stops(space, preset, seed, iterations, nodes, splits):
-    f, oracle, scale = drawn(space, preset, seed)
-    primal = alternation(f, space, oracle, scale, seed)
+    f, domain = drawn(space, preset, seed)
+    primal = alternation(f, domain, seed)
     limits = DecompositionSettings(iterations=iterations, nodes=nodes, splits=splits)
-    found = decompose(f, space, oracle, scale, limits, np.random.default_rng(seed), primal)
-    z = oracle.program.one_hot(primal.point.levels)
-    reached = f.value(z, scale.rounded(np.where(scale.active(z[None])[0] > 0, primal.units, 0.5)))
+    found = decompose(f, domain, limits, np.random.default_rng(seed), primal)
+    program, scale = domain.program, domain.scale
+    z = primal.point.one_hot(program)
+    reached = f.value(z, scale.rounded(np.where(scale.active(z[None])[0] > 0, primal.point.units, 0.5)))
     brute = brute_force(f, space, scale)
     # the enumeration has a grid of the numbers, between whose points the alternation may be lower where there are any
-    grid = 0.0 if not len(scale) else 0.3 if oracle.program.numbers else 0.05
+    grid = 0.0 if not len(scale) else 0.3 if program.numbers else 0.05
     assert brute <= reached + grid + 1e-6
     truth = min(brute, reached)
     assert max(found.history) <= truth + 1e-6  # the bound itself, before it is cut at the value
     assert list(found.history) == sorted(found.history)
     assert found.lower == pytest.approx(min(found.history[-1], found.value))
     assert found.value <= reached + 1e-9
-    assert truth <= found.value + (1e-6 if not oracle.program.numbers else 0.3)
+    assert truth <= found.value + (1e-6 if not program.numbers else 0.3)
     assert found.gap == pytest.approx(found.value - found.lower)
-    config = space.configuration(found.best.point, scale.natural(found.best.units))
-    assert f.value(oracle.program.one_hot(oracle.program.encode(config)), scale.units([config])[0]) == pytest.approx(
-        found.value, abs=1e-6
-    )
+    again = domain.encode([domain.decode(found.best.point)])[0]
+    assert f.value(again.one_hot(program), again.units) == pytest.approx(found.value, abs=1e-6)
 
 
 @pytest.mark.parametrize("preset", ["evidence", "paper"])
 @pytest.mark.parametrize("name", list(ALL))
 def test_the_parts_add_up(name, preset):
     space = ALL[name]()
-    f, oracle, scale = drawn(space, preset, 3)
-    split = SplitFunction.of(f, oracle.program, scale)
+    f, domain = drawn(space, preset, 3)
+    program = domain.program
+    split = SplitFunction.of(f, program, domain.scale)
     rng = np.random.default_rng(0)
     for config in space.sample(6, 1):
-        z, u = oracle.program.one_hot(oracle.program.encode(config)), rng.random(len(scale))
+        z, u = program.one_hot(program.encode(config)), rng.random(len(domain.scale))
         cosines = np.cos(split.omega @ u + split.phase)
-        base = np.concatenate([z, np.zeros(oracle.program.n - oracle.program.n_z)])
+        base = np.concatenate([z, np.zeros(program.n - program.n_z)])
         total = split.discrete.value(base) + split.base @ cosines
         for factor in split.factors:
             total += factor.amplitude[factor.state(z)] @ cosines
@@ -177,8 +177,8 @@ def test_the_parts_add_up(name, preset):
 
 def test_without_numbers_it_is_the_mip():
     space = ALL["discrete"]()
-    f, oracle, scale = drawn(space, "evidence", 1)
-    found = decompose(f, space, oracle, scale, DecompositionSettings(), np.random.default_rng(0))
+    f, domain = drawn(space, "evidence", 1)
+    found = decompose(f, domain, DecompositionSettings(), np.random.default_rng(0))
     assert found.gap <= 1e-6
     assert found.iterations == 1
 
@@ -189,7 +189,7 @@ def test_without_mixed_terms_it_is_exact():
     space.real("x", 0.0, 1.0)
     space.real("y", 1e-3, 1.0, log=True)
     space.real("own", 0.0, 1.0, when=kind["b"])  # gated by its own activity: a slave of its own, and exact
-    f, oracle, scale = drawn(space, "evidence", 2, spread=2.0)
+    f, domain = drawn(space, "evidence", 2, spread=2.0)
     weights = tuple(
         np.concatenate([w[:1], 0.0 * w[1:]])
         if b.fourier is not None and isinstance(b.discrete, DiscreteFeatures)
@@ -197,17 +197,17 @@ def test_without_mixed_terms_it_is_exact():
         for b, w in zip(f.blocks, f.weights, strict=True)
     )
     apart = replace(f, weights=weights)
-    found = decompose(apart, space, oracle, scale, DecompositionSettings(nodes=0, splits=400), np.random.default_rng(0))
+    found = decompose(apart, domain, DecompositionSettings(nodes=0, splits=400), np.random.default_rng(0))
     assert found.gap <= 1e-5
     assert found.iterations == 1
 
 
 def test_multipliers_and_branching_close_the_gap():
     space = ALL["bound_numbers"]()
-    f, oracle, scale = drawn(space, "evidence", 0)
-    primal = alternation(f, space, oracle, scale)
+    f, domain = drawn(space, "evidence", 0)
+    primal = alternation(f, domain)
     one, root, tree = (
-        decompose(f, space, oracle, scale, limits, np.random.default_rng(0), primal)
+        decompose(f, domain, limits, np.random.default_rng(0), primal)
         for limits in (
             DecompositionSettings(iterations=0, nodes=0),
             DecompositionSettings(iterations=10, nodes=0),
@@ -220,30 +220,29 @@ def test_multipliers_and_branching_close_the_gap():
 
 
 def test_the_same_seed_gives_the_same_certificate():
-    space = ALL["conv_net"]()
-    f, oracle, scale = drawn(space, "evidence", 4)
+    f, domain = drawn(ALL["conv_net"](), "evidence", 4)
     limits = DecompositionSettings(iterations=5, nodes=2)
-    a, b = (decompose(f, s, s.oracle(), scale, limits, np.random.default_rng(7)) for s in (space, ALL["conv_net"]()))
+    both = (domain, Domain.of(ALL["conv_net"]()))
+    a, b = (decompose(f, where, limits, np.random.default_rng(7)) for where in both)
     assert a.history == b.history
     assert a.value == b.value
-    np.testing.assert_array_equal(a.best.units, b.best.units)
-    assert oracle is space.oracle()
+    np.testing.assert_array_equal(a.best.point.units, b.best.point.units)
 
 
 def test_excluded_levels_do_not_count():
     space = ALL["discrete"]()
-    f, oracle, scale = drawn(space, "evidence", 1)
+    f, domain = drawn(space, "evidence", 1)
     excluded, lowers = [], []
     for _ in range(4):
-        found = decompose(f, space, oracle, scale, DecompositionSettings(), np.random.default_rng(0), None, excluded)
+        found = decompose(f, domain, DecompositionSettings(), np.random.default_rng(0), None, excluded)
         assert all(e.admits(found.best.point.levels) for e in excluded)
         lowers.append(found.lower)
         excluded.append(Exclusion(found.best.point.levels))
     assert lowers == sorted(lowers)
     only = mc.Space("only")
     only.categorical("one", ["a", "b"])
-    f, oracle, scale = drawn(only, "evidence", 1)
+    f, domain = drawn(only, "evidence", 1)
     none = [Exclusion(np.array([0])), Exclusion(np.array([1]))]
-    found = decompose(f, only, oracle, scale, DecompositionSettings(), np.random.default_rng(0), None, none)
+    found = decompose(f, domain, DecompositionSettings(), np.random.default_rng(0), None, none)
     assert found.best is None
     assert found.lower == math.inf

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.analytic import AnalyticAcquisition, ClosedForm, ConfidenceBound, LogEI
+from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
 from mipcash.acquisition.moves import Neighbourhood
-from mipcash.backends.registry import make_backend
-from mipcash.program.points import Points
-from mipcash.program.unit_scale import UnitScale, decoded
+from mipcash.program.points import Point, Points
+from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 from mipcash.surrogates.structured.kernel import Encoded, Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior
@@ -27,41 +27,38 @@ class Setting:
     """A space with a posterior and everything that the search needs."""
 
     def __init__(self, space: mc.Space, seed: int, form: ClosedForm, excluded: Sequence[Exclusion] = ()) -> None:
-        self.space, rng = space, np.random.default_rng(seed)
-        self.oracle = space.oracle(make_backend("highs"))
-        self.program = self.oracle.program
-        self.scale = UnitScale.of(space, self.program)
-        self.structure = Structure.of(self.program, self.scale)
-        self.configs = space.sample(12, rng)
-        self.points = self.at(self.configs)
+        rng = np.random.default_rng(seed)
+        self.domain = Domain.of(space)
+        self.program = self.domain.program
+        self.structure = Structure.of(self.program, self.domain.scale)
+        self.points = self.domain.encode(self.domain.sample(12, rng))
         kernel = Kernel(self.structure, self.structure.prior[0])
         posterior = StructuredPosterior.fit(kernel, Encoded.of(self.structure, self.points), rng.normal(size=12))
         self.acquisition = AnalyticAcquisition(posterior, form)
-        self.alternation = Alternation(space, self.oracle, self.scale, AlternatingSettings())
+        self.step = ContinuousStep(self.domain, starts=2, tolerance=1e-6)
         memory = np.zeros(len(self.program.groups), dtype=np.int64)
-        self.near = Neighbourhood(space, self.oracle, self.scale, excluded, memory)
+        self.near = Neighbourhood(self.domain, excluded, memory)
 
-    def at(self, configs: Sequence[dict[str, object]]) -> Points:
-        levels = np.array([self.program.encode(c) for c in configs]).reshape(len(configs), len(self.program.groups))
-        return Points(levels, self.scale.units(configs))
+    def search(self, **settings: int) -> MixedSearch:
+        return MixedSearch(self.step, self.near, PolishSettings(**settings))
 
-    def starts(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        return [(self.program.encode(c), u) for c, u in zip(self.configs, self.scale.units(self.configs), strict=True)]
+    def value(self, point: Point) -> float:
+        return value_of(self.acquisition, point)
 
-    def value(self, levels: np.ndarray, u: np.ndarray) -> float:
-        return float(self.acquisition.values(Points(levels[None], u[None]))[0])
+
+def value_of(acquisition: Acquisition, point: Point) -> float:
+    """The acquisition at one point."""
+    return float(acquisition.values(Points(point.levels[None], point.units[None]))[0])
 
 
 @pytest.mark.parametrize("name", list(ALL))
 @pytest.mark.parametrize("form", [LogEI(-0.5), ConfidenceBound(2.0)])
 def test_the_end_is_legal_and_no_worse_than_the_pool(name: str, form: ClosedForm) -> None:
     setting = Setting(ALL[name](), 1, form)
-    search = MixedSearch(setting.alternation.step, setting.near, PolishSettings())
-    found = search.minimise(setting.acquisition, setting.starts(), np.random.default_rng(0))
+    found = setting.search().minimise(setting.acquisition, setting.points, np.random.default_rng(0))
     assert found is not None
-    levels, u = found
-    assert setting.space.is_legal(decoded(setting.near.program, setting.near.scale, levels, u))
-    assert setting.value(levels, u) <= setting.acquisition.values(setting.points).min() + 1e-9
+    assert setting.domain.is_legal(found)
+    assert setting.value(found) <= setting.acquisition.values(setting.points).min() + 1e-9
 
 
 def test_on_a_small_discrete_space_it_finds_the_best_of_all() -> None:
@@ -76,10 +73,9 @@ def test_on_a_small_discrete_space_it_finds_the_best_of_all() -> None:
         ]
         every = np.array(legal)
         values = setting.acquisition.values(Points(every, np.zeros((len(every), 0))))
-        search = MixedSearch(setting.alternation.step, setting.near, PolishSettings())
-        found = search.minimise(setting.acquisition, setting.starts(), np.random.default_rng(seed))
+        found = setting.search().minimise(setting.acquisition, setting.points, np.random.default_rng(seed))
         assert found is not None
-        value = setting.value(*found)
+        value = setting.value(found)
         assert value >= values.min() - 1e-9
         hits += value <= values.min() + 1e-9
     assert hits == 8
@@ -91,19 +87,17 @@ def test_excluded_levels_are_never_returned() -> None:
     seen = set()
     for k in range(6):
         setting = Setting(ALL["discrete"](), 3, LogEI(-0.5), excluded)
-        found = MixedSearch(setting.alternation.step, setting.near, PolishSettings()).minimise(
-            setting.acquisition, free.starts(), np.random.default_rng(k)
-        )
+        found = setting.search().minimise(setting.acquisition, free.points, np.random.default_rng(k))
         assert found is not None
-        assert found[0].tobytes() not in seen
-        seen.add(found[0].tobytes())
-        excluded.append(Exclusion(found[0]))
+        assert found.levels.tobytes() not in seen
+        seen.add(found.levels.tobytes())
+        excluded.append(Exclusion(found.levels))
 
 
 def test_single_moves_are_all_legal_single_changes() -> None:
     setting = Setting(ALL["discrete"](), 0, LogEI(0.0))
     local = setting.near.search_at(np.zeros(0))
-    levels = setting.program.encode(setting.configs[0])
+    levels = setting.points.levels[0]
     _, latent = setting.near.singles(levels[None])
     moved, legal = setting.near.legal(local, latent, np.zeros(0), np.arange(len(latent)))
     expected = {
@@ -130,6 +124,11 @@ def legal_levels(setting: Setting) -> np.ndarray:
     return np.array([levels for levels in every if _consistent(setting, levels)])
 
 
+def alone(levels: np.ndarray) -> Points:
+    """One point of a space without numbers."""
+    return Points(levels[None], np.zeros((1, 0)))
+
+
 def values_of(setting: Setting, levels: np.ndarray) -> np.ndarray:
     return setting.acquisition.values(Points(levels, np.zeros((len(levels), 0))))
 
@@ -141,13 +140,13 @@ def test_levels_move_until_no_single_change_is_better(seed: int) -> None:
     every = legal_levels(setting)
     values = values_of(setting, every)
     start = every[int(np.argmax(values))]
-    search = MixedSearch(setting.alternation.step, setting.near, PolishSettings(**ALONE, pairs=0))
-    found = search.minimise(setting.acquisition, [(start, np.zeros(0))], np.random.default_rng(0))
+    search = setting.search(**ALONE, pairs=0)
+    found = search.minimise(setting.acquisition, alone(start), np.random.default_rng(0))
     assert found is not None
-    value = setting.value(*found)
+    value = setting.value(found)
     assert value < values.max() - 1e-6
     local = setting.near.search_at(np.zeros(0))
-    _, latent = setting.near.singles(found[0][None])
+    _, latent = setting.near.singles(found.levels[None])
     moved, legal = setting.near.legal(local, latent, np.zeros(0), np.arange(len(latent)))
     assert values_of(setting, moved[legal]).min() >= value - 1e-9
 
@@ -160,10 +159,10 @@ def test_pairs_of_changes_leave_where_single_ones_end() -> None:
         start = every[int(np.argmax(values_of(setting, every)))]
         ends = []
         for pairs in (0, 10_000):
-            search = MixedSearch(setting.alternation.step, setting.near, PolishSettings(**ALONE, pairs=pairs))
-            found = search.minimise(setting.acquisition, [(start, np.zeros(0))], np.random.default_rng(0))
+            search = setting.search(**ALONE, pairs=pairs)
+            found = search.minimise(setting.acquisition, alone(start), np.random.default_rng(0))
             assert found is not None
-            ends.append(setting.value(*found))
+            ends.append(setting.value(found))
         assert ends[1] <= ends[0] + 1e-9
         better += ends[1] < ends[0] - 1e-6
     assert better > 0
@@ -175,17 +174,16 @@ def test_numbers_move_downhill(name: str) -> None:
     fell = 0
     for seed in range(3):
         setting = Setting(ALL[name](), seed, ConfidenceBound(2.0))
-        search = MixedSearch(setting.alternation.step, setting.near, PolishSettings(**ALONE, pairs=0, sweeps=0))
-        for levels, u in setting.starts()[:4]:
-            found = search.minimise(setting.acquisition, [(levels, u)], np.random.default_rng(0))
+        search = setting.search(**ALONE, pairs=0, sweeps=0)
+        for k, start in enumerate(setting.points[:4]):
+            found = search.minimise(setting.acquisition, setting.points[[k]], np.random.default_rng(0))
             assert found is not None
-            assert np.array_equal(found[0], levels)
-            assert setting.value(*found) <= setting.value(levels, u) + 1e-9
-            fell += setting.value(*found) < setting.value(levels, u) - 1e-3
+            assert np.array_equal(found.levels, start.levels)
+            assert setting.value(found) <= setting.value(start) + 1e-9
+            fell += setting.value(found) < setting.value(start) - 1e-3
             if name == "conv_net":  # no rule binds its number
-                z = setting.program.one_hot(levels).astype(float)
-                _, gradient = setting.acquisition.section(z)(found[1])
-                inside = (found[1] > 1e-6) & (found[1] < 1 - 1e-6)
+                _, gradient = setting.acquisition.section(start.one_hot(setting.program))(found.units)
+                inside = (found.units > 1e-6) & (found.units < 1 - 1e-6)
                 assert np.abs(gradient[inside]).max(initial=0.0) < 5e-2
     assert fell >= 6
 

@@ -10,14 +10,16 @@ from mipcash.acquisition.decomposition.split_function import SplitFunction
 from mipcash.backends.base import SolverSettings
 from mipcash.errors import SpaceError
 from mipcash.optimizers.base import Observation, Request
-from mipcash.optimizers.baselines.annealing import CoolingSettings, GPAnnealing, MiVaBOAnnealing, _split_energy, _Walk
+from mipcash.optimizers.baselines.annealing import CoolingSettings, GPAnnealing, _split_energy, _Walk
 from mipcash.optimizers.baselines.joint_gp import (
     GaussianProcess,
     JointGP,
     JointGPSettings,
-    Relaxation,
+    UnitCube,
 )
 from mipcash.optimizers.registry import make_optimizer
+from mipcash.program.points import Point
+from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Apart
 from tests.acquisition.test_decomposition import drawn
 from tests.spaces import ALL, loss
@@ -32,23 +34,20 @@ def history(space, n=12, seed=0):
 @pytest.mark.parametrize("name", list(ALL))
 def test_the_relaxation_comes_back(name):
     space = ALL[name]()
-    optimizer = make_optimizer("joint-gp", space)
-    assert isinstance(optimizer, JointGP)
-    configs = space.sample(20, 3)
-    levels, u = optimizer._points(configs)
-    relaxation = Relaxation(space.program)
-    x = relaxation.encode(levels, u)
+    domain, configs = Domain.of(space), space.sample(20, 3)
+    points = domain.encode(configs)
+    cube = UnitCube(domain.program)
+    x = cube.encode(points)
     assert np.all((x >= 0) & (x <= 1))
     for k, config in enumerate(configs):
-        latent, units = relaxation.decode(x[k])
-        effective = optimizer.oracle.free_legality.effective(latent[None])[0]
-        np.testing.assert_array_equal(effective, levels[k])
-        np.testing.assert_array_equal(units, u[k])
-        again = optimizer._configuration(effective, units)
-        assert again.keys() == config.keys()
+        latent = cube.decode(x[k])
+        effective = domain.free_legality.effective(latent.levels[None])[0]
+        np.testing.assert_array_equal(effective, points.levels[k])
+        np.testing.assert_array_equal(latent.units, points.units[k])
+        assert domain.decode(Point(effective, latent.units)).keys() == config.keys()
         # anything at all rounds to levels, orderings to permutations
-        somewhere, _ = relaxation.decode(np.random.default_rng(k).random(x.shape[1]))
-        for members in relaxation.orders:
+        somewhere = cube.decode(np.random.default_rng(k).random(x.shape[1])).levels
+        for members in cube.orders:
             assert sorted(somewhere[members]) == list(range(len(members)))
 
 
@@ -76,9 +75,7 @@ def test_illegal_points_are_mended_or_sent():
     seen, illegal = history(space, 12), 0
     for seed in range(6):
         sent, mended = (
-            JointGP(space, space.oracle().backend, JointGPSettings(illegal=i)).ask(
-                Request(seen, np.random.default_rng(seed), {})
-            )
+            JointGP(Domain.of(space), JointGPSettings(illegal=i)).ask(Request(seen, np.random.default_rng(seed), {}))
             for i in ("send", "nearest")
         )
         assert space.is_legal(mended.config)
@@ -91,21 +88,20 @@ def test_illegal_points_are_mended_or_sent():
 @pytest.mark.parametrize("name", list(ALL))
 def test_walks_stay_legal_and_move_everything(name):
     space = ALL[name]()
-    optimizer = make_optimizer("gp-annealing", space)
-    assert isinstance(optimizer, GPAnnealing)
-    (levels,), (u,) = optimizer._points(space.sample(1, 1))
-    walk = _Walk(optimizer, CoolingSettings(), np.zeros(len(levels), dtype=np.int64))
+    domain = Domain.of(space)
+    (point,) = domain.encode(space.sample(1, 1))
+    walk = _Walk(domain, CoolingSettings(), np.zeros(len(point.levels), dtype=np.int64))
     rng, seen = np.random.default_rng(0), []
     for k in range(400):
-        found = walk.neighbour(levels, u, rng)
+        found = walk.neighbour(point, rng)
         if found is None:
             continue
-        levels, u = found
-        seen.append(optimizer._configuration(levels, u))
+        point = found
+        seen.append(domain.decode(point))
         if k % 4 == 0:
             assert space.validate(seen[-1]) == []
     assert len(seen) > 20
-    assert not len(u) or all(0.0 <= v <= 1.0 for v in u)
+    assert all(0.0 <= v <= 1.0 for v in point.units)
     sampled = space.sample(40, 5)
     for label in space.parameters:
         if len({repr(c.get(label)) for c in sampled}) > 1:  # one order is the only legal one
@@ -115,29 +111,24 @@ def test_walks_stay_legal_and_move_everything(name):
 @pytest.mark.parametrize("name", ["conv_net", "bound_numbers"])
 def test_the_energy_is_the_sample(name):
     space = ALL[name]()
-    optimizer = make_optimizer("mivabo-annealing", space)
-    assert isinstance(optimizer, MiVaBOAnnealing)
-    f, oracle, scale = drawn(space, "evidence", 1)
-    energy = _split_energy(SplitFunction.of(f, oracle.program, scale), oracle.program)
-    for levels, u in zip(*optimizer._points(space.sample(8, 2)), strict=True):
-        expected = f.value(oracle.program.one_hot(levels), u)
-        assert energy(levels, u) == pytest.approx(expected, abs=1e-9)
-        assert energy(levels, u) == pytest.approx(expected, abs=1e-9)
+    f, domain = drawn(space, "evidence", 1)
+    energy = _split_energy(SplitFunction.of(f, domain.program, domain.scale), domain.program)
+    for point in domain.encode(space.sample(8, 2)):
+        expected = f.value(point.one_hot(domain.program), point.units)
+        assert energy(point) == pytest.approx(expected, abs=1e-9)
+        assert energy(point) == pytest.approx(expected, abs=1e-9)
 
 
 def test_annealing_finds_the_minimum_of_a_small_space():
     space = ALL["discrete"]()
-    optimizer = make_optimizer("mivabo-annealing", space)
-    assert isinstance(optimizer, MiVaBOAnnealing)
-    f, oracle, scale = drawn(space, "evidence", 2)
-    energy = _split_energy(SplitFunction.of(f, oracle.program, scale), oracle.program)
-    exact = oracle.minimise(f.form_at(np.zeros(0)), SolverSettings())
-    (levels,), (u,) = optimizer._points(space.sample(1, 1))
-    walk = _Walk(optimizer, CoolingSettings(steps=400), np.zeros(len(levels), dtype=np.int64))
-    found = walk.run(energy, (levels, u), lambda s, v: True, np.random.default_rng(0))
-    assert exact is not None
+    f, domain = drawn(space, "evidence", 2)
+    energy = _split_energy(SplitFunction.of(f, domain.program, domain.scale), domain.program)
+    exact = domain.minimise(f.form_at(np.zeros(0)), SolverSettings())
+    (start,) = domain.encode(space.sample(1, 1))
+    walk = _Walk(domain, CoolingSettings(steps=400), np.zeros(len(start.levels), dtype=np.int64))
+    found = walk.run(energy, start, lambda point: True, np.random.default_rng(0))
     assert found is not None
-    assert found[2] == pytest.approx(exact.answer.value, abs=1e-5)
+    assert found[1] == pytest.approx(exact.value, abs=1e-5)
 
 
 @pytest.mark.parametrize("name", BASELINES)
@@ -169,12 +160,13 @@ def test_a_number_that_is_off_has_no_say_in_the_energy():
     assert isinstance(optimizer, GPAnnealing)
     data, labels = optimizer.data(history(space)), optimizer.scale.labels
     energy = optimizer._energy(data, np.random.default_rng(0))
-    on = optimizer.scale.active(optimizer.program.one_hot(data.levels))[:, labels.index("extra")]
+    on = optimizer.scale.active(data.points.one_hot(optimizer.program))[:, labels.index("extra")]
     for state, expected in ((0, True), (1, False)):
         k = int(np.flatnonzero(on == state)[0])
-        moved = data.u[k].copy()
-        moved[labels.index("extra")] = 0.93
-        assert (energy(data.levels[k], moved) == energy(data.levels[k], data.u[k])) == expected
+        point = data.points[k]
+        moved = Point(point.levels, point.units.copy())
+        moved.units[labels.index("extra")] = 0.93
+        assert (energy(moved) == energy(point)) == expected
 
 
 def test_observations_have_a_known_status():

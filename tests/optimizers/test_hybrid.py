@@ -199,20 +199,22 @@ def test_inflation_multiplies_deviations_and_their_slopes() -> None:
     data = optimizer.data(history_of(space, 12))
     posterior, _ = optimizer._posterior(data, {})
     bold = replace(posterior, inflation=1.5)
-    points = Points(data.levels, 0.9 * data.u)
+    points = Points(data.points.levels, 0.9 * data.points.units)
     (mean, sd), (bold_mean, bold_sd) = posterior.predict(points), bold.predict(points)
     np.testing.assert_allclose(bold_mean, mean)
     np.testing.assert_allclose(bold_sd, 1.5 * sd)
-    plain, other = (p.section(data.z[0])(0.8 * data.u[0]) for p in (posterior, bold))
+    z = data.points[0].one_hot(optimizer.program)
+    plain, other = (p.section(z)(0.8 * data.points.units[0]) for p in (posterior, bold))
     np.testing.assert_allclose(other[1], 1.5 * plain[1])
     np.testing.assert_allclose(other[3], 1.5 * plain[3])
     np.testing.assert_allclose(other[2], plain[2])
 
 
 def test_predicted_deviations_grow_with_the_observations_since_the_incumbent() -> None:
-    optimizer = make_optimizer("hybrid", ALL["discrete"]())
+    space = ALL["discrete"]()
+    optimizer = make_optimizer("hybrid", space)
     assert isinstance(optimizer, Hybrid)
-    history = [replace(o, loss=float(k)) for k, o in enumerate(history_of(optimizer.space, 40))]
+    history = [replace(o, loss=float(k)) for k, o in enumerate(history_of(space, 40))]
     factors = [optimizer._boldness(optimizer.data(history[:t])) for t in range(1, 41)]
     assert factors[:6] == [1.0] * 6, "the first five without a better one do not count"
     assert np.all(np.diff(factors[5:15]) > 0.0)
@@ -223,8 +225,9 @@ def test_predicted_deviations_grow_with_the_observations_since_the_incumbent() -
 
 @pytest.mark.parametrize(("t", "fits"), [(30, [True] * 4), (50, [True, False] * 2)])
 def test_many_observations_are_fitted_at_every_second_proposal(t: int, fits: list[bool]) -> None:
-    optimizer = make_optimizer("hybrid", ALL["conv_net"]())
-    history, state = history_of(optimizer.space, t), dict[str, Any]()
+    space = ALL["conv_net"]()
+    optimizer = make_optimizer("hybrid", space)
+    history, state = history_of(space, t), dict[str, Any]()
     for k, expected in enumerate(fits):
         before = state.get("theta")
         state = dict(optimizer.ask(Request(history[: t - 4 + k], np.random.default_rng(k), state)).state)

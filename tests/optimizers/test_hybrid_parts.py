@@ -13,13 +13,11 @@ from mipcash.acquisition.mixed_search import MixedSearch
 from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.registry import make_optimizer
-from mipcash.program.points import Points
+from mipcash.program.points import Point, Points
 from mipcash.surrogates.structured import surrogate
 from tests.optimizers.test_hybrid import history_of
 from tests.spaces import ALL
 from tests.surrogates.test_formulas import deep
-
-Point = tuple[np.ndarray, np.ndarray]
 
 
 def made(space: Any, **settings: Any) -> Hybrid:
@@ -32,9 +30,10 @@ def made(space: Any, **settings: Any) -> Hybrid:
 def test_the_pool_holds_the_minimisers_of_the_mean_and_of_every_sample(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    optimizer = made(ALL[name](), samples=3)
+    space = ALL[name]()
+    optimizer = made(space, samples=3)
     minima: list[Point] = []
-    pools: list[Sequence[Point]] = []
+    pools: list[Points] = []
     minimum, minimise = Hybrid._minimum, MixedSearch.minimise
 
     def remembered(self: Hybrid, *given: Any) -> Point | None:
@@ -43,53 +42,51 @@ def test_the_pool_holds_the_minimisers_of_the_mean_and_of_every_sample(
         minima.append(found)
         return found
 
-    def watched(
-        self: MixedSearch, acquisition: Acquisition, starts: Sequence[Point], rng: np.random.Generator
-    ) -> Point | None:
+    def watched(self: MixedSearch, acquisition: Acquisition, starts: Points, rng: np.random.Generator) -> Point | None:
         pools.append(starts)
         return minimise(self, acquisition, starts, rng)
 
     monkeypatch.setattr(Hybrid, "_minimum", remembered)
     monkeypatch.setattr(MixedSearch, "minimise", watched)
-    history = history_of(optimizer.space, 12)
+    history = history_of(space, 12)
     optimizer.ask(Request(history, np.random.default_rng(0), {}))
     assert len(minima) == 4
     (pool,) = pools
-    for levels, u in minima:
-        assert any(np.array_equal(levels, s) and np.array_equal(u, v) for s, v in pool)
     best = optimizer.data(history).best(optimizer.settings.best)
-    for levels, u in best:
-        assert any(np.array_equal(levels, s) and np.array_equal(u, v) for s, v in pool)
+    for point in [*minima, *best]:
+        assert any(np.array_equal(point.levels, p.levels) and np.array_equal(point.units, p.units) for p in pool)
 
 
 @pytest.mark.parametrize("name", ["discrete", "conv_net", "bound_numbers"])
 def test_a_minimiser_of_a_surface_is_below_all_observations(name: str) -> None:
     """As it is a minimiser over all legal levels: at the numbers of the best observation none has less."""
-    optimizer = made(ALL[name]())
-    data = optimizer.data(history_of(optimizer.space, 14))
+    space = ALL[name]()
+    optimizer = made(space)
+    data = optimizer.data(history_of(space, 14))
     posterior, _ = optimizer._posterior(data, {})
     rng = np.random.default_rng(0)
     for surface in (posterior.mean(), posterior.sample(rng), posterior.sample(rng)):
         found = optimizer._minimum(surface, data.best(5), [], rng)
         assert found is not None
-        value = surface.value(optimizer.program.one_hot(found[0]), found[1])
-        assert value <= surface.values(Points(data.levels, data.u)).min() + 1e-9
+        value = surface.value(found.one_hot(optimizer.program), found.units)
+        assert value <= surface.values(data.points).min() + 1e-9
 
 
 def test_the_minimiser_of_the_program_is_proposed_where_the_search_is_worse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Under the mean as the acquisition nothing beats the program's minimiser but for the residual."""
-    optimizer = made(ALL["discrete"](), acquisition="ucb", kappa=0.0, boldest=1.0)
-    history = history_of(optimizer.space, 12)
+    space = ALL["discrete"]()
+    optimizer = made(space, acquisition="ucb", kappa=0.0, boldest=1.0)
+    history = history_of(space, 12)
     worst: list[np.ndarray] = []
 
-    def bad(self: MixedSearch, acquisition: Acquisition, starts: Sequence[Point], rng: np.random.Generator) -> Point:
+    def bad(self: MixedSearch, acquisition: Acquisition, starts: Points, rng: np.random.Generator) -> Point:
         """The worst legal configuration that was not seen."""
         seen = {optimizer.program.encode(o.config).tobytes() for o in history}
-        levels = [optimizer.program.encode(c) for c in optimizer.space.sample(200, 5)]
+        levels = [optimizer.program.encode(c) for c in space.sample(200, 5)]
         new = np.array([s for s in levels if s.tobytes() not in seen])
         values = acquisition.values(Points(new, np.zeros((len(new), 0))))
         worst.append(new[int(np.argmax(values))])
-        return worst[-1], np.zeros(0)
+        return Point(worst[-1], np.zeros(0))
 
     monkeypatch.setattr(MixedSearch, "minimise", bad)
     proposal = optimizer.ask(Request(history, np.random.default_rng(0), {}))
@@ -105,7 +102,8 @@ def test_the_minimiser_of_the_program_is_proposed_where_the_search_is_worse(monk
 
 
 def test_fits_start_from_the_hyperparameters_of_the_last_proposal(monkeypatch: pytest.MonkeyPatch) -> None:
-    optimizer = made(ALL["conv_net"]())
+    space = ALL["conv_net"]()
+    optimizer = made(space)
     starts: list[np.ndarray] = []
     fit = surrogate.fit
 
@@ -114,7 +112,7 @@ def test_fits_start_from_the_hyperparameters_of_the_last_proposal(monkeypatch: p
         return fit(evidence, given, *rest)
 
     monkeypatch.setattr(surrogate, "fit", watched)
-    history, state = history_of(optimizer.space, 20), dict[str, Any]()
+    history, state = history_of(space, 20), dict[str, Any]()
     median = optimizer.surrogate.structure.prior[0]
     for t in range(12, 20):
         del starts[:]
@@ -136,15 +134,16 @@ def test_a_number_under_three_conditions_is_proposed_with_its_own_certificate() 
     mean = posterior.mean()
     for seed in range(4):
         proposal = optimizer.ask(Request(history, np.random.default_rng(seed), {}))
-        levels, u = optimizer._points([proposal.config])
-        predicted = mean.loss(mean.value(optimizer.program.one_hot(levels)[0], u[0]))
+        (point,) = optimizer.domain.encode([proposal.config])
+        predicted = mean.loss(mean.value(point.one_hot(optimizer.program), point.units))
         assert proposal.solution is not None
         assert proposal.solution.value == pytest.approx(predicted, abs=1e-9)
 
 
 def test_sampled_minima_of_the_entropy_search_lie_below_what_is_known() -> None:
-    optimizer = made(ALL["conv_net"](), acquisition="mes", samples=4)
-    data = optimizer.data(history_of(optimizer.space, 25))
+    space = ALL["conv_net"]()
+    optimizer = made(space, acquisition="mes", samples=4)
+    data = optimizer.data(history_of(space, 25))
     posterior, _ = optimizer._posterior(data, {})
     rng = np.random.default_rng(0)
     surfaces = [posterior.mean(), *(posterior.sample(rng) for _ in range(4))]

@@ -79,16 +79,13 @@ def test_a_certificate_bounds_the_sample_at_all_numbers(name):
     # the first proposals are of the same sample: over all numbers less can be promised than at those of the proposal
     assert made[0].solution.bound <= plain[0].solution.bound + 1e-6
     # and no legal configuration is below it
-    space, data = (
-        optimizer.space,
-        optimizer.data([Observation(c, "done", loss(c)) for c in optimizer.space.sample(8, 0)]),
-    )
+    domain, space = optimizer.domain, ALL[name]()
+    data = optimizer.data([Observation(c, "done", loss(c)) for c in space.sample(8, 0)])
     rng = np.random.default_rng([0, 8])
     _, posterior = optimizer._posterior(data, rng, {})
     f, _ = optimizer._kept(posterior, posterior.sample(rng, optimizer._inflation(posterior, 8)))
-    for config in space.sample(200, 3):
-        z, (u,) = space.program.one_hot(space.program.encode(config)), optimizer.scale.units([config])
-        assert f.loss(f.value(z, u)) >= made[0].solution.bound - 1e-6
+    for point in domain.encode(space.sample(200, 3)):
+        assert f.loss(f.value(point.one_hot(domain.program), point.units)) >= made[0].solution.bound - 1e-6
 
 
 @pytest.mark.parametrize("certificate", [None, DecompositionSettings(iterations=3, nodes=2)])

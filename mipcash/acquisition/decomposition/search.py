@@ -42,17 +42,21 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimiser
+from mipcash.acquisition.alternating import Minimum
+from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.acquisition.decomposition.slaves import Box, Relaxation, Slaves, natural_unit
 from mipcash.acquisition.decomposition.split_function import SplitFunction
 from mipcash.backends.base import SolverSettings
 from mipcash.errors import SpaceError, at_least
 from mipcash.program.forms import Vector
-from mipcash.program.unit_scale import INACTIVE, UnitScale
+from mipcash.program.points import Point
+from mipcash.program.unit_scale import INACTIVE
+from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
-from mipcash.space.minimiser import Oracle, Point
-from mipcash.space.space import Space
 from mipcash.surrogates.linear.posterior import WeightSample
+
+STARTS, TOLERANCE = 1, 1e-6
+"""Random starts and tolerance of the continuous steps from rounded points."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ class Certificate:
     gap: float
     iterations: int
     history: tuple[float, ...]
-    best: Minimiser | None
+    best: Minimum | None
     leaves: int
 
 
@@ -127,16 +131,17 @@ class _Search:
     def __init__(
         self,
         f: WeightSample,
-        alternation: Alternation,
+        domain: Domain,
         settings: DecompositionSettings,
         rng: np.random.Generator,
-        primal: Minimiser | None,
+        primal: Minimum | None,
         excluded: Sequence[Exclusion],
     ) -> None:
-        self.f, self.settings, self.rng, self.alternation = f, settings, rng, alternation
-        self.scale, self.program = alternation.scale, alternation.oracle.program
+        self.f, self.settings, self.rng, self.domain = f, settings, rng, domain
+        self.scale, self.program = domain.scale, domain.program
+        self.step = ContinuousStep(domain, STARTS, TOLERANCE)
         self.split = SplitFunction.of(f, self.program, self.scale)
-        self.slaves = Slaves(self.split, alternation.oracle, self.scale, settings.solver, settings.splits, excluded)
+        self.slaves = Slaves(self.split, domain, settings.solver, settings.splits, excluded)
         self.best = primal
         self.excluded = excluded
         self.history: list[float] = []
@@ -202,7 +207,7 @@ class _Search:
 
     def run(self) -> Certificate:
         root = self.slaves.root()
-        starts = self.split.starts(None if self.best is None else self.program.one_hot(self.best.point.levels))
+        starts = self.split.starts(None if self.best is None else self.best.point.one_hot(self.program))
         first = self.ascend(root, starts, self.settings.iterations, -math.inf, math.inf)
         heap = [(first.bound, 0, first)]
         closed = math.inf
@@ -249,41 +254,37 @@ class _Search:
             elif label in columns:
                 u[d] = natural_unit(self.scale.domains[d], float(found.answer.columns[columns[label]]))
         u = self.scale.rounded(u)
-        point = Point(levels, found.answer.columns, found.answer)
-        moved = self.scale.rounded(self.alternation.step.minimise(self.f, point, u, self.rng))
-        value = self.f.value(z, moved)
+        moved = self.step.minimise(self.f, Point(levels, u), self.rng, columns=found.answer.columns)
+        point = Point(levels, self.scale.rounded(moved))
+        value = self.f.value(z, point.units)
         if value < self.value:
-            base = self.alternation.oracle.unproven(levels, self.scale.natural(moved), value)
-            self.best = Minimiser(base, moved, value)
+            self.best = Minimum.unproven(self.domain, point, value)
 
 
 def decompose(
     f: WeightSample,
-    space: Space,
-    oracle: Oracle,
-    scale: UnitScale,
+    domain: Domain,
     settings: DecompositionSettings,
     rng: np.random.Generator,
-    primal: Minimiser | None = None,
+    primal: Minimum | None = None,
     excluded: Sequence[Exclusion] = (),
 ) -> Certificate:
     """A certified lower bound of f over the legal mixed space, and the best legal point known.
 
     Args:
         f: the function, e.g. a posterior sample or the posterior mean.
-        space, oracle, scale: the space, its exact oracle and its numbers.
+        domain: the space, with the solver of the discrete slave.
         settings: limits.
-        rng: randomness of the continuous steps that polish rounded points.
+        rng: randomness of the continuous steps that improve rounded points.
         primal: a point to certify, e.g. what alternation found.
         excluded: levels that do not count as legal.
 
     Returns:
         The certificate; ``lower`` is inf where nothing is legal.
     """
-    alternation = Alternation(space, oracle, scale, AlternatingSettings(continuous_starts=1))
     if primal is not None:
         # the value is that of the configuration: without inactive numbers, integers rounded, and f's own
-        z = oracle.program.one_hot(primal.point.levels)
-        units = scale.rounded(np.where(scale.active(z[None])[0] > 0, primal.units, INACTIVE))
-        primal = replace(primal, units=units, value=f.value(z, units))
-    return _Search(f, alternation, settings, rng, primal, excluded).run()
+        z = primal.point.one_hot(domain.program)
+        units = domain.scale.rounded(np.where(domain.scale.active(z[None])[0] > 0, primal.point.units, INACTIVE))
+        primal = replace(primal, point=Point(primal.point.levels, units), value=f.value(z, units))
+    return _Search(f, domain, settings, rng, primal, excluded).run()

@@ -25,9 +25,8 @@ from mipcash.backends.solution import INFEASIBLE
 from mipcash.modelling.domains import Integer, Real
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.rewriting import without_margins
-from mipcash.program.unit_scale import UnitScale
+from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
-from mipcash.space.minimiser import Oracle
 
 NARROW = 1e-7
 """Width on the unit scale below which a number is not split."""
@@ -61,19 +60,19 @@ class Relaxation:
 
 
 class Slaves:
-    """The slaves of one function on one space."""
+    """The slaves of one function on one domain."""
 
     def __init__(
         self,
         split: SplitFunction,
-        oracle: Oracle,
-        scale: UnitScale,
+        domain: Domain,
         solver: SolverSettings,
         splits: int,
         excluded: Sequence[Exclusion],
     ) -> None:
-        self.split, self.oracle, self.scale, self.solver, self.splits = split, oracle, scale, solver, splits
-        self.program = without_margins(oracle.program)
+        self.split, self.solver, self.splits = split, solver, splits
+        self.backend, self.scale = domain.backend, domain.scale
+        self.program = without_margins(domain.program)
         self.cuts = [e.cut(self.program) for e in excluded]
         self.coupled = split.coupled()
         self.calls = 0
@@ -152,7 +151,7 @@ class Slaves:
             weights.append(factor.values * value[state])
         whole = QuadraticForm(constant, linear, np.concatenate(rows), np.concatenate(cols), np.concatenate(weights))
         task = Task(self.program, self.program.folded(whole), {}, [*self.cuts, *self._box_cuts(box)])
-        return self.oracle.backend.solve(task, self.solver)
+        return self.backend.solve(task, self.solver)
 
     def _box_cuts(self, box: Box) -> list[Cut]:
         cuts = []

@@ -31,24 +31,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.acquisition.decomposition.split_function import SplitFunction
-from mipcash.backends.base import Backend
 from mipcash.errors import SpaceError, at_least
 from mipcash.modelling.domains import Integer
 from mipcash.optimizers.base import Proposal
-from mipcash.optimizers.baselines.joint_gp import GaussianProcess, Relaxation
+from mipcash.optimizers.baselines.joint_gp import GaussianProcess, UnitCube
 from mipcash.optimizers.model_based import Data, ModelBased, Step
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality
+from mipcash.program.points import Point, Points
 from mipcash.program.program import BinaryProgram, orders_of
-from mipcash.program.unit_scale import INACTIVE, decoded
+from mipcash.program.unit_scale import INACTIVE
+from mipcash.space.domain import Domain
 from mipcash.space.numbers.legal_numbers import LegalNumbers
-from mipcash.space.space import Space
 from mipcash.surrogates.linear import evidence
 from mipcash.surrogates.linear.blocks import FeatureSizes, evidence_blocks
 from mipcash.surrogates.linear.posterior import LinearPosterior, standardisation
 
-Energy = Callable[[Indices, Vector], float]
-"""Levels (G,) and unit values (D,) of a legal configuration -> E."""
+Energy = Callable[[Point], float]
+"""E at a legal point."""
 
 
 @dataclass(frozen=True)
@@ -125,12 +125,11 @@ class GPAnnealingSettings:
 
 
 class _Walk:
-    """Legal moves over one space, for the walks of one proposal; what depends on levels or numbers alone is kept."""
+    """Legal moves over one domain, for the walks of one proposal; what depends on levels or numbers alone is kept."""
 
-    def __init__(self, owner: ModelBased, settings: CoolingSettings, memory: Indices) -> None:
+    def __init__(self, domain: Domain, settings: CoolingSettings, memory: Indices) -> None:
         self.settings, self.memory = settings, memory
-        self.space, self.oracle, self.scale = owner.space, owner.oracle, owner.scale
-        self.program = owner.program
+        self.domain, self.program, self.scale = domain, domain.program, domain.scale
         held = {n.label for n in self.program.numbers}
         self.bound = np.array([label in held for label in self.scale.labels], dtype=bool)
         self.off = self.program.off_levels
@@ -149,33 +148,34 @@ class _Walk:
             self._active[key] = self.scale.active(self.program.one_hot(levels)[None])[0] > 0
         return self._active[key]
 
-    def neighbour(self, levels: Indices, u: Vector, rng: np.random.Generator) -> tuple[Indices, Vector] | None:
+    def neighbour(self, point: Point, rng: np.random.Generator) -> Point | None:
         """A random legal neighbour; None where the move drawn leads nowhere."""
-        on = self.active(levels)
+        on = self.active(point.levels)
         free, tied = np.flatnonzero(on & ~self.bound), bool(np.any(on & self.bound))
         n_discrete = len(self.movable) + len(self.orders)
         # as many chances as there are discrete parameters, and one for the numbers of each kind
         drawn = int(rng.integers(max(1, n_discrete + int(len(free) > 0) + int(tied))))
         if drawn < n_discrete:
-            return self._level(levels, u, drawn, rng)
+            return self._level(point, drawn, rng)
         if drawn == n_discrete and len(free):
-            return levels, self._stepped(u, int(rng.choice(free)), rng)
-        return self._bound_step(levels, u, rng) if tied else None
+            return Point(point.levels, self._stepped(point.units, int(rng.choice(free)), rng))
+        return self._bound_step(point, rng) if tied else None
 
-    def _level(self, levels: Indices, u: Vector, drawn: int, rng: np.random.Generator) -> tuple[Indices, Vector] | None:
+    def _level(self, point: Point, drawn: int, rng: np.random.Generator) -> Point | None:
         """Another level; numbers that it switches on get a value, those that it switches off the middle."""
+        levels, u = point.levels, point.units
         latent = np.where(levels == self.off, self.memory, levels)
         self._move(levels, latent, drawn, rng)
         if rng.random() < self.settings.pairs:
             self._move(levels, latent, int(rng.integers(len(self.movable) + len(self.orders))), rng)
         if np.array_equal(latent, np.where(levels == self.off, self.memory, levels)):
             return None
-        after: Indices = self.oracle.free_legality.effective(latent[None])[0]
+        after: Indices = self.domain.free_legality.effective(latent[None])[0]
         was, on = self.active(levels), self.active(after)
-        moved = u
         if np.any(was != on):
-            moved = self.scale.rounded(np.where(on, np.where(was, u, rng.random(len(u))), INACTIVE))
-        return (after, moved) if self._legal(after, moved) else None
+            u = self.scale.rounded(np.where(on, np.where(was, u, rng.random(len(u))), INACTIVE))
+        moved = Point(after, u)
+        return moved if self._legal(moved) else None
 
     def _move(self, levels: Indices, latent: Indices, drawn: int, rng: np.random.Generator) -> None:
         """Change one discrete parameter of ``latent``, in place."""
@@ -188,19 +188,18 @@ class _Walk:
         if levels[g] != self.off[g]:
             latent[g] = (latent[g] + 1 + rng.integers(n_levels - 1)) % n_levels  # any level but the present one
 
-    def _legal(self, levels: Indices, u: Vector) -> bool:
-        numbers = u[self.bound].tobytes()
-        key = levels.tobytes(), numbers
+    def _legal(self, point: Point) -> bool:
+        numbers = point.units[self.bound].tobytes()
+        key = point.levels.tobytes(), numbers
         if key in self._known:
             return self._known[key]
         if numbers not in self._checks:
-            search = self.oracle.search(self.scale.natural(u)) if self.oracle.separable else None
+            search = self.domain.local_search(point.units) if self.domain.separable else None
             self._checks[numbers] = None if search is None else search.legality
         check = self._checks[numbers]
-        legal = bool((self.oracle.free_legality if check is None else check).check(levels[None])[0])
+        legal = bool((self.domain.free_legality if check is None else check).check(point.levels[None])[0])
         # what only a solver can tell is asked last
-        config = decoded(self.program, self.scale, levels, u)
-        self._known[key] = legal and (check is not None or self.space.is_legal(config))
+        self._known[key] = legal and (check is not None or self.domain.is_legal(point))
         return self._known[key]
 
     def _stepped(self, u: Vector, d: int, rng: np.random.Generator) -> Vector:
@@ -215,54 +214,49 @@ class _Walk:
             moved[d] = domain.to_unit(there)
         return moved
 
-    def _bound_step(self, levels: Indices, u: Vector, rng: np.random.Generator) -> tuple[Indices, Vector] | None:
+    def _bound_step(self, point: Point, rng: np.random.Generator) -> Point | None:
         """One step of hit-and-run over the numbers in rules."""
-        natural = self.scale.natural(u)
-        key = levels.tobytes()
+        key = point.levels.tobytes()
         if key not in self._rules:
-            point = self.oracle.unproven(levels, natural, 0.0)
-            self._rules[key] = self.space.legal_numbers(point)
+            self._rules[key] = self.domain.legal_numbers(point.levels, self.domain.columns(point))
         rules = self._rules[key]
         if rules is None or not rules.labels:
             return None  # rules that only a solver can check: the numbers stay where the start has them
+        natural = self.scale.natural(point.units)
         start = np.array([natural[label] for label in rules.labels])
         if not rules.legal(start):
             return None
         end = rules.walk(start, 1, rng)
-        moved, where = u.copy(), {label: d for d, label in enumerate(self.scale.labels)}
+        moved, where = point.units.copy(), {label: d for d, label in enumerate(self.scale.labels)}
         for label, value in zip(rules.labels, end, strict=True):
             moved[where[label]] = self.scale.domains[where[label]].to_unit(float(value))
-        return levels, moved
+        return Point(point.levels, moved)
 
     def run(
-        self,
-        energy: Energy,
-        start: tuple[Indices, Vector],
-        admitted: Callable[[Indices, Vector], bool],
-        rng: np.random.Generator,
-    ) -> tuple[Indices, Vector, float] | None:
+        self, energy: Energy, start: Point, admitted: Callable[[Point], bool], rng: np.random.Generator
+    ) -> tuple[Point, float] | None:
         """One walk: the best admitted point on it and its energy."""
-        (levels, u), best = start, None
+        best: tuple[Point, float] | None = None
         seen: dict[tuple[bytes, bytes], float] = {}
 
-        def kept(s: Indices, v: Vector) -> float:
+        def kept(point: Point) -> float:
             """Walks over few levels come back often."""
-            key = s.tobytes(), v.tobytes()
+            key = point.levels.tobytes(), point.units.tobytes()
             if key not in seen:
-                seen[key] = energy(s, v)
+                seen[key] = energy(point)
             return seen[key]
 
-        here = kept(levels, u)
+        point, here = start, kept(start)
         for k in range(self.settings.steps):
-            found = self.neighbour(levels, u, rng)
+            found = self.neighbour(point, rng)
             chance = rng.random()
             if found is None:
                 continue
-            there = kept(*found)
+            there = kept(found)
             if there <= here or chance < math.exp(-(there - here) / self.settings.temperature(k)):
-                (levels, u), here = found, there
-                if (best is None or here < best[2]) and admitted(levels, u):
-                    best = (levels, u, here)
+                point, here = found, there
+                if (best is None or here < best[1]) and admitted(point):
+                    best = (point, here)
         return best
 
 
@@ -280,21 +274,21 @@ class _Annealing(ModelBased):
         energy = self._energy(step.data, step.rng)
         step.clock.add("surrogate", began)
         began = time.perf_counter()
-        before, distances = step.before, self.space.exclusions([], step.request.apart)
+        before, distances = step.before, self.domain.exclusions([], step.request.apart)
 
-        def admitted(levels: Indices, u: Vector) -> bool:
-            config = decoded(self.program, self.scale, levels, u)
-            return all(e.admits(levels) for e in distances) and not self.space.repeats(config, before)
+        def admitted(point: Point) -> bool:
+            new = not self.domain.repeats(self.domain.raw(point), before)
+            return new and all(e.admits(point.levels) for e in distances)
 
-        (first,) = step.data.best(1)
-        levels, units = self._points(self.space.sample(self.cooling.walks - 1, step.rng))
-        starts = [first, *zip(levels, units, strict=True)]
-        walk = _Walk(self, self.cooling, np.minimum(first[0], [len(g.values) - 1 for g in self.program.groups]))
-        ends = [walk.run(energy, start, admitted, step.rng) for start in starts]
-        found = min((e for e in ends if e is not None), key=lambda e: e[2], default=None)
+        best = step.data.best(1)
+        fresh = self.domain.encode(self.domain.sample(self.cooling.walks - 1, step.rng))
+        memory = np.minimum(best.levels[0], [len(g.values) - 1 for g in self.program.groups])
+        walk = _Walk(self.domain, self.cooling, memory)
+        ends = [walk.run(energy, start, admitted, step.rng) for start in Points.joined(best, fresh)]
+        found = min((e for e in ends if e is not None), key=lambda e: e[1], default=None)
         step.clock.add("annealing", began)
         # the space itself has the last word, as for every proposal
-        return None if found is None else Proposal(self._configuration(*found[:2]), None, self.name, step.clock.seconds)
+        return None if found is None else Proposal(self.domain.decode(found[0]), None, self.name, step.clock.seconds)
 
 
 class MiVaBOAnnealing(_Annealing):
@@ -302,13 +296,13 @@ class MiVaBOAnnealing(_Annealing):
 
     name: ClassVar[str] = "mivabo-annealing"
 
-    def __init__(self, space: Space, backend: Backend, settings: AnnealingSettings | None = None) -> None:
-        super().__init__(space, backend)
+    def __init__(self, domain: Domain, settings: AnnealingSettings | None = None) -> None:
+        super().__init__(domain)
         self.settings: AnnealingSettings = settings or AnnealingSettings()
         self.cooling = self.settings.cooling
 
     def _energy(self, data: Data, rng: np.random.Generator) -> Energy:
-        z, u, losses = data.z, data.u, data.losses
+        z, u, losses = data.points.one_hot(self.program), data.points.units, data.losses
         grams = evidence.Grams.of(self.program, self.scale, z, u)
         shift, width = standardisation(losses)
         theta, _ = evidence.fit(grams, (losses - shift) / width, [], self.settings.refit)
@@ -324,16 +318,16 @@ def _split_energy(split: SplitFunction, program: BinaryProgram) -> Energy:
     sections: dict[bytes, tuple[float, Vector]] = {}
     cosines: dict[bytes, Vector] = {}
 
-    def energy(s: Indices, u: Vector) -> float:
-        at, place = s.tobytes(), u.tobytes()
+    def energy(point: Point) -> float:
+        at, place = point.levels.tobytes(), point.units.tobytes()
         if at not in sections:
             base = np.zeros(program.n)
-            base[program.starts + s] = 1.0
+            base[program.starts + point.levels] = 1.0
             z = base[: program.n_z]
             amplitude = split.base + sum(f.amplitude[f.state(z)] for f in split.factors)
             sections[at] = split.discrete.value(base), amplitude
         if place not in cosines:
-            cosines[place] = np.cos(split.omega @ u + split.phase)
+            cosines[place] = np.cos(split.omega @ point.units + split.phase)
         constant, amplitude = sections[at]
         return constant + float(amplitude @ cosines[place])
 
@@ -345,18 +339,19 @@ class GPAnnealing(_Annealing):
 
     name: ClassVar[str] = "gp-annealing"
 
-    def __init__(self, space: Space, backend: Backend, settings: GPAnnealingSettings | None = None) -> None:
-        super().__init__(space, backend)
+    def __init__(self, domain: Domain, settings: GPAnnealingSettings | None = None) -> None:
+        super().__init__(domain)
         self.settings: GPAnnealingSettings = settings or GPAnnealingSettings()
         self.cooling = self.settings.cooling
-        self.relaxation = Relaxation(self.program)
+        self.cube = UnitCube(self.program)
 
     def _energy(self, data: Data, rng: np.random.Generator) -> Energy:
-        gp = GaussianProcess(self.relaxation.encode(data.levels, data.u), data.losses, self.settings.ard)
+        gp = GaussianProcess(self.cube.encode(data.points), data.losses, self.settings.ard)
 
-        def bound(s: Indices, v: Vector) -> float:
-            on = self.scale.active(self.program.one_hot(s[None]))
-            mean, sd = gp(self.relaxation.encode(s[None], np.where(on > 0, v, INACTIVE)))
+        def bound(point: Point) -> float:
+            on = self.scale.active(point.one_hot(self.program)[None])[0]
+            shown = Point(point.levels, np.where(on > 0, point.units, INACTIVE))
+            mean, sd = gp(self.cube.encode(Points.of([shown], len(shown.levels), len(shown.units))))
             return float(mean[0] - self.settings.kappa * sd[0])
 
         return bound

@@ -26,15 +26,14 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 
 from mipcash.acquisition.analytic import LogEI
-from mipcash.backends.base import Backend
 from mipcash.errors import SpaceError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import ModelBased, Step
-from mipcash.program.forms import Indices, Vector
+from mipcash.program.forms import Vector
+from mipcash.program.points import Point, Points
 from mipcash.program.program import BinaryProgram, Group, orders_of
-from mipcash.program.unit_scale import decoded
-from mipcash.space.space import Space
+from mipcash.space.domain import Domain
 from mipcash.surrogates.level_kernels import ORDERED
 from mipcash.surrogates.linear.posterior import standardisation
 
@@ -80,7 +79,7 @@ class JointGPSettings:
             )
 
 
-class Relaxation:
+class UnitCube:
     """Configurations as points of [0, 1]^d and back (see the module's notation)."""
 
     def __init__(self, program: BinaryProgram) -> None:
@@ -91,13 +90,13 @@ class Relaxation:
         self.discrete = int(ends[-1])
         self.orders = list(orders_of(program).values())
 
-    def encode(self, levels: Indices, u: Vector) -> Vector:
-        """Points of levels (B, G) and unit values (B, D): (B, d)."""
-        parts = [table[levels[:, g]] for g, table in enumerate(self.tables)]
-        return np.concatenate([*parts, u], axis=1)
+    def encode(self, points: Points) -> Vector:
+        """x of B points: (B, d)."""
+        parts = [table[points.levels[:, g]] for g, table in enumerate(self.tables)]
+        return np.concatenate([*parts, points.units], axis=1)
 
-    def decode(self, x: Vector) -> tuple[Indices, Vector]:
-        """The nearest level of every group, whether or not it is active, and the unit values: (d,) -> (G,), (D,)."""
+    def decode(self, x: Vector) -> Point:
+        """The nearest level of every group, whether or not it is active, and the unit values of one x, (d,)."""
         levels = np.zeros(len(self.tables), dtype=np.int64)
         for g, (table, span) in enumerate(zip(self.tables, self.spans, strict=True)):
             n_levels = len(self.program.groups[g].values)
@@ -105,7 +104,7 @@ class Relaxation:
         for members in self.orders:
             places = np.array([x[self.spans[g]][0] for g in members])
             levels[members] = np.argsort(np.argsort(places, kind="stable"), kind="stable")
-        return levels, x[self.discrete :].copy()
+        return Point(levels, x[self.discrete :].copy())
 
 
 def level_table(group: Group) -> Vector:
@@ -155,14 +154,14 @@ class JointGP(ModelBased):
 
     name: ClassVar[str] = "joint-gp"
 
-    def __init__(self, space: Space, backend: Backend, settings: JointGPSettings | None = None) -> None:
-        super().__init__(space, backend)
+    def __init__(self, domain: Domain, settings: JointGPSettings | None = None) -> None:
+        super().__init__(domain)
         self.settings: JointGPSettings = settings or JointGPSettings()
-        self.relaxation = Relaxation(self.program)
+        self.cube = UnitCube(self.program)
 
     def _search(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
-        x = self.relaxation.encode(step.data.levels, step.data.u)
+        x = self.cube.encode(step.data.points)
         gp = GaussianProcess(x, step.data.losses, self.settings.ard)
         log_ei = LogEI(float(np.min(gp(x)[0])) - self.settings.jitter)
 
@@ -207,17 +206,17 @@ class JointGP(ModelBased):
 
     def _first_new(self, candidates: Sequence[Vector], step: Step) -> Configuration | None:
         """The first candidate that is new once rounded; GPyOpt would evaluate the old one again."""
-        before, distances, tried = step.before, self.space.exclusions([], step.request.apart), set()
+        before, distances, tried = step.before, self.domain.exclusions([], step.request.apart), set()
         for x in candidates:
-            latent, u = self.relaxation.decode(x)
-            levels = self.oracle.free_legality.effective(latent[None])[0]
-            config = decoded(self.program, self.scale, levels, u)
+            latent = self.cube.decode(x)
+            levels = self.domain.free_legality.effective(latent.levels[None])[0]
+            config = self.domain.raw(Point(levels, latent.units))
             if repr(config) in tried:
                 continue
             tried.add(repr(config))
             if self.settings.illegal == "nearest":
-                config = self.space.nearest(config)
+                config = self.domain.nearest(config)
                 levels = self.program.encode(config)
-            if not self.space.repeats(config, before) and all(e.admits(levels) for e in distances):
+            if not self.domain.repeats(config, before) and all(e.admits(levels) for e in distances):
                 return config
         return None

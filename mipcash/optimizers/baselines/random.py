@@ -6,11 +6,10 @@ import time
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mipcash.backends.base import Backend
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import Optimizer, Proposal, Request, solver_made
+from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Apart
-from mipcash.space.space import Space
 
 
 @dataclass(frozen=True)
@@ -29,20 +28,20 @@ class RandomSearch(Optimizer):
 
     name: ClassVar[str] = "random"
 
-    def __init__(self, space: Space, backend: Backend, settings: RandomSettings | None = None) -> None:
-        self.space, self.backend = space, backend
+    def __init__(self, domain: Domain, settings: RandomSettings | None = None) -> None:
+        self.domain = domain
         self.settings = settings or RandomSettings()
 
     def propose(self, request: Request) -> Proposal:
         """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
         began = time.perf_counter()
         for _ in range(self.settings.attempts):
-            (config,) = self.space.sample(1, request.rng)
-            if not self.space.repeats(config, request.before) and self._far(config, request.apart):
+            (config,) = self.domain.sample(1, request.rng)
+            if not self.domain.repeats(config, request.before) and self._far(config, request.apart):
                 return Proposal(config, None, "random", {"sample": time.perf_counter() - began})
         # a space nearly used up: the solver finds what is left, or proves that nothing is
-        return solver_made(self.space, self.backend, "what is left", request)
+        return solver_made(self.domain, "what is left", request)
 
     def _far(self, config: Configuration, apart: Apart | None) -> bool:
-        levels = self.space.oracle(self.backend).program.encode(config)
-        return all(e.admits(levels) for e in self.space.exclusions([], apart))
+        levels = self.domain.program.encode(config)
+        return all(e.admits(levels) for e in self.domain.exclusions([], apart))
