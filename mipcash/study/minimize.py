@@ -15,6 +15,7 @@ from mipcash.optimizers.base import Optimizer
 from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
 from mipcash.study.evaluating.pool import Executors, LostWorkerError, Pool, collect
 from mipcash.study.progress import Progress, make_progress
+from mipcash.study.records.limits import LimitsGiven
 from mipcash.study.result import SUSPICIOUS, Result
 from mipcash.study.storage.base import Storage
 from mipcash.study.study import Study
@@ -49,6 +50,7 @@ def minimize(
     timeout: float | None = None,
     callbacks: Sequence[Callback] = (),
     settings: Any = None,
+    limits: LimitsGiven = None,
     workers: int = 1,
     progress: bool | Progress | None = None,
     executor: Executors = None,
@@ -62,7 +64,7 @@ def minimize(
             magnitude, or any other value; the run goes on.
         space: the space to search.
         budget: number of evaluations, failed ones and those of a resumed journal included.
-        optimizer, solver, seed, storage, settings: see :class:`mipcash.Study`.
+        optimizer, solver, seed, storage, settings, limits: see :class:`mipcash.Study`.
         timeout: seconds from now after which no new evaluation starts; one that runs is finished.
         callbacks: called as ``callback(study, trial)`` after each evaluation. One that returns True ends the run; an
             exception ends it too and is passed on. In both cases the run can be resumed.
@@ -85,7 +87,9 @@ def minimize(
         ExecutorError: a lent executor is broken; nothing is lost, and the run can be resumed.
     """
     _check_plan(budget, timeout, workers)
-    with Study(space, optimizer, solver, seed=seed, storage=storage, settings=settings, retries=retries) as study:
+    with Study(
+        space, optimizer, solver, seed=seed, storage=storage, settings=settings, limits=limits, retries=retries
+    ) as study:
         return run(
             study,
             objective,

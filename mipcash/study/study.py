@@ -26,6 +26,7 @@ from mipcash.space.exclusion import Apart
 from mipcash.study.records.encoding import plain
 from mipcash.study.records.fingerprint import fingerprint, listing
 from mipcash.study.records.ledger import Ledger
+from mipcash.study.records.limits import LimitsGiven, limits_of, stored_limits
 from mipcash.study.records.telling import Telling, costs, finite
 from mipcash.study.records.trials import proposal_row
 from mipcash.study.result import Result
@@ -52,6 +53,8 @@ class Study:
         storage: file of the journal, for its owner alone (0600); one that exists is resumed. None keeps it in memory;
             a :class:`~mipcash.study.storage.base.Storage` is used as it is.
         settings: settings of a named optimizer; None for its defaults.
+        limits: what outputs of a good configuration keep, by name: an upper limit, or (low, high) with None for no limit.
+            An optimizer that does not learn from them refuses them.
         retries: further attempts at a trial whose worker died, after which it has failed; an attempt that runs when its
             process is killed is one.
         model, options: what ``mipcash resume`` needs to load the space and the objective again.
@@ -60,7 +63,9 @@ class Study:
     block.
 
     Raises:
-        StorageError: the journal is in use, damaged, or belongs to another space, seed, optimizer, solver or settings.
+        StorageError: the journal is in use, damaged, or belongs to another space, seed, optimizer, solver, settings or
+            limits.
+        MipcashError: limits that the optimizer would ignore.
     """
 
     def __init__(
@@ -72,6 +77,7 @@ class Study:
         seed: int = 0,
         storage: str | os.PathLike[str] | Storage | None = None,
         settings: Any = None,
+        limits: LimitsGiven = None,
         retries: int = 2,
         model: str | None = None,
         options: Mapping[str, str] | None = None,
@@ -82,7 +88,9 @@ class Study:
         self._lock = threading.RLock()
         # A name says more than the object made from it: a preset may share its class with another name.
         name = optimizer if isinstance(optimizer, str) else optimizer.name
-        record = _record(space, self.optimizer, name, solver, self.seed, settings, model, options)
+        self.limits = limits_of(limits)
+        self.optimizer.check_limits(self.limits)
+        record = _record(self, name, solver, settings, model, options)
         retries = _retries(retries)
         self._storage = make_storage(storage)
         # At the end of the process too, so that what was not told counts as given back and not as killed.
@@ -146,7 +154,7 @@ class Study:
         began, number = time.perf_counter(), len(self._ledger.trials)
         rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
         kept = apart if apart and apart.configs else None
-        proposal = self.optimizer.ask(Request(self._history(), rng, self._ledger.state, kept))
+        proposal = self.optimizer.ask(Request(self._history(), rng, self._ledger.state, kept, self.limits))
         self._check(number, proposal)
         return self._ledger.add(proposal_row(self.space, self.optimizer, number, proposal, began))
 
@@ -288,7 +296,7 @@ class Study:
     def _recommended(self) -> int | None:
         """The number of the trial that the optimizer recommends."""
         history = self._history()
-        found = self.optimizer.recommend(history)
+        found = self.optimizer.recommend(history, self.limits)
         if found is None:
             return None
         for number, observation in enumerate(history):
@@ -308,6 +316,12 @@ class Study:
             )
 
     def _mine(self, trial: Trial) -> Trial:
+        """What is known of a trial that may be told.
+
+        Raises:
+            TellError: it may not.
+        """
+        self._ledger.sync()
         if not isinstance(trial, Trial):
             raise TellError(
                 f"tell() takes the trial that ask() returned and then its outcome, got {trial!r} as the trial"
@@ -351,27 +365,26 @@ def _optimizer(optimizer: str | Optimizer, space: Space, solver: str | Backend, 
 
 
 def _record(
-    space: Space,
-    optimizer: Optimizer,
+    study: Study,
     name: str,
     solver: str | Backend,
-    seed: int,
     settings: Any,
     model: str | None,
     options: Mapping[str, str] | None,
 ) -> StudyRecord:
-    entries = listing(space)
+    entries = listing(study.space)
     # The effective settings, not those given: a default that changes between versions changes the proposals.
-    effective = plain(getattr(optimizer, "settings", settings))
+    effective = plain(getattr(study.optimizer, "settings", settings))
     return StudyRecord(
         id=uuid.uuid4().hex,
-        space=space.name,
+        space=study.space.name,
         fingerprint=fingerprint(entries),
         listing=entries,
-        seed=seed,
+        seed=study.seed,
         optimizer=name,
         solver=solver if isinstance(solver, str) else solver.name,
         settings=effective if effective is None or isinstance(effective, dict) else {"settings": effective},
+        limits=stored_limits(study.limits),
         model=model,
         options=dict(options or {}),
     )

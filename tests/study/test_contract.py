@@ -12,7 +12,7 @@ import pytest
 import tiny
 
 import mipcash as mc
-from mipcash.errors import MipcashError
+from mipcash.errors import MipcashError, StorageError
 from mipcash.optimizers.base import History, Limit, Observation, Proposal, Request
 from mipcash.optimizers.registry import make_optimizer, optimizer_names
 from mipcash.study.minimize import minimize
@@ -141,3 +141,42 @@ def test_what_comes_after_the_first_three_arguments_has_a_name(space: mc.Space) 
     assert trial.pending
     assert trial.running
     assert trial.status == "pending"
+
+
+class Careful(tiny.Sampler):
+    """Takes limits."""
+
+    takes_limits = True
+
+    def propose(self, request: Request) -> Proposal:
+        return replace(super().propose(request), origin="; ".join(map(str, request.limits)))
+
+
+def test_limits_reach_the_optimizer_and_decide_the_answer(space: mc.Space, journal: Path) -> None:
+    def outputs(config: dict[str, Any]) -> dict[str, float]:
+        return {"loss": tiny.loss(config), "rounds": float(config["rounds"])}
+
+    limits = {"rounds": 2000, "accuracy": (0.9, None)}
+    assert mc.minimize(outputs, space, 3, optimizer=Careful(space), limits=limits, progress=False).config is None
+    result = mc.minimize(
+        outputs, space, 9, optimizer=Careful(space), limits={"rounds": (None, 2000)}, storage=journal, progress=False
+    )
+    assert {t.origin for t in result.history} == {"rounds <= 2000"}
+    kept = [t for t in result.history if t.values["rounds"] <= 2000]
+    assert 0 < len(kept) < 9
+    assert result.value == min(t.loss for t in kept if t.loss is not None)
+    with pytest.raises(StorageError, match=r"limit rounds was \[None, 2000.0\] and is 'not given' now"):
+        mc.Study(space, Careful(space), storage=journal)
+
+
+def test_limits_that_would_be_ignored_or_are_none_are_refused_before_anything_is_made(
+    space: mc.Space, journal: Path
+) -> None:
+    with pytest.raises(MipcashError, match="optimizer 'hybrid' does not learn from limits and was given ms <= 5"):
+        mc.minimize(tiny.loss, space, 3, limits={"ms": 5}, storage=journal, progress=False)
+    for ends in ("fast", (1, 2, 3), [None, "x"]):
+        with pytest.raises(ValueError, match="the limit on 'ms' is a number that the output may not exceed, or a pair"):
+            mc.Study(space, Careful(space), limits={"ms": ends}, storage=journal)  # type: ignore[dict-item]
+    with pytest.raises(ValueError, match="needs a finite low or high"):
+        mc.Study(space, Careful(space), limits={"ms": (None, None)}, storage=journal)
+    assert not journal.exists()

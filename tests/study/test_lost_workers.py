@@ -182,7 +182,10 @@ def test_a_process_that_is_killed_again_and_again_fails_the_trial(journal: Path)
     lines = finish(launch(journal), 0)
     rows = read_journal(journal)[1]
     assert rows[4].status == "failed"
-    assert rows[4].message == "its worker died 3 times; at last: the process that evaluated it ended without a word"
+    assert (
+        rows[4].outcome.message
+        == "its worker died 3 times; at last: the process that evaluated it ended without a word"
+    )
     assert [r.status for r in rows] == ["done"] * 4 + ["failed"] + ["done"] * 2
     assert not any(line.startswith("trial 4 ") for line in lines)
 

@@ -73,7 +73,7 @@ def test_what_an_objective_raises_is_recorded_and_the_run_goes_on(space: mc.Spac
     assert result.value == 2.0
     assert result.values == {"ms": 3.0}
     assert np.isnan(result.convergence().incumbent[:4]).all()
-    assert [row.message for row in read_journal(journal)[1]] == messages
+    assert [row.outcome.message for row in read_journal(journal)[1]] == messages
 
 
 def test_an_objective_that_always_fails_is_said_to(space: mc.Space) -> None:

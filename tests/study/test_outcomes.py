@@ -153,7 +153,7 @@ def test_each_is_a_recorded_failure_with_a_text(space: mc.Space, journal: Path, 
         assert message in trial.message
         assert len(trial.message) <= MESSAGE_LIMIT + 50
         trial.message.encode()
-    assert [row.message for row in read_journal(journal)[1]] == [t.message for t in trials]
+    assert [row.outcome.message for row in read_journal(journal)[1]] == [t.message for t in trials]
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:  # and the run can be resumed
         assert study.ask().number == 3
 
@@ -173,7 +173,7 @@ def test_tell_records_each_too(space: mc.Space, journal: Path, case: str) -> Non
     assert told.status == "failed"
     assert told.message
     assert message in told.message
-    assert read_journal(journal)[1][0].message == told.message
+    assert read_journal(journal)[1][0].outcome.message == told.message
 
 
 def test_names_of_values_with_a_surrogate_are_kept(space: mc.Space, journal: Path) -> None:

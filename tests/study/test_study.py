@@ -158,7 +158,7 @@ def test_outcomes(space: mc.Space, journal: Path, outcome: Any, status: str, los
     assert (told.status, told.loss) == (status, loss)
     assert message in told.message
     row = read_journal(journal)[1][0]
-    assert (row.status, row.loss, row.message) == (status, loss, told.message)
+    assert (row.status, row.loss, row.outcome.message) == (status, loss, told.message)
 
 
 def test_telling_twice_or_to_another_study_is_refused(space: mc.Space) -> None:

@@ -153,10 +153,6 @@ class TrialRow:
         return self.outcome.loss
 
     @property
-    def message(self) -> str:
-        return self.outcome.message
-
-    @property
     def attempt(self) -> int:
         """Number of the latest attempt."""
         return max((e.attempt for e in self.evaluations), default=0)
@@ -204,7 +200,7 @@ class Storage(Protocol):
         ...
 
     def begin(self) -> None:
-        """What was read is in order and writing begins: bring what is stored up to date with it."""
+        """What was read is in order and writing begins: bring what is stored up to date, begin to give signs of life."""
         ...
 
     def news(self) -> Sequence[TrialRow]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from mipcash import __version__
 from mipcash.errors import StorageError
 from mipcash.study.records.fingerprint import differences
@@ -9,7 +11,7 @@ from mipcash.study.storage.base import StudyRecord
 from mipcash.study.text import storable
 
 
-def compare(name: object, stored: StudyRecord, wanted: StudyRecord) -> None:
+def compare(name: Path | str, stored: StudyRecord, wanted: StudyRecord) -> None:
     """Refuse a journal whose proposals would not go on as they began.
 
     Raises:

@@ -1,0 +1,39 @@
+"""Limits as a user gives them, and as a storage holds them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mipcash.optimizers.base import Limit
+from mipcash.study.text import shown
+
+LimitsGiven = Mapping[str, float | Sequence[float | None]] | None
+"""By output: an upper limit, or (low, high) with None where there is none."""
+
+
+def limits_of(given: LimitsGiven) -> tuple[Limit, ...]:
+    """Limits as an optimizer is given them: ``{"latency_ms": 5.0, "accuracy": (0.9, None)}``.
+
+    Raises:
+        ValueError: an end that is no number, a pair that is none, or no finite end.
+    """
+    return tuple(Limit(name, *_ends(name, ends)) for name, ends in (given or {}).items())
+
+
+def stored_limits(limits: Sequence[Limit]) -> dict[str, list[float | None]]:
+    """Limits as a storage holds them; None where there is none."""
+    return {l.output: [end if math.isfinite(end) else None for end in (l.low, l.high)] for l in limits}
+
+
+def _ends(name: str, given: Any) -> tuple[float, float]:
+    pair = given if isinstance(given, (tuple, list)) else (None, given)
+    try:
+        low, high = pair
+        return (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"the limit on {name!r} is a number that the output may not exceed, or a pair (low, high) with None for no "
+            f"limit; got {shown(given)}"
+        ) from None
