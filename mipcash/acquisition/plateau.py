@@ -7,7 +7,8 @@ Notation
 The loss of a learner is constant over wide regions: where it predicts one class, where it ends at the same fit whatever its
 remaining settings are. A smooth surrogate overshoots beside a plateau and finds a last small promise there again and again; every
 evaluation is another tie. More exploration does not help, as the promise is a feature of the model. What such a plateau belongs
-to is a choice that its points share, an algorithm for instance: it is that choice that is left.
+to is a choice that its points share, an algorithm for instance: it is that choice that is left
+(docs/decisions/008-leaving-plateaus.md).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from mipcash.modelling.quadratic import Quadratic, interval, take_apart
 from mipcash.modelling.rules import Rule, make_rule
 
 EXPAND_LIMIT = 64
-"""Integers with more levels than this are not expanded into one-hot binaries (DESIGN: 32 to 128 to be measured)."""
+"""Integers with more levels than this are not expanded into one-hot binaries (docs/decisions/028-one-hot-up-to-64-levels.md)."""
 
 
 class Declaration:

@@ -57,8 +57,8 @@ class MiVaBOSettings:
         starts: starts of the alternation: the best observations, then random legal configurations.
         alpha, beta, sigma: prior precision, noise precision and bandwidth of the paper's preset (losses standardised).
         sizes: numbers of features.
-        inflation: factor on the posterior covariance of a sample (preset ``evidence``). 0.25, half the standard deviation,
-            did better than 1 on the synthetic function and on monks-problem-1.
+        inflation: factor on the posterior covariance of a sample (preset ``evidence``); why 0.25:
+            docs/decisions/026-samples-of-mivabo-at-half-their-deviation.md.
         refit: iterations of L-BFGS-B on the evidence per proposal.
         prior: ``gaussian``, ``laplace`` or ``horseshoe``, on the weights of pairs and of mixed products. Horseshoe finds
             sparse structure from far fewer observations than Laplace (the benchmark ``priors``) and costs the same.

@@ -1,4 +1,4 @@
-"""Covariances of level effects, with the length-scale of ordered groups as a parameter (SURROGATE, item 1).
+"""Covariances of level effects, with the length-scale of ordered groups as a parameter (docs/model.md, 2.1).
 
 Notation
     L       levels of a group;   p (L,) their places on [0, 1];   H = I - 11'/L

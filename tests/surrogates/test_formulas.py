@@ -1,4 +1,4 @@
-"""The structured kernel against its formulas (SURROGATE, items 1 and 2), written out pair by pair with nothing of the library."""
+"""The structured kernel against its formulas (docs/model.md, 2.1 to 2.4), written out pair by pair with nothing of the library."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ without projection (Eqs. 12-19). Changed, and why:
     * What a duality gap leaves open is closed by branching on the numbers: leaves cover all numbers, the certificate is
       the lowest bound of a leaf, and multipliers are inherited. The paper stops at the root (``nodes=0``).
 
-The step length is Polyak's, (value - L) / |g|^2, scaled down after iterations without a better bound.
+The step length is Polyak's (polyak1969), (value - L) / |g|^2, scaled down after iterations without a better bound.
 """
 
 from __future__ import annotations

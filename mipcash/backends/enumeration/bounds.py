@@ -10,7 +10,7 @@ so that ``lower`` bounds q. Moving cost from M to theta and back leaves q as it 
     hand on     M[s, t] += w theta[s],      theta[s] -= that         for every later neighbour j of i
 
 Halving, where every M[s, t] gives each end half of the least of its row, makes all costs non-negative at once. A sweep
-does the three to the variables in order (Kolmogorov's sequential tree-reweighted message passing); sweeps to and fro
+does the three to the variables in order (sequential tree-reweighted message passing, kolmogorov2006); sweeps to and fro
 approach the bound of the linear relaxation with RLT rows (:mod:`mipcash.program.products`). A state whose
 ``lower + theta[s]``, after it has collected, is not below ``upper`` is in no better solution, and is dropped.
 

@@ -6,7 +6,7 @@ Level a of a group gives way to level b where, for every choice of the other col
     the objective:    l_a - l_b + sum_h min_{c open in h} (Q_ac - Q_bc) + sum_numbers min (Q_a - Q_b) v   >= 0.
 
 A legal point with a stays legal with b and is not dearer, so closing a leaves the optimum as it is. Closed levels leave
-the minima of the others, so it is repeated until nothing changes (Goldstein's criterion, from protein design).
+the minima of the others, so it is repeated until nothing changes (Goldstein's criterion, goldstein1994).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ Notation
 
     log posterior = -y'(K + s2n I)^-1 y / 2 - log det(K + s2n I) / 2 + sum_i log N(theta_i; mu_i, sd_i)
 
-theta = log of [a (G), b (J), m (J), l (D_u), s1, s2, sc, sm, noise]; gradients are analytic. Priors follow SURROGATE, item 3.
+theta = log of [a (G), b (J), m (J), l (D_u), s1, s2, sc, sm, noise]; gradients are analytic. Priors: docs/model.md, 3.3.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Notation
 This is daxberger2019 Eq. (2): one block with C = [1] holds phi_d, one with D = [1] phi_c, products phi_m. A block of its
 own for a conditional number, D = [on(z)], keeps what is inactive out of f.
 
-Conditioning costs O(t^3 + t^2 sum_b (p_b + q_b)), a posterior sample by Matheron's rule (pathwise conditioning) O(t^2 + t M)
+Conditioning costs O(t^3 + t^2 sum_b (p_b + q_b)), a posterior sample by Matheron's rule (wilson2020) O(t^2 + t M)
 after that, with M = sum_b p_b q_b features; no M x M matrix is factored:
 
     W = W0 + V Phi' (K + s2 I)^-1 (y - Phi w0 - e),   K = sum_b (D_b V_b D_b') o (C_b C_b'),  W0 ~ prior, e ~ N(0, s2 I).

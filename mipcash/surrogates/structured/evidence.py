@@ -1,4 +1,4 @@
-"""Hyperparameters of the structured kernel: maximum a posteriori, with analytic gradients (SURROGATE, item 3).
+"""Hyperparameters of the structured kernel: maximum a posteriori, with analytic gradients (docs/model.md, 2.5).
 
 Notation
     K, R, theta, A_v, P, E  as in :mod:`mipcash.surrogates.structured.kernel`;   y (t,) standardised losses

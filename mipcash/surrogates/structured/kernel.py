@@ -1,4 +1,4 @@
-"""The structured kernel over a mixed space (SURROGATE, items 1 and 2).
+"""The structured kernel over a mixed space (docs/model.md, 2.1 to 2.4).
 
 Notation
     x = (z, u)      binaries (n_z,) and unit values (J,);   G groups, J numbers, V = G + J variables

@@ -4,7 +4,7 @@ Notation
     x_i (i = 1..t) observations, y (t,) standardised losses, s2 the fitted noise variance, v what an observation has beside it
     f = q + r,  q ~ K (the structured kernel),  r ~ R (the residual),  S = K + R + s2 I + diag(v) at the observations,  w = S^-1 y
     mean of f at x: (K + R)(x, X) w,    variance: (K + R)(x, x) - (K + R)(x, X) S^-1 (K + R)(X, x)
-    mean of q: K(x, X) w,    a sample of q: q0(x) + K(x, X) S^-1 (y - q0(X) - r0(X) - e)      (Matheron's rule)
+    mean of q: K(x, X) w,    a sample of q: q0(x) + K(x, X) S^-1 (y - q0(X) - r0(X) - e)      (Matheron's rule, wilson2020)
 
 The kernel part is exact; q0 has exact discrete factors and random Fourier features of the numbers, r0(X) ~ N(0, R(X, X)).
 Mean and samples of q are :class:`Surface` s: at fixed u an exact quadratic form in z, at fixed z a smooth function of u.

@@ -21,8 +21,8 @@ from mipcash.surrogates.structured.residual import level_distance
 LENGTH = 0.2
 """Median length-scale of a number on the unit scale, times the root of how many share a distance.
 
-SURROGATE has 0.5, with which the first proposals run into corners: what few observations say of one number is carried to its
-ends. With a short one a fit to few observations knows what is near them, and learns longer ones from more.
+With longer ones the first proposals run into corners: what few observations say of one number is carried to its ends
+(docs/decisions/003-length-scales-of-numbers.md).
 """
 
 
@@ -143,7 +143,7 @@ class Structure:
 
     @cached_property
     def prior(self) -> tuple[Vector, Vector]:
-        """Means and standard deviations of theta (SURROGATE, item 3; lengths are shorter and wider, relevances narrower)."""
+        """Means and standard deviations of theta (docs/model.md, 2.5)."""
         medians = {
             "a": 1.0,
             "b": 1.0,

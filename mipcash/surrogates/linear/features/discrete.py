@@ -7,7 +7,7 @@ Notation
 Encodings
     one-hot     the block of a group is a factor C of a covariance k = C C' over its levels, so that independent weights
                 make correlated level effects. k is centred, H k H with H = I - 11'/L, and scaled to mean diagonal 1;
-                k = I for categories, exp(-(l - m)^2 / (2 lo^2)) over levels on [0, 1] for ordered ones (SURROGATE, item 1)
+                k = I for categories, exp(-(l - m)^2 / (2 lo^2)) over levels on [0, 1] for ordered ones (docs/model.md, 2.1)
     bits        the paper's: level l of a group in ceil(log2 L) bits
 
 The off column of a conditional group encodes to 0: what is inactive contributes nothing. Since e is linear in z, any

@@ -42,9 +42,8 @@ class SparseSettings:
         draws: sweeps that are kept.
         by: ``pair``, one local scale per pair of groups and block, which does not depend on how levels are encoded; or
             ``feature``, one per discrete feature (the paper's Laplace prior on bits).
-        linear: linear terms share the sparse prior. The constant, and phi_c without a discrete factor, never do. On 20 bits
-            with 8 of 190 pairs it changed the error little at 40 observations (0.58 for 0.57 with horseshoe) and delayed the
-            recovery at 60 (0.08 for 0.00): off.
+        linear: linear terms share the sparse prior. The constant, and phi_c without a discrete factor, never do. Why it is
+            off: docs/decisions/027-linear-terms-keep-the-gaussian-prior.md.
         noise, noise_sd: median of s2 and standard deviation of its log; ``noise_sd = 0`` keeps the posterior's own s2.
     """
 
