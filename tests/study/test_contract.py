@@ -156,16 +156,16 @@ def test_limits_reach_the_optimizer_and_decide_the_answer(space: mc.Space, journ
     def outputs(config: dict[str, Any]) -> dict[str, float]:
         return {"loss": tiny.loss(config), "rounds": float(config["rounds"])}
 
-    limits = {"rounds": 2000, "accuracy": (0.9, None)}
+    limits = {"rounds": 1500, "accuracy": (0.9, None)}
     assert mc.minimize(outputs, space, 3, optimizer=Careful(space), limits=limits, progress=False).config is None
     result = mc.minimize(
-        outputs, space, 9, optimizer=Careful(space), limits={"rounds": (None, 2000)}, storage=journal, progress=False
+        outputs, space, 9, optimizer=Careful(space), limits={"rounds": (None, 1500)}, storage=journal, progress=False
     )
-    assert {t.origin for t in result.history} == {"rounds <= 2000"}
-    kept = [t for t in result.history if t.values["rounds"] <= 2000]
+    assert {t.origin for t in result.history} == {"rounds <= 1500"}
+    kept = [t for t in result.history if t.values["rounds"] <= 1500]
     assert 0 < len(kept) < 9
     assert result.value == min(t.loss for t in kept if t.loss is not None)
-    with pytest.raises(StorageError, match=r"limit rounds was \[None, 2000.0\] and is 'not given' now"):
+    with pytest.raises(StorageError, match=r"limit rounds was \[None, 1500.0\] and is 'not given' now"):
         mc.Study(space, Careful(space), storage=journal)
 
 
