@@ -7,8 +7,8 @@ import pytest
 from benchmarks.fuzz.engine import Plan, examine
 from benchmarks.fuzz.kinds import KINDS
 
-PARTS, SPACES_PER_PART = 10, 10
-"""Together 100 spaces; each part is a test of its own so that workers share them. The whole is ``python -m benchmarks.fuzz``."""
+PARTS, SPACES_PER_PART = 10, 6
+"""Together 60 spaces; each part is a test of its own so that workers share them. The whole is ``python -m benchmarks.fuzz``."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))
