@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
@@ -324,8 +325,6 @@ def _report(loaded: modelfile.Model, result: Any) -> str:
 
 def _close(old: archive.Archive, plot: Path | None, report: str = "") -> None:
     """The end of ``run``, ``resume`` and ``show``: best configuration, summary, report, picture, journal."""
-    from mipcash.report.convergence import plot_convergence
-
     result = old.result
     if result.best is not None:
         _print(tables.best_table(result, f"best configuration of {old.record.space}"))
@@ -334,10 +333,20 @@ def _close(old: archive.Archive, plot: Path | None, report: str = "") -> None:
         _say(f"\n{report.rstrip()}")
     _say("")
     if result.history:
-        _say(f"picture: {plot_convergence(result, plot or archive.picture_path(old.path), old.title)}")
+        _say(f"picture: {_picture(old, plot)}")
     _say(f"journal: {old.path}")
     if old.record.model is not None and old.record.budget and not old.finished(old.record.budget):
         _say(f"to go on: {consent.resume_command(old.path, old.record)}")
+
+
+def _picture(old: archive.Archive, plot: Path | None) -> str:
+    """Where the picture went, or how to get one."""
+    from mipcash.report.convergence import drawable, plot_convergence
+
+    if not drawable():
+        command = ["mipcash", "show", str(old.path), *(["--plot", str(plot)] if plot else [])]
+        return f"none without matplotlib; pip install 'mipcash[plots]', then {shlex.join(command)}"
+    return str(plot_convergence(old.result, plot or archive.picture_path(old.path), old.title))
 
 
 # -- printing and errors --------------------------------------------------------------------------------------------

@@ -1,18 +1,12 @@
-"""The convergence picture: every evaluation, the failures, and the best value so far.
-
-Drawn with matplotlib (extra ``plots``), PNG or SVG by the suffix of the file. Where matplotlib is missing the same
-picture is written as a plain SVG, so that a run always ends with one.
-"""
+"""The convergence picture: every evaluation, the failures, and the best value so far; PNG or SVG by matplotlib."""
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,29 +42,31 @@ class _Curve:
     last: int
 
 
+def drawable() -> bool:
+    """Whether matplotlib, the extra ``plots``, is installed."""
+    return find_spec("matplotlib") is not None
+
+
 def plot_convergence(result: Result, path: str | os.PathLike[str], title: str = "") -> Path:
     """Write the convergence picture.
 
     Args:
-        path: ``.png`` or ``.svg``. Without matplotlib a ``.png`` becomes an ``.svg`` beside it.
+        path: ``.png`` or ``.svg``.
 
     Returns:
         The file that was written.
 
     Raises:
-        MipcashError: another suffix, or the file cannot be written.
+        MipcashError: no matplotlib, another suffix, or the file cannot be written.
     """
+    if not drawable():
+        raise MipcashError("a picture needs the package matplotlib; pip install 'mipcash[plots]'")
     target = Path(path).expanduser()
     if target.suffix.lower() not in SUFFIXES:
         raise MipcashError(f"{target} cannot be drawn: the suffix must be {' or '.join(SUFFIXES)}")
     heading = visible(title or result.space)  # XML holds no control characters
-    curve = _curve(result)
     try:
-        if find_spec("matplotlib") is None:
-            target = target.with_suffix(".svg")
-            target.write_text(_svg(curve, heading, _caption(result)), encoding="utf-8")
-        else:
-            _draw(curve, heading, _caption(result), target)
+        _draw(_curve(result), heading, _caption(result), target)
     except OSError as error:
         raise MipcashError(f"the picture {target} cannot be written: {error}; give another file with --plot") from error
     return target
@@ -105,9 +101,6 @@ def _limits(loss: NDArray[np.float64]) -> tuple[float, float]:
         high = float(loss[loss <= reach].max())
     margin = 0.08 * (high - low) or 0.05 * max(1e-12, abs(high)) or 0.5
     return low - margin, high + margin
-
-
-# -- matplotlib -----------------------------------------------------------------------------------------------------
 
 
 def _draw(curve: _Curve, title: str, caption: str, target: Path) -> None:
@@ -170,73 +163,3 @@ def _dress(figure: Any, axes: Any, title: str, caption: str) -> None:
         axes.spines[side].set_color(GRID)
     if axes.get_legend_handles_labels()[0]:
         figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9, labelcolor=INK)
-
-
-# -- plain SVG ------------------------------------------------------------------------------------------------------
-
-WIDTH, HEIGHT = 800, 450
-LEFT, RIGHT, TOP, BOTTOM = 84, 24, 84, 56
-
-
-def _svg(curve: _Curve, title: str, caption: str) -> str:
-    def across(x: float) -> float:
-        return LEFT + (x - 0.5) / curve.last * (WIDTH - LEFT - RIGHT)
-
-    def down(y: float) -> float:
-        return TOP + (curve.high - y) / (curve.high - curve.low) * (HEIGHT - TOP - BOTTOM)
-
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        'font-family="sans-serif" font-size="12">',
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-        f'<text x="16" y="28" font-size="18" font-weight="bold" fill="{INK}">{escape(title)}</text>',
-        f'<text x="16" y="48" fill="{SOFT}">{escape(caption)}</text>',
-    ]
-    for tick in _ticks(curve.low, curve.high):
-        y = down(tick)
-        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="{GRID}"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="{SOFT}">{tick:g}</text>')
-    for tick in (t for t in _ticks(0.5, curve.last + 0.5) if t == int(t) and t >= 1):
-        x = across(tick)
-        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle" fill="{SOFT}">{tick:g}</text>')
-    for x, loss in zip(curve.x, curve.loss, strict=True):
-        cx, cy = across(x), down(min(loss, curve.high))
-        if loss <= curve.high:
-            parts.append(f'<circle cx="{cx:.1f}" cy="{cy:.1f}" r="3.5" fill="{DOT}"/>')
-        else:
-            parts.append(f'<path d="M{cx - 4:.1f} {cy + 4:.1f}h8l-4 -7z" fill="{DOT}"/>')
-    for x in curve.failed:
-        cx, cy = across(x), TOP - 12
-        cross = f"M{cx - 4:.1f} {cy - 4}l8 8m0 -8l-8 8"
-        parts.append(f'<path d="{cross}" stroke="{CROSS}" stroke-width="1.8" fill="none"/>')
-    if curve.step_y.size > 1:
-        path = f"M{across(curve.step_x[0]):.1f} {down(curve.step_y[0]):.1f}"
-        for x, y in zip(curve.step_x[1:], curve.step_y[1:], strict=True):
-            path += f"H{across(x):.1f}V{down(y):.1f}"
-        parts.append(f'<path d="{path}" fill="none" stroke="{STEP}" stroke-width="2.2"/>')
-    parts += _svg_labels()
-    return "\n".join([*parts, "</svg>\n"])
-
-
-def _svg_labels() -> list[str]:
-    middle = (TOP + HEIGHT - BOTTOM) / 2
-    x, y = WIDTH - 300, 44
-    return [
-        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 14}" text-anchor="middle" fill="{INK}">evaluation</text>',
-        f'<text x="20" y="{middle}" text-anchor="middle" fill="{INK}" transform="rotate(-90 20 {middle})">loss</text>',
-        f'<circle cx="{x}" cy="{y}" r="3.5" fill="{DOT}"/>',
-        f'<text x="{x + 10}" y="{y + 4}" fill="{INK}">evaluation</text>',
-        f'<path d="M{x + 88} {y - 4}l8 8m0 -8l-8 8" stroke="{CROSS}" stroke-width="1.8"/>',
-        f'<text x="{x + 102}" y="{y + 4}" fill="{INK}">failed</text>',
-        f'<path d="M{x + 154} {y}h22" stroke="{STEP}" stroke-width="2.2"/>',
-        f'<text x="{x + 182}" y="{y + 4}" fill="{INK}">best so far</text>',
-    ]
-
-
-def _ticks(low: float, high: float, about: int = 6) -> list[float]:
-    """Round numbers in ``[low, high]``, some six of them."""
-    rough = (high - low) / about
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough)
-    first, last = math.ceil(low / step), math.floor(high / step)
-    return [round(k * step, 12) for k in range(first, last + 1)]

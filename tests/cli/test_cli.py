@@ -27,7 +27,7 @@ def told(path: str) -> int:
     return sum(row.status != "pending" for row in read_journal(path)[1])
 
 
-def test_run_then_show_then_resume(write: Write) -> None:
+def test_run_then_show_then_resume(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     write()
     ran = mipcash("run", "bowl.py")
     assert ran.exit_code == 0, ran.output
@@ -47,6 +47,11 @@ def test_run_then_show_then_resume(write: Write) -> None:
     assert shown.exit_code == 0, shown.output
     assert "picture: here.svg" in shown.stdout
     assert Path("here.svg").read_text().rstrip().endswith("</svg>")
+    with monkeypatch.context() as without:
+        without.setattr("mipcash.report.convergence.find_spec", lambda name: None)
+        shown = mipcash("show", "runs/bowl-seed0.db")
+        assert shown.exit_code == 0, shown.output
+        assert "picture: none without matplotlib; pip install 'mipcash[plots]', then mipcash show runs/" in shown.stdout
     losses = [row.loss for row in read_journal("runs/bowl-seed0.db")[1]]
     assert all(f"{loss:.6g}" in shown.stdout for loss in losses)
 

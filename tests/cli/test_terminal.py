@@ -138,7 +138,7 @@ def test_progress_and_results_show_text() -> None:
         assert harmless(text)
 
 
-def test_tables_and_pictures_show_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_and_pictures_show_text(tmp_path: Path) -> None:
     space = mc.Space("space " + EVIL)
     space.integer("n " + EVIL, 0, 99)
     space.categorical("k " + EVIL, [EVIL, (EVIL, 1)])
@@ -156,8 +156,5 @@ def test_tables_and_pictures_show_text(tmp_path: Path, monkeypatch: pytest.Monke
         console.print(table)
     assert harmless(out.getvalue())
     assert "[red]:smile:" in out.getvalue()
-    for installed in (True, False):
-        if not installed:
-            monkeypatch.setattr(plots, "find_spec", lambda name: None)
-        drawn = plots.plot_convergence(result, tmp_path / f"{installed}.svg", "a $\\broken$ $ title " + EVIL)
-        assert harmless(ElementTree.parse(drawn).getroot().tag)
+    drawn = plots.plot_convergence(result, tmp_path / "picture.svg", "a $\\broken$ $ title " + EVIL)
+    assert harmless(ElementTree.parse(drawn).getroot().tag)

@@ -14,6 +14,7 @@ from mipcash.report import convergence as plots
 from mipcash.study.result import Result
 from mipcash.study.trial import Trial
 
+pytest.importorskip("matplotlib", reason="pictures need the extra plots")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -47,32 +48,21 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("installed", [True, False])
-def test_every_history_can_be_drawn(
-    case: Result, installed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if installed:
-        pytest.importorskip("matplotlib")
-    else:
-        monkeypatch.setattr(plots, "find_spec", lambda name: None)
+def test_every_history_can_be_drawn(case: Result, tmp_path: Path) -> None:
     drawn = plots.plot_convergence(case, tmp_path / "picture.svg")
     root = ElementTree.parse(drawn).getroot()
     assert root.tag == f"{SVG}svg"
 
 
-def test_without_matplotlib_a_png_becomes_an_svg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plots, "find_spec", lambda name: None)
-    drawn = plots.plot_convergence(CASES[0], tmp_path / "picture.png")
-    assert drawn == tmp_path / "picture.svg"
-    root = ElementTree.parse(drawn).getroot()
-    texts = [t.text for t in root.iter(f"{SVG}text")]
-    assert "bowl & <co>" in texts
-    assert {"evaluation", "loss", "best so far", "failed"} <= set(texts)
-    assert len(list(root.iter(f"{SVG}circle"))) == 3 + 1  # three losses and the legend
+    assert not plots.drawable()
+    with pytest.raises(MipcashError, match=r"matplotlib; pip install 'mipcash\[plots\]'"):
+        plots.plot_convergence(CASES[0], tmp_path / "picture.png")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_png_is_a_png(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     drawn = plots.plot_convergence(CASES[0], str(tmp_path / "picture.PNG"))
     assert drawn.read_bytes().startswith(b"\x89PNG")
 

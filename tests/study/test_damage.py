@@ -21,7 +21,7 @@ from mipcash.cli.main import app
 from mipcash.errors import ModelError, StorageError
 from mipcash.study.storage.sqlite.reading import read_journal
 
-DAMAGES = 400
+DAMAGES = 200
 
 MODEL = """import sys
 sys.path.insert(0, {folder!r})

@@ -114,8 +114,8 @@ def test_normalised_errors_and_optima() -> None:
 
 def test_extremes_are_solved_for() -> None:
     pytest.importorskip("gurobipy", reason="proofs need the gurobi extra")
-    least, most = synthetic.ranges("a2-cardinality-0")
-    assert (least, most) == pytest.approx(synthetic.RANGES["a2-cardinality-0"], abs=1e-5)
+    least, most = synthetic.ranges("a2-cardinality-1")
+    assert (least, most) == pytest.approx(synthetic.RANGES["a2-cardinality-1"], abs=1e-5)
 
 
 def test_the_least_value_is_solved_for() -> None:
