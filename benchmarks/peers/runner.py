@@ -29,7 +29,6 @@ from benchmarks.peers.shape import Shape
 from benchmarks.suites import PEERS, suite
 
 BUDGET = 60
-REPAIR_SECONDS = 10.0
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
