@@ -18,7 +18,7 @@ import numpy as np
 
 from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.continuous_step import ContinuousStep
-from mipcash.acquisition.moves import Neighbourhood
+from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.errors import at_least
 from mipcash.program.forms import Indices, Vector

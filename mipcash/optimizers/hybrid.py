@@ -36,7 +36,7 @@ from mipcash.acquisition.analytic import (
 )
 from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
-from mipcash.acquisition.moves import Neighbourhood
+from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.acquisition.plateau import shared_choice
 from mipcash.backends.base import Answer, SolverSettings
 from mipcash.backends.reductions.pruned_products import prune

@@ -13,7 +13,7 @@ from mipcash.acquisition.analytic import AnalyticAcquisition, ClosedForm, Confid
 from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
-from mipcash.acquisition.moves import Neighbourhood
+from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion

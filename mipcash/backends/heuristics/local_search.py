@@ -6,9 +6,8 @@ Notation
     h = l + z Q (R, n_z).  Moving group g from level a to b changes q by h[b] - h[a], since Q vanishes inside g.
 
 Where the program is a pairwise network (:mod:`mipcash.backends.enumeration.network`), tabu search walks over its states
-(:mod:`mipcash.backends.heuristics.tabu`). Elsewhere a move changes one level (conditional groups that it switches on take
-their latent level), swaps two positions of an ordering, or, once no single move improves, changes two groups at once; only
-legal moves are made.
+(:mod:`mipcash.backends.heuristics.tabu`). Elsewhere it makes the best legal move (:mod:`mipcash.program.moves`), and once no
+single one improves, changes two groups at once.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from mipcash.backends.enumeration.network import PairwiseNetwork, network_at
 from mipcash.backends.heuristics.tabu import all_states, evaluated, random_states, tabu_search
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality
-from mipcash.program.program import BinaryProgram, orders_of
+from mipcash.program.moves import moves_of
+from mipcash.program.program import BinaryProgram
 
 MAX_STEPS = 200
 PAIR_CANDIDATES = 400
@@ -44,17 +44,7 @@ class LocalSearch:
 
     def __init__(self, program: BinaryProgram, legality: Legality) -> None:
         self.program, self.legality = program, legality
-        referred = {
-            int(program.group_of[c])
-            for conditions in program.conditions.values()
-            for condition in conditions
-            for c in condition.columns
-        }
-        self._parents = np.array(sorted(referred), dtype=np.int64)
-        in_orders = {g for members in orders_of(program).values() for g in members}
-        self._swaps = [(g, h) for m in orders_of(program).values() for i, g in enumerate(m) for h in m[i + 1 :]]
-        plain = [g for g in range(len(program.groups)) if g not in referred and g not in in_orders]
-        self._plain = np.array(plain, dtype=np.int64)
+        self.moves = moves_of(program)
         self._off = program.off_levels
 
     def descend(
@@ -132,18 +122,7 @@ class LocalSearch:
 
     def walk(self, starts: Indices, steps: int, rng: np.random.Generator) -> Indices:
         """A random walk of legal single moves from each start: (R, G) levels -> (R, G) latent levels."""
-        sizes = self.program.sizes - np.array([int(g.conditional) for g in self.program.groups], dtype=np.int64)
-        latent: Indices = np.minimum(starts, sizes - 1)
-        for _ in range(steps if len(sizes) else 0):
-            trial = latent.copy()
-            groups = rng.integers(len(sizes), size=len(latent))
-            trial[np.arange(len(latent)), groups] = rng.integers(sizes[groups])
-            for g, h in self._swaps:
-                swap = (groups == g) | (groups == h)
-                trial[swap, g], trial[swap, h] = latent[swap, h], latent[swap, g]
-            legal = self.legality.check(self.legality.effective(trial))
-            latent[legal] = trial[legal]
-        return latent
+        return self.moves.walk(self.legality, starts, steps, rng)
 
     # -- internals ----------------------------------------------------------------------------------------------
 
@@ -164,11 +143,9 @@ class LocalSearch:
         for _ in range(kicks):
             values = self._values(levels, linear, matrix)
             best = int(np.argmin(values))
-            jumps = [self.walk(np.repeat(levels[best][None], WALKS, axis=0), 4, rng)]
-            special = self._special_moves(levels[best][None], latent[best][None])
-            if special is not None:
-                jumps.append(special[1])
-            trial_latent = np.concatenate(jumps)
+            walked = self.walk(np.repeat(levels[best][None], WALKS, axis=0), 4, rng)
+            _, changed = self.moves.structural(levels[best][None], latent[best][None])
+            trial_latent = np.concatenate([walked, changed])
             trial = self.legality.effective(trial_latent)
             legal = self.legality.check(trial)
             trial, trial_latent = trial[legal], trial_latent[legal]
@@ -252,45 +229,20 @@ class LocalSearch:
         h = linear + z @ matrix
         current = np.take_along_axis(h, program.starts + levels, axis=1)
         change = h - current[:, program.group_of]
-        movable = np.isin(program.group_of, self._plain) & (program.active_columns > 0)
-        allowed = movable[None, :] & (levels != self._off)[:, program.group_of]
+        allowed = self.moves.plain_columns[None, :] & (levels != self._off)[:, program.group_of]
         owner, column = np.nonzero(allowed & (change < -1e-12))
         groups = program.group_of[column]
         moved, moved_latent = levels[owner], latent[owner]
         moved[np.arange(len(owner)), groups] = column - program.starts[groups]
         moved_latent[np.arange(len(owner)), groups] = column - program.starts[groups]
         parts = [(owner, moved_latent, moved, change[owner, column])]
-        special = self._special_moves(levels, latent)
-        if special is not None:
-            owner, moved_latent = special
+        owner, moved_latent = self.moves.structural(levels, latent)
+        if len(owner):
             moved = self.legality.effective(moved_latent)
             values = self._values(moved, linear, matrix) - self._values(levels, linear, matrix)[owner]
             better = values < -1e-12
             parts.append((owner[better], moved_latent[better], moved[better], values[better]))
         return tuple(np.concatenate(p) for p in zip(*parts, strict=True))  # type: ignore[return-value]
-
-    def _special_moves(self, levels: Indices, latent: Indices) -> tuple[Indices, Indices] | None:
-        """Moves that touch more than one group: parents of conditional groups, swaps in an ordering."""
-        owners, moved = [], []
-        everyone = np.arange(len(levels))
-        for g in self._parents:
-            group = self.program.groups[g]
-            for level in range(group.size - int(group.conditional)):
-                rows = everyone[
-                    (levels[:, g] != level) & (levels[:, g] != group.size - 1 if group.conditional else True)
-                ]
-                trial = latent[rows]
-                trial[:, g] = level
-                owners.append(rows)
-                moved.append(trial)
-        for g, h in self._swaps:
-            trial = latent.copy()
-            trial[:, [g, h]] = trial[:, [h, g]]
-            owners.append(everyone)
-            moved.append(trial)
-        if not owners:
-            return None
-        return np.concatenate(owners), np.concatenate(moved)
 
     def _improve_pair(self, levels: Indices, linear: Vector, matrix: Vector) -> Indices | None:
         """The best legal change of two groups at once, followed by nothing; None if none improves. (G,) -> (G,)."""
@@ -301,11 +253,7 @@ class LocalSearch:
         change = h - h[at][program.group_of]
         now = at[program.group_of]
         both = change[:, None] + change[None, :] + matrix - matrix[:, now] - matrix[now, :] + matrix[np.ix_(now, now)]
-        movable = (
-            np.isin(program.group_of, self._plain)
-            & (program.active_columns > 0)
-            & (levels != self._off)[program.group_of]
-        )
+        movable = self.moves.plain_columns & (levels != self._off)[program.group_of]
         usable = movable[:, None] & movable[None, :] & (program.group_of[:, None] < program.group_of[None, :])
         first, second = np.nonzero(usable & (both < -1e-12))
         if not len(first):

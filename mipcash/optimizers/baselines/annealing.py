@@ -38,8 +38,9 @@ from mipcash.optimizers.baselines.joint_gp import GaussianProcess, UnitCube
 from mipcash.optimizers.model_based import Data, ModelBased, Step
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality
+from mipcash.program.moves import moves_of
 from mipcash.program.points import Point, Points
-from mipcash.program.program import BinaryProgram, orders_of
+from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import INACTIVE
 from mipcash.space.domain import Domain
 from mipcash.space.numbers.legal_numbers import LegalNumbers
@@ -132,10 +133,7 @@ class _Walk:
         self.domain, self.program, self.scale = domain, domain.program, domain.scale
         held = {n.label for n in self.program.numbers}
         self.bound = np.array([label in held for label in self.scale.labels], dtype=bool)
-        self.off = self.program.off_levels
-        self.orders = [np.array(m) for m in orders_of(self.program).values()]
-        in_orders = {int(g) for m in self.orders for g in m}
-        self.movable = [g for g, x in enumerate(self.program.groups) if g not in in_orders and len(x.values) > 1]
+        self.moves = moves_of(self.program)
         self._rules: dict[bytes, LegalNumbers | None] = {}
         self._active: dict[bytes, NDArray[np.bool_]] = {}
         self._checks: dict[bytes, Legality | None] = {}
@@ -152,7 +150,7 @@ class _Walk:
         """A random legal neighbour; None where the move drawn leads nowhere."""
         on = self.active(point.levels)
         free, tied = np.flatnonzero(on & ~self.bound), bool(np.any(on & self.bound))
-        n_discrete = len(self.movable) + len(self.orders)
+        n_discrete = self.moves.n_choices
         # as many chances as there are discrete parameters, and one for the numbers of each kind
         drawn = int(rng.integers(max(1, n_discrete + int(len(free) > 0) + int(tied))))
         if drawn < n_discrete:
@@ -164,11 +162,11 @@ class _Walk:
     def _level(self, point: Point, drawn: int, rng: np.random.Generator) -> Point | None:
         """Another level; numbers that it switches on get a value, those that it switches off the middle."""
         levels, u = point.levels, point.units
-        latent = np.where(levels == self.off, self.memory, levels)
-        self._move(levels, latent, drawn, rng)
+        before = self.moves.latent(levels, self.memory)
+        latent = self.moves.change(levels, before, drawn, rng)
         if rng.random() < self.settings.pairs:
-            self._move(levels, latent, int(rng.integers(len(self.movable) + len(self.orders))), rng)
-        if np.array_equal(latent, np.where(levels == self.off, self.memory, levels)):
+            latent = self.moves.change(levels, latent, int(rng.integers(self.moves.n_choices)), rng)
+        if np.array_equal(latent, before):
             return None
         after: Indices = self.domain.free_legality.effective(latent[None])[0]
         was, on = self.active(levels), self.active(after)
@@ -176,17 +174,6 @@ class _Walk:
             u = self.scale.rounded(np.where(on, np.where(was, u, rng.random(len(u))), INACTIVE))
         moved = Point(after, u)
         return moved if self._legal(moved) else None
-
-    def _move(self, levels: Indices, latent: Indices, drawn: int, rng: np.random.Generator) -> None:
-        """Change one discrete parameter of ``latent``, in place."""
-        if drawn >= len(self.movable):
-            i, j = rng.choice(self.orders[drawn - len(self.movable)], size=2, replace=False)
-            latent[[i, j]] = latent[[j, i]]
-            return
-        g = self.movable[drawn]
-        n_levels = len(self.program.groups[g].values)
-        if levels[g] != self.off[g]:
-            latent[g] = (latent[g] + 1 + rng.integers(n_levels - 1)) % n_levels  # any level but the present one
 
     def _legal(self, point: Point) -> bool:
         numbers = point.units[self.bound].tobytes()

@@ -1,12 +1,11 @@
-"""Legal neighbours of a point, many at once: the moves by which any acquisition function can be polished.
+"""The legal points around a point, many at once: what an acquisition function is compared over.
 
 Notation
     s (R, G)    levels of R points, off where a group is off;   latent levels (R, G) give every group a level
-    u (R, J)    unit values
+    u (R, D)    unit values
 
-A single move changes one level, or swaps two positions of an ordering; a pair move makes two single moves at once. A
-group that a move switches on takes its level from ``memory``. Where legality cannot be decided without a solver, the
-space itself is asked, for the most promising moves only.
+The moves are those of :mod:`mipcash.program.moves`; a group that one switches on takes its level from ``memory``. Where legality
+cannot be decided without a solver, the space itself is asked, for the most promising moves only.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ import numpy as np
 from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Booleans
+from mipcash.program.moves import moves_of
 from mipcash.program.points import Point
-from mipcash.program.program import orders_of
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion, Exclusions
 
@@ -28,7 +27,7 @@ ASKED = 12
 
 
 class Neighbourhood:
-    """Moves over the levels of one domain.
+    """Legal moves over one domain.
 
     Args:
         domain: where the points live.
@@ -40,16 +39,8 @@ class Neighbourhood:
         self.domain, self.program = domain, domain.program
         self._excluded = Exclusions.of(excluded)
         self._memory = memory
+        self._moves = moves_of(self.program)
         self._searches: dict[tuple[float, ...], LocalSearch | None] = {}
-        orders = orders_of(self.program)
-        in_orders = {g for members in orders.values() for g in members}
-        self._swaps = [(g, h) for m in orders.values() for i, g in enumerate(m) for h in m[i + 1 :]]
-        movable = [g not in in_orders for g in range(len(self.program.groups))]
-        columns = np.flatnonzero(self.program.active_columns > 0)
-        self._columns = columns[np.array(movable, dtype=bool)[self.program.group_of[columns]]]
-        self._targets = self._columns - self.program.starts[self.program.group_of[self._columns]]
-        self._owners = self.program.group_of[self._columns]
-        self._off = self.program.off_levels
 
     def search_at(self, u: Vector) -> LocalSearch | None:
         """Legality of levels beside these numbers; None where only a solver can tell."""
@@ -65,45 +56,20 @@ class Neighbourhood:
         """Which levels keep their distance from the excluded ones: (R, G) -> (R,)."""
         return self._excluded.admitted(levels)
 
-    def latent(self, levels: Indices) -> Indices:
-        """Levels with those of switched-off groups from memory."""
-        return np.where(levels == self._off, self._memory, levels)
-
     def singles(self, levels: Indices) -> tuple[Indices, Indices]:
         """All single moves of R points: owner (N,), latent levels (N, G)."""
-        latent = self.latent(levels)
-        free = (levels != self._off)[:, self._owners] & (levels[:, self._owners] != self._targets)
-        rows, moves = np.nonzero(free)
-        moved = latent[rows]
-        moved[np.arange(len(rows)), self._owners[moves]] = self._targets[moves]
-        owners, trials = [rows], [moved]
-        for g, h in self._swaps:
-            swapped = latent.copy()
-            swapped[:, [g, h]] = swapped[:, [h, g]]
-            owners.append(np.arange(len(levels)))
-            trials.append(swapped)
-        return np.concatenate(owners), np.concatenate(trials)
+        return self._moves.singles(levels, self._moves.latent(levels, self._memory))
 
     def pairs(self, levels: Indices, count: int, rng: np.random.Generator) -> Indices:
-        """Random pair moves of one point: (G,) -> latent levels (count, G) or all of them if there are fewer."""
-        _, first = self.singles(levels[None])
-        if len(first) < 2:
-            return first
-        latent = self.latent(levels[None])[0]
-        total = len(first) * (len(first) - 1) // 2
-        i, j = np.triu_indices(len(first), k=1)
-        if total > count:
-            chosen = rng.choice(total, size=count, replace=False)
-            i, j = i[chosen], j[chosen]
-        both: Indices = np.where(first[i] != latent, first[i], first[j])
-        return both
+        """Random pair moves of one point: (G,) -> latent levels (count, G), or all of them where there are fewer."""
+        return self._moves.pairs(levels, self._moves.latent(levels, self._memory), count, rng)
 
     def legal(self, search: LocalSearch | None, latent: Indices, u: Vector, order: Indices) -> tuple[Indices, Booleans]:
         """Effective levels of latent ones and which of them are legal and admitted.
 
         Args:
             latent: shape (N, G).
-            u: shape (J,), the numbers they share.
+            u: shape (D,), the numbers they share.
             order: rows by decreasing promise: without a legality check only the first ASKED are looked at.
         """
         if search is not None:

@@ -1,0 +1,170 @@
+"""Moves over the levels of a program: the steps of local search, of the search for an acquisition's minimum, and of annealing.
+
+Notation
+    s (R, G)        levels of R points, off where a group is off
+    latent (R, G)   a level of every group, that which it takes when it is switched on
+    N               moves of all R points together;   owner (N,) the row of the point that each starts from
+
+    level   one group takes another level
+    swap    two members of an ordering change places
+    pair    two of these at once
+
+A move changes latent levels and knows nothing of rules: :meth:`mipcash.program.legality.Legality.effective` says what is off
+after it, and ``check`` whether it is legal.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.program.forms import Indices
+from mipcash.program.legality import Legality
+from mipcash.program.program import BinaryProgram, orders_of
+
+
+class Moves:
+    """The moves of one program.
+
+    Attributes:
+        orders: the groups of each ordering, one array each.
+        swaps: pairs of groups that may change places.
+    """
+
+    def __init__(self, program: BinaryProgram) -> None:
+        self.program = program
+        self.orders = [np.array(members, dtype=np.int64) for members in orders_of(program).values()]
+        self.swaps = [(int(g), int(h)) for m in self.orders for i, g in enumerate(m) for h in m[i + 1 :]]
+        self._off = program.off_levels
+        self._ordered = np.isin(np.arange(len(program.groups)), np.concatenate([*self.orders, np.zeros(0)]))
+
+    # -- what may move ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def parents(self) -> Indices:
+        """Groups that conditions look at: their levels switch others on and off."""
+        conditions = [c for each in self.program.conditions.values() for c in each]
+        return np.array(sorted({int(self.program.group_of[c]) for x in conditions for c in x.columns}), dtype=np.int64)
+
+    @cached_property
+    def plain_columns(self) -> NDArray[np.bool_]:
+        """Binaries of levels that no other group depends on, shape (n_z,): no ordering, no parent, not off."""
+        plain = ~self._ordered
+        plain[self.parents] = False
+        return np.asarray(plain[self.program.group_of] & (self.program.active_columns > 0))
+
+    @cached_property
+    def _levels(self) -> tuple[Indices, Indices]:
+        """All that a group may be set to, orderings and off excepted: groups and levels, both (L,)."""
+        columns = np.flatnonzero(self.program.active_columns > 0)
+        columns = columns[~self._ordered[self.program.group_of[columns]]]
+        groups = self.program.group_of[columns]
+        return groups, columns - self.program.starts[groups]
+
+    @cached_property
+    def _choices(self) -> list[int]:
+        """Groups with a choice of levels, those of orderings excepted."""
+        return [g for g, x in enumerate(self.program.groups) if not self._ordered[g] and len(x.values) > 1]
+
+    @property
+    def n_choices(self) -> int:
+        """What :meth:`change` chooses from: groups with a choice of levels, and orderings."""
+        return len(self._choices) + len(self.orders)
+
+    # -- all of a kind ------------------------------------------------------------------------------------------
+
+    def latent(self, levels: Indices, memory: Indices) -> Indices:
+        """Levels with those of switched-off groups from memory, (G,): (..., G) -> (..., G)."""
+        return np.where(levels == self._off, memory, levels)
+
+    def singles(self, levels: Indices, latent: Indices) -> tuple[Indices, Indices]:
+        """Every other level of every group that is on, then every swap: owner (N,), latent levels (N, G)."""
+        groups, targets = self._levels
+        free = (levels != self._off)[:, groups] & (levels[:, groups] != targets)
+        rows, moves = np.nonzero(free)
+        moved = latent[rows]
+        moved[np.arange(len(rows)), groups[moves]] = targets[moves]
+        owner, swapped = self._swapped(latent)
+        return np.concatenate([rows, owner]), np.concatenate([moved, swapped])
+
+    def structural(self, levels: Indices, latent: Indices) -> tuple[Indices, Indices]:
+        """Moves that touch more than one group, every other level of parents and every swap: owner (N,), latent (N, G)."""
+        owners, moved, everyone = [], [], np.arange(len(levels))
+        for g in self.parents:
+            group = self.program.groups[g]
+            on = levels[:, g] != self._off[g]
+            for level in range(len(group.values)):
+                rows = everyone[on & (levels[:, g] != level)]
+                trial = latent[rows]
+                trial[:, g] = level
+                owners.append(rows)
+                moved.append(trial)
+        owner, swapped = self._swapped(latent)
+        return np.concatenate([*owners, owner]), np.concatenate([*moved, swapped])
+
+    def pairs(self, levels: Indices, latent: Indices, count: int, rng: np.random.Generator) -> Indices:
+        """Random pair moves of one point, (G,): latent levels (count, G), or all of them where there are fewer."""
+        _, first = self.singles(levels[None], latent[None])
+        if len(first) < 2:
+            return first
+        total = len(first) * (len(first) - 1) // 2
+        i, j = np.triu_indices(len(first), k=1)
+        if total > count:
+            chosen = rng.choice(total, size=count, replace=False)
+            i, j = i[chosen], j[chosen]
+        both: Indices = np.where(first[i] != latent, first[i], first[j])
+        return both
+
+    def _swapped(self, latent: Indices) -> tuple[Indices, Indices]:
+        """Every swap of every point: owner (N,), latent levels (N, G)."""
+        trials = [latent[:0]]
+        for g, h in self.swaps:
+            trial = latent.copy()
+            trial[:, [g, h]] = trial[:, [h, g]]
+            trials.append(trial)
+        return np.tile(np.arange(len(latent)), len(self.swaps)), np.concatenate(trials)
+
+    # -- at random ----------------------------------------------------------------------------------------------
+
+    def change(self, levels: Indices, latent: Indices, choice: int, rng: np.random.Generator) -> Indices:
+        """One point's latent levels, (G,), after a random change of one choice: another level, or a swap in an ordering.
+
+        Args:
+            levels: of the point, (G,): a group that is off stays as it is.
+            choice: below :attr:`n_choices`.
+        """
+        changed = latent.copy()
+        if choice >= len(self._choices):
+            i, j = rng.choice(self.orders[choice - len(self._choices)], size=2, replace=False)
+            changed[[i, j]] = changed[[j, i]]
+            return changed
+        g = self._choices[choice]
+        n_levels = len(self.program.groups[g].values)
+        if levels[g] != self._off[g]:
+            changed[g] = (changed[g] + 1 + rng.integers(n_levels - 1)) % n_levels  # any level but the present one
+        return changed
+
+    def walk(self, legality: Legality, starts: Indices, steps: int, rng: np.random.Generator) -> Indices:
+        """A random walk of legal single moves from each start: (R, G) levels -> (R, G) latent levels."""
+        sizes = np.array([len(g.values) for g in self.program.groups], dtype=np.int64)
+        latent: Indices = np.minimum(starts, sizes - 1)
+        for _ in range(steps if len(sizes) else 0):
+            trial = latent.copy()
+            groups = rng.integers(len(sizes), size=len(latent))
+            trial[np.arange(len(latent)), groups] = rng.integers(sizes[groups])
+            for g, h in self.swaps:
+                swap = (groups == g) | (groups == h)
+                trial[swap, g], trial[swap, h] = latent[swap, h], latent[swap, g]
+            legal = legality.check(legality.effective(trial))
+            latent[legal] = trial[legal]
+        return latent
+
+
+def moves_of(program: BinaryProgram) -> Moves:
+    """The moves of a program, kept with it for the next one who asks."""
+    kept: Moves | None = program.derived.get("moves")
+    if kept is None:
+        kept = program.derived["moves"] = Moves(program)
+    return kept
