@@ -15,8 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mipcash.backends.heuristics.local_search import LocalSearch
-from mipcash.program.forms import Indices, Vector
-from mipcash.program.legality import Booleans
+from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.moves import moves_of
 from mipcash.program.points import Point
 from mipcash.space.domain import Domain

@@ -15,6 +15,7 @@ from scipy import sparse
 
 Vector = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -17,30 +17,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipcash.modelling.clusters import clusters
 from mipcash.program.affine_rows import affine_rows, columns_of
-from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.program import BaseRow, BinaryProgram, Indicator
 from mipcash.program.recent import Recent
+from mipcash.program.tables import DECIDING, States, Table, entries
 
 KEPT = 16
 """Settings of the numbers whose legality is kept."""
 BLOCK_LIMIT = 1 << 17
 """Legal joint levels of a table up to which it is a block for local search."""
-TABLE_LIMIT = 1 << 23
-"""Entries (groups' levels times helper values) up to which a cluster is tabulated."""
-
-Booleans = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class LevelTable:
-    """Which joint levels of some groups are legal: one axis of ``legal`` per group."""
-
-    groups: Indices
-    legal: Booleans
 
 
 @dataclass(frozen=True)
@@ -87,7 +75,7 @@ class Legality:
         self,
         program: BinaryProgram,
         numbers: Mapping[str, float] | None = None,
-        tables: dict[frozenset[int], LevelTable | None] | None = None,
+        tables: dict[frozenset[int], Table | None] | None = None,
     ) -> None:
         self.program = program
         tables = {} if tables is None else tables
@@ -113,7 +101,7 @@ class Legality:
         self.numbers = numbers
         self._declared = declared
         self._clusters = [(sorted(helpers), rows) for helpers, rows in clusters(clustered)]
-        self._tables: list[LevelTable] = []
+        self._tables: list[Table] = []
         self._tabulated: list[Sequence[BaseRow]] = []
         for helpers, rows in self._clusters:
             key = frozenset(map(id, rows))
@@ -150,11 +138,11 @@ class Legality:
         tables, rows = (self._tables, self._rows) if free else self._with_numbers
         legal = np.ones(len(levels), dtype=bool)
         for table in tables:
-            legal &= table.legal[tuple(levels[:, table.groups].T)]
+            legal &= table.legal[tuple(levels[:, list(table.scope)].T)]
         return legal & rows.hold(self.program.one_hot(levels))
 
     @cached_property
-    def _with_numbers(self) -> tuple[list[LevelTable], _Rows]:
+    def _with_numbers(self) -> tuple[list[Table], _Rows]:
         """What depends on the numbers."""
         tables, rows = self.constraints()
         bound = _Rows.of([r for r, free in rows if not free], self.program.n_z)
@@ -170,7 +158,7 @@ class Legality:
             for table in self._tables:
                 if table.legal.sum() > BLOCK_LIMIT:
                     continue
-                position = {int(g): k for k, g in enumerate(table.groups)}
+                position = {g: k for k, g in enumerate(table.scope)}
                 tuples = np.argwhere(table.legal)
                 for g, off, lookups, general in self._activities:
                     if g in position and not general and all(parent in position for parent, _ in lookups):
@@ -178,10 +166,10 @@ class Legality:
                         for parent, truth in lookups:
                             active &= truth[tuples[:, position[parent]]]
                         tuples = tuples[active == (tuples[:, position[g]] != off)]
-                self._blocks.append((table.groups, tuples))
+                self._blocks.append((np.array(table.scope, dtype=np.int64), tuples))
         return self._blocks
 
-    def constraints(self) -> tuple[list[tuple[LevelTable, bool]], list[tuple[BaseRow, bool]]]:
+    def constraints(self) -> tuple[list[tuple[Table, bool]], list[tuple[BaseRow, bool]]]:
         """What :meth:`check` demands, as tables and rows over the binaries; with each, whether it holds at any numbers."""
         clusters = zip(self._tables, self._tabulated, strict=True)
         tables = [(table, all(id(row) in self._declared for row in rows)) for table, rows in clusters]
@@ -236,46 +224,17 @@ class Legality:
         group = self.program.groups[self.program.group_of[used[0]]]
         return bool(len(used) == group.size and used[0] == group.start and used[-1] == group.stop - 1)
 
-    def _tabulate(self, helpers: Sequence[int], rows: Sequence[BaseRow]) -> LevelTable | None:
+    def _tabulate(self, helpers: Sequence[int], rows: Sequence[BaseRow]) -> Table | None:
         program = self.program
         used = sorted(set().union(*(columns_of(r.form) for r in rows)))
         groups = sorted({int(program.group_of[c]) for c in used if c < program.n_z})
         if not all(program.integer[c] for c in helpers):
             return None
-        domains = [np.arange(program.low[c], program.high[c] + 1) for c in helpers]
-        shape = [program.groups[g].size for g in groups] + [len(d) for d in domains]
-        if np.prod([float(k) for k in shape]) > TABLE_LIMIT:
+        states = States.of_levels(program, groups, helpers)
+        if entries(states.sizes) > DECIDING:
             return None
-        axis_of = {g: k for k, g in enumerate(groups)} | {-1 - c: len(groups) + k for k, c in enumerate(helpers)}
-
-        def profile(linear: Vector) -> dict[int, Vector]:
-            """Axis -> contribution along it of a linear function."""
-            parts: dict[int, Vector] = {}
-            for g in groups:
-                part = linear[program.groups[g].start : program.groups[g].stop]
-                if np.any(part):
-                    parts[axis_of[g]] = part
-            for c, domain in zip(helpers, domains, strict=True):
-                if linear[c]:
-                    parts[axis_of[-1 - c]] = linear[c] * domain
-            return parts
-
-        def along(axis: int, values: Vector) -> Vector:
-            return values.reshape([-1 if k == axis else 1 for k in range(len(shape))])
-
-        legal = np.ones(shape, dtype=bool)
-        unit = np.eye(program.n)
-        for row in rows:
-            body = np.zeros([1] * len(shape))
-            for axis, part in profile(row.form.linear).items():
-                body = body + along(axis, part)
-            for (left, right), weight in _blocks(row.form, program, axis_of, unit, profile).items():
-                shaped = weight.reshape([n if k in (left, right) else 1 for k, n in enumerate(shape)])
-                body = body + shaped
-            legal &= row.holds(body)
-        if helpers:
-            legal = np.asarray(legal.any(axis=tuple(range(len(groups), len(shape)))))
-        return LevelTable(np.array(groups, dtype=np.int64), legal)
+        legal = states.legal(rows)
+        return Table(tuple(groups), np.asarray(legal.any(axis=tuple(range(len(groups), legal.ndim)))))
 
 
 def legality_at(program: BinaryProgram, numbers: Mapping[str, float] | None) -> Legality:
@@ -284,18 +243,3 @@ def legality_at(program: BinaryProgram, numbers: Mapping[str, float] | None) -> 
     tables = program.derived.setdefault("legal levels", {})
     key = None if numbers is None else tuple(float(numbers[n.label]) for n in program.numbers)
     return kept.get(key, lambda: Legality(program, numbers, tables))
-
-
-def _blocks(
-    form: QuadraticForm, program: BinaryProgram, axis_of: Mapping[int, int], unit: Vector, profile: object
-) -> dict[tuple[int, int], Vector]:
-    """(axis, axis) -> table of the products between two axes, first axis first."""
-    blocks: dict[tuple[int, int], Vector] = {}
-    for i, j, v in zip(form.rows.tolist(), form.cols.tolist(), form.values.tolist(), strict=True):
-        ((left, a),) = profile(unit[i]).items()  # type: ignore[operator]
-        ((right, b),) = profile(unit[j]).items()  # type: ignore[operator]
-        if left > right:
-            left, right, a, b = right, left, b, a
-        key = (left, right)
-        blocks[key] = blocks.get(key, np.zeros((len(a), len(b)))) + v * np.outer(a, b)
-    return blocks

@@ -10,8 +10,7 @@ import numpy as np
 
 from mipcash.backends.base import Cut
 from mipcash.modelling.domains import Configuration
-from mipcash.program.forms import Indices
-from mipcash.program.legality import Booleans
+from mipcash.program.forms import Booleans, Indices
 from mipcash.program.program import BinaryProgram
 
 ANY = -1

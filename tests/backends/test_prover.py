@@ -52,7 +52,7 @@ def network_of(program: BinaryProgram, numbers: dict[str, float] | None = None) 
 @given(drawn_spaces(), st.integers(0, 2**32), st.sampled_from((5_000, 5_000, 6, 0)))
 def test_random_spaces(drawn: Drawn, number: int, table: int) -> None:
     """With small tables, rules stay linear rows."""
-    with mock.patch("mipcash.backends.enumeration.network.TABLE_LIMIT", table):
+    with mock.patch("mipcash.backends.enumeration.network.JOINED", table):
         check(build(drawn).program, number)
 
 

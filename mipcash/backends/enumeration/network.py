@@ -13,34 +13,27 @@ each other, and linear rows over many variables.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from mipcash.backends.base import CUT_SLACK, Cut
-from mipcash.program.forms import Indices, QuadraticForm, Vector
-from mipcash.program.legality import Legality, LevelTable
+from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
+from mipcash.program.legality import Legality
 from mipcash.program.program import BaseRow, BinaryProgram
 from mipcash.program.recent import Recent
+from mipcash.program.tables import JOINED, States, Table, entries
 
 KEPT_NETWORKS = 16
 JOIN_LIMIT = 400
 """States of a variable that stands for a rule over several."""
 WORK_LIMIT = 200_000
 """Joint levels that are looked at for one variable."""
-TABLE_LIMIT = 5_000
-"""Joint levels of a row up to which it becomes a table."""
 STATE_LIMIT = 1_500
 """States in all: the matrix of pairs is dense."""
-
-Booleans = NDArray[np.bool_]
-Table = tuple[tuple[int, ...], Booleans]
-"""Groups (ascending), and which of their joint levels are legal."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +161,7 @@ class _Rules:
 
 def _free_rules(
     program: BinaryProgram,
-    tables: Sequence[tuple[LevelTable, bool]],
+    tables: Sequence[tuple[Table, bool]],
     rows: Sequence[tuple[BaseRow, bool]],
     allowed: Booleans,
 ) -> _Rules | None:
@@ -181,25 +174,21 @@ def _free_rules(
     return replace(rules, variables=joining.run(single, rules.tables), rejected=joining.rejected)
 
 
-def _as_tables(program: BinaryProgram, tables: Sequence[LevelTable], rows: Sequence[BaseRow]) -> _Rules | None:
+def _as_tables(program: BinaryProgram, tables: Sequence[Table], rows: Sequence[BaseRow]) -> _Rules | None:
     """Rules as tables and linear rows; None where a row with products would be too large a table."""
-    found = _Rules([(tuple(t.groups.tolist()), t.legal) for t in tables], [])
+    found = _Rules(list(tables), [])
     for row in rows:
         form = row.form
-        groups = np.unique(program.group_of[np.concatenate([np.flatnonzero(form.linear), form.rows, form.cols])])
-        shape = program.sizes[groups].tolist()
-        if math.prod(shape) > TABLE_LIMIT:
+        groups = np.unique(
+            program.group_of[np.concatenate([np.flatnonzero(form.linear), form.rows, form.cols])]
+        ).tolist()
+        if entries(program.sizes[groups]) > JOINED:
             if len(form.rows):
                 return None
             found.wide.append(row)
-            continue
-        columns = program.starts[groups] + np.argwhere(np.ones(shape, dtype=bool))
-        z = np.zeros((len(columns), program.n_z))
-        np.put_along_axis(z, columns, 1.0, axis=1)
-        body = z @ form.linear[: program.n_z] + (z[:, form.rows] * z[:, form.cols]) @ form.values
-        legal = row.holds(body)
-        found.tables.append((tuple(groups.tolist()), legal.reshape(shape)))
-    return replace(found, tables=[t for t in found.tables if not t[1].all()])
+        else:
+            found.tables.append(Table(tuple(groups), States.of_levels(program, groups).legal([row])))
+    return replace(found, tables=[t for t in found.tables if not t.legal.all()])
 
 
 @dataclass
@@ -215,9 +204,9 @@ class _Joining:
         tried: dict[tuple[tuple[int, ...], ...], Variable | None] = {}
         while True:
             of = {g: v for v, variable in enumerate(left) for g in variable.groups}
-            fresh = {frozenset(of[g] for g in groups) for groups, _ in news}
+            fresh = {frozenset(of[g] for g in t.scope) for t in news}
             best: tuple[int, list[int], Variable] | None = None
-            for chosen in {frozenset(of[g] for g in groups) for groups, _ in self.tables}:
+            for chosen in {frozenset(of[g] for g in t.scope) for t in self.tables}:
                 members = sorted(chosen)
                 key = tuple(left[v].groups for v in members)
                 if len(members) < 2 or (key in self.rejected and chosen not in fresh):
@@ -243,10 +232,10 @@ class _Joining:
 
 def _assembled(program: BinaryProgram, rules: _Rules) -> PairwiseNetwork | None:
     variables, tables = rules.variables, rules.tables
-    if any(not groups and not legal for groups, legal in tables):  # a row without columns that does not hold
+    if any(not t.scope and not t.legal for t in tables):  # a row without columns that does not hold
         variables = [Variable(v.groups, v.levels[:0]) for v in variables]
     of = {g: v for v, variable in enumerate(variables) for g in variable.groups}
-    if sum(len(v.levels) for v in variables) > STATE_LIMIT or any(len({of[g] for g in t[0]}) > 2 for t in tables):
+    if sum(len(v.levels) for v in variables) > STATE_LIMIT or any(len({of[g] for g in t.scope}) > 2 for t in tables):
         return None
     starts = np.cumsum([0, *(len(v.levels) for v in variables)])
     columns = [program.starts[list(v.groups)] + v.levels for v in variables]
@@ -272,17 +261,17 @@ def _join(members: Sequence[Variable], tables: Sequence[Table]) -> Variable | No
     groups: tuple[int, ...] = ()
     levels = np.zeros((1, 0), dtype=np.int64)
     inside = {g for v in members for g in v.groups}
-    waiting = [t for t in tables if t[0] and inside.issuperset(t[0])]
+    waiting = [t for t in tables if t.scope and inside.issuperset(t.scope)]
     for variable in sorted(members, key=lambda v: len(v.levels)):
         if len(levels) * len(variable.levels) > WORK_LIMIT:
             return None
         left = np.repeat(levels, len(variable.levels), axis=0)
         levels = np.concatenate([left, np.tile(variable.levels, (len(levels), 1))], axis=1)
         groups += variable.groups
-        ready = [t for t in waiting if set(t[0]).issubset(groups)]
-        waiting = [t for t in waiting if not set(t[0]).issubset(groups)]
-        for scope, legal in ready:
-            levels = levels[legal[tuple(levels[:, groups.index(g)] for g in scope)]]
+        ready = [t for t in waiting if set(t.scope).issubset(groups)]
+        waiting = [t for t in waiting if not set(t.scope).issubset(groups)]
+        for table in ready:
+            levels = levels[table.legal[tuple(levels[:, groups.index(g)] for g in table.scope)]]
     return Variable(groups, levels)
 
 
@@ -290,17 +279,17 @@ def _forbidden(
     variables: Sequence[Variable], starts: Indices, tables: Sequence[Table], of: Mapping[int, int]
 ) -> Booleans:
     forbidden = np.zeros((int(starts[-1]), int(starts[-1])), dtype=bool)
-    for scope, legal in tables:
-        ends = sorted({of[g] for g in scope})
+    for table in tables:
+        ends = sorted({of[g] for g in table.scope})
         if len(ends) < 2:
             continue
         i, j = ends
         at = []
-        for g in scope:
+        for g in table.scope:
             variable = variables[of[g]]
             levels = variable.levels[:, variable.groups.index(g)]
             at.append(levels[:, None] if of[g] == i else levels[None, :])
-        block = ~legal[tuple(at)]
+        block = ~table.legal[tuple(at)]
         forbidden[starts[i] : starts[i + 1], starts[j] : starts[j + 1]] |= block
         forbidden[starts[j] : starts[j + 1], starts[i] : starts[i + 1]] |= block.T
     return forbidden

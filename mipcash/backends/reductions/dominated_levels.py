@@ -15,13 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipcash.backends.base import Cut, Task
-from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 
-Booleans = NDArray[np.bool_]
 EXACT = 1e-12
 
 

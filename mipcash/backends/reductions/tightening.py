@@ -15,10 +15,9 @@ it is added to no longer hides a tolerance.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from mipcash.program.forms import Indices, Vector
+from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_bounds, with_coefficients
 
@@ -29,8 +28,6 @@ LEAST = 1e-5
 """A range keeps this share of what it was: smaller constants would be no more than the rounding of larger ones."""
 ROOM = 1e-9
 """Share of the numbers involved by which implied bounds are left wider."""
-
-Booleans = NDArray[np.bool_]
 
 
 def tightened(program: BinaryProgram) -> BinaryProgram:

@@ -26,10 +26,10 @@ from mipcash.backends.base import Answer, SolverSettings, Task
 from mipcash.backends.certificate import certified
 from mipcash.backends.profiles import OptionValue, option_value
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, relative_gap
-from mipcash.backends.toulbar2.cost_network import Booleans, LinearRow, Network, make_network, with_cuts
+from mipcash.backends.toulbar2.cost_network import LinearRow, Network, make_network, with_cuts
 from mipcash.backends.toulbar2.reduction import Functions, Reduced, reduce_network
 from mipcash.errors import SolverError
-from mipcash.program.forms import Vector
+from mipcash.program.forms import Booleans, Vector
 from mipcash.program.program import BinaryProgram
 
 # pytoulbar2 carries no types
@@ -239,7 +239,8 @@ def _functions(network: Network, task: Task) -> Functions:
     program, form = task.program, task.form
     both = (form.rows < program.n_z) & (form.cols < program.n_z)
     rest = replace(form, rows=form.rows[~both], cols=form.cols[~both], values=form.values[~both])
-    constant, unary, pairs = network.split(rest)
+    parts = network.states.split(rest)
+    constant, unary, pairs = parts.constant, parts.unary, parts.pairs
     if np.any(both):
         matrix = sparse.csr_array(
             (form.values[both], (form.rows[both], form.cols[both])), shape=(program.n_z, program.n_z)
@@ -258,10 +259,11 @@ def _start(network: Network, reduced: Reduced, task: Task, costs: _Costs) -> tup
         return None
     chosen: dict[int, int] = {}
     for i in reduced.live:
-        profiles = network.by_variable.get(i, [])
-        values = task.start[[c for c, _ in profiles]]
+        # the variables of products came later, and have no columns
+        known = i < len(network.states.columns)
+        values = task.start[network.states.columns[i]] if known else np.zeros(0)
         if len(values) and np.all(np.isfinite(values)):
-            distance = np.abs(np.stack([f for _, f in profiles]) - values[:, None]).max(axis=0)[reduced.states[i]]
+            distance = np.abs(network.states.profiles[i] - values[:, None]).max(axis=0)[reduced.states[i]]
             if distance.min() > 1e-6:
                 return None
             chosen[i] = int(np.argmin(distance))

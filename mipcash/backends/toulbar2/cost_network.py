@@ -23,29 +23,18 @@ from numpy.typing import NDArray
 
 from mipcash.backends.base import CUT_SLACK, Cut
 from mipcash.errors import SolverError
-from mipcash.program.forms import QuadraticForm, Vector
+from mipcash.program.forms import Booleans, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
+from mipcash.program.tables import PAIR, POSTED, Split, States, Table, entries
 
 DOMAIN_LIMIT = 2048
 """Values of an integer column, or of a product of two, up to which it becomes a variable."""
-TABLE_LIMIT = 20_000
-"""Tuples of a row's scope up to which it becomes a table (pairs: ``PAIR_LIMIT``)."""
-PAIR_LIMIT = 1_000_000
 WEIGHT_LIMIT = 2.0**40
 """Largest sum of the integer weights of a linear constraint whose coefficients are no simple fractions."""
 MULTIPLIERS = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 40, 50, 64, 100, 128, 200, 256, 500, 1000, 1024, 10_000)
 
-Booleans = NDArray[np.bool_]
 Profile = tuple[int, Vector]
 """Variable and values by state; variable -1: a constant, of shape (1,)."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """Legal tuples of a scope: ``legal`` has one axis per variable."""
-
-    scope: tuple[int, ...]
-    legal: Booleans
 
 
 @dataclass(frozen=True)
@@ -79,12 +68,20 @@ class Network:
     empty: bool = False
 
     @cached_property
-    def by_variable(self) -> dict[int, list[tuple[int, Vector]]]:
-        """Variable -> its base columns with their profiles (none for the variable of a product)."""
-        found: dict[int, list[tuple[int, Vector]]] = {}
+    def states(self) -> States:
+        """The variables with the base columns that follow from them, once all profiles are known; those of products have none."""
+        held: list[list[tuple[int, Vector]]] = [[] for _ in self.sizes]
         for c, (i, profile) in enumerate(self.profiles):
-            found.setdefault(i, []).append((c, profile))
-        return found
+            if i >= 0:
+                held[i].append((c, profile))
+        return States(
+            [np.array([c for c, _ in columns], dtype=np.int64) for columns in held],
+            [
+                np.array([p for _, p in columns]).reshape(len(columns), d)
+                for columns, d in zip(held, self.sizes, strict=True)
+            ],
+            {c: float(profile[0]) for c, (i, profile) in enumerate(self.profiles) if i < 0},
+        )
 
     def variable(self, label: str, size: int) -> int:
         self.sizes.append(size)
@@ -106,9 +103,9 @@ class Network:
         Raises:
             SolverError: it multiplies two columns whose product has too many values.
         """
-        constant, unary, pairs = self.split(form)
-        low, high = low - slack - constant, high + slack - constant
-        scope = tuple(sorted({*unary, *(i for pair in pairs for i in pair)}))
+        parts = self.states.split(form)
+        low, high = low - slack - parts.constant, high + slack - parts.constant
+        unary, pairs, scope = parts.unary, parts.pairs, parts.scope
         least = sum(float(f.min()) for f in [*unary.values(), *pairs.values()])
         most = sum(float(f.max()) for f in [*unary.values(), *pairs.values()])
         if low <= least and most <= high:
@@ -116,48 +113,14 @@ class Network:
         if most < low or least > high:
             self.empty = True
             return
-        tuples = math.prod(self.sizes[i] for i in scope)
-        if tuples <= (PAIR_LIMIT if len(scope) <= 2 else TABLE_LIMIT) and (pairs or len(scope) <= 3):
-            body = np.zeros([1] * len(scope))
-            for i, f in unary.items():
-                body = body + _along(f, [scope.index(i)], len(scope))
-            for (i, j), f in pairs.items():
-                body = body + _along(f, [scope.index(i), scope.index(j)], len(scope))
+        tuples = entries(self.sizes[i] for i in scope)
+        if tuples <= (PAIR if len(scope) <= 2 else POSTED) and (pairs or len(scope) <= 3):
+            body = Split(0.0, unary, pairs).over(scope)
             self.restrict(scope, (body >= low) & (body <= high))
             return
         for (i, j), f in pairs.items():
             unary[self._product(i, j, rule)] = f.ravel()
         self.rows.append(_linear_row(unary, low, high))
-
-    def split(self, form: QuadraticForm) -> tuple[float, dict[int, Vector], dict[tuple[int, int], Vector]]:
-        """A form as a constant, functions of one variable and functions of two (i < j), constant functions taken out."""
-        constant = form.constant
-        unary: dict[int, Vector] = {}
-        pairs: dict[tuple[int, int], Vector] = {}
-
-        def add_unary(i: int, f: Vector) -> None:
-            unary[i] = unary[i] + f if i in unary else f
-
-        for c in np.flatnonzero(form.linear).tolist():
-            i, f = self.profiles[c]
-            if i < 0:
-                constant += float(form.linear[c] * f[0])
-            else:
-                add_unary(i, form.linear[c] * f)
-        for a, b, value in zip(form.rows.tolist(), form.cols.tolist(), form.values.tolist(), strict=True):
-            (i, f), (j, g) = self.profiles[a], self.profiles[b]
-            if i < 0 and j < 0:
-                constant += float(value * f[0] * g[0])
-            elif i < 0 or j < 0:
-                add_unary(max(i, j), value * f * g)
-            elif i == j:
-                add_unary(i, value * f * g)
-            else:
-                key, block = ((i, j), np.outer(f, g)) if i < j else ((j, i), np.outer(g, f))
-                pairs[key] = pairs[key] + value * block if key in pairs else value * block
-        for i in [i for i, f in unary.items() if np.ptp(f) == 0.0]:
-            constant += float(unary.pop(i)[0])
-        return constant, unary, pairs
 
     def _product(self, i: int, j: int, rule: str) -> int:
         """The variable of all pairs of states of X_i and X_j."""
@@ -325,14 +288,6 @@ def _linear_row(unary: Mapping[int, Vector], low: float, high: float) -> LinearR
         least_side if least_side > 0 else None,
         most_side if most_side < most else None,
     )
-
-
-def _along(f: Vector, axes: Sequence[int], n: int) -> Vector:
-    """A function of one or two axes (ascending), broadcast against n axes."""
-    shape = [1] * n
-    for axis, size in zip(axes, f.shape, strict=True):
-        shape[axis] = size
-    return f.reshape(shape)
 
 
 def _columns(form: QuadraticForm) -> set[int]:

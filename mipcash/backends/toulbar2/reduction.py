@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mipcash.backends.toulbar2.cost_network import Booleans, LinearRow, Network
-from mipcash.program.forms import Vector
+from mipcash.backends.toulbar2.cost_network import LinearRow, Network
+from mipcash.program.forms import Booleans, Vector
 
 Functions = tuple[float, dict[int, Vector], dict[tuple[int, int], Vector]]
 """A constant, functions of one variable, functions of two (i < j)."""
