@@ -167,7 +167,7 @@ def surrogate_draws(name: str, observations: int, draws: int) -> Iterator[Instan
     history = [Observation(c, DONE, objective(c)) for c in configs]
     oracle, optimizer = space.oracle(SOLVER), MiVaBO(Domain.of(space, SOLVER))
     rng = np.random.default_rng([4, observations])
-    _, posterior = optimizer._posterior(optimizer.data(history), rng, {})
+    posterior, _ = optimizer._posterior(optimizer.data(history), rng, {})
     best = [o.config for o in sorted(history, key=lambda o: o.loss if o.loss is not None else np.inf)[:STARTS]]
     program = optimizer.program
     for k in range(draws):

@@ -120,7 +120,7 @@ def fitted(name: str, seed: int, t: int, settings: MiVaBOSettings) -> tuple[MiVa
     optimizer = MiVaBO(Domain.of(space, "auto solver=highs"), settings)
     history = [Observation(c, DONE, objective(c)) for c in space.sample(t, seed)]
     began = time.process_time()
-    _, posterior = optimizer._posterior(optimizer.data(history), np.random.default_rng(seed), {})
+    posterior, _ = optimizer._posterior(optimizer.data(history), np.random.default_rng(seed), {})
     return optimizer, posterior, objective, time.process_time() - began
 
 

@@ -24,24 +24,20 @@ from mipcash.backends.solution import FEASIBLE, OPTIMAL
 from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step
-from mipcash.program.forms import Vector
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.minimiser import as_solution
 from mipcash.surrogates.interactions import named, resolve
-from mipcash.surrogates.linear import evidence
-from mipcash.surrogates.linear.blocks import FeatureSizes, MapMaker, evidence_blocks, paper_blocks
-from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
+from mipcash.surrogates.linear.blocks import FeatureSizes
 from mipcash.surrogates.linear.features.maps import known_map
-from mipcash.surrogates.linear.posterior import LinearPosterior, WeightSample, standardisation
-from mipcash.surrogates.linear.sparse.mixture import PRIORS, SparseSettings
+from mipcash.surrogates.linear.posterior import LinearPosterior, WeightSample
+from mipcash.surrogates.linear.sparse.mixture import SparseSettings
 from mipcash.surrogates.linear.sparse.posterior import SparsePosterior, half_ranges, restricted, thinned
+from mipcash.surrogates.linear.surrogate import LinearSettings, LinearSurrogate
 
 KNOWN = 32
 """Latest configurations from which local search starts, besides the starts of the alternation."""
-WIDER = 4
-"""Under a sparse prior so many times the product columns enter the model, which knows better which pairs it can do without."""
 DELTA = 0.1
 """Confidence delta of Proposition 1."""
 
@@ -94,13 +90,8 @@ class MiVaBOSettings:
     certificate: DecompositionSettings | None = None
 
     def __post_init__(self) -> None:
-        if self.preset not in ("evidence", "paper"):
-            raise SpaceError(f"MiVaBO has the presets 'evidence' and 'paper', not {self.preset!r}")
         at_least(self, n_initial=1, starts=1, refit=1, inflation=0)
-        if not min(self.alpha, self.beta, self.sigma) > 0.0 or math.isnan(self.alpha + self.beta + self.sigma):
-            raise SpaceError(f"alpha, beta and sigma must be above 0, got {self.alpha}, {self.beta} and {self.sigma}")
-        if self.prior not in ("gaussian", *PRIORS):
-            raise SpaceError(f"MiVaBO has the priors 'gaussian', 'laplace' and 'horseshoe', not {self.prior!r}")
+        _ = self.surrogate  # which checks its own settings
         if not 0.0 <= self.threshold < 1.0 or not self.tolerance >= 0.0:
             raise SpaceError(
                 f"threshold must be in [0, 1) and tolerance at least 0, got {self.threshold} and {self.tolerance}"
@@ -114,14 +105,19 @@ class MiVaBOSettings:
             object.__setattr__(self, "interactions", named(self.interactions))
 
     @property
-    def inference(self) -> SparseSettings:
-        """Settings of the sparse prior."""
-        if self.sparse is not None:
-            return replace(self.sparse, prior=self.prior)
-        if self.preset == "paper":
-            inference = "variational" if self.prior == "laplace" else "gibbs"
-            return SparseSettings(self.prior, inference, by="feature", noise_sd=0.0)
-        return SparseSettings(self.prior)
+    def surrogate(self) -> LinearSettings:
+        """Settings of the surrogate."""
+        return LinearSettings(
+            self.preset,
+            self.alpha,
+            self.beta,
+            self.sigma,
+            self.sizes,
+            self.refit,
+            self.prior,
+            self.sparse,
+            self.features,
+        )
 
     @classmethod
     def paper(cls, **changes: Any) -> MiVaBOSettings:
@@ -140,12 +136,13 @@ class MiVaBO(ModelBased):
         self.alternation = Alternation(domain, self.settings.alternation)
         # resolved in any case, so that a wrong name is refused before anything is evaluated
         resolved = resolve(domain.declaration, self.program, self.scale, self.settings.interactions)
-        self.declared = None if self.settings.interactions is None else resolved
+        declared = None if self.settings.interactions is None else resolved
+        self.surrogate = LinearSurrogate(self.program, self.scale, self.settings.surrogate, declared)
 
     def _search(self, step: Step) -> Proposal | None:
         data, rng, clock = step.data, step.rng, step.clock
         began = time.perf_counter()
-        state, posterior = self._posterior(data, rng, step.request.state)
+        posterior, state = self._posterior(data, rng, step.request.state)
         f, left_out = self._kept(posterior, posterior.sample(rng, self._inflation(posterior, len(data.losses))))
         if isinstance(posterior, SparsePosterior):
             state["left_out"] = abs(f.scale) * left_out
@@ -209,36 +206,9 @@ class MiVaBO(ModelBased):
 
     def _posterior(
         self, data: Data, rng: np.random.Generator, state: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], LinearPosterior | SparsePosterior]:
-        theta, posterior = self._gaussian(data, rng, state)
-        new_state = dict(state) if theta is None else {"theta": theta.tolist()}
-        if self.settings.prior == "gaussian":
-            return new_state, posterior
-        return new_state, SparsePosterior.fit(posterior, self.settings.inference, rng)
-
-    def _gaussian(
-        self, data: Data, rng: np.random.Generator, state: Mapping[str, Any]
-    ) -> tuple[Vector | None, LinearPosterior]:
-        settings, program, scale = self.settings, self.program, self.scale
-        z, u, losses = data.points.one_hot(program), data.points.units, data.losses
-        shift, width = standardisation(losses)
-        y = (losses - shift) / width
-        context = DiscreteFeatures.one_hot(program, ())(z)
-        maker = MapMaker(settings.features, settings.sizes, u, context, y)
-        if settings.preset == "paper":
-            blocks = paper_blocks(
-                program, scale, settings.sizes, settings.alpha, settings.sigma, rng, maker, self.declared
-            )
-            return None, LinearPosterior.fit(blocks, z, u, losses, 1.0 / settings.beta, program)
-        grams = evidence.Grams.of(program, scale, z, u, self.declared)
-        starts = [np.array(state["theta"])] if "theta" in state else []
-        theta, _ = evidence.fit(grams, y, starts, settings.refit)
-        sizes = settings.sizes
-        if settings.prior != "gaussian":
-            sizes = replace(sizes, product_columns=WIDER * sizes.product_columns)
-        blocks = evidence_blocks(program, scale, sizes, theta, grams.layout, rng, maker, self.declared)
-        noise = float(np.exp(theta[grams.layout.slices["noise"]][0]))
-        return theta, LinearPosterior.fit(blocks, z, u, losses, noise, program)
+    ) -> tuple[LinearPosterior | SparsePosterior, dict[str, Any]]:
+        prepared = self.surrogate.prepare(data.points)
+        return self.surrogate.fit(prepared, data.losses, state, rng)
 
     def _kept(self, posterior: LinearPosterior | SparsePosterior, f: WeightSample) -> tuple[WeightSample, float]:
         """Under a sparse prior, the sample without what the settings let go, and how far that may be from it."""

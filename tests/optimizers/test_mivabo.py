@@ -82,7 +82,7 @@ def test_a_certificate_bounds_the_sample_at_all_numbers(name):
     domain, space = optimizer.domain, ALL[name]()
     data = optimizer.data([Observation(c, "done", loss(c)) for c in space.sample(8, 0)])
     rng = np.random.default_rng([0, 8])
-    _, posterior = optimizer._posterior(data, rng, {})
+    posterior, _ = optimizer._posterior(data, rng, {})
     f, _ = optimizer._kept(posterior, posterior.sample(rng, optimizer._inflation(posterior, 8)))
     for point in domain.encode(space.sample(200, 3)):
         assert f.loss(f.value(point.one_hot(domain.program), point.units)) >= made[0].solution.bound - 1e-6
@@ -107,11 +107,11 @@ def test_beside_a_running_trial_a_proposal_keeps_its_bound(certificate):
 
 
 def test_presets_infer_their_own_sparse_prior():
-    assert MiVaBOSettings(prior="laplace").inference == SparseSettings("laplace")
-    assert MiVaBOSettings.paper(prior="laplace").inference == SparseSettings(
+    assert MiVaBOSettings(prior="laplace").surrogate.inference == SparseSettings("laplace")
+    assert MiVaBOSettings.paper(prior="laplace").surrogate.inference == SparseSettings(
         "laplace", "variational", by="feature", noise_sd=0.0
     )
-    own = MiVaBOSettings(prior="laplace", sparse=SparseSettings(inference="gibbs", draws=7))
+    own = MiVaBOSettings(prior="laplace", sparse=SparseSettings(inference="gibbs", draws=7)).surrogate
     assert (own.inference.prior, own.inference.draws) == ("laplace", 7)
 
 
@@ -140,7 +140,7 @@ def test_only_declared_interactions_are_in_the_model(preset, features):
     program, scale = optimizer.program, optimizer.scale
     configs = space.sample(12, 1)
     data = optimizer.data([Observation(c, "done", loss(c)) for c in configs])
-    posterior = optimizer._gaussian(data, np.random.default_rng(0), {})[1]
+    posterior = optimizer._posterior(data, np.random.default_rng(0), {})[0]
     assert isinstance(posterior, LinearPosterior)
     f = posterior.sample(np.random.default_rng(1))
     found = resolve(space, program, scale, declared)
@@ -202,7 +202,7 @@ def test_a_sparse_sample_couples_fewer_pairs():
         settings = MiVaBOSettings(prior="horseshoe", n_initial=8, sizes=sizes, sparse=BRIEF, tolerance=0.5)
         optimizer = make_optimizer("mivabo", space, settings=settings)
         assert isinstance(optimizer, MiVaBO)
-        _, posterior = optimizer._posterior(optimizer.data(observations), np.random.default_rng(0), {})
+        posterior, _ = optimizer._posterior(optimizer.data(observations), np.random.default_rng(0), {})
         assert isinstance(posterior, SparsePosterior)
         f = posterior.sample(np.random.default_rng(1))
         fewer, left_out = optimizer._kept(posterior, f)

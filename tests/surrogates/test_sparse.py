@@ -10,6 +10,7 @@ from scipy import stats
 
 import mipcash as mc
 from mipcash.errors import SpaceError
+from mipcash.program.points import Points
 from mipcash.program.unit_scale import UnitScale
 from mipcash.surrogates.linear.blocks import paper_blocks
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
@@ -18,7 +19,7 @@ from mipcash.surrogates.linear.sparse import gibbs
 from mipcash.surrogates.linear.sparse.mixture import Mixture, Scales, SparseSettings
 from mipcash.surrogates.linear.sparse.posterior import SparsePosterior, half_ranges, restricted, thinned
 from tests.spaces import ALL
-from tests.surrogates.test_surrogates import SMALL, design, observations, posterior, primal
+from tests.surrogates.test_surrogates import SMALL, design, observations, points_of, posterior, primal
 
 SHORT = SparseSettings(burn_in=15, draws=10)
 BITS = 12
@@ -38,7 +39,7 @@ def bits_model(t, seed=0):
     pairs = [(g, h) for g in range(BITS) for h in range(g + 1, BITS)]
     features = DiscreteFeatures.one_hot(program, pairs)
     block = Block(features, None, features.variances(1.0, np.full(BITS, 0.1), 2.0))
-    base = LinearPosterior.fit([block], z[:t], np.zeros((t, 0)), y[:t], 1e-3, program)
+    base = LinearPosterior.fit([block], program, Points(x[:t], np.zeros((t, 0))), y[:t], 1e-3)
     return base, z[t:], y[t:]
 
 
@@ -262,7 +263,7 @@ def test_refusals():
 def test_every_model_has_its_units():
     program, scale, z, u, y = observations(ALL["bound_numbers"]())
     blocks = paper_blocks(program, scale, SMALL, 1.0, 1.0, np.random.default_rng(0))
-    base = LinearPosterior.fit(blocks, z, u, y, 1.0, program)
+    base = LinearPosterior.fit(blocks, program, points_of(program, z, u), y, 1.0)
     mixture = Mixture.of(base, SparseSettings(by="feature"))
     discrete, mixed = mixture.units.of_row
     linear = blocks[0].discrete.n_linear

@@ -7,6 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from mipcash.program.points import Points
 from mipcash.program.unit_scale import UnitScale
 from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.linear import evidence
@@ -24,6 +25,12 @@ def observations(space, n=14, seed=0):
     return program, scale, z, scale.units(configs), np.array([loss(c) for c in configs])
 
 
+def points_of(program, z, u):
+    """Points from their binaries."""
+    levels = np.array([program.levels_of(row) for row in z], dtype=np.int64).reshape(len(z), len(program.groups))
+    return Points(levels, u)
+
+
 def posterior(space, preset, seed=0, n=14):
     program, scale, z, u, y = observations(space, n)
     rng = np.random.default_rng(seed)
@@ -33,7 +40,7 @@ def posterior(space, preset, seed=0, n=14):
         grams = evidence.Grams.of(program, scale, z, u)
         theta = grams.layout.prior()[0] + 0.3 * rng.normal(size=len(grams.layout.prior()[0]))
         blocks, noise = evidence_blocks(program, scale, SMALL, theta, grams.layout, rng), 0.01
-    return LinearPosterior.fit(blocks, z, u, y, noise, program), z, u, y, noise
+    return LinearPosterior.fit(blocks, program, points_of(program, z, u), y, noise), z, u, y, noise
 
 
 def design(post, z, u):

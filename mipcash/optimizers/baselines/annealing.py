@@ -44,9 +44,8 @@ from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import INACTIVE
 from mipcash.space.domain import Domain
 from mipcash.space.numbers.legal_numbers import LegalNumbers
-from mipcash.surrogates.linear import evidence
-from mipcash.surrogates.linear.blocks import FeatureSizes, evidence_blocks
-from mipcash.surrogates.linear.posterior import LinearPosterior, standardisation
+from mipcash.surrogates.linear.blocks import FeatureSizes
+from mipcash.surrogates.linear.surrogate import LinearSettings, LinearSurrogate
 
 Energy = Callable[[Point], float]
 """E at a legal point."""
@@ -287,15 +286,12 @@ class MiVaBOAnnealing(_Annealing):
         super().__init__(domain)
         self.settings: AnnealingSettings = settings or AnnealingSettings()
         self.cooling = self.settings.cooling
+        model = LinearSettings(sizes=self.settings.sizes, iterations=self.settings.refit)
+        self.surrogate = LinearSurrogate(self.program, self.scale, model)
 
     def _energy(self, data: Data, rng: np.random.Generator) -> Energy:
-        z, u, losses = data.points.one_hot(self.program), data.points.units, data.losses
-        grams = evidence.Grams.of(self.program, self.scale, z, u)
-        shift, width = standardisation(losses)
-        theta, _ = evidence.fit(grams, (losses - shift) / width, [], self.settings.refit)
-        blocks = evidence_blocks(self.program, self.scale, self.settings.sizes, theta, grams.layout, rng)
-        noise = float(np.exp(theta[grams.layout.slices["noise"]][0]))
-        posterior = LinearPosterior.fit(blocks, z, u, losses, noise, self.program)
+        prepared = self.surrogate.prepare(data.points)
+        posterior, _ = self.surrogate.fit(prepared, data.losses, {}, rng)
         f = posterior.sample(rng, self.settings.inflation)
         return _split_energy(SplitFunction.of(f, self.program, self.scale), self.program)
 

@@ -13,7 +13,9 @@ Notation
 
     K = 1 + s1/(G + J) (S + sum_j b_j r_j) + s2 2/(G (G - 1)) e2 + sum_T P_T o (sc c_T + sm/G sum_g w_Tg a_g k_g)
 
-    log posterior = -y'(K + s2n I)^-1 y / 2 - log det(K + s2n I) / 2 + sum_i log N(theta_i; mu_i, sd_i)
+    S = K + s2 I + diag(v),   v (t,) variances of the observations beside the fitted s2
+
+    log posterior = -y'S^-1 y / 2 - log det S / 2 + sum_i log N(theta_i; mu_i, sd_i)
 
 theta = log of [a (G), b (J), m (J), l (D_u), s1, s2, sc, sm, noise]; gradients are analytic. Priors: docs/model.md, 3.3.
 """
@@ -30,6 +32,7 @@ from scipy.linalg import cho_factor, cho_solve
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale
+from mipcash.surrogates.base import Noise
 from mipcash.surrogates.interactions import Interactions, Shared, shared
 from mipcash.surrogates.level_kernels import level_kernel
 from mipcash.surrogates.maximum import maximum
@@ -173,9 +176,14 @@ def covariance(theta: Vector, grams: Grams) -> tuple[Vector, Vector]:
     return k, d
 
 
-def negative_log_posterior(theta: Vector, grams: Grams, y: Vector) -> tuple[float, Vector]:
-    """Objective of the fit and its gradient: scalar, (n_theta,)."""
+def negative_log_posterior(theta: Vector, grams: Grams, y: Vector, noise: Noise = 0.0) -> tuple[float, Vector]:
+    """Objective of the fit and its gradient: scalar, (n_theta,).
+
+    Args:
+        noise: v, variances beside s2: a number, or shape (t,).
+    """
     k, d = covariance(theta, grams)
+    k[np.diag_indices_from(k)] += noise
     mean, sd = grams.layout.prior()
     lower, flag = cho_factor(k, lower=True)
     alpha = cho_solve((lower, flag), y)
@@ -185,11 +193,13 @@ def negative_log_posterior(theta: Vector, grams: Grams, y: Vector) -> tuple[floa
     return float(value), gradient
 
 
-def fit(grams: Grams, y: Vector, starts: Sequence[Vector], iterations: int = 25) -> tuple[Vector, float]:
+def fit(
+    grams: Grams, y: Vector, starts: Sequence[Vector], iterations: int = 25, noise: Noise = 0.0
+) -> tuple[Vector, float]:
     """MAP hyperparameters: the best of L-BFGS-B from several starts (the prior median is always one of them).
 
     Returns:
         theta and its negative log posterior.
     """
     prior = grams.layout.prior()
-    return maximum(lambda theta: negative_log_posterior(theta, grams, y), prior, [*starts, prior[0]], iterations)
+    return maximum(lambda theta: negative_log_posterior(theta, grams, y, noise), prior, [*starts, prior[0]], iterations)

@@ -21,6 +21,7 @@ from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from mipcash.errors import SpaceError
 from mipcash.program.forms import Indices, Vector
+from mipcash.surrogates.base import Noise
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
 from mipcash.surrogates.linear.posterior import Block, LinearPosterior, cholesky
 
@@ -177,7 +178,7 @@ class Mixture:
     def start(self) -> Scales:
         """lambda = tau = 1."""
         one = np.ones(len(self.units.keys))
-        return Scales(one, one, 1.0, self.base.noise)
+        return Scales(one, one, 1.0, self.base.fitted_noise)
 
     def covariance(self, per_unit: Vector, outside: float) -> Vector:
         """sum_b (D_b diag(V_b o scale) D_b') o (C_b C_b'), the scales of units and of everything else; (t, t)."""
@@ -192,7 +193,7 @@ class Mixture:
     def log_evidence(self, k: Vector, noise: float) -> float:
         """log p(y | scales) up to a constant, from K without its noise; (t, t) -> scalar."""
         # K is symmetric, so its transpose hands LAPACK the column order it wants without a copy
-        lower, failed = dpotrf(_covered(k, noise).T, lower=1, clean=0, overwrite_a=1)
+        lower, failed = dpotrf(_covered(k, noise + self.base.noise).T, lower=1, clean=0, overwrite_a=1)
         if failed:
             return -math.inf
         alpha, _ = dtrtrs(lower, self.base.y, lower=1)
@@ -203,8 +204,8 @@ class Mixture:
         """The Gaussian posterior of the weights given the scales."""
         scales = self.units.over_rows(at.glob * at.local, 1.0)
         blocks = [replace(b, variances=b.variances * s) for b, s in zip(self.base.blocks, scales, strict=True)]
-        factor = cholesky(_covered(self.covariance(at.glob * at.local, 1.0), at.noise))
-        return replace(self.base, blocks=tuple(blocks), noise=at.noise, factor=factor)
+        factor = cholesky(_covered(self.covariance(at.glob * at.local, 1.0), at.noise), self.base.noise)
+        return replace(self.base, blocks=tuple(blocks), fitted_noise=at.noise, factor=factor)
 
     def weights(self, at: Scales, k: Vector, rng: np.random.Generator) -> tuple[list[Vector], list[Vector]]:
         """The weights given the scales, from K without its noise: a draw and their mean, [(p_b, q_b)] each.
@@ -212,8 +213,8 @@ class Mixture:
         Equals the sample and the mean of :meth:`given`, at half the cost and without its blocks.
         """
         y = self.base.y
-        factor = cholesky(_covered(k, at.noise))
-        fitted = np.sqrt(at.noise) * rng.normal(size=len(y))
+        factor = cholesky(_covered(k, at.noise), self.base.noise)
+        fitted = np.sqrt(at.noise + self.base.noise) * rng.normal(size=len(y))
         drawn, mean = [], []
         scales = self.units.over_rows(at.glob * at.local, 1.0)
         for block, d, c, s in zip(self.base.blocks, self.base.left, self.base.right, scales, strict=True):
@@ -235,7 +236,7 @@ class Mixture:
         return self.units.total([np.sum(w**2, axis=1) / np.maximum(b.variances, TINY) for w, b in pairs])
 
 
-def _covered(k: Vector, noise: float) -> Vector:
+def _covered(k: Vector, noise: Noise) -> Vector:
     """K with its noise on the diagonal."""
     covered = k.copy()
     covered.flat[:: len(k) + 1] += noise + JITTER
@@ -243,7 +244,8 @@ def _covered(k: Vector, noise: float) -> Vector:
 
 
 def reduced(base: LinearPosterior) -> tuple[LinearPosterior, int, float]:
-    """The data reduced to M sufficient statistics where they are fewer than observations and no block has numbers.
+    """The data reduced to M sufficient statistics where they are fewer than observations, no block has numbers, and no
+    observation has noise of its own.
 
     With Phi = Q R, Q' y and R stand for y and Phi; what is orthogonal to Q speaks of s2 alone.
 
@@ -251,7 +253,7 @@ def reduced(base: LinearPosterior) -> tuple[LinearPosterior, int, float]:
         The model on the reduced data, how many observations went, and the sum of their squares.
     """
     t, m = len(base.y), base.n_features
-    if m >= t or any(c.shape[1] != 1 for c in base.right):
+    if m >= t or any(c.shape[1] != 1 for c in base.right) or np.any(base.noise):
         return base, 0, 0.0
     phi = np.concatenate([d * c for d, c in zip(base.left, base.right, strict=True)], axis=1)
     q, r = np.linalg.qr(phi)

@@ -17,12 +17,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from mipcash.program.forms import Vector
+from mipcash.program.points import Points
+from mipcash.surrogates.base import Noise
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
-from mipcash.surrogates.linear.posterior import LinearPosterior, WeightSample
+from mipcash.surrogates.linear.posterior import LinearMoments, LinearPosterior, WeightSample
 from mipcash.surrogates.linear.sparse import gibbs, variational
 from mipcash.surrogates.linear.sparse.mixture import Mixture, Pair, Scales, SparseSettings
 
@@ -32,27 +35,74 @@ class SparsePosterior:
     """Draws of the scales; given the scales the weights are Gaussian, so that a sample is exact given one draw of them.
 
     Attributes:
-        mixture: the model under its scales.
+        observed: the Gaussian model of the observations, all scales 1.
+        mixture: the model under its scales, its data perhaps reduced.
         draws: the kept scales.
         average: mean of the weights, Rao-Blackwellised: the average over the draws of their mean given the scales.
+        further: what came by :meth:`given`: points, values on the scale of predictions, and noise.
     """
 
+    observed: LinearPosterior
     mixture: Mixture
     draws: tuple[Scales, ...]
     average: tuple[Vector, ...] = field(repr=False)
+    further: tuple[tuple[Points, Vector, Noise], ...] = ()
 
     @classmethod
     def fit(cls, base: LinearPosterior, settings: SparseSettings, rng: np.random.Generator) -> SparsePosterior:
         """Put the prior of the settings on the weights of a Gaussian model."""
         mixture = Mixture.of(base, settings)
         if settings.inference == "variational":
-            return cls(mixture, *variational.run(mixture, settings))
-        return cls(mixture, *gibbs.run(mixture, settings, rng))
+            return cls(base, mixture, *variational.run(mixture, settings))
+        return cls(base, mixture, *gibbs.run(mixture, settings, rng))
+
+    def given(self, points: Points, values: Vector, noise: Noise = 0.0) -> SparsePosterior:
+        """Condition on further observations under the same draws of the scales, which are not weighed anew.
+
+        Args:
+            points: B of them.
+            values: on the scale of predictions, shape (B,).
+            noise: a number or shape (B,); s2 counts as well.
+        """
+        observed = self.observed.given(points, values, noise)
+        grown = replace(self, observed=observed, further=(*self.further, (points, values, noise)))
+        means = [component.mean().weights for component in grown.components]
+        average = tuple(np.mean([w[b] for w in means], axis=0) for b in range(len(self.average)))
+        return replace(grown, average=average)
 
     @property
     def n_features(self) -> int:
         """M."""
         return self.mixture.base.n_features
+
+    @cached_property
+    def components(self) -> tuple[LinearPosterior, ...]:
+        """The Gaussian posterior under each draw."""
+        return tuple(self._component(at) for at in self.draws)
+
+    def _component(self, at: Scales) -> LinearPosterior:
+        component = self.mixture.given(at)
+        for points, values, noise in self.further:
+            component = component.given(points, values, noise)
+        return component
+
+    @cached_property
+    def fitted(self) -> Vector:
+        """Means at the observations, shape (t,)."""
+        parts = zip(self.observed.left, self.average, self.observed.right, strict=True)
+        return sum((np.sum((d @ w) * c, axis=1) for d, w, c in parts), np.zeros(len(self.observed.y)))
+
+    def predict(self, points: Points) -> tuple[Vector, Vector]:
+        """Mean and standard deviation of f, those of the mixture over the draws: (B,), (B,)."""
+        moments = [component.predict(points) for component in self.components]
+        means = np.array([m for m, _ in moments])
+        mean = means.mean(axis=0)
+        variance = np.mean([s**2 for _, s in moments], axis=0) + np.mean((means - mean) ** 2, axis=0)
+        return mean, np.sqrt(variance)
+
+    def section(self, z: Vector) -> MixtureMoments:
+        """The moments at fixed binaries z (n_z,), as functions of the numbers."""
+        return MixtureMoments(tuple(component.section(z) for component in self.components))
 
     def mean(self) -> WeightSample:
         """The posterior mean, a function like any sample."""
@@ -61,7 +111,7 @@ class SparsePosterior:
 
     def sample(self, rng: np.random.Generator, inflation: float = 1.0) -> WeightSample:
         """A posterior sample; ``inflation`` multiplies the posterior covariance of the weights."""
-        drawn = self.mixture.given(self.draws[int(rng.integers(len(self.draws)))]).sample(rng)
+        drawn = self._component(self.draws[int(rng.integers(len(self.draws)))]).sample(rng)
         if inflation == 1.0:
             return drawn
         root = math.sqrt(inflation)
@@ -86,6 +136,23 @@ class SparsePosterior:
     def relevant(self, threshold: float = 0.5) -> frozenset[Pair]:
         """The pairs whose inclusion reaches the threshold."""
         return frozenset(pair for pair, value in self.inclusion().items() if value >= threshold)
+
+
+@dataclass(frozen=True)
+class MixtureMoments:
+    """Mean and standard deviation of f(z, .) over the draws, and their gradients by u."""
+
+    components: tuple[LinearMoments, ...]
+
+    def __call__(self, u: Vector) -> tuple[float, float, Vector, Vector]:
+        """(D,) -> mean, deviation, (D,), (D,)."""
+        found = [component(u) for component in self.components]
+        means, deviations = np.array([f[0] for f in found]), np.array([f[1] for f in found])
+        by_mean, by_deviation = np.array([f[2] for f in found]), np.array([f[3] for f in found])
+        mean, gradient = float(means.mean()), by_mean.mean(axis=0)
+        deviation = math.sqrt(float(np.mean(deviations**2) + np.mean((means - mean) ** 2)))
+        slope = np.mean(deviations[:, None] * by_deviation + (means - mean)[:, None] * (by_mean - gradient), axis=0)
+        return mean, deviation, gradient, slope / deviation
 
 
 # -- leaving pairs out ----------------------------------------------------------------------------------------------
