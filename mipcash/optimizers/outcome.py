@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 DONE = "done"
 FAILED = "failed"
@@ -52,6 +53,10 @@ class Output:
         return cls(FAILED, value, f"{value}, which is no finite number", cost)
 
 
+UNKNOWN = Output()
+"""What is known of an output that was never told."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What is known of a trial.
@@ -79,9 +84,9 @@ class Outcome:
         return f"Outcome({', '.join(said)})"
 
     def __getitem__(self, name: str) -> Output:
-        return self.outputs.get(name, Output())
+        return self.outputs.get(name, UNKNOWN)
 
-    @property
+    @cached_property
     def loss(self) -> float | None:
         """None unless it is present."""
         return self[LOSS].value if self[LOSS].status == PRESENT else None
