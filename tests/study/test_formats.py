@@ -173,6 +173,26 @@ STATEMENTS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        ("highs", "auto"),
+        ("highs threads=1", "auto solver=highs threads=1"),
+        ("scip", "scip"),
+        ("./highs.toml", "./highs.toml"),
+    ],
+)
+def test_the_solver_goes_by_its_present_name(journal: Path, then: str, now: str) -> None:
+    shutil.copy(FOLDER / "counter-format-1.journal", journal)
+    with sqlite3.connect(journal) as database:
+        database.execute("UPDATE study SET solver = ?", (then,))
+    assert read_journal(journal)[0].solver == now
+    space = tiny.tiny_space()
+    given = {"seed": 7, "model": "models/tiny.py", "options": {"folds": "5"}}
+    with mc.Study(space, tiny.Counter(space), now, storage=journal, **given) as study:  # type: ignore[arg-type]
+        assert study.record.solver == now
+
+
 @pytest.mark.parametrize(("statement", "message"), STATEMENTS.items())
 def test_a_damaged_one_is_refused_and_stays_as_it_is(journal: Path, statement: str, message: str) -> None:
     shutil.copy(FOLDER / "counter-format-1.journal", journal)

@@ -1,5 +1,7 @@
 """Journals of format 1, in which a trial held its one outcome: how they are read, and made into the present format.
 
+Its solver ``highs`` was enumeration with HiGHS behind it, which goes by the name ``auto`` now.
+
 An outcome becomes the evaluations of the first attempt. A trial without one may have been given back or killed, which format 1
 does not tell apart: its attempt counts as returned, and costs no retry.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, Output
@@ -48,6 +51,14 @@ def read_trials(database: sqlite3.Connection) -> list[TrialRow]:
         DamageError: a row is not as mipcash wrote it.
     """
     return [_trial(columns, number) for number, columns in enumerate(select(database, "trial", TRIAL, "number"))]
+
+
+def in_present_words(record: StudyRecord) -> StudyRecord:
+    """The study as the present format would hold it, but for its format."""
+    name, _, options = record.solver.partition(" ")
+    if name != "highs":
+        return record
+    return replace(record, solver=f"auto solver=highs {options}" if options else "auto")
 
 
 def migrate(database: sqlite3.Connection, record: StudyRecord, rows: list[TrialRow]) -> None:

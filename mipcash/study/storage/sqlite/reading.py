@@ -86,7 +86,7 @@ def read_record(database: sqlite3.Connection, path: Path | None) -> StudyRecord:
         raise DamageError(f"its format is {shown(record.schema)}")
     if fingerprint(record.listing) != record.fingerprint:
         raise DamageError("what it lists of its space does not agree with its fingerprint")
-    return record
+    return record if record.schema == FORMAT else format_1.in_present_words(record)
 
 
 def read_trials(database: sqlite3.Connection, record: StudyRecord) -> list[TrialRow]:
