@@ -57,15 +57,15 @@ CANDIDATES = {
     "start from the incumbent": Candidate(True, start=False),
     "objective cutoff beside the start": Candidate(False, cutoff=True),
     "objective cutoff instead of the start": Candidate(False, start=False, cutoff=True),
-    "dead ends closed": Candidate(True, {"dead_ends": "off"}),
-    "rows times levels": Candidate(True, {"row_products": "off"}),
+    "dominated levels closed": Candidate(True, {"dominated_levels": "off"}),
+    "rows times levels": Candidate(True, {"rlt_rows": "off"}),
     "no heuristics beside the start": Candidate(True, HEURISTICS),
     "presolve": Candidate(True, {"presolve": "off"}),
     "parallel tree search, 2 threads": Candidate(False, {"parallel": "on"}, threads=2),
     "reliability branching with 1 look": Candidate(False, {"mip_pscost_minreliable": "1"}),
     "no restarts beside the start": Candidate(True, RESTARTS),
     "all of the kept ones but presolve": Candidate(
-        True, {"dead_ends": "off", "row_products": "off", **HEURISTICS, **RESTARTS}, start=False
+        True, {"dominated_levels": "off", "rlt_rows": "off", **HEURISTICS, **RESTARTS}, start=False
     ),
 }
 LIMITS = {"smoke": 0.3, "quick": 5.0, "full": 60.0}

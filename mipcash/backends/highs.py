@@ -1,18 +1,18 @@
 """HiGHS through highspy: the program is passed once, then only the cost vector changes.
 
-Programs reach it without the levels that others replace at no cost (:mod:`mipcash.backends.reductions.dominated_levels`), and with
-tighter rows where rules allow them (:mod:`mipcash.backends.reductions.rlt_rows`). A quadratic objective is linear in the
-program's product columns; programs are extended by the products that an objective couples, and the instance of each extension
-is kept (least recently used ones are dropped).
+Tasks reach it through reductions (:mod:`mipcash.backends.reductions`): without the levels that others replace at no cost, with
+the products of the objective as columns, and with tighter rows where rules allow them. The instance of each program that comes
+of this is kept (least recently used ones are dropped).
 """
 
 from __future__ import annotations
 
 import math
+import os
 import time
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,19 @@ import numpy as np
 
 from mipcash.backends.base import Answer, SolverSettings, Task
 from mipcash.backends.certificate import CLOSED, certified
-from mipcash.backends.reductions.dominated_levels import DeadEnds, dead_ends
-from mipcash.backends.reductions.rlt_rows import with_row_products
-from mipcash.backends.reductions.scaling import Scaling, objective_unit
+from mipcash.backends.reductions.base import KEPT_PROGRAMS, Reduction, reduced
+from mipcash.backends.reductions.dominated_levels import DominatedLevels
+from mipcash.backends.reductions.product_columns import ProductColumns
+from mipcash.backends.reductions.rlt_rows import RltRows
+from mipcash.backends.reductions.scaling import ScaledTask, Scaling
+from mipcash.backends.reductions.tightening import Tightening
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, SOLVED, UNKNOWN, relative_gap
 from mipcash.errors import SolverError
 from mipcash.program.forms import Vector
 from mipcash.program.program import BinaryProgram
-from mipcash.program.rewriting import with_products
+from mipcash.program.recent import Recent
 
-KEPT_INSTANCES = 8
-SWITCHES = ("dead_ends", "row_products")
+SWITCHES = ("dominated_levels", "rlt_rows")
 STARTED: Mapping[str, float | str] = {
     "mip_heuristic_effort": 0.0,
     "mip_heuristic_run_feasibility_jump": "off",
@@ -70,7 +72,7 @@ class HighsBackend:
 
     Args:
         options: HiGHS' own options by name, as text; they override the limits of a solve. Besides them, each ``on`` or
-            ``off``: ``dead_ends``, ``row_products``.
+            ``off``: ``dominated_levels``, ``rlt_rows``.
 
     Raises:
         SolverError: an option that HiGHS does not take.
@@ -80,9 +82,17 @@ class HighsBackend:
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self._given = dict(options or {})
-        self._dead_ends, self._row_products = (_switch(self._given, name) for name in SWITCHES)
+        closing, rows = (_switch(self._given, name) for name in SWITCHES)
         _set_options(highspy.Highs(), self._given)
-        self._instances: OrderedDict[tuple[int, frozenset[tuple[int, int]]], _Instance] = OrderedDict()
+        self._reductions: list[Reduction] = [
+            *([DominatedLevels()] if closing else []),
+            ProductColumns(),
+            *([RltRows()] if rows else []),
+            Tightening(),
+        ]
+        self._scaling = Scaling()
+        # the program is kept beside its id, so that the id cannot be taken over by another object
+        self._instances: Recent[tuple[BinaryProgram, Any]] = Recent(KEPT_PROGRAMS)
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See :meth:`mipcash.backends.base.Backend.solve`."""
@@ -99,72 +109,32 @@ class HighsBackend:
             first: options of the first run.
         """
         began = time.perf_counter()
-        instance = self._instance(task)
-        if instance.scaling.contradictory:
+        easier = reduced(task, self._reductions)
+        scaled = self._scaling.apply(easier.task)
+        if scaled.scaled.contradictory:
             return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, self.name)
-        program, highs, c = instance.program, instance.highs, instance.scaling.columns
-        columns = np.arange(program.n_columns, dtype=np.int32)
-        cost = program.cost(task.form) * c
-        unit = objective_unit(cost)
-        highs.changeColsCost(program.n_columns, columns, cost / unit)
-        highs.changeObjectiveOffset(task.form.constant / unit)
-        ends = dead_ends(task) if self._dead_ends else DeadEnds(())
-        bounds = {**task.fixed, **{closed: 0.0 for closed, _ in ends.replaced}}
-        fixed = np.fromiter(bounds, dtype=np.int32, count=len(bounds))
-        values = np.fromiter(bounds.values(), dtype=float, count=len(bounds)) / c[fixed]
-        if len(fixed):
-            highs.changeColsBounds(len(fixed), fixed, values, values)
-        first_cut = highs.getNumRow()
-        for cut in task.cuts:
-            weights = np.asarray(cut.values, dtype=float) * c[cut.columns]
-            highs.addRow(cut.low, cut.high, len(cut.columns), cut.columns.astype(np.int32), weights)
-        start = ends.start(task.start)
-        usual: Mapping[str, float | str] = {**({} if start is None else STARTED), **(first or {})}
-        try:
+        program = scaled.task.program
+        _, highs = self._instances.get(id(program), lambda: (program, _load(program)))
+        usual: Mapping[str, float | str] = {**({} if scaled.start is None else STARTED), **(first or {})}
+        with _posed(highs, scaled):
             answer = None
             for options in (usual, {**usual, **WIDER}):
                 left = settings.time_limit - (time.perf_counter() - began)
                 self._options(highs, replace(settings, time_limit=max(1e-3, left)), options)
-                if start is not None:
-                    _warm_start(highs, instance, start)
+                if scaled.start is not None:
+                    _warm_start(highs, scaled.start, program)
                 _run(highs)
-                answer = self._answer(highs, instance, task, unit, settings.gap, time.perf_counter() - began)
-                if (answer is not None and not self._doubtful(answer, instance, settings)) or left <= 0.0:
+                answer = self._answer(highs, task, scaled, settings.gap, time.perf_counter() - began)
+                if (answer is not None and not _doubtful(answer, scaled, settings)) or left <= 0.0:
                     break
             if answer is None:
                 raise SolverError(
                     f"HiGHS stopped with status {highs.modelStatusToString(highs.getModelStatus())!r} on a program of "
                     f"{task.program.n} columns; try another solver"
                 )
-            return answer
-        finally:
-            if task.cuts:
-                highs.deleteRows(len(task.cuts), np.arange(first_cut, first_cut + len(task.cuts), dtype=np.int32))
-            if len(fixed):
-                scaled = instance.scaling.program
-                highs.changeColsBounds(len(fixed), fixed, scaled.low[fixed], scaled.high[fixed])
-
-    @staticmethod
-    def _doubtful(answer: Answer, instance: _Instance, settings: SolverSettings) -> bool:
-        """Whether rounding may stand behind an answer: no solution where a tolerance decides, or a bound for another point."""
-        if answer.status == INFEASIBLE:
-            return instance.scaling.delicate
-        return answer.status == OPTIMAL and relative_gap(answer.value, answer.bound) > settings.gap + CLOSED
-
-    def _instance(self, task: Task) -> _Instance:
-        couplings = task.program.couplings(task.form) - task.program.product_index.keys()
-        key = (id(task.program), frozenset(couplings))
-        if key in self._instances:
-            self._instances.move_to_end(key)
-        else:
-            extended = with_products(task.program, couplings)
-            if self._row_products:
-                extended = with_row_products(extended)
-            scaling = Scaling.of(extended)
-            self._instances[key] = _Instance(task.program, extended, scaling, _load(scaling.program))
-            if len(self._instances) > KEPT_INSTANCES:
-                self._instances.popitem(last=False)
-        return self._instances[key]
+            if answer.columns is None:
+                return replace(answer, bound=easier.bound(answer.bound))
+            return replace(answer, columns=easier.columns(answer.columns), bound=easier.bound(answer.bound))
 
     def _options(self, highs: Any, settings: SolverSettings, defaults: Mapping[str, float | str]) -> None:
         highs.clearSolver()
@@ -179,9 +149,7 @@ class HighsBackend:
         }
         _set_options(highs, {**limits, **defaults, **self._given})
 
-    def _answer(
-        self, highs: Any, instance: _Instance, task: Task, unit: float, gap: float, seconds: float
-    ) -> Answer | None:
+    def _answer(self, highs: Any, task: Task, scaled: ScaledTask, gap: float, seconds: float) -> Answer | None:
         """What HiGHS says; None where it failed."""
         status, info = highs.getModelStatus(), highs.getInfo()
         kinds = highspy.HighsModelStatus
@@ -202,38 +170,51 @@ class HighsBackend:
             found, has_incumbent = OPTIMAL, True
         else:
             return None
-        bound = float(info.mip_dual_bound) * unit
+        bound = scaled.bound(float(info.mip_dual_bound))
         if not has_incumbent:
             return Answer(found, None, math.nan, bound if math.isfinite(bound) else -math.inf, seconds, self.name)
-        n = task.program.n
-        columns: Vector = np.array(highs.getSolution().col_value[:n]) * instance.scaling.columns[:n]
+        columns = scaled.columns(np.array(highs.getSolution().col_value[: task.program.n]))
         columns = np.where(task.program.integer[: task.program.n] > 0, np.round(columns), columns)
         value = task.form.value(columns)
-        own = float(info.objective_function_value) * unit
+        own = scaled.bound(float(info.objective_function_value))
         if status == kinds.kModelEmpty:
             bound = value
         elif not np.any(task.program.integer):  # a linear program has no dual bound of a search
             bound = own if found == OPTIMAL else -math.inf
         elif found == OPTIMAL:
             # with a whole objective HiGHS ends before its bound is there; what it calls optimal is within its gap
-            bound = max(bound, own - max(gap * abs(own), SOLVED * unit))
+            bound = max(bound, own - max(gap * abs(own), SOLVED * scaled.unit))
         return Answer(found, columns, value, min(bound, value), seconds, self.name)
 
 
-@dataclass(frozen=True)
-class _Instance:
-    """A program in HiGHS.
+def _doubtful(answer: Answer, scaled: ScaledTask, settings: SolverSettings) -> bool:
+    """Whether rounding may stand behind an answer: no solution where a tolerance decides, or a bound for another point."""
+    if answer.status == INFEASIBLE:
+        return scaled.scaled.delicate
+    return answer.status == OPTIMAL and relative_gap(answer.value, answer.bound) > settings.gap + CLOSED
 
-    Attributes:
-        source: the task's program, kept so that its id cannot be taken over by another object.
-        program: with the products of the objective.
-        scaling: of that, as HiGHS has it.
-    """
 
-    source: BinaryProgram
-    program: BinaryProgram
-    scaling: Scaling
-    highs: Any
+@contextmanager
+def _posed(highs: Any, scaled: ScaledTask) -> Iterator[None]:
+    """The instance of a program with a task's objective, fixings and cuts; afterwards nothing is left of the last two."""
+    task, program, cost = scaled.task, scaled.task.program, scaled.cost
+    assert cost is not None
+    highs.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), cost)
+    highs.changeObjectiveOffset(task.form.constant)
+    fixed = np.fromiter(task.fixed, dtype=np.int32, count=len(task.fixed))
+    values = np.fromiter(task.fixed.values(), dtype=float, count=len(task.fixed))
+    if len(fixed):
+        highs.changeColsBounds(len(fixed), fixed, values, values)
+    first = highs.getNumRow()
+    for cut in task.cuts:
+        highs.addRow(cut.low, cut.high, len(cut.columns), cut.columns.astype(np.int32), cut.values)
+    try:
+        yield
+    finally:
+        if task.cuts:
+            highs.deleteRows(len(task.cuts), np.arange(first, first + len(task.cuts), dtype=np.int32))
+        if len(fixed):
+            highs.changeColsBounds(len(fixed), fixed, program.low[fixed], program.high[fixed])
 
 
 def _run(highs: Any) -> None:
@@ -286,6 +267,9 @@ def write_program(program: BinaryProgram, path: Path, names: Sequence[str]) -> N
     Raises:
         SolverError: the file cannot be written.
     """
+    folder = path.parent
+    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):  # HiGHS would end the process
+        raise SolverError(f"the program cannot be written to {path}; check that the folder exists and is writable")
     highs = _load(program)
     for column, name in enumerate(names):
         highs.passColName(column, name)
@@ -293,14 +277,12 @@ def write_program(program: BinaryProgram, path: Path, names: Sequence[str]) -> N
         raise SolverError(f"the program cannot be written to {path}; check that the folder exists and is writable")
 
 
-def _warm_start(highs: Any, instance: _Instance, start: Vector) -> None:
+def _warm_start(highs: Any, start: Vector, program: BinaryProgram) -> None:
     """Hand over a legal point: all columns where they follow from it, else the known ones for HiGHS to complete."""
-    program = instance.program
-    columns = program.lifted(start) / instance.scaling.columns
-    if np.all(np.isfinite(columns)):
+    if np.all(np.isfinite(start)):
         solution = highspy.HighsSolution()
-        solution.col_value = columns.tolist()
+        solution.col_value = start.tolist()
         highs.setSolution(solution)
     else:
-        known = np.flatnonzero(np.isfinite(columns) & (program.integer > 0)).astype(np.int32)
-        highs.setSolution(len(known), known, columns[known])
+        known = np.flatnonzero(np.isfinite(start) & (program.integer > 0)).astype(np.int32)
+        highs.setSolution(len(known), known, start[known])

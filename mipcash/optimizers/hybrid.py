@@ -38,8 +38,9 @@ from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.acquisition.plateau import shared_choice
-from mipcash.backends.base import Answer, SolverSettings
-from mipcash.backends.reductions.pruned_products import prune
+from mipcash.backends.base import Answer, SolverSettings, Task
+from mipcash.backends.reductions.base import reduced
+from mipcash.backends.reductions.pruned_products import PrunedProducts
 from mipcash.backends.solution import FEASIBLE, OPTIMAL, relative_gap
 from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.base import Proposal
@@ -256,15 +257,16 @@ class Hybrid(ModelBased):
             minimiser: None unless it is proven, as what a limit cut off differs between solvers.
             bound: on the scale of the surface.
         """
-        pruned = prune(self.program.folded(surface.form_at(point.units)), self.program, self.settings.product_columns)
+        task = Task(self.program, self.program.folded(surface.form_at(point.units)))
+        pruned = reduced(task, [PrunedProducts(self.settings.product_columns)])
         answer = self.domain.minimise(
-            pruned.form, self.settings.solver, units=point.units, excluded=excluded, starts=[point.levels]
+            pruned.task.form, self.settings.solver, units=point.units, excluded=excluded, starts=[point.levels]
         )
         if answer.columns is None:
             return None, -math.inf
         proven = answer.status == OPTIMAL
         found = Point(self.program.levels_of(answer.columns), point.units) if proven else None
-        return found, answer.bound + pruned.below
+        return found, pruned.bound(answer.bound)
 
     def _better(self, acquisition: Acquisition, *points: Point) -> Point:
         """The point of the least acquisition, the first of equals."""

@@ -14,7 +14,8 @@ from mipcash.backends.base import Answer, Cut, SolverSettings, Task
 from mipcash.backends.certificate import certified, kept
 from mipcash.backends.highs import HighsBackend
 from mipcash.backends.polytope import Polytope
-from mipcash.backends.reductions.scaling import Scaling
+from mipcash.backends.reductions.scaling import ScaledProgram
+from mipcash.backends.reductions.tightening import tightened
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
@@ -154,7 +155,7 @@ def test_tightening_and_scaling_change_nothing_that_is_legal(width: float) -> No
     space.rule("less", a <= width / 2)
     space.rule("both", a + 2 * b <= width)
     program, rng = space.program, np.random.default_rng(0)
-    scaling = Scaling.of(program)
+    scaling = ScaledProgram.of(tightened(program))
     there = scaling.program
     assert np.abs(there.matrix).max() <= 2.0
     assert np.all(np.log2(scaling.columns) == np.round(np.log2(scaling.columns)))
@@ -189,7 +190,7 @@ def test_rows_of_simple_fractions_become_whole() -> None:
     space.rule("decimal", 0.03 * a + 1.0 * b - 0.001 * c == 1.089)
     space.rule("small", 1e-7 * a + 3e-7 * b <= 8e-7)
     space.rule("border", 0.1 * a + 0.2 * b <= 0.6)
-    program = Scaling.of(space.program).program
+    program = ScaledProgram.of(tightened(space.program)).program
     ruled = [r for r, rule in enumerate(program.row_rule) if rule]
     assert len(ruled) == 3
     matrix = program.matrix.toarray()[ruled]

@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyomo.environ as pyo
@@ -21,14 +21,25 @@ from pyomo.core.expr.numeric_expr import LinearExpression
 from mipcash.backends.base import Answer, Cut, SolverSettings, Task
 from mipcash.backends.certificate import certified
 from mipcash.backends.highs import HighsBackend
-from mipcash.backends.profiles import LINEAR, QUADRATIC, OptionValue, SolverProfile, option_value
+from mipcash.backends.profiles import (
+    LINEAR,
+    QUADRATIC,
+    Form,
+    OptionValue,
+    PyomoProfile,
+    Setting,
+    SolverProfile,
+    option_value,
+)
 from mipcash.backends.pyomo.interfaces import Edits, Interface, Report, make_interface
-from mipcash.backends.reductions.scaling import Scaling, objective_unit
+from mipcash.backends.reductions.base import Reduction, reduced
+from mipcash.backends.reductions.product_columns import ProductColumns, missing_products
+from mipcash.backends.reductions.scaling import ScaledTask, Scaling
+from mipcash.backends.reductions.tightening import Tightening
 from mipcash.backends.solution import INFEASIBLE, OPTIMAL, SOLVED
 from mipcash.errors import SolverError
-from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
-from mipcash.program.rewriting import with_products
+from mipcash.program.rewriting import with_coefficients
 
 KEPT_INSTANCES = 4
 PROBE_SECONDS = 10.0
@@ -38,11 +49,9 @@ SHORTEST = 1e-2
 
 @dataclass
 class _Instance:
-    """A model in a solver; ``source`` is kept so that its id stays its own."""
+    """A model in a solver; the program is kept so that its id stays its own."""
 
-    source: BinaryProgram
     program: BinaryProgram
-    scaling: Scaling
     model: Any
     columns: list[Any]
     interface: Interface
@@ -71,10 +80,16 @@ class PyomoBackend:
                 f"solver {profile.name!r} does not take the objective form {form!r}; "
                 f"it takes {LINEAR!r}" + (f" and {QUADRATIC!r}" if _takes_quadratic(profile) else "")
             )
-        self.profile = replace(profile, pyomo=replace(profile.pyomo, form=form))
+        self.profile = replace(profile, pyomo=replace(profile.pyomo, form=cast(Form, form)))
         self._strict = "form" in (options or {})
         self._given: dict[str, OptionValue] = {key: option_value(value) for key, value in given.items()}
-        self._instances: OrderedDict[tuple[object, ...], _Instance] = OrderedDict()
+        tightening = Tightening()
+        self._reductions: dict[str, list[Reduction]] = {
+            LINEAR: [ProductColumns(), tightening],
+            QUADRATIC: [tightening],
+        }
+        self._scalings = {LINEAR: Scaling(), QUADRATIC: Scaling(linear=False)}
+        self._instances: OrderedDict[tuple[int, str], _Instance] = OrderedDict()
         self._full_licence: bool | None = None
 
     @property
@@ -90,9 +105,9 @@ class PyomoBackend:
         try:
             answer = self._solve(task, settings)
         except SolverError:
-            if not self._pyomo.second:
+            if not self.profile.second:
                 raise
-            answer = self._solve(task, settings, self._pyomo.second)
+            answer = self._solve(task, settings, self.profile.second)
         left = settings.time_limit - answer.seconds
         if answer.status != INFEASIBLE or left <= 0.0 or not self._delicate(task):
             return answer
@@ -108,15 +123,16 @@ class PyomoBackend:
             value = task.form.constant
             return Answer(OPTIMAL, np.zeros(0), value, value, time.perf_counter() - began, self.name)
         form = self._form(task)
-        key, instance = self._instance(task, form)
-        if instance.scaling.contradictory:
+        scaled = self._reduced(task, form)
+        if scaled.scaled.contradictory:
             return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, self.name)
+        key, instance = self._instance(scaled.task.program, form)
         try:
-            edits = _edit(instance, task)
-            unit = _set_objective(instance, task.form, form)
-            warm = _set_start(instance, task, self._pyomo.start)
+            edits = _edit(instance, scaled.task)
+            _set_objective(instance, scaled)
+            warm = _set_start(instance, scaled, self._pyomo.start)
             report = instance.interface.solve(edits, {**self._options(settings, form), **(second or {})}, warm)
-            report = replace(report, bound=report.bound * unit)
+            report = replace(report, bound=scaled.bound(report.bound))
         except SolverError:
             del self._instances[key]
             raise
@@ -124,16 +140,22 @@ class PyomoBackend:
             # the state of the solver's model is unknown now
             del self._instances[key]
             raise self._translated(error, task) from error
-        return replace(_answer(report, instance, task, settings, unit, time.perf_counter() - began), prover=self.name)
+        return replace(_answer(report, task, scaled, settings, time.perf_counter() - began), prover=self.name)
+
+    def _reduced(self, task: Task, form: str) -> ScaledTask:
+        return self._scalings[form].apply(reduced(task, self._reductions[form]).task)
 
     def _delicate(self, task: Task) -> bool:
         """Whether a tolerance may have decided that there is no solution."""
-        return any(i.scaling.delicate for i in self._instances.values() if i.source is task.program)
+        if _contradictory(task.program) or not task.program.n_columns:
+            return False
+        return self._reduced(task, self._form(task)).scaled.delicate
 
     # -- form and size ------------------------------------------------------------------------------------------
 
     @property
-    def _pyomo(self) -> Any:
+    def _pyomo(self) -> PyomoProfile:
+        assert self.profile.pyomo is not None
         return self.profile.pyomo
 
     def _form(self, task: Task) -> str:
@@ -146,7 +168,7 @@ class PyomoBackend:
         forms = [preferred, *(f for f in (LINEAR, QUADRATIC) if f != preferred)]
         if self._strict or not _takes_quadratic(self.profile):
             forms = [preferred]
-        missing = task.program.couplings(task.form) - task.program.product_index.keys()
+        missing = missing_products(task)
         if not missing:
             forms = [LINEAR]
         problems = [self._exceeded(task, form, missing) for form in forms]
@@ -204,8 +226,8 @@ class PyomoBackend:
     # -- options and instances ----------------------------------------------------------------------------------
 
     def _options(self, settings: SolverSettings, form: str) -> dict[str, OptionValue]:
-        unlimited = self._pyomo.unlimited.get("node_limit")
-        values: dict[str, OptionValue | None] = {
+        unlimited = self.profile.unlimited.get("node_limit")
+        values: dict[Setting, OptionValue | None] = {
             "time_limit": max(SHORTEST, float(settings.time_limit)),
             "threads": int(settings.threads),
             "gap": float(settings.gap),
@@ -213,32 +235,28 @@ class PyomoBackend:
             "seed": int(settings.seed) % 2**30,
             "node_limit": unlimited if settings.node_limit is None else int(settings.node_limit),
         }
-        names = self._pyomo.options
+        names = self.profile.options
         options = {names[key]: v for key, v in values.items() if key in names and v is not None}
-        native = self._pyomo.fixed_quadratic if form == QUADRATIC else {}
-        return {**self._pyomo.fixed, **native, **options, **self._given}
+        native = self.profile.fixed_quadratic if form == QUADRATIC else {}
+        return {**self.profile.fixed, **native, **options, **self._given}
 
-    def _instance(self, task: Task, form: str) -> tuple[tuple[object, ...], _Instance]:
-        missing = task.program.couplings(task.form) - task.program.product_index.keys() if form == LINEAR else set()
-        key = (id(task.program), frozenset(missing), form)
+    def _instance(self, program: BinaryProgram, form: str) -> tuple[tuple[int, str], _Instance]:
+        key = (id(program), form)
         if key in self._instances:
             self._instances.move_to_end(key)
         else:
-            program = with_products(task.program, missing)
-            scaling = Scaling.of(program)
             # Pyomo takes no row whose bounds cross; such a program is not asked about
-            model, columns = _model(
-                replace(scaling.program, row_low=np.minimum(scaling.program.row_low, scaling.program.row_high))
-            )
+            low = np.minimum(program.row_low, program.row_high)
+            model, columns = _model(with_coefficients(program, program.matrix, low, program.row_high))
             interface = make_interface(self._pyomo, self.name, model, columns)
-            self._instances[key] = _Instance(task.program, program, scaling, model, columns, interface)
+            self._instances[key] = _Instance(program, model, columns, interface)
             if len(self._instances) > KEPT_INSTANCES:
                 self._instances.popitem(last=False)
         return key, self._instances[key]
 
 
 def _takes_quadratic(profile: SolverProfile) -> bool:
-    return profile.pyomo is not None and "quadratic objective" in profile.pyomo.accepts
+    return profile.pyomo is not None and profile.pyomo.takes_quadratic
 
 
 def _contradictory(program: BinaryProgram) -> bool:
@@ -284,14 +302,14 @@ def _linear(columns: Sequence[Any], at: Any, values: Any) -> Any:
 
 def _edit(instance: _Instance, task: Task) -> Edits:
     """Bounds and cuts of the model for this task; what the last task left is taken back."""
-    program, columns, c = instance.scaling.program, instance.columns, instance.scaling.columns
+    program, columns = instance.program, instance.columns
     changed = {*instance.fixed, *task.fixed}
     for k in instance.fixed:
         columns[k].setlb(float(program.low[k]))
         columns[k].setub(float(program.high[k]))
     for k, value in task.fixed.items():
-        columns[k].setlb(float(value / c[k]))
-        columns[k].setub(float(value / c[k]))
+        columns[k].setlb(float(value))
+        columns[k].setub(float(value))
     removed = instance.cuts
     for constraint in removed:
         del instance.model.cuts[constraint.index()]
@@ -301,55 +319,44 @@ def _edit(instance: _Instance, task: Task) -> Edits:
 
 
 def _add_cut(instance: _Instance, k: int, cut: Cut) -> Any:
-    values = np.asarray(cut.values, dtype=float) * instance.scaling.columns[cut.columns]
-    instance.model.cuts[k] = _relation(instance.columns, cut.columns, values, float(cut.low), float(cut.high))
+    instance.model.cuts[k] = _relation(instance.columns, cut.columns, cut.values, float(cut.low), float(cut.high))
     return instance.model.cuts[k]
 
 
-def _set_objective(instance: _Instance, form: QuadraticForm, kind: str) -> float:
-    """The objective without its constant, which some solvers leave out of their bound; returns the unit that it is in."""
-    columns = instance.columns
-    if kind == LINEAR:
-        cost = instance.program.cost(form) * instance.scaling.columns
-        unit, at = objective_unit(cost), np.flatnonzero(cost)
-        body = _linear(columns, at, cost[at] / unit)
-    else:
-        form = instance.scaling.form(form)
-        at = np.flatnonzero(form.linear)
-        unit = objective_unit(np.concatenate([form.linear, form.values]))
-        terms = [
-            v / unit * columns[i] * columns[j]
-            for i, j, v in zip(form.rows.tolist(), form.cols.tolist(), form.values.tolist(), strict=True)
-        ]
-        body = _linear(columns, at, form.linear[at] / unit) + pyo.quicksum(terms)
-    if not len(at) and kind == LINEAR:
+def _set_objective(instance: _Instance, scaled: ScaledTask) -> None:
+    """The objective without its constant, which some solvers leave out of their bound."""
+    columns, form = instance.columns, scaled.task.form
+    linear = form.linear if scaled.cost is None else scaled.cost
+    at = np.flatnonzero(linear)
+    body = _linear(columns, at, linear[at])
+    if scaled.cost is None:
+        terms = zip(form.rows.tolist(), form.cols.tolist(), form.values.tolist(), strict=True)
+        body = body + pyo.quicksum([v * columns[i] * columns[j] for i, j, v in terms])
+    elif not len(at):
         body = 0.0 * columns[0]
     instance.model.del_component("cost")
     instance.model.cost = pyo.Objective(expr=body)
-    return unit
 
 
-def _set_start(instance: _Instance, task: Task, kind: str) -> bool:
+def _set_start(instance: _Instance, scaled: ScaledTask, kind: str) -> bool:
     """Put the start into the variables' values; False where there is none that the interface takes."""
     known = np.full(instance.program.n_columns, np.nan)
-    if task.start is not None and kind != "none":
-        known = instance.program.lifted(task.start) / instance.scaling.columns
+    if scaled.start is not None and kind != "none":
+        known = scaled.start
     for variable, value in zip(instance.columns, known.tolist(), strict=True):
         variable.set_value(None if math.isnan(value) else value, skip_validation=True)
     whole = np.isfinite(known[instance.program.integer > 0])
     return bool(np.any(whole)) if kind == "partial" else bool(len(whole) and np.all(whole)) and kind == "complete"
 
 
-def _answer(
-    report: Report, instance: _Instance, task: Task, settings: SolverSettings, unit: float, seconds: float
-) -> Answer:
+def _answer(report: Report, task: Task, scaled: ScaledTask, settings: SolverSettings, seconds: float) -> Answer:
     bound = report.bound + task.form.constant
     if report.status == INFEASIBLE:
         return Answer(INFEASIBLE, None, math.nan, math.inf, seconds)
     if report.values is None:
         return Answer(report.status, None, math.nan, bound, seconds)
     n, program = task.program.n, task.program
-    columns: Vector = report.values[:n] * instance.scaling.columns[:n]
+    columns = scaled.columns(report.values[:n])
     # a column in no row and without a cost never reaches the solver: any value within its bounds will do
     missing = np.isnan(columns)
     columns = np.where(missing, program.low[:n], columns)
@@ -359,6 +366,6 @@ def _answer(
     value = task.form.value(columns)
     if report.status == OPTIMAL:
         # CPLEX leaves its bound where it was when the last node is closed; what it calls optimal is within its gap
-        within = max(settings.gap * abs(value - task.form.constant), SOLVED * unit)
+        within = max(settings.gap * abs(value - task.form.constant), SOLVED * scaled.unit)
         bound = max(bound, value - within)
     return Answer(report.status, columns, value, min(bound, value), seconds)

@@ -1,4 +1,4 @@
-"""Dead-end elimination: levels that another level of their group replaces at no cost, whatever the rest is.
+"""Levels that are dominated: levels that another level of their group replaces at no cost, whatever the rest is.
 
 Level a of a group gives way to level b where, for every choice of the other columns v still open,
 
@@ -6,56 +6,62 @@ Level a of a group gives way to level b where, for every choice of the other col
     the objective:    l_a - l_b + sum_h min_{c open in h} (Q_ac - Q_bc) + sum_numbers min (Q_a - Q_b) v   >= 0.
 
 A legal point with a stays legal with b and is not dearer, so closing a leaves the optimum as it is. Closed levels leave
-the minima of the others, so it is repeated until nothing changes (Goldstein's criterion, goldstein1994).
+the minima of the others, so it is repeated until nothing changes (Goldstein's criterion, goldstein1994). Of the answer
+nothing has to be taken back: what is best without a is best with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
 from mipcash.backends.base import Cut, Task
+from mipcash.backends.reductions.base import Reduced
 from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 
 EXACT = 1e-12
 
 
-@dataclass(frozen=True)
-class DeadEnds:
-    """Closed levels.
+class DominatedLevels:
+    """Closes dominated levels; a start that has some gets the levels that replace them."""
 
-    Attributes:
-        replaced: (closed column, column that replaces it), in the order of elimination.
-    """
+    def accepts(self, task: Task) -> bool:
+        """Whether the base rows tell all that the program demands."""
+        return task.program.n_z > 0 and task.program.has_base_rows
 
-    replaced: tuple[tuple[int, int], ...]
-
-    def start(self, start: Vector | None) -> Vector | None:
-        """A start without closed levels, no dearer than the given one; helpers and numbers stay."""
-        if start is None:
-            return None
-        start = start.copy()
-        for closed, kept in self.replaced:
-            if start[closed] > 0.5:
-                start[closed], start[kept] = 0.0, 1.0
-        return start
+    def apply(self, task: Task) -> Reduced:
+        """See :meth:`mipcash.backends.reductions.base.Reduction.apply`."""
+        replaced = dominated_levels(task)
+        if not replaced:
+            return Reduced(task)
+        fixed = {**task.fixed, **{closed: 0.0 for closed, _ in replaced}}
+        return Reduced(replace(task, fixed=fixed, start=_moved(task.start, replaced)))
 
 
-def dead_ends(task: Task) -> DeadEnds:
-    """The dead ends of a task; none where the program has rows that its base rows do not tell of."""
+def dominated_levels(task: Task) -> list[tuple[int, int]]:
+    """(closed column, column that replaces it), in the order of elimination, of a task that the reduction accepts."""
     program = task.program
-    if not program.n_z or not program.has_base_rows:
-        return DeadEnds(())
     low, high = program.low[: program.n].copy(), program.high[: program.n].copy()
     for column, value in task.fixed.items():
         low[column] = high[column] = value
     if "exchangeable" not in program.derived:
         program.derived["exchangeable"] = _exchangeable(program)
     exchangeable: list[Booleans] = _within_cuts(program, program.derived["exchangeable"], task.cuts)
-    return DeadEnds(tuple(_Elimination(program, task.form, exchangeable, low, high).run()))
+    return _Elimination(program, task.form, exchangeable, low, high).run()
+
+
+def _moved(start: Vector | None, replaced: Sequence[tuple[int, int]]) -> Vector | None:
+    """A start without closed levels, no dearer than the given one; helpers and numbers stay."""
+    if start is None:
+        return None
+    start = start.copy()
+    for closed, kept in replaced:
+        if start[closed] > 0.5:
+            start[closed], start[kept] = 0.0, 1.0
+    return start
 
 
 class _Elimination:

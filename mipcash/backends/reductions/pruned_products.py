@@ -13,53 +13,65 @@ A bound on q' is therefore a bound on q, after the first sum is added.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mipcash.backends.base import Task
+from mipcash.backends.reductions.base import Reduced
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 
 
 @dataclass(frozen=True)
-class Pruned:
-    """A form with fewer products.
+class Pruned(Reduced):
+    """A task whose objective has fewer products.
 
     Attributes:
-        form: q', over the same columns.
         below: what a bound on q' must be shifted by (<= 0) to be one on q; 0 where nothing was dropped.
     """
 
-    form: QuadraticForm
     below: float
 
+    def bound(self, bound: float) -> float:
+        """See :meth:`mipcash.backends.reductions.base.Reduced.bound`."""
+        return bound + self.below
 
-def prune(form: QuadraticForm, program: BinaryProgram, product_columns: int) -> Pruned:
-    """Keep the pairs of groups with the widest range, as long as their product columns fit.
+
+class PrunedProducts:
+    """Keeps the pairs of groups with the widest range, as long as their product columns fit.
 
     Args:
-        form: folded; its terms in numbers are kept.
         product_columns: budget; 0 drops every pair.
     """
-    if not program.groups:
-        return Pruned(form, 0.0)
-    in_z = (form.rows < program.n_z) & (form.cols < program.n_z)
-    dense = form.symmetric()[: program.n_z, : program.n_z]
-    residual, moved = _centred(dense, program)
-    low, high = (_by_pair(residual, program, ufunc) for ufunc in (np.minimum, np.maximum))
-    left, right = np.triu_indices(len(program.groups), k=1)
-    spread = (high - low)[left, right]
-    order = np.argsort(-spread, kind="stable")
-    order = order[spread[order] > 1e-12]
-    pairs = [(int(left[k]), int(right[k])) for k in order]
-    kept = np.zeros((len(program.groups),) * 2, dtype=bool)
-    for g, h in program.fitting(pairs, product_columns):
-        kept[g, h] = True
-    below = float(sum(low[g, h] for g, h in pairs if not kept[g, h]))
-    mask = kept[program.group_of][:, program.group_of]
-    linear = form.linear.copy()
-    linear[: program.n_z] += moved
-    return Pruned(_assembled(form, linear, np.where(mask, residual, 0.0), in_z), below)
+
+    def __init__(self, product_columns: int) -> None:
+        self.product_columns = product_columns
+
+    def accepts(self, task: Task) -> bool:
+        """Whether there are pairs of groups."""
+        return bool(task.program.groups)
+
+    def apply(self, task: Task) -> Pruned:
+        """See :meth:`mipcash.backends.reductions.base.Reduction.apply`; terms in numbers are kept."""
+        form, program = task.form, task.program
+        in_z = (form.rows < program.n_z) & (form.cols < program.n_z)
+        dense = form.symmetric()[: program.n_z, : program.n_z]
+        residual, moved = _centred(dense, program)
+        low, high = (_by_pair(residual, program, ufunc) for ufunc in (np.minimum, np.maximum))
+        left, right = np.triu_indices(len(program.groups), k=1)
+        spread = (high - low)[left, right]
+        order = np.argsort(-spread, kind="stable")
+        order = order[spread[order] > 1e-12]
+        pairs = [(int(left[k]), int(right[k])) for k in order]
+        kept = np.zeros((len(program.groups),) * 2, dtype=bool)
+        for g, h in program.fitting(pairs, self.product_columns):
+            kept[g, h] = True
+        below = float(sum(low[g, h] for g, h in pairs if not kept[g, h]))
+        mask = kept[program.group_of][:, program.group_of]
+        linear = form.linear.copy()
+        linear[: program.n_z] += moved
+        return Pruned(replace(task, form=_assembled(form, linear, np.where(mask, residual, 0.0), in_z)), below)
 
 
 def _centred(dense: Vector, program: BinaryProgram) -> tuple[Vector, Vector]:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from mipcash.backends.base import Task
+from mipcash.backends.reductions.base import ProgramReduction
 from mipcash.program.forms import Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_rows
@@ -33,17 +35,23 @@ class _Row:
     high: float
 
 
-def with_row_products(program: BinaryProgram) -> BinaryProgram:
-    """The program with the products of its rows and levels, for a solver; its base rows no longer tell all."""
-    found = [product for row in _rows(program) for product in _products(program, row)]
-    if not found:
-        return program
-    ends = np.cumsum([0, *(len(columns) for columns, _, _, _ in found)])
-    added = sparse.csr_array(
-        (np.concatenate([v for _, v, _, _ in found]), np.concatenate([c for c, _, _, _ in found]), ends),
-        shape=(len(found), program.n_columns),
-    )
-    return with_rows(program, added, [low for _, _, low, _ in found], [high for _, _, _, high in found])
+class RltRows(ProgramReduction):
+    """Adds the products of the rows and levels whose products are columns, for a solver; base rows no longer tell all."""
+
+    def accepts(self, task: Task) -> bool:
+        """Whether there are products."""
+        return bool(task.program.products)
+
+    def rewritten(self, program: BinaryProgram) -> BinaryProgram:
+        found = [product for row in _rows(program) for product in _products(program, row)]
+        if not found:
+            return program
+        ends = np.cumsum([0, *(len(columns) for columns, _, _, _ in found)])
+        added = sparse.csr_array(
+            (np.concatenate([v for _, v, _, _ in found]), np.concatenate([c for c, _, _, _ in found]), ends),
+            shape=(len(found), program.n_columns),
+        )
+        return with_rows(program, added, [low for _, _, low, _ in found], [high for _, _, _, high in found])
 
 
 def _rows(program: BinaryProgram) -> Iterator[_Row]:

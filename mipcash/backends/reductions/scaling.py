@@ -23,9 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mipcash.backends.reductions.tightening import tightened
-from mipcash.program.forms import QuadraticForm, Vector
+from mipcash.backends.base import Task
+from mipcash.backends.reductions.base import KEPT_PROGRAMS, Reduced
+from mipcash.program.forms import Vector
 from mipcash.program.program import BinaryProgram
+from mipcash.program.recent import Recent
 from mipcash.program.rewriting import with_bounds, with_coefficients
 
 LARGEST = 4e8
@@ -40,7 +42,7 @@ LONGEST = 400
 
 
 @dataclass(frozen=True)
-class Scaling:
+class ScaledProgram:
     """See the module's notation.
 
     Attributes:
@@ -56,8 +58,7 @@ class Scaling:
     contradictory: bool
 
     @classmethod
-    def of(cls, program: BinaryProgram) -> Scaling:
-        program = tightened(program)
+    def of(cls, program: BinaryProgram) -> ScaledProgram:
         integral = _whole_columns(program)
         size = np.maximum(np.abs(program.low), np.abs(program.high))
         columns = np.where(integral | (size == 0), 1.0, _power(size))
@@ -83,10 +84,66 @@ class Scaling:
         delicate = bool(np.any(numbers) or not np.all(whole) or wide)
         return cls(scaled, columns, delicate, bool(np.any(whole & (scaled.row_low > scaled.row_high))))
 
-    def form(self, form: QuadraticForm) -> QuadraticForm:
-        """A form over the base columns as one over the scaled ones."""
-        c = self.columns
-        return replace(form, linear=form.linear * c[: form.n], values=form.values * c[form.rows] * c[form.cols])
+
+@dataclass(frozen=True)
+class ScaledTask(Reduced):
+    """A task over scaled columns, its objective in a unit.
+
+    Product columns have factors of their own, so that a solver which has them takes ``cost`` and ``start`` from here.
+
+    Attributes:
+        scaled: the program.
+        unit: the objective in units of this is what the solver minimises.
+        cost: of all columns, shape (n_columns,); None where the products are left to the solver.
+        start: all columns that are known, nan elsewhere, shape (n_columns,); None without a start.
+    """
+
+    scaled: ScaledProgram
+    unit: float
+    cost: Vector | None
+    start: Vector | None
+
+    def columns(self, columns: Vector) -> Vector:
+        """See :meth:`mipcash.backends.reductions.base.Reduced.columns`."""
+        return columns * self.scaled.columns[: len(columns)]
+
+    def bound(self, bound: float) -> float:
+        """See :meth:`mipcash.backends.reductions.base.Reduced.bound`."""
+        return bound * self.unit
+
+
+class Scaling:
+    """Scales programs and objectives; the last reduction before a solver.
+
+    Args:
+        linear: whether the program has the objective's products as columns.
+    """
+
+    def __init__(self, linear: bool = True) -> None:
+        self.linear = linear
+        self._kept: Recent[tuple[BinaryProgram, ScaledProgram]] = Recent(KEPT_PROGRAMS)
+
+    def accepts(self, task: Task) -> bool:
+        """See :meth:`mipcash.backends.reductions.base.Reduction.accepts`."""
+        return True
+
+    def apply(self, task: Task) -> ScaledTask:
+        """See :meth:`mipcash.backends.reductions.base.Reduction.apply`."""
+        program, form = task.program, task.form
+        _, scaled = self._kept.get(id(program), lambda: (program, ScaledProgram.of(program)))
+        c = scaled.columns
+        cost = program.cost(form) * c if self.linear else None
+        form = replace(form, linear=form.linear * c[: form.n], values=form.values * c[form.rows] * c[form.cols])
+        unit = objective_unit(np.concatenate([form.linear, form.values]) if cost is None else cost)
+        whole = None if task.start is None else program.lifted(task.start) / c
+        there = Task(
+            scaled.program,
+            form.scaled(1.0 / unit),
+            {k: value / float(c[k]) for k, value in task.fixed.items()},
+            [replace(cut, values=np.asarray(cut.values, dtype=float) * c[cut.columns]) for cut in task.cuts],
+            None if whole is None else whole[: program.n],
+        )
+        return ScaledTask(there, scaled, unit, None if cost is None else cost / unit, whole)
 
 
 def objective_unit(cost: Vector) -> float:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from mipcash.backends.reductions.base import ProgramReduction
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_bounds, with_coefficients
@@ -28,6 +29,14 @@ LEAST = 1e-5
 """A range keeps this share of what it was: smaller constants would be no more than the rounding of larger ones."""
 ROOM = 1e-9
 """Share of the numbers involved by which implied bounds are left wider."""
+
+
+class Tightening(ProgramReduction):
+    """Gives programs with numbers tighter bounds and smaller constants."""
+
+    def rewritten(self, program: BinaryProgram) -> BinaryProgram:
+        """See :func:`tightened`."""
+        return tightened(program)
 
 
 def tightened(program: BinaryProgram) -> BinaryProgram:

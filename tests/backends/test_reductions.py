@@ -1,8 +1,9 @@
-"""Dead ends and row products: an optimum is kept, starts stay legal, rows stay valid, and HiGHS alone agrees with brute force."""
+"""Reductions: an optimum is kept, starts stay legal, rows stay valid, the way back leads back; HiGHS agrees with brute force."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import highspy
@@ -15,8 +16,13 @@ import mipcash as mc
 from benchmarks.fuzz.described import Drawn, build
 from mipcash.backends.base import Cut, SolverSettings, Task
 from mipcash.backends.highs import HighsBackend, _load
-from mipcash.backends.reductions.dominated_levels import dead_ends
-from mipcash.backends.reductions.rlt_rows import with_row_products
+from mipcash.backends.reductions.base import InTurn, Reduction, reduced
+from mipcash.backends.reductions.dominated_levels import DominatedLevels, dominated_levels
+from mipcash.backends.reductions.product_columns import ProductColumns
+from mipcash.backends.reductions.pruned_products import PrunedProducts
+from mipcash.backends.reductions.rlt_rows import RltRows
+from mipcash.backends.reductions.scaling import ScaledTask, Scaling
+from mipcash.backends.reductions.tightening import Tightening
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
@@ -80,17 +86,19 @@ def random_task(program: BinaryProgram, legal: np.ndarray, rng: np.random.Genera
     return replace(task, start=left[rng.integers(len(left))]) if len(left) else task
 
 
-def check_dead_ends(program: BinaryProgram, number: int) -> int:
+def check_dominated(program: BinaryProgram, number: int) -> int:
     """Closing levels keeps an optimum and the starts; returns how many were closed."""
     legal, rng, closed = legal_points(program), np.random.default_rng(number), 0
     for _ in range(4 if len(legal) else 0):
         task = random_task(program, legal, rng)
-        ends = dead_ends(task)
-        gone = [column for column, _ in ends.replaced]
+        easier = DominatedLevels().apply(task)
+        gone = [column for column in easier.task.fixed if column not in task.fixed]
+        assert gone == [column for column, _ in dominated_levels(task) if column not in task.fixed]
         left = legal[np.all(legal[:, gone] < 0.5, axis=1)] if gone else legal
         assert optimum(task, left) == pytest.approx(optimum(task, legal), abs=1e-9)
         if task.start is not None:
-            start = ends.start(task.start)
+            start = easier.task.start
+            assert start is not None
             assert np.min(np.abs(left - start).max(axis=1)) < 1e-9, "not a legal point"
             assert math.isfinite(optimum(task, start[None]))
             assert task.form.value(start) <= task.form.value(task.start) + 1e-9
@@ -98,23 +106,78 @@ def check_dead_ends(program: BinaryProgram, number: int) -> int:
     return closed
 
 
-def test_dead_ends_keep_an_optimum() -> None:
+CHAINS: dict[str, Callable[[], list[Reduction]]] = {
+    "dominated levels": lambda: [DominatedLevels()],
+    "product columns": lambda: [ProductColumns()],
+    "RLT rows": lambda: [ProductColumns(), RltRows()],
+    "pruned products": lambda: [PrunedProducts(4)],
+    "tightening": lambda: [ProductColumns(), Tightening()],
+    "scaling": lambda: [ProductColumns(), Scaling()],
+    "scaling without product columns": lambda: [Scaling(linear=False)],
+    "all": lambda: [PrunedProducts(8), DominatedLevels(), ProductColumns(), RltRows(), Tightening(), Scaling()],
+}
+
+
+@pytest.mark.parametrize("space", RULED)
+@pytest.mark.parametrize("chain", CHAINS)
+def test_a_reduction_and_its_way_back(space: str, chain: str) -> None:
+    """Every legal point has its place in the easier task, comes back no dearer, and the least value there bounds the one here."""
+    program = RULED[space]().program
+    legal, rng, exact = legal_points(program), np.random.default_rng(4), "prune" not in chain and chain != "all"
+    for _ in range(3):
+        task = replace(random_task(program, legal, rng), start=None)
+        inside = [p for p in rng.permutation(legal)[:200] if math.isfinite(optimum(task, p[None]))]
+        reductions, bounds = CHAINS[chain](), []
+        for point in inside:
+            easier = reduced(replace(task, start=point), reductions)
+            assert_legal_there(easier)
+            assert easier.task.start is not None
+            back = easier.columns(easier.task.start)
+            assert np.min(np.abs(legal - back).max(axis=1)) < 1e-9, "not a legal point"
+            assert math.isfinite(optimum(task, back[None]))
+            bounds.append(easier.bound(easier.task.form.value(easier.task.start)))
+            assert bounds[-1] <= task.form.value(point) + 1e-9
+        if bounds and exact:
+            assert min(bounds) >= optimum(task, legal) - 1e-9
+
+
+def assert_legal_there(easier: InTurn) -> None:
+    """The start keeps the fixings, the cuts and the rows of the easier task, as far as its columns follow from it."""
+    task, last = easier.task, easier.steps[-1] if easier.steps else easier
+    program, start = task.program, task.start
+    assert start is not None
+    for column, value in task.fixed.items():
+        assert start[column] == pytest.approx(value, abs=1e-9)
+    for cut in task.cuts:
+        assert cut.low - 1e-6 <= cut.values @ start[cut.columns] <= cut.high + 1e-6
+    columns = last.start if isinstance(last, ScaledTask) else program.lifted(start)
+    assert columns is not None
+    known = np.isfinite(columns)
+    assert np.all(columns[known] >= program.low[known] - 1e-9)
+    assert np.all(columns[known] <= program.high[known] + 1e-9)
+    rows = np.abs(program.matrix[:, ~known]).sum(axis=1) == 0
+    body = program.matrix[rows][:, known] @ columns[known]
+    assert np.all(body >= program.row_low[rows] - 1e-7)
+    assert np.all(body <= program.row_high[rows] + 1e-7)
+
+
+def test_closing_levels_keeps_an_optimum() -> None:
     closed = []
 
     @seed(11)
     @FAST
     @given(drawn_spaces(), st.integers(0, 2**32))
     def run(drawn: Drawn, number: int) -> None:
-        closed.append(check_dead_ends(build(drawn).program, number))
+        closed.append(check_dominated(build(drawn).program, number))
 
     run()
     assert sum(c > 0 for c in closed) > 20
 
 
 @pytest.mark.parametrize("space", RULED)
-def test_dead_ends_under_rules(space: str) -> None:
+def test_dominated_levels_under_rules(space: str) -> None:
     program = RULED[space]().program
-    closed = sum(check_dead_ends(program, number) for number in range(10))
+    closed = sum(check_dominated(program, number) for number in range(10))
     assert (
         closed > 0 or space == "cardinality"
     )  # where every level has its own place in an equation, none replaces another
@@ -123,29 +186,29 @@ def test_dead_ends_under_rules(space: str) -> None:
 def test_without_couplings_one_level_is_left() -> None:
     program = bits(6).program
     form = random_form(program, np.random.default_rng(0), 0.0)
-    assert len(dead_ends(Task(program, form)).replaced) == 6
+    assert len(dominated_levels(Task(program, form))) == 6
 
 
 def test_a_rule_keeps_what_the_costs_would_close() -> None:
     program = cardinality(4, 2).program
     form = random_form(program, np.random.default_rng(0), 0.0)
-    assert dead_ends(Task(program, form)).replaced == ()
+    assert dominated_levels(Task(program, form)) == []
     free = without_rules(program, {"cardinality"})
-    assert len(dead_ends(Task(free, form)).replaced) == 4
+    assert len(dominated_levels(Task(free, form))) == 4
 
 
 def test_a_required_level_stays() -> None:
     program = bits(3).program
     form = QuadraticForm(0.0, np.arange(6.0), *QuadraticForm.zero(6).rows[None].repeat(2, axis=0), np.zeros(0))
-    closed = {column for column, _ in dead_ends(Task(program, form, {1: 1.0, 2: 0.0})).replaced}
+    closed = {column for column, _ in dominated_levels(Task(program, form, {1: 1.0, 2: 0.0}))}
     assert closed == {5}
 
 
 @pytest.mark.parametrize("space", RULED)
-def test_row_products_hold_at_every_legal_point(space: str) -> None:
+def test_rlt_rows_hold_at_every_legal_point(space: str) -> None:
     program = RULED[space]().program
     full = with_products(program, program.couplings(random_form(program, np.random.default_rng(1), 1.0)))
-    tight = with_row_products(full)
+    tight = RltRows().rewritten(full)
     assert tight.matrix.shape[0] > full.matrix.shape[0] or space == "wide"
     for point in all_points(program):
         columns = tight.lifted(point)
@@ -166,19 +229,19 @@ def relaxation(program: BinaryProgram, form: QuadraticForm) -> float:
 
 
 @pytest.mark.parametrize("space", ["cardinality", "at most", "ordering"])
-def test_row_products_tighten_the_relaxation(space: str) -> None:
+def test_rlt_rows_tighten_the_relaxation(space: str) -> None:
     program, better = RULED[space]().program, 0
     legal, rng = all_points(program), np.random.default_rng(2)
     for _ in range(5):
         form = random_form(program, rng, 1.0)
         full = with_products(program, program.couplings(form))
-        loose, tight = relaxation(full, form), relaxation(with_row_products(full), form)
+        loose, tight = relaxation(full, form), relaxation(RltRows().rewritten(full), form)
         assert loose - 1e-7 <= tight <= optimum(Task(program, form), legal) + 1e-7
         better += tight > loose + 1e-6
     assert better >= 2
 
 
-@pytest.mark.parametrize("option", ["dead_ends", "row_products", None])
+@pytest.mark.parametrize("option", ["dominated_levels", "rlt_rows", None])
 def test_highs_alone_agrees_with_brute_force(option: str | None) -> None:
     """With one of the two switched off, and with both on."""
 
@@ -209,5 +272,5 @@ def check_highs(program: BinaryProgram, number: int, options: dict[str, str]) ->
 
 
 def test_a_switch_is_on_or_off() -> None:
-    with pytest.raises(SolverError, match=r"dead_ends='maybe'.*'on' or 'off'"):
-        HighsBackend({"dead_ends": "maybe"})
+    with pytest.raises(SolverError, match=r"dominated_levels='maybe'.*'on' or 'off'"):
+        HighsBackend({"dominated_levels": "maybe"})

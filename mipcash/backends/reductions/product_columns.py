@@ -1,0 +1,39 @@
+"""A quadratic objective as a linear one: the products that it couples become columns (:mod:`mipcash.program.products`).
+
+With y[a, b] = z[a] z[b] and w[a] = z[a] v as columns, ``l . v + sum Q_ij v_i v_j`` is ``cost . [v, y, w]``. The rows that define
+the products hold at integer points exactly, and their relaxation is the convex hull of each pair (RLT).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mipcash.backends.base import Task
+from mipcash.backends.reductions.base import KEPT_PROGRAMS, Reduced
+from mipcash.program.program import BinaryProgram
+from mipcash.program.recent import Recent
+from mipcash.program.rewriting import with_products
+
+
+class ProductColumns:
+    """Gives the program the products of the objective; programs with the same products are one program, kept."""
+
+    def __init__(self) -> None:
+        self._kept: Recent[tuple[BinaryProgram, BinaryProgram]] = Recent(KEPT_PROGRAMS)
+
+    def accepts(self, task: Task) -> bool:
+        """Whether the objective couples anything."""
+        return len(task.form.rows) > 0
+
+    def apply(self, task: Task) -> Reduced:
+        """See :meth:`mipcash.backends.reductions.base.Reduction.apply`."""
+        missing = frozenset(missing_products(task))
+        if not missing:
+            return Reduced(task)
+        made = self._kept.get((id(task.program), missing), lambda: (task.program, with_products(task.program, missing)))
+        return Reduced(replace(task, program=made[1]))
+
+
+def missing_products(task: Task) -> set[tuple[int, int]]:
+    """Keys of the products that the objective needs and the program has no columns for."""
+    return task.program.couplings(task.form) - task.program.product_index.keys()
