@@ -31,9 +31,22 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic.dataclasses import dataclass
 
 from mipcash.errors import SolverError
 
@@ -41,14 +54,21 @@ OptionValue = bool | int | float | str
 
 LINEAR = "linear"
 QUADRATIC = "quadratic"
-ACCEPTS = ("linear", "quadratic objective", "quadratic rows")
+
+Text = Annotated[str, Field(strict=True, min_length=1)]
+Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
+Limit = Annotated[int, Field(strict=True, gt=0)]
+Accepted = Literal["linear", "quadratic objective", "quadratic rows"]
 """What a solver may accept, each in combination with integer columns."""
-OPTIONS = ("time_limit", "threads", "gap", "absolute_gap", "seed", "node_limit")
+Setting = Literal["time_limit", "threads", "gap", "absolute_gap", "seed", "node_limit"]
 """Settings that a profile gives the solver's own names for."""
-_TOP = {"name": str, "module": str, "package": str, "install": str, "licence": str}
+
+Form = Literal["linear", "quadratic"]
+
+ONLY_THESE = ConfigDict(extra="forbid")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ONLY_THESE)
 class SizeLimits:
     """What a free licence allows; None: no limit.
 
@@ -57,9 +77,9 @@ class SizeLimits:
         quadratic_variables: variables of a model that has quadratic terms.
     """
 
-    variables: int | None = None
-    rows: int | None = None
-    quadratic_variables: int | None = None
+    variables: Limit | None = None
+    rows: Limit | None = None
+    quadratic_variables: Limit | None = None
 
     def exceeded(self, variables: int, rows: int, quadratic: bool) -> str:
         """The limit that a model breaks, in words; "" if none."""
@@ -72,55 +92,71 @@ class SizeLimits:
         return ""
 
 
-@dataclass(frozen=True)
+def _with_linear(accepts: frozenset[str]) -> frozenset[str]:
+    if LINEAR not in accepts:
+        raise ValueError("must hold 'linear': every program has linear rows and integer columns; add it")
+    return accepts
+
+
+@dataclass(frozen=True, config=ONLY_THESE)
 class PyomoProfile:
-    """How Pyomo drives a solver (see the module's description).
+    """How Pyomo drives a solver (see the module's description)."""
 
-    Attributes:
-        options: setting -> the solver's own name for it.
-        fixed: option -> value that is always set.
-        fixed_quadratic: option -> value that is set for a native quadratic objective.
-        second: of a second try, after a failure.
-        unlimited: setting -> value that means "no limit".
-    """
+    factory: Text
+    accepts: Annotated[frozenset[Accepted], AfterValidator(_with_linear)]
+    interface: Literal["contrib", "legacy"] = "contrib"
+    persistent: StrictBool = False
+    start: Literal["none", "complete", "partial"] = "none"
+    form: Form = "linear"
 
-    factory: str
-    interface: str
-    persistent: bool
-    start: str
-    accepts: frozenset[str]
-    form: str
-    options: Mapping[str, str] = field(default_factory=dict)
-    fixed: Mapping[str, OptionValue] = field(default_factory=dict)
-    fixed_quadratic: Mapping[str, OptionValue] = field(default_factory=dict)
-    second: Mapping[str, OptionValue] = field(default_factory=dict)
-    unlimited: Mapping[str, OptionValue] = field(default_factory=dict)
+    @property
+    def takes_quadratic(self) -> bool:
+        """Whether the solver takes a quadratic objective as it is."""
+        return "quadratic objective" in self.accepts
 
 
-@dataclass(frozen=True)
+def _class_path(path: str) -> str:
+    if path and not all(path.partition(":")):
+        raise ValueError("must read 'module:Class'; name the class after a colon")
+    return path
+
+
+@dataclass(frozen=True, config=ONLY_THESE)
 class SolverProfile:
     """A solver as its TOML file describes it.
 
     Attributes:
         name: the flag's value.
-        source: the file, for messages.
         module, package: Python module and distribution that bring the solver.
         install: how to install it.
         licence: what the licence allows.
         backend: ``module:Class`` of a backend of its own; "" where Pyomo drives it.
         pyomo: how Pyomo drives it; None where it has a backend of its own.
+        options: setting -> the solver's own name for it.
+        fixed: option -> value that is always set.
+        fixed_quadratic: option -> value that is set for a native quadratic objective.
+        second: of a second try, after a failure.
+        unlimited: setting -> value that means "no limit".
         size: limits of the free licence.
     """
 
-    name: str
-    source: str
-    module: str
-    package: str
-    install: str
-    licence: str
-    backend: str = ""
+    name: Text
+    module: Text
+    package: Text
+    install: Text
+    licence: Text
+    backend: Annotated[StrictStr, AfterValidator(_class_path)] = ""
     pyomo: PyomoProfile | None = None
+    options: Mapping[Setting, Text] = field(default_factory=dict)
+    fixed: Mapping[str, Scalar] = field(default_factory=dict)
+    fixed_quadratic: Mapping[str, Scalar] = field(default_factory=dict)
+    second: Mapping[str, Scalar] = field(default_factory=dict)
+    unlimited: Mapping[Literal["node_limit"], Scalar] = field(default_factory=dict)
     size: SizeLimits = SizeLimits()
+
+
+_PROFILE = TypeAdapter(SolverProfile)
+_OF_PYOMO = ("options", "fixed", "fixed_quadratic", "second", "unlimited", "size")
 
 
 def read_profile(path: Path) -> SolverProfile:
@@ -147,136 +183,79 @@ def parse_profile(text: str, source: str) -> SolverProfile:
     """
     try:
         content = tomllib.loads(text)
+        profile = _PROFILE.validate_python(content)
     except tomllib.TOMLDecodeError as error:
         raise SolverError(f"solver profile {source!r} is not valid TOML: {error}") from error
-    table = _Table(source, "", content)
-    table.only([*_TOP, "backend", "pyomo", "options", "fixed", "fixed_quadratic", "second", "unlimited", "size"])
-    named = {key: table.text(key) for key in _TOP}
-    backend = table.text("backend", "")
-    if bool(backend) == ("pyomo" in content):
+    except ValidationError as error:
+        # a misspelt key is also a missing one
+        first = min(error.errors(), key=lambda e: e["type"] not in UNKNOWN_KEY)
+        raise SolverError(f"solver profile {source!r}: {_said(first)}") from error
+    if bool(profile.backend) == (profile.pyomo is not None):
         raise SolverError(
             f"solver profile {source!r} needs either 'backend' (module:Class) or a table [pyomo], "
-            f"and has {'both' if backend else 'neither'}"
+            f"and has {'both' if profile.backend else 'neither'}"
         )
-    if backend and not all(backend.partition(":")):
-        raise table.error("backend", "must read 'module:Class'", "name the class after a colon")
-    if backend:
-        for key in ("options", "fixed", "fixed_quadratic", "second", "unlimited", "size"):
-            if key in content:
-                raise table.error(key, "belongs to a solver that Pyomo drives", "drop it, or use [pyomo]")
-    return SolverProfile(
-        name=named["name"],
-        source=source,
-        module=named["module"],
-        package=named["package"],
-        install=named["install"],
-        licence=named["licence"],
-        backend=backend,
-        pyomo=None if backend else _pyomo(table),
-        size=_size(table),
-    )
+    for key in _OF_PYOMO if profile.backend else ():
+        if key in content:
+            raise SolverError(
+                f"solver profile {source!r}: {key!r} belongs to a solver that Pyomo drives; drop it, or use [pyomo]"
+            )
+    if profile.pyomo is not None and profile.pyomo.form == QUADRATIC and not profile.pyomo.takes_quadratic:
+        raise SolverError(
+            f"solver profile {source!r}: '[pyomo] form' is 'quadratic', which 'accepts' does not allow; "
+            "add 'quadratic objective' there"
+        )
+    return profile
 
 
-def _pyomo(top: _Table) -> PyomoProfile:
-    table = top.table("pyomo")
-    table.only(["factory", "interface", "persistent", "start", "accepts", "form"])
-    options = top.table("options")
-    options.only(OPTIONS)
-    unlimited = top.table("unlimited")
-    unlimited.only(["node_limit"])
-    accepts = frozenset(table.texts("accepts", ACCEPTS))
-    form = table.choice("form", (LINEAR, QUADRATIC), LINEAR)
-    if "linear" not in accepts:
-        raise table.error("accepts", "must hold 'linear': every program has linear rows and integer columns", "add it")
-    if form == QUADRATIC and "quadratic objective" not in accepts:
-        raise table.error("form", "is 'quadratic', which 'accepts' does not allow", "add 'quadratic objective' there")
-    return PyomoProfile(
-        factory=table.text("factory"),
-        interface=table.choice("interface", ("contrib", "legacy"), "contrib"),
-        persistent=table.flag("persistent", False),
-        start=table.choice("start", ("none", "complete", "partial"), "none"),
-        accepts=accepts,
-        form=form,
-        options={key: options.text(key) for key in options.content},
-        fixed=top.table("fixed").scalars(),
-        fixed_quadratic=top.table("fixed_quadratic").scalars(),
-        second=top.table("second").scalars(),
-        unlimited=unlimited.scalars(),
-    )
+UNKNOWN_KEY = ("unexpected_keyword_argument", "literal_error")
+KEYS = {"": SolverProfile, "pyomo": PyomoProfile, "size": SizeLimits}
+WANTED = {
+    "string_type": "a string",
+    "bool_type": "true or false",
+    "int_type": "a positive whole number",
+    "greater_than": "a positive whole number",
+    "dataclass_type": "a table",
+    "mapping_type": "a table",
+    "dict_type": "a table",
+    "frozen_set_type": "a list of strings",
+}
 
 
-def _size(top: _Table) -> SizeLimits:
-    table = top.table("size")
-    table.only(["variables", "rows", "quadratic_variables"])
-    return SizeLimits(**{key: table.count(key) for key in table.content})
+def _said(error: Mapping[str, Any]) -> str:
+    """One error of pydantic as place, cause and cure."""
+    kind, given, path = error["type"], error["input"], list(error["loc"])
+    is_key = path[-1] == "[key]"  # of a table whose keys are limited
+    is_item = isinstance(path[-1], int)  # of a list
+    path = [str(part) for part in (path[:-1] if is_key or is_item else path)]
+    place = repr(path[0] if len(path) == 1 else f"[{path[0]}] {path[1]}")
+    if kind == "unexpected_keyword_argument" or is_key:
+        known = _known(path)
+        close = difflib.get_close_matches(path[-1], known, n=1)
+        cure = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+        return f"{place} is no key of a profile; {cure}"
+    if kind == "missing":
+        return f"{place} is missing; add it"
+    if kind == "string_too_short":
+        return f"{place} is empty; give it a value"
+    if kind == "literal_error":
+        allowed = error["ctx"]["expected"].replace(" or ", ", ")
+        return (
+            f"{place} "
+            + (f"holds {given!r}; choose from" if is_item else f"is {given!r}; choose one of")
+            + f" {allowed}"
+        )
+    if kind == "value_error":
+        return f"{place} {error['ctx']['error']}"
+    wanted = WANTED.get(kind, "another type") if len(path) < 3 else "a string, a number, true or false"
+    return f"{place} must be {wanted}, got {given!r}; change its type"
 
 
-@dataclass(frozen=True)
-class _Table:
-    """One TOML table and where it stands, for messages."""
-
-    source: str
-    name: str
-    content: Mapping[str, Any]
-
-    def error(self, key: str, cause: str, cure: str) -> SolverError:
-        place = f"[{self.name}] {key}" if self.name else key
-        return SolverError(f"solver profile {self.source!r}: {place!r} {cause}; {cure}")
-
-    def only(self, keys: Sequence[str]) -> None:
-        for key in self.content:
-            if key not in keys:
-                close = difflib.get_close_matches(key, keys, n=1)
-                cure = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(keys)}"
-                raise self.error(key, "is no key of a profile", cure)
-
-    def text(self, key: str, default: str | None = None) -> str:
-        value = self._of(key, str, "a string", default)
-        if not value and default is None:
-            raise self.error(key, "is empty", "give it a value")
-        return str(value)
-
-    def flag(self, key: str, default: bool) -> bool:
-        return bool(self._of(key, bool, "true or false", default))
-
-    def count(self, key: str) -> int:
-        value = self._of(key, int, "a whole number", None)
-        if isinstance(value, bool) or value < 1:
-            raise self.error(key, f"must be a positive whole number, got {value!r}", "drop it where there is no limit")
-        return int(value)
-
-    def choice(self, key: str, allowed: Sequence[str], default: str) -> str:
-        value = self.text(key, default)
-        if value not in allowed:
-            raise self.error(key, f"is {value!r}", f"choose one of {', '.join(map(repr, allowed))}")
-        return value
-
-    def texts(self, key: str, allowed: Sequence[str]) -> list[str]:
-        values = self._of(key, list, "a list of strings", None)
-        for value in values:
-            if value not in allowed:
-                raise self.error(key, f"holds {value!r}", f"choose from {', '.join(map(repr, allowed))}")
-        return list(values)
-
-    def table(self, key: str) -> _Table:
-        content = self._of(key, dict, "a table", {})
-        return _Table(self.source, key, content)
-
-    def scalars(self) -> dict[str, OptionValue]:
-        for key, value in self.content.items():
-            if not isinstance(value, (bool, int, float, str)):
-                raise self.error(key, "must be a string, a number, true or false", "write one value")
-        return dict(self.content)
-
-    def _of(self, key: str, kind: type, said: str, default: Any) -> Any:
-        if key not in self.content:
-            if default is None:
-                raise self.error(key, "is missing", f"add it: {said}")
-            return default
-        value = self.content[key]
-        if not isinstance(value, kind):
-            raise self.error(key, f"must be {said}, got {value!r}", "change its type")
-        return value
+def _known(path: Sequence[str]) -> list[str]:
+    """The keys that there are beside the last one of a path."""
+    limited: dict[str, list[str]] = {"options": list(get_args(Setting)), "unlimited": ["node_limit"]}
+    table = "" if len(path) == 1 else path[0]
+    return limited[table] if table in limited else [f.name for f in fields(KEYS[table])]
 
 
 def option_value(text: str) -> OptionValue:

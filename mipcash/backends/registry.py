@@ -92,7 +92,7 @@ def make_backend(name: str, options: Mapping[str, str] | None = None) -> Backend
         kind = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise SolverError(
-            f"solver profile {profile.source!r}: backend {profile.backend!r} cannot be imported: {error}"
+            f"solver profile {profile.name!r}: backend {profile.backend!r} cannot be imported: {error}"
         ) from error
     backend: Backend = kind(options=options)
     return backend

@@ -89,6 +89,21 @@ def test_a_profile_by_path(tmp_path: Path) -> None:
         (("[pyomo]", 'backend = "a:B"\n[pyomo]'), "and has both"),
         (('[pyomo]\nfactory = "highs"\naccepts = ["linear"]\n', ""), "and has neither"),
         (("[pyomo]", "[pyomo"), "is not valid TOML"),
+        (
+            ("[options]", "[size]\nvaribles = 1\n[options]"),
+            "'[size] varibles' is no key of a profile; did you mean 'variables'",
+        ),
+        (
+            ("[options]", "[unlimited]\nnodes = 1\n[options]"),
+            "'[unlimited] nodes' is no key of a profile; there are node_limit",
+        ),
+        (
+            ("[options]", "[fixed]\na = [1]\n[options]"),
+            "'[fixed] a' must be a string, a number, true or false, got [1]",
+        ),
+        (("[options]", "fixed = 3\n[options]"), "'[pyomo] fixed' is no key of a profile"),
+        (('[pyomo]\nfactory = "highs"\naccepts = ["linear"]\n', "pyomo = 3\n"), "'pyomo' must be a table, got 3"),
+        (('factory = "highs"\n', ""), "'[pyomo] factory' is missing; add it"),
     ],
 )
 def test_faulty_profiles_are_refused(change: tuple[str, str], said: str) -> None:
