@@ -6,13 +6,9 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture import providers
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 _COMMON = {
     "deadline": None,
