@@ -14,7 +14,7 @@ from mipcash.report import convergence as plots
 from mipcash.study.result import Result
 from mipcash.study.trial import Trial
 
-pytest.importorskip("matplotlib", reason="pictures need the extra plots")
+pytestmark = pytest.mark.skipif(not plots.drawable(), reason="pictures need the extra plots")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
