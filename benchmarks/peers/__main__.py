@@ -113,8 +113,9 @@ def _run(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     from benchmarks.peers import report
+    from benchmarks.peers.history import reader
 
-    found = report.collect(options.methods, options.problems, options.seeds, options.budget, options.results)
+    found = report.collect(options.methods, options.problems, options.seeds, options.budget, reader(options.results))
     print(report.markdown(report.summarise(found, options.ours, options.budget)))
     if options.figures is not None:
         from benchmarks.peers.figures import draw

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.peers import comparisons, report, runner
 from benchmarks.peers.catalogue import OURS, PEERS
 from benchmarks.peers.figures import draw
-from benchmarks.peers.history import RESULTS
+from benchmarks.peers.history import RESULTS, reader
 from benchmarks.registry import benchmark
 
 SEEDS = {"quick": range(3), "full": range(10)}
@@ -30,7 +30,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
             methods, names, budget = ["random", "mutation", OURS], ["branin-cat", "ising-rules"], 12
             todo = runner.tasks(methods, names, [0])
             failed = runner.work(todo, progress, budget, Path(folder))
-            found = report.collect(methods, names, budget=budget, folder=Path(folder))
+            found = report.collect(methods, names, budget=budget, read=reader(Path(folder)))
             return {"failed": failed, **_plain(report.summarise(found, OURS, budget))}
     methods = [OURS, *PEERS]
     todo = runner.missing(runner.tasks(methods, None, SEEDS[size]))
@@ -40,12 +40,13 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
 
 def collected(methods: Sequence[str], seeds: Sequence[int]) -> dict[str, Any]:
     """What the histories come to; draws the figures."""
-    found = report.collect(methods, seeds=seeds, folder=RESULTS)
+    read = reader(RESULTS)
+    found = report.collect(methods, seeds=seeds, read=read)
     draw(found, RESULTS / "figures")
     runs = {(m, h.convention, h.key): h for of in found.runs.values() for m, by in of.items() for h in by.values()}
     spent = sum(c for h in runs.values() for c in h.cpu if c is not None) / 3600
     done = {"runs": len(runs), "seeds": sorted({h.seed for h in runs.values()}), "cpu_hours": {"proposals": spent}}
-    return done | _plain(report.summarise(found, OURS)) | comparisons.collected(seeds, RESULTS)
+    return done | _plain(report.summarise(found, OURS)) | comparisons.collected(seeds, read)
 
 
 def _plain(summary: dict[str, Any]) -> dict[str, Any]:

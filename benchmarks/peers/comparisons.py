@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest
 
 from benchmarks.peers import report
-from benchmarks.peers.history import History
+from benchmarks.peers.catalogue import OURS
+from benchmarks.peers.history import History, Reader
 from benchmarks.peers.report import Key
 
-OURS = "hybrid"
 SIX = "hybrid:n_initial=6"
 SEARCHING = ("botorch", "optuna-tpe", "mutation", "smac", "hyperopt", "random")
 """The peers that have ten seeds of every problem."""
@@ -68,25 +67,25 @@ COMPARISONS = (
 )
 
 
-def collected(seeds: Sequence[int], folder: Path) -> dict[str, Any]:
+def collected(seeds: Sequence[int], read: Reader) -> dict[str, Any]:
     """Everything of this module, as far as there are runs: values that JSON holds."""
     return {
-        "comparisons": [made for c in COMPARISONS if (made := _compared(c, seeds, folder))["tables"]],
-        "variants": variants(seeds, folder),
-        "problems": problems(seeds, folder),
+        "comparisons": [made for c in COMPARISONS if (made := _compared(c, seeds, read))["tables"]],
+        "variants": variants(seeds, read),
+        "problems": problems(seeds, read),
     }
 
 
-def _compared(of: Comparison, seeds: Sequence[int], folder: Path) -> dict[str, Any]:
-    found = report.collect(of.methods, seeds=[s for s in of.seeds if s in seeds], folder=folder)
+def _compared(of: Comparison, seeds: Sequence[int], read: Reader) -> dict[str, Any]:
+    found = report.collect(of.methods, seeds=[s for s in of.seeds if s in seeds], read=read)
     summary = report.summarise(found, of.ours)
     kept = [asdict(t) for t in summary["tables"] if (t.convention, t.group) in of.tables]
     return summary | {"title": of.title, "tables": kept}
 
 
-def variants(seeds: Sequence[int], folder: Path) -> list[dict[str, Any]]:
+def variants(seeds: Sequence[int], read: Reader) -> list[dict[str, Any]]:
     """Ours beside each of its variants; regret in units of random search's after the last step, the mean over runs."""
-    found = report.collect([OURS, *VARIANTS, "random"], seeds=seeds, folder=folder)
+    found = report.collect([OURS, *VARIANTS, "random"], seeds=seeds, read=read)
     runs, pairs = found.runs["repair"], found.pairs("repair")
     if not pairs:
         return []
@@ -109,9 +108,9 @@ def variants(seeds: Sequence[int], folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def problems(seeds: Sequence[int], folder: Path) -> list[dict[str, Any]]:
+def problems(seeds: Sequence[int], read: Reader) -> list[dict[str, Any]]:
     """Runs of each problem in which ours is better and worse than each peer, repaired; a peer without runs is left out."""
-    found = report.collect([OURS, *PEERS], seeds=seeds, folder=folder).runs["repair"]
+    found = report.collect([OURS, *PEERS], seeds=seeds, read=read).runs["repair"]
     rows = []
     for name in dict.fromkeys(p for p, _ in sorted(found[OURS])):
         duels = {}

@@ -10,8 +10,9 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,15 @@ def read(method: str, convention: str, folder: Path = RESULTS) -> list[History]:
         history = History.from_line(line, method, convention)
         found[history.key] = history
     return list(found.values())
+
+
+Reader = Callable[[str, str], list[History]]
+"""(method, convention) -> histories."""
+
+
+def reader(folder: Path = RESULTS) -> Reader:
+    """Reads each file of a folder once, however often it is asked for."""
+    return cache(partial(read, folder=folder))
 
 
 def lines(path: Path) -> Iterator[str]:

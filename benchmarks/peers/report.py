@@ -15,16 +15,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest, rankdata
 
-from benchmarks.peers import history
 from benchmarks.peers.catalogue import OURS, PEERS
 from benchmarks.peers.convention import CONVENTIONS
-from benchmarks.peers.history import RESULTS, History
+from benchmarks.peers.history import History, Reader, reader
 from benchmarks.peers.problem import LOWER_BOUND, Problem, problems
 
 Key = tuple[str, int]
@@ -52,20 +50,22 @@ def collect(
     names: Sequence[str] | None = None,
     seeds: Sequence[int] | None = None,
     budget: int = 60,
-    folder: Path = RESULTS,
+    read: Reader | None = None,
 ) -> Collection:
-    """Read the histories of methods (None: all peers, and ``hybrid`` where it was run)."""
-    files = {
-        method: {c: history.read(method, c, folder) for c in ("", *CONVENTIONS)} for method in methods or (OURS, *PEERS)
-    }
-    chosen = [method for method, of in files.items() if methods or any(of.values())]
+    """The histories of methods (None: all peers, and ``hybrid`` where it was run).
+
+    Args:
+        read: of the folder; None: of this package's results.
+    """
+    read = read or reader()
+    chosen = [m for m in methods or (OURS, *PEERS) if methods or any(read(m, c) for c in ("", *CONVENTIONS))]
     runs: dict[str, dict[str, dict[Key, History]]] = {}
     for convention in CONVENTIONS:
         runs[convention] = {}
         for method in chosen:
             runs[convention][method] = {
                 h.key: h
-                for h in files[method][""] + files[method][convention]
+                for h in read(method, "") + read(method, convention)
                 if len(h.losses) >= budget
                 and (names is None or h.problem in names)
                 and (seeds is None or h.seed in seeds)

@@ -136,7 +136,7 @@ def fill(folder: Path) -> None:
 
 def test_known_ranks(tmp_path: Path) -> None:
     fill(tmp_path)
-    found = report.collect(["mivabo", "random", "optuna-tpe"], budget=4, folder=tmp_path)
+    found = report.collect(["mivabo", "random", "optuna-tpe"], budget=4, read=history.reader(tmp_path))
     summary = report.summarise(found, "mivabo", 4)
     tables = {(t.convention, t.group): t for t in summary["tables"]}
     everything = tables["penalty", "all"]
@@ -182,7 +182,7 @@ def test_further_comparisons_in_one_record(tmp_path: Path) -> None:
     for method in comparisons.VARIANTS:
         if method != comparisons.SIX:
             history.append(made(method, "branin-cat", 0, [5.0] * 60), tmp_path)
-    found = comparisons.collected([0, 1], tmp_path)
+    found = comparisons.collected([0, 1], history.reader(tmp_path))
     assert found["comparisons"] == []  # no set of methods is whole
     (six,) = [v for v in found["variants"] if v["method"] == comparisons.SIX]
     assert (six["pairs"], six["ties"], six["wins"] + six["losses"]) == (1, 1, 0)
@@ -196,7 +196,7 @@ def test_further_comparisons_in_one_record(tmp_path: Path) -> None:
     assert "| hybrid:n_initial=6 | 1.50 | 0.74 / 0.74 / 0.74 |" in text
     for method in ("botorch", "optuna-tpe", "smac", "hyperopt"):
         history.append(made(method, "branin-cat", 1, [8.5] * 60), tmp_path)
-    first, *_ = comparisons.collected([0, 1], tmp_path)["comparisons"]
+    first, *_ = comparisons.collected([0, 1], history.reader(tmp_path))["comparisons"]
     assert [(t["group"], t["pairs"]) for t in first["tables"]] == [("all", 1), ("free", 1)]
     assert "### All problems, every peer but GPSampler" in comparisons.markdown({"comparisons": [first]})
     assert comparisons.markdown({}) == ""
