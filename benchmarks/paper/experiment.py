@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers import history
-from benchmarks.peers.history import History
+from benchmarks.peers.history import History, Reader, reader
 from benchmarks.peers.runner import complete
 from benchmarks.peers.suite import Suite
 
@@ -106,12 +105,12 @@ class Row:
     ours: tuple[int, int, int] | None = None
 
 
-def runs_of(experiment: Experiment, group: Group, folder: Path, budget: int) -> Runs:
+def runs_of(experiment: Experiment, group: Group, read: Reader, budget: int) -> Runs:
     """The complete runs of a group on the seeds of the experiment; methods without any are left out."""
     found, seeds = {}, {s for of in experiment.seeds.values() for s in of}
     for convention in ("", *group.conventions_of(experiment.suite)):
         for method in group.methods:
-            done = completed(experiment.suite, group.problems, method, convention, folder, budget)
+            done = completed(experiment.suite, group.problems, method, convention, read, budget)
             runs = [h for h in done if h.seed in seeds]
             if runs:
                 found[method, convention] = runs
@@ -129,11 +128,11 @@ def rows(experiment: Experiment, runs: Runs, budget: int) -> list[Row]:
 
 
 def completed(
-    suite: Suite, names: Sequence[str], method: str, convention: str, folder: Path, budget: int
+    suite: Suite, names: Sequence[str], method: str, convention: str, read: Reader, budget: int
 ) -> list[History]:
     """The complete runs of a method on some problems of a suite."""
-    known, read = suite.problems(), history.read(method, convention, folder)
-    return [h for h in read if h.problem in names and complete(h, budget, known.get(h.problem))]
+    known = suite.problems()
+    return [h for h in read(method, convention) if h.problem in names and complete(h, budget, known.get(h.problem))]
 
 
 def duel(ours: Mapping[Key, float], other: Mapping[Key, float]) -> tuple[int, int, int]:
@@ -190,9 +189,9 @@ def violations_until(h: History, solutions: int) -> int:
 
 def summary(experiment: Experiment, folder: Path | None = None, budget: int | None = None) -> dict[str, Any]:
     """All groups as plain data, with the CPU seconds that proposals took and the stamps of their histories."""
-    folder = folder or experiment.suite.folder
+    read = reader(folder or experiment.suite.folder)
     budget = budget or experiment.suite.budget
-    complete_runs = [runs_of(experiment, g, folder, budget) for g in experiment.groups]
+    complete_runs = [runs_of(experiment, g, read, budget) for g in experiment.groups]
     groups = [
         {"name": g.name, "rows": [_plain(vars(r)) for r in rows(experiment, found, budget)]}
         for g, found in zip(experiment.groups, complete_runs, strict=True)

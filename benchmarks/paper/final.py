@@ -18,6 +18,7 @@ import numpy as np
 from benchmarks.paper import vae as runs
 from benchmarks.paper.experiment import completed
 from benchmarks.paper.remembered import Remembered
+from benchmarks.peers.history import reader
 from benchmarks.peers.suite import Suite
 from mipcash.models import vae
 
@@ -47,10 +48,10 @@ def bests(size: str, suite: Suite, methods: Sequence[str], conventions: Sequence
     """Those of the methods that have runs, the lowest loss first."""
     problem = suite.problems()[f"vae-{size}"]
     assert isinstance(problem.objective, Remembered)
-    found = []
+    read, found = reader(suite.folder), []
     for convention in ("", *conventions):
         for method in methods:
-            done = completed(suite, [problem.name], method, convention, suite.folder, suite.budget)
+            done = completed(suite, [problem.name], method, convention, read, suite.budget)
             if not done:
                 continue
             loss = min(min(h.solutions()[: suite.budget]) for h in done)

@@ -104,7 +104,9 @@ def test_rows(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
         history.append(found, suite.folder)
     group = Group("one", "One", ("even",), ("fake",))
     experiment = Experiment("made", "Made up", suite, (group,), (3, 5), "loss", {"smoke": (0,)})
-    told, ignored = rows(experiment, runs_of(experiment, group, suite.folder, suite.budget), suite.budget)
+    told, ignored = rows(
+        experiment, runs_of(experiment, group, history.reader(suite.folder), suite.budget), suite.budget
+    )
     first = [float(v) for v in found.solutions()[:2]]
     assert (told.convention, told.runs, told.short) == ("penalty-500", 1, 0)
     assert told.mean[2:] == [0.0] * 3
