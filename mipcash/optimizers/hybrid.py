@@ -26,15 +26,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Clock
-from mipcash.acquisition.analytic import (
-    AnalyticAcquisition,
-    ClosedForm,
-    ConfidenceBound,
-    LogEI,
-    MaxValueEntropy,
-    SampleAcquisition,
-)
 from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.catalogue import ACQUISITIONS, Drawn, Known, Limited
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.acquisition.plateau import shared_choice
@@ -43,23 +36,21 @@ from mipcash.backends.reductions.base import reduced
 from mipcash.backends.reductions.pruned_products import PrunedProducts
 from mipcash.backends.solution import FEASIBLE, OPTIMAL, relative_gap
 from mipcash.errors import SpaceError, at_least
-from mipcash.optimizers.base import Proposal
+from mipcash.optimizers.base import Limit, Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step
 from mipcash.program.forms import Indices
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.minimiser import as_solution
+from mipcash.surrogates.base import MixedFunction
 from mipcash.surrogates.interactions import NameTuple, named, resolve
-from mipcash.surrogates.structured.posterior import StructuredPosterior, Surface
+from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.surrogate import StructuredSettings, StructuredSurrogate
 
 PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""
-NOISES = 5.0
-"""Standard deviations of the noise by which a sampled minimum lies below the observations at least (Wang and Jegelka 2017)."""
-ACQUISITIONS = ("log-ei", "ucb", "mes", "thompson")
 
 
 @dataclass(frozen=True)
@@ -119,18 +110,35 @@ class HybridSettings:
 
 
 @dataclass(frozen=True)
+class Models:
+    """What was fitted for one proposal.
+
+    Attributes:
+        loss: the posterior of the loss.
+        best: its least mean at an observation that keeps all limits; inf where none does.
+        limited: the other outputs that count, by name.
+        state: hyperparameters for the next fit: of the loss, and under ``outputs`` of the others by name.
+    """
+
+    loss: StructuredPosterior
+    best: float
+    limited: Mapping[str, Limited]
+    state: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Target:
     """What a proposal minimises.
 
     Attributes:
-        surface: what the certificate is about: the posterior mean, or the sample of Thompson sampling.
+        function: what the certificate is about: the posterior mean, or the sample of Thompson sampling.
         acquisition: what is minimised over the legal points.
-        found: the best point.
+        point: the best one found.
     """
 
-    surface: Surface
+    function: MixedFunction
     acquisition: Acquisition
-    found: Point
+    point: Point
 
 
 class Hybrid(ModelBased):
@@ -148,18 +156,16 @@ class Hybrid(ModelBased):
 
     def _search(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
-        posterior, state = self._posterior(step.data, step.request.state)
-        posterior = replace(posterior, inflation=self._boldness(step.data))
+        models = self._fitted(step.data, step.request.state, step.request.limits)
         step.clock.add("surrogate", began)
-        excluded = self._excluded(step)
-        left = self._left(step)
-        target = self._target(posterior, [*excluded, *left], step)
+        excluded, left = self._excluded(step), self._left(step)
+        target = self._target(models, [*excluded, *left], step)
         if target is None and left:  # every legal configuration has that choice
-            left, target = [], self._target(posterior, excluded, step)
+            left, target = [], self._target(models, excluded, step)
         if target is None:
             return None
-        solve_began, origin, point = time.perf_counter(), self.settings.acquisition, target.found
-        proven, bound = self._solved(target.surface, point, excluded)
+        began, origin, point = time.perf_counter(), self.settings.acquisition, target.point
+        proven, bound = self._solved(target.function, point, excluded)
         if proven is not None and all(e.admits(proven.levels) for e in left):
             point = self._better(target.acquisition, point, proven)
         if self.domain.repeats(self.domain.decode(point), step.before):
@@ -167,21 +173,57 @@ class Hybrid(ModelBased):
             if moved is None:
                 return None
             point, origin = moved, "neighbour"
-            _, bound = self._solved(target.surface, point, excluded)
-        step.clock.add("mip", solve_began)
+            _, bound = self._solved(target.function, point, excluded)
+        step.clock.add("mip", began)
         config = self.domain.decode(point)
-        answer = self._answer(target.surface, point, bound)
-        solution = as_solution(config, answer, 1.0, solve_began, self.domain.backend.name)
-        return Proposal(config, solution, origin, step.clock.seconds, state)
+        answer = self._answer(target.function, point, bound)
+        solution = as_solution(config, answer, 1.0, began, self.domain.backend.name)
+        return Proposal(config, solution, origin, step.clock.seconds, models.state)
 
-    # -- the model ----------------------------------------------------------------------------------------------
+    # -- the models ---------------------------------------------------------------------------------------------
 
-    def _posterior(self, data: Data, state: Mapping[str, Any]) -> tuple[StructuredPosterior, dict[str, Any]]:
-        return self.surrogate.fit(self.surrogate.prepare(data.points), data.losses, state)
+    def _fitted(self, data: Data, state: Mapping[str, Any], limits: Sequence[Limit] = ()) -> Models:
+        """A posterior per output that counts; all of them share what depends on the points alone."""
+        tables = self.surrogate.prepare(data.points)
+        loss, fitted = self.surrogate.fit(tables, data.losses, state)
+        loss = replace(loss, inflation=self._boldness(data))
+        before, after, limited = state.get("outputs", {}), dict[str, Any](), dict[str, Limited]()
+        for limit in limits:
+            rows, values = data.values(limit.output)
+            posterior, after[limit.output] = self.surrogate.fit(tables.part(rows), values, before.get(limit.output, {}))
+            low, high = posterior.warp(np.array([limit.low, limit.high])).tolist()
+            limited[limit.output] = Limited(posterior, low, high)
+        best = float(np.min(loss.fitted[data.feasible(limits)], initial=math.inf))
+        return Models(loss, best, limited, {**fitted, "outputs": after} if after else fitted)
 
     def _boldness(self, data: Data) -> float:
         """Factor on predicted deviations: 1 while losses fall, growing with the observations since the incumbent."""
         return min(self.settings.boldest, 1.0 + STALL_RATE * max(0, data.stalled() - PATIENCE))
+
+    # -- the acquisition step -----------------------------------------------------------------------------------
+
+    def _target(self, models: Models, excluded: Sequence[Exclusion], step: Step) -> Target | None:
+        """What is minimised and the point found; None where nothing is left to propose."""
+        settings, best, began = self.settings, step.data.best(self.settings.best), time.perf_counter()
+        mean = models.loss.mean()
+        samples = [models.loss.sample(step.rng, settings.inflation) for _ in range(settings.samples)]
+        lowest, *minima = [self._minimum(f, best, excluded, step.rng) for f in (mean, *samples)]
+        drawn = [Drawn(f, m, self._value(f, m)) for f, m in zip(samples, minima, strict=True) if m is not None]
+        step.clock.add("search", began)
+        if settings.acquisition == "thompson" and not drawn:
+            return None
+        began = time.perf_counter()
+        known = Known(models.loss, models.best, models.limited, drawn, settings.kappa)
+        acquisition = ACQUISITIONS[settings.acquisition](known)
+        if settings.acquisition == "thompson":  # it is quadratic in the binaries, and its minimiser is known
+            least = min(drawn, key=lambda d: d.value)
+            return Target(least.sample, acquisition, least.point)
+        pool = [*([] if lowest is None else [lowest]), *(d.point for d in drawn), *best]
+        near = Neighbourhood(self.domain, excluded, self._memory(step.data.best()))
+        search = MixedSearch(self.alternation.step, near, settings.polish)
+        found = search.minimise(acquisition, self._batch(pool), step.rng)
+        step.clock.add("polish", began)
+        return None if found is None else Target(mean, acquisition, found)
 
     def _left(self, step: Step) -> list[Exclusion]:
         """Every second time on a plateau: a choice that is left out of this proposal."""
@@ -191,28 +233,6 @@ class Hybrid(ModelBased):
         left = shared_choice(self.program, step.data.points.levels[best], step.data.losses[best], step.rng)
         return [] if left is None else [left]
 
-    # -- the acquisition step -----------------------------------------------------------------------------------
-
-    def _target(self, posterior: StructuredPosterior, excluded: Sequence[Exclusion], step: Step) -> Target | None:
-        """What is minimised and the point found; None where nothing is left to propose."""
-        settings, rng, began = self.settings, step.rng, time.perf_counter()
-        best = step.data.best(settings.best)
-        surfaces = [posterior.mean(), *(posterior.sample(rng, settings.inflation) for _ in range(settings.samples))]
-        minima = [self._minimum(f, best, excluded, rng) for f in surfaces]
-        step.clock.add("search", began)
-        pool = [m for m in minima if m is not None]
-        if settings.acquisition == "thompson":
-            drawn = [(f, m) for f, m in zip(surfaces[1:], minima[1:], strict=True) if m is not None]
-            least = min(drawn, key=lambda d: self._value(*d), default=None)
-            return None if least is None else Target(least[0], SampleAcquisition(least[0]), least[1])
-        began = time.perf_counter()
-        near = Neighbourhood(self.domain, excluded, self._memory(step.data.best()))
-        acquisition = AnalyticAcquisition(posterior, self._closed_form(posterior, surfaces, minima))
-        starts = Points.joined(Points.of(pool, len(self.program.groups), len(self.scale)), best)
-        found = MixedSearch(self.alternation.step, near, settings.polish).minimise(acquisition, starts, rng)
-        step.clock.add("polish", began)
-        return None if found is None else Target(surfaces[0], acquisition, found)
-
     def _memory(self, observed: Points) -> Indices:
         """The level of every group in the best observation where it is on; the first level otherwise."""
         on = observed.levels != self.program.off_levels
@@ -221,9 +241,9 @@ class Hybrid(ModelBased):
         return np.where(on.any(axis=0), memory, 0)
 
     def _minimum(
-        self, f: Surface, best: Points, excluded: Sequence[Exclusion], rng: np.random.Generator
+        self, f: MixedFunction, best: Points, excluded: Sequence[Exclusion], rng: np.random.Generator
     ) -> Point | None:
-        """A legal minimiser of a surface by alternation, with local search where it can tell what is legal; None: none left."""
+        """A legal minimiser by alternation, with local search where it can tell what is legal; None: none left."""
         start, known = best[0], list(best.levels[:2])
         if not self.alternation.decides_levels(start):
             found = self.alternation.minimise(f, best[:1], excluded, rng, Clock(), known)
@@ -231,33 +251,22 @@ class Hybrid(ModelBased):
         point, value = self.alternation.descend(f, start, known[1:], excluded, rng, Clock())
         return point if math.isfinite(value) else None
 
-    def _value(self, f: Surface, point: Point) -> float:
+    def _value(self, f: MixedFunction, point: Point) -> float:
         return f.value(point.one_hot(self.program), point.units)
 
-    def _closed_form(
-        self, posterior: StructuredPosterior, surfaces: Sequence[Surface], minima: Sequence[Point | None]
-    ) -> ClosedForm:
-        if self.settings.acquisition == "ucb":
-            return ConfidenceBound(self.settings.kappa)
-        if self.settings.acquisition == "mes":
-            # surfaces are samples without the residual: their least values may lie above what was observed, the minimum cannot
-            known = float(posterior.fitted.min()) - NOISES * math.sqrt(posterior.kernel.noise)
-            least = [
-                min(known, self._value(f, m)) for f, m in zip(surfaces[1:], minima[1:], strict=True) if m is not None
-            ]
-            return MaxValueEntropy(np.array(least or [known]))
-        return LogEI(float(posterior.fitted.min()))
+    def _batch(self, points: Sequence[Point]) -> Points:
+        return Points.of(points, len(self.program.groups), len(self.scale))
 
     # -- the certificate ----------------------------------------------------------------------------------------
 
-    def _solved(self, surface: Surface, point: Point, excluded: Sequence[Exclusion]) -> tuple[Point | None, float]:
-        """The MIP's minimiser of a surface at a point's numbers, and a bound below every legal configuration there.
+    def _solved(self, f: MixedFunction, point: Point, excluded: Sequence[Exclusion]) -> tuple[Point | None, float]:
+        """The MIP's minimiser of a function at a point's numbers, and a bound below every legal configuration there.
 
         Returns:
             minimiser: None unless it is proven, as what a limit cut off differs between solvers.
-            bound: on the scale of the surface.
+            bound: on the scale of the function.
         """
-        task = Task(self.program, self.program.folded(surface.form_at(point.units)))
+        task = Task(self.program, self.program.folded(f.form_at(point.units)))
         pruned = reduced(task, [PrunedProducts(self.settings.product_columns)])
         answer = self.domain.minimise(
             pruned.task.form, self.settings.solver, units=point.units, excluded=excluded, starts=[point.levels]
@@ -270,12 +279,12 @@ class Hybrid(ModelBased):
 
     def _better(self, acquisition: Acquisition, *points: Point) -> Point:
         """The point of the least acquisition, the first of equals."""
-        values = acquisition.values(Points.of(points, len(self.program.groups), len(self.scale)))
+        values = acquisition.values(self._batch(points))
         return points[int(np.argmin(values))]
 
-    def _answer(self, surface: Surface, point: Point, bound: float) -> Answer:
+    def _answer(self, f: MixedFunction, point: Point, bound: float) -> Answer:
         """The certificate of the structured part (or of the sample), on the scale of the losses."""
-        value = self._value(surface, point)
+        value = self._value(f, point)
         bound = min(bound, value)
         status = OPTIMAL if relative_gap(value, bound) <= self.settings.solver.gap else FEASIBLE
-        return Answer(status, np.zeros(self.program.n), surface.loss(value), surface.loss(bound), 0.0)
+        return Answer(status, np.zeros(self.program.n), f.loss(value), f.loss(bound), 0.0)

@@ -8,17 +8,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from mipcash.acquisition.alternating import Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import History, Optimizer, Proposal, Request, solver_made
-from mipcash.optimizers.outcome import FAILED, LOSS, MISSING
+from mipcash.optimizers.base import History, Limit, Optimizer, Proposal, Request, solver_made
+from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PRESENT
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
@@ -40,14 +42,16 @@ class Settings(Protocol):
 
 @dataclass(frozen=True)
 class Data:
-    """What a model learns from: t settled observations, encoded once per proposal.
+    """What a model learns from: t observations, encoded once per proposal.
 
     Attributes:
-        points: t of them.
+        observations: t of them.
+        points: theirs.
         losses: failures at the worst loss, shape (t,).
-        order: rows of the done observations, best first.
+        order: rows of those whose loss is known, best first.
     """
 
+    observations: History
     points: Points
     losses: Vector
     order: Indices
@@ -59,6 +63,17 @@ class Data:
     def best(self, count: int | None = None) -> Points:
         """The best observations; None: all that are done."""
         return self.points[self.order[:count]]
+
+    def feasible(self, limits: Sequence[Limit]) -> NDArray[np.bool_]:
+        """Which observations keep all limits, for all that is known of them: shape (t,)."""
+        outcomes = [o.outcome for o in self.observations]
+        return np.array([not any(l.violation(o[l.output].value) for l in limits) for o in outcomes], dtype=bool)
+
+    def values(self, output: str) -> tuple[Indices, Vector]:
+        """Where another output is known, and its values there: rows of the points (k,), increasing, and (k,)."""
+        told = [o.outcome[output] for o in self.observations]
+        rows = np.array([k for k, o in enumerate(told) if o.status == PRESENT], dtype=np.int64)
+        return rows, np.array([told[k].value for k in rows], dtype=float)
 
 
 @dataclass(frozen=True)
@@ -116,7 +131,7 @@ class ModelBased(Optimizer):
         failed = np.array([k for k, o in enumerate(known) if o.outcome[LOSS].status == FAILED], dtype=np.int64)
         done = np.flatnonzero(np.isfinite(losses))
         order = done[np.argsort(losses[done], kind="stable")]
-        return Data(self.domain.encode([o.config for o in known]), imputed(losses, failed), order)
+        return Data(known, self.domain.encode([o.config for o in known]), imputed(losses, failed), order)
 
     def _excluded(self, step: Step) -> list[Exclusion]:
         """Levels that may not be proposed."""

@@ -11,12 +11,13 @@ import pytest
 
 import mipcash as mc
 from mipcash.acquisition.alternating import AlternatingSettings
+from mipcash.acquisition.catalogue import ACQUISITIONS
 from mipcash.acquisition.decomposition.search import DecompositionSettings
 from mipcash.acquisition.mixed_search import PolishSettings
 from mipcash.backends.base import SolverSettings
 from mipcash.errors import SpaceError
 from mipcash.optimizers.base import Observation, Request
-from mipcash.optimizers.hybrid import ACQUISITIONS, Hybrid, HybridSettings
+from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.program.points import Points
 from mipcash.space.exclusion import Apart
@@ -36,7 +37,7 @@ def test_no_new_legal_configuration_has_a_lower_structured_prediction_than_the_b
     assert isinstance(optimizer, Hybrid)
     history = history_of(space, 12, seed)
     proposal = optimizer.ask(Request(history, np.random.default_rng(seed), {}))
-    posterior, _ = optimizer._posterior(optimizer.data(history), {})
+    posterior = optimizer._fitted(optimizer.data(history), {}).loss
     mean, program = posterior.mean(), space.program
     legality = space.oracle().search(None).legality
     every = np.array(list(product(*(range(int(s)) for s in program.sizes))))
@@ -83,7 +84,7 @@ def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused(
     assert pairs[labels.index("layers"), labels.index("stride")] == 1.0
     assert pairs[labels.index("layers"), labels.index("filter")] == 0.0
     history = history_of(space, 14)
-    posterior, _ = optimizer._posterior(optimizer.data(history), {})
+    posterior = optimizer._fitted(optimizer.data(history), {}).loss
     together, alone, beside, neither = posterior.predict(second_difference(optimizer, "layers", "filter"))[0]
     assert together - alone - beside + neither == pytest.approx(0.0, abs=1e-9)
     together, alone, beside, neither = posterior.predict(second_difference(optimizer, "layers", "stride"))[0]
@@ -197,8 +198,8 @@ def test_inflation_multiplies_deviations_and_their_slopes() -> None:
     optimizer = make_optimizer("hybrid", space)
     assert isinstance(optimizer, Hybrid)
     data = optimizer.data(history_of(space, 12))
-    posterior, _ = optimizer._posterior(data, {})
-    bold = replace(posterior, inflation=1.5)
+    posterior = optimizer._fitted(data, {}).loss
+    posterior, bold = replace(posterior, inflation=1.0), replace(posterior, inflation=1.5)
     points = Points(data.points.levels, 0.9 * data.points.units)
     (mean, sd), (bold_mean, bold_sd) = posterior.predict(points), bold.predict(points)
     np.testing.assert_allclose(bold_mean, mean)

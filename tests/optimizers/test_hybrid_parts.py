@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mipcash.acquisition.analytic import AnalyticAcquisition, MaxValueEntropy
 from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.catalogue import Drawn, Known, mes
 from mipcash.acquisition.mixed_search import MixedSearch
 from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
@@ -63,7 +65,7 @@ def test_a_minimiser_of_a_surface_is_below_all_observations(name: str) -> None:
     space = ALL[name]()
     optimizer = made(space)
     data = optimizer.data(history_of(space, 14))
-    posterior, _ = optimizer._posterior(data, {})
+    posterior = optimizer._fitted(data, {}).loss
     rng = np.random.default_rng(0)
     for surface in (posterior.mean(), posterior.sample(rng), posterior.sample(rng)):
         found = optimizer._minimum(surface, data.best(5), [], rng)
@@ -92,7 +94,7 @@ def test_the_minimiser_of_the_program_is_proposed_where_the_search_is_worse(monk
     proposal = optimizer.ask(Request(history, np.random.default_rng(0), {}))
     proposed = optimizer.program.encode(proposal.config)
     assert not np.array_equal(proposed, worst[0])
-    posterior, _ = optimizer._posterior(optimizer.data(history), {})
+    posterior = optimizer._fitted(optimizer.data(history), {}).loss
     mean = posterior.mean()
     assert proposal.solution is not None
     assert proposal.solution.status == "optimal"
@@ -130,7 +132,7 @@ def test_a_number_under_three_conditions_is_proposed_with_its_own_certificate() 
         Observation(c, "done", c["d"] + (3.0 * (c["r"] - 0.8) ** 2 - 2.0 if "r" in c else c["s"]))
         for c in space.sample(25, 0)
     ]
-    posterior, _ = optimizer._posterior(optimizer.data(history), {})
+    posterior = optimizer._fitted(optimizer.data(history), {}).loss
     mean = posterior.mean()
     for seed in range(4):
         proposal = optimizer.ask(Request(history, np.random.default_rng(seed), {}))
@@ -144,11 +146,16 @@ def test_sampled_minima_of_the_entropy_search_lie_below_what_is_known() -> None:
     space = ALL["conv_net"]()
     optimizer = made(space, acquisition="mes", samples=4)
     data = optimizer.data(history_of(space, 25))
-    posterior, _ = optimizer._posterior(data, {})
-    rng = np.random.default_rng(0)
-    surfaces = [posterior.mean(), *(posterior.sample(rng) for _ in range(4))]
-    minima = [optimizer._minimum(f, data.best(5), [], rng) for f in surfaces]
-    form = optimizer._closed_form(posterior, surfaces, minima)
-    assert len(form.minima) == 4  # type: ignore[attr-defined]
-    assert form.minima.max() < posterior.fitted.min()  # type: ignore[attr-defined]
-    assert len(np.unique(form.minima)) > 1  # type: ignore[attr-defined]
+    posterior, rng, drawn = optimizer._fitted(data, {}).loss, np.random.default_rng(0), []
+    for _ in range(4):
+        sample = posterior.sample(rng)
+        point = optimizer._minimum(sample, data.best(5), [], rng)
+        assert point is not None
+        drawn.append(Drawn(sample, point, optimizer._value(sample, point)))
+    acquisition = mes(Known(posterior, posterior.fitted.min(), drawn=drawn))
+    assert isinstance(acquisition, AnalyticAcquisition)
+    assert isinstance(acquisition.form, MaxValueEntropy)
+    minima = acquisition.form.minima
+    assert len(minima) == 4
+    assert minima.max() < posterior.fitted.min()
+    assert len(np.unique(minima)) > 1
