@@ -83,11 +83,11 @@ def measure(instance: Instance, backends: dict[str, Backend], size: str) -> dict
 def incumbent(instance: Instance) -> tuple[Any, float]:
     """Local search for 0.1 s: the best legal levels and their value."""
     # the first look tabulates the rules once per space; a study has done that before its first proposal
-    instance.oracle.search(instance.numbers)
+    instance.minimiser.search(instance.numbers)
     rng, best = np.random.default_rng(0), (instance.starts[0], math.inf)
     began = time.perf_counter()
     while time.perf_counter() - began < INCUMBENT_SECONDS:
-        found = instance.oracle.incumbent(instance.form, instance.numbers, (), [best[0], *instance.starts], rng)
+        found = instance.minimiser.incumbent(instance.form, instance.numbers, (), [best[0], *instance.starts], rng)
         if found is None:
             break
         best = found if found[1] < best[1] - 1e-12 else best

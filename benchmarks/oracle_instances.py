@@ -23,8 +23,9 @@ from mipcash.optimizers.mivabo import MiVaBO
 from mipcash.optimizers.outcome import DONE
 from mipcash.program.forms import Indices, QuadraticForm
 from mipcash.program.program import BinaryProgram
+from mipcash.space.compiled import compiled, minimiser_of
 from mipcash.space.domain import Domain
-from mipcash.space.minimiser import Oracle
+from mipcash.space.minimiser import Minimiser
 
 VAE_SIZES = (7, 6, 5) * 8 + (5,)
 CASH_SIZES = (8, 11, 7, 11)
@@ -38,7 +39,7 @@ class Instance:
 
     Attributes:
         family, name: where it belongs, what it is.
-        oracle: of the space, with HiGHS.
+        minimiser: of the space, with HiGHS.
         form: folded, over the base columns.
         numbers: natural values at which the numbers in rules are held; None where there are none.
         fixed: the same as base column -> value.
@@ -47,7 +48,7 @@ class Instance:
 
     family: str
     name: str
-    oracle: Oracle
+    minimiser: Minimiser
     form: QuadraticForm
     numbers: Mapping[str, float] | None
     fixed: Mapping[int, float]
@@ -55,7 +56,7 @@ class Instance:
 
     @property
     def program(self) -> BinaryProgram:
-        return self.oracle.program
+        return self.minimiser.program
 
 
 @dataclass(frozen=True)
@@ -102,15 +103,19 @@ def instances(size: str) -> Iterator[Instance]:
     plan = PLANS[size]
     space = one_hot_space(VAE_SIZES)
     for coupling, deviation in plan.couplings:
-        form = random_form(space.program, coupling, deviation, np.random.default_rng([1, round(100 * coupling)]))
+        form = random_form(
+            compiled(space).program, coupling, deviation, np.random.default_rng([1, round(100 * coupling)])
+        )
         yield _plain(space, f"vae-sized, deviation {deviation:g}", f"{coupling:.0%} coupled", form)
     for bits in plan.bits:
         space = one_hot_space((2,) * bits)
-        form = random_form(space.program, 1.0, 1.0, np.random.default_rng([2, bits]))
+        form = random_form(compiled(space).program, 1.0, 1.0, np.random.default_rng([2, bits]))
         yield _plain(space, "bits", f"{bits} bits", form)
     space = one_hot_space(CASH_SIZES)
     for k in range(plan.cash):
-        yield _plain(space, "cash", f"draw {k}", random_form(space.program, 1.0, 1.0, np.random.default_rng([3, k])))
+        yield _plain(
+            space, "cash", f"draw {k}", random_form(compiled(space).program, 1.0, 1.0, np.random.default_rng([3, k]))
+        )
     for name in ("vae", "sklearn_pipeline"):
         for n in plan.observations:
             yield from surrogate_draws(name, n, plan.draws)
@@ -123,13 +128,13 @@ def ruled_instances(size: str) -> Iterator[Instance]:
         columns = [space.integer(f"b{k}", 0, 1) for k in range(bits)]
         total = sum(columns[1:], columns[0])
         space.rule("cardinality", total <= chosen if at_most else total == chosen)
-        form = random_form(space.program, 1.0, 1.0, np.random.default_rng([5, bits]))
+        form = random_form(compiled(space).program, 1.0, 1.0, np.random.default_rng([5, bits]))
         ones = np.repeat([1, 0], [chosen, bits - chosen])
         yield _plain(space, "cardinality", f"{'at most ' * at_most}{chosen} of {bits} bits", form, ones)
     for modules in ORDERED[size]:
         space = mc.Space("ordering")
         space.ordering("order", [space.module(f"m{k}", {"none": {}, "some": {}}) for k in range(modules)])
-        form = random_form(space.program, 1.0, 1.0, np.random.default_rng([6, modules]))
+        form = random_form(compiled(space).program, 1.0, 1.0, np.random.default_rng([6, modules]))
         order = np.concatenate([np.zeros(modules, dtype=np.int64), np.arange(modules)])
         yield _plain(space, "ordering", f"{modules} modules", form, order)
 
@@ -155,8 +160,8 @@ def random_form(program: BinaryProgram, coupling: float, deviation: float, rng: 
 
 def _plain(space: mc.Space, family: str, name: str, form: QuadraticForm, start: Indices | None = None) -> Instance:
     if start is None:
-        start = np.zeros(len(space.program.groups), dtype=np.int64)
-    return Instance(family, name, space.oracle(), space.program.folded(form), None, {}, (start,))
+        start = np.zeros(len(compiled(space).program.groups), dtype=np.int64)
+    return Instance(family, name, minimiser_of(space, SOLVER), compiled(space).program.folded(form), None, {}, (start,))
 
 
 def surrogate_draws(name: str, observations: int, draws: int) -> Iterator[Instance]:
@@ -165,7 +170,7 @@ def surrogate_draws(name: str, observations: int, draws: int) -> Iterator[Instan
     objective = proxy(space)
     configs = space.sample(observations, seed=observations)
     history = [Observation(c, DONE, objective(c)) for c in configs]
-    oracle, optimizer = space.oracle(SOLVER), MiVaBO(Domain.of(space, SOLVER))
+    optimizer = MiVaBO(Domain.of(space, SOLVER))
     rng = np.random.default_rng([4, observations])
     posterior, _ = optimizer._posterior(optimizer.data(history), rng, {})
     best = [o.config for o in sorted(history, key=lambda o: o.loss if o.loss is not None else np.inf)[:STARTS]]
@@ -176,4 +181,6 @@ def surrogate_draws(name: str, observations: int, draws: int) -> Iterator[Instan
         fixed = {} if numbers is None else {n.latent: numbers[n.label] for n in program.numbers}
         form = program.folded(posterior.sample(rng).form_at(u))
         starts = tuple(program.encode(config) for config in best)
-        yield Instance(name, f"{observations} observations, draw {k}", oracle, form, numbers, fixed, starts)
+        yield Instance(
+            name, f"{observations} observations, draw {k}", optimizer.domain.minimiser, form, numbers, fixed, starts
+        )

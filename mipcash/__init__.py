@@ -16,7 +16,7 @@ _HOMES = {
     "Integer": "mipcash.modelling.domains",
     "Ordinal": "mipcash.modelling.domains",
     "Categorical": "mipcash.modelling.domains",
-    "Solution": "mipcash.backends.solution",
+    "Solution": "mipcash.space.solution",
     "Study": "mipcash.study.study",
     "Trial": "mipcash.study.trial",
     "Failed": "mipcash.study.trial",
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from mipcash.acquisition.decomposition.search import DecompositionSettings as DecompositionSettings
     from mipcash.acquisition.mixed_search import PolishSettings as PolishSettings
     from mipcash.backends.base import SolverSettings as SolverSettings
-    from mipcash.backends.solution import Solution as Solution
     from mipcash.modelling.domains import Categorical as Categorical
     from mipcash.modelling.domains import Integer as Integer
     from mipcash.modelling.domains import Ordinal as Ordinal
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from mipcash.optimizers.baselines.joint_gp import JointGPSettings as JointGPSettings
     from mipcash.optimizers.hybrid import HybridSettings as HybridSettings
     from mipcash.optimizers.mivabo import MiVaBOSettings as MiVaBOSettings
+    from mipcash.space.solution import Solution as Solution
     from mipcash.space.space import Space as Space
     from mipcash.study.minimize import minimize as minimize
     from mipcash.study.result import Result as Result

@@ -19,6 +19,7 @@ import mipcash as mc
 from mipcash.modelling.domains import Permutation, same_value
 from mipcash.modelling.rules import Rule
 from mipcash.modelling.validation import check
+from mipcash.space.compiled import compiled, declaration_of
 
 FORBIDDEN_LIMIT = 3000
 """Largest number of value combinations of a rule that is listed as forbidden ones."""
@@ -114,15 +115,17 @@ class Shape:
 
     def __init__(self, space: mc.Space) -> None:
         self.space = space
-        self.rules: tuple[Rule, ...] = tuple(space.active_rules())
-        self._owner = {id(v): (g.parameter, g.values[l]) for g in space.groups for l, v in enumerate(g.variables)}
-        self._number = {id(n.variable): n.label for n in space.numbers}
+        self.rules: tuple[Rule, ...] = compiled(space).rules
+        self.declaration = declaration_of(space)
+        groups = self.declaration.groups
+        self._owner = {id(v): (g.parameter, g.values[l]) for g in groups for l, v in enumerate(g.variables)}
+        self._number = {id(n.variable): n.label for n in self.declaration.numbers}
         self.dimensions = tuple(self._dimension(name) for name in space.parameters)
         self.by_name = {d.name: d for d in self.dimensions}
 
     def _dimension(self, name: str) -> Dimension:
         domain = self.space.parameters[name].domain
-        parents = tuple(self._parent(w) for w in self.space.conditions.get(name, ()))
+        parents = tuple(self._parent(w) for w in self.declaration.conditions.get(name, ()))
         if isinstance(domain, Permutation):
             return Dimension(name, "categorical", tuple(permutations(domain.members)), parents=parents)
         if domain.kind in ("ordinal", "categorical"):
@@ -183,13 +186,13 @@ class Shape:
         broken = self.space.validate(dict(config))
         if not broken:
             return found
-        assignment = check(self.space, dict(config), self.rules).assignment
+        assignment = check(self.declaration, dict(config), self.rules).assignment
         rules = {r.name: r for r in self.rules}
         for violation in broken:
             amount, rule = 1.0, rules.get(violation.name)
             if rule is not None and rule.body.ids <= assignment.keys():
                 value = rule.body.value(assignment)
-                low, high = self.space.interval(rule.body)
+                low, high = self.declaration.interval(rule.body)
                 excess = max(rule.lower - value, value - rule.upper, 0.0)
                 amount = excess / max(1e-12, high - low) if np.isfinite(high - low) else excess
             found[violation.name] = max(1e-6, amount)

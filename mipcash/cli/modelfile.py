@@ -26,14 +26,11 @@ from dataclasses import dataclass, field
 from importlib import import_module, metadata, resources
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mipcash.errors import ModelError
-from mipcash.modelling.declaration import Declaration
+from mipcash.space.space import Space
 from mipcash.study.text import kind, readable
-
-if TYPE_CHECKING:
-    from mipcash.space.space import Space
 
 PACKAGE = "mipcash.models"
 DEFAULTS = ("budget", "seed", "solver", "optimizer", "timeout", "workers")
@@ -212,7 +209,7 @@ def _declared(where: str, module: types.ModuleType, options: Mapping[str, Any]) 
     space, objective = pair
     if space is None and objective is None:
         raise ModelError(f"{where} declares neither `space` nor `objective`. {HOW}")
-    if not isinstance(space, Declaration):
+    if not isinstance(space, Space):
         what = (
             "does not declare `space`" if space is None else f"has a `space` that is not a mipcash.Space but {space!r}"
         )
@@ -224,7 +221,7 @@ def _declared(where: str, module: types.ModuleType, options: Mapping[str, Any]) 
             else f"has an `objective` that is no function: {objective!r}"
         )
         raise ModelError(f"{where} {what}. {HOW}")
-    return typing.cast("Space", space), objective
+    return space, objective
 
 
 def _defaults(where: str, module: types.ModuleType) -> dict[str, Any]:

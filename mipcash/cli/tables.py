@@ -11,9 +11,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Permutation
 from mipcash.modelling.parameters import Parameter
+from mipcash.space.compiled import declaration_of
 from mipcash.study.result import Result
 from mipcash.study.text import one_line, readable, visible
 from mipcash.study.trial import Trial
@@ -21,6 +21,7 @@ from mipcash.study.trial import Trial
 if TYPE_CHECKING:
     from mipcash.backends.registry import SolverInfo
     from mipcash.space.bounds import Extent
+    from mipcash.space.space import Space
 
 LEVELS_SHOWN = 100
 """Characters of a domain or a value in a table."""
@@ -100,13 +101,10 @@ def solvers_table(solvers: Sequence[SolverInfo]) -> Table:
     return table
 
 
-def space_tables(
-    space: Declaration, sizes: Mapping[str, int], extents: Mapping[str, Extent] | None = None
-) -> RenderableType:
+def space_tables(space: Space, sizes: Mapping[str, int], extents: Mapping[str, Extent] | None = None) -> RenderableType:
     """Parameters, what the rules leave of their domains, rules and the sizes of the program."""
     parameters = _table("parameter", "domain", "", *(["under the rules"] if extents else []))
-    conditional = {g.parameter for g in space.groups if g.on is not None}
-    conditional |= {n.label for n in space.numbers if n.on is not None}
+    conditional = declaration_of(space).conditions.keys()
     for name, parameter in space.parameters.items():
         kind = "conditional" if name in conditional else ""
         parameters.add_row(

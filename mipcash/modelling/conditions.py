@@ -33,7 +33,7 @@ def check_indicators(declaration: Declared, what: str, when: Any) -> list[Quadra
                 f"{what}: when= takes 0/1 indicators such as layers.is_(1, 2), not the relation {indicator}"
             )
         polynomial = take_apart(indicator, f"the condition of {what}")
-        declaration._own(f"the condition of {what}", polynomial)
+        declaration.refuse_foreign(f"the condition of {what}", polynomial)
         low, high = declaration.interval(polynomial)
         binary = all(v.is_binary() for v in polynomial.variables.values())
         whole = all(float(c).is_integer() for c in (polynomial.constant, *polynomial.linear.values()))

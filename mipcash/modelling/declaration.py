@@ -39,7 +39,7 @@ EXPAND_LIMIT = 64
 
 
 class Declaration:
-    """Declares a space. Use :class:`mipcash.Space`, which adds the questions that a solver answers.
+    """What is declared of a space, for all that is made from it; :class:`mipcash.Space` is what users call.
 
     Args:
         name: a title for messages and reports.
@@ -59,9 +59,14 @@ class Declaration:
         self.parts = LiveParts()
         self.conditions: dict[str, tuple[Quadratic, ...]] = {}
         """Label of a conditional parameter -> the indicators that must all be 1 for it to be active."""
-        self._install_components()
+        self.install_components()
 
-    def _install_components(self) -> None:
+    def install_components(self) -> None:
+        """Make room on the live model.
+
+        Raises:
+            SpaceError: it has a component of that name already.
+        """
         for reserved in ("parameters", "rules"):
             if self.model.component(reserved) is not None:
                 raise SpaceError(
@@ -73,36 +78,30 @@ class Declaration:
     # -- parameters ---------------------------------------------------------------------------------------------
 
     def real(self, name: str, low: float, high: float, *, log: bool = False, when: Any = None) -> NumericParameter:
-        """A real parameter in ``[low, high]``; ``log=True`` searches on the log scale (``low > 0``)."""
-        made: NumericParameter = self._declare(name, self._domain(name, Real, low, high, log), when)
+        """See :meth:`mipcash.Space.real`."""
+        made: NumericParameter = self.declare(name, self._domain(name, Real, low, high, log), when)
         return made
 
     def integer(
         self, name: str, low: int, high: int, *, step: int = 1, log: bool = False, when: Any = None
     ) -> NumericParameter:
-        """An integer parameter ``low, low + step, ..., <= high``."""
-        made: NumericParameter = self._declare(name, self._domain(name, Integer, low, high, step, log), when)
+        """See :meth:`mipcash.Space.integer`."""
+        made: NumericParameter = self.declare(name, self._domain(name, Integer, low, high, step, log), when)
         return made
 
     def ordinal(self, name: str, values: Iterable[Value], *, when: Any = None) -> Any:
-        """An ordered list of values; where all are numbers it may be used in rules by its value."""
-        return self._declare(name, self._domain(name, Ordinal, values), when)
+        """See :meth:`mipcash.Space.ordinal`."""
+        return self.declare(name, self._domain(name, Ordinal, values), when)
 
     def categorical(self, name: str, values: Iterable[Value], *, when: Any = None) -> ChoiceParameter:
-        """An unordered list of values; rules use ``parameter[value]``."""
-        made: ChoiceParameter = self._declare(name, self._domain(name, Categorical, values), when)
+        """See :meth:`mipcash.Space.categorical`."""
+        made: ChoiceParameter = self.declare(name, self._domain(name, Categorical, values), when)
         return made
 
     def module(
         self, name: str, algorithms: Mapping[str, Mapping[str, ParameterDomain]], *, when: Any = None
     ) -> ModuleParameter:
-        """A choice of algorithm, each with its own hyperparameters.
-
-        A hyperparameter is named ``module.algorithm.name`` in configurations and is active where its algorithm is chosen.
-
-        Args:
-            algorithms: algorithm -> {hyperparameter name -> ``mc.Real | mc.Integer | mc.Ordinal | mc.Categorical``}.
-        """
+        """See :meth:`mipcash.Space.module`."""
         for algorithm, domains in algorithms.items():
             for hyper, domain in domains.items():
                 self._free_name(f"{name}.{algorithm}.{hyper}")
@@ -111,18 +110,16 @@ class Declaration:
                         f"hyperparameter {name}.{algorithm}.{hyper} must be mc.Real, mc.Integer, mc.Ordinal or "
                         f"mc.Categorical, got {domain!r}"
                     )
-        module: ModuleParameter = self._declare(
-            name, self._domain(name, Categorical, algorithms), when, ModuleParameter
-        )
+        module: ModuleParameter = self.declare(name, self._domain(name, Categorical, algorithms), when, ModuleParameter)
         for algorithm, domains in algorithms.items():
             module.hyperparameters[algorithm] = {
-                hyper: self._declare(f"{name}.{algorithm}.{hyper}", domain, module[algorithm])
+                hyper: self.declare(f"{name}.{algorithm}.{hyper}", domain, module[algorithm])
                 for hyper, domain in domains.items()
             }
         return module
 
     def ordering(self, name: str, modules: Sequence[ModuleParameter]) -> OrderingParameter:
-        """The order in which ``modules`` are applied; a value is a tuple of their names."""
+        """See :meth:`mipcash.Space.ordering`."""
         self._free_name(name)
         members = tuple(m.label if isinstance(m, Parameter) else str(m) for m in modules)
         if len(set(members)) != len(members):
@@ -139,7 +136,7 @@ class Declaration:
                 raise SpaceError(
                     f"ordering {name!r}: {module.label!r} belongs to another space; use this space's own modules"
                 )
-        block = self._block(name)
+        block = self.block(name)
         places = range(len(members))
         block.z = pyo.Var(places, places, domain=pyo.Binary)
         block.one_position = pyo.Constraint(places, rule=lambda b, m: sum(b.z[m, t] for t in places) == 1)
@@ -153,11 +150,11 @@ class Declaration:
         return parameter
 
     def auxiliary(self, name: str, low: int, high: int) -> NumericParameter:
-        """An integer helper in ``[low, high]``: it occurs in rules, is not tuned, and is absent from configurations."""
+        """See :meth:`mipcash.Space.auxiliary`."""
         domain = self._domain(name, Integer, low, high)
-        block = self._block(name)
+        block = self.block(name)
         block.x = pyo.Var(domain=pyo.Integers, bounds=(domain.low, domain.high))
-        parameter = self._attach(block, name, domain, block.x, tuned=False)
+        parameter = self.attach(block, name, domain, block.x, tuned=False)
         self.numbers.append(Number(name, block.x, domain, None, tuned=False))
         self.auxiliaries[name] = parameter
         return parameter
@@ -172,25 +169,14 @@ class Declaration:
     # -- rules --------------------------------------------------------------------------------------------------
 
     def rule(self, name: str, relation: Any, *, when: Any = None) -> Rule:
-        """Declare a rule that every configuration obeys.
-
-        Args:
-            name: for messages; unique.
-            relation: ``<=``, ``>=`` or ``==`` between expressions of degree at most two.
-            when: an indicator or a list of them (all must hold): the rule holds only there. An inactive parameter
-                reads as 0, so a rule about a conditional parameter usually wants ``when=parameter.is_active()``.
-
-        Raises:
-            RuleError: name taken, a plain bool, degree above two, parameters of another space, no finite bounds, an
-                equation between products of two reals.
-        """
+        """See :meth:`mipcash.Space.rule`."""
         if not isinstance(name, str) or not name:
             raise RuleError(f"a rule needs a name (a string that messages can quote), got {name!r}")
         if name in self.rules:
             raise RuleError(f"a rule named {name!r} exists already; choose another name")
         indicators = check_indicators(self, f"rule {name!r}", when)
         rule = make_rule(name, relation, indicators)
-        self._own(f"rule {name!r}", rule.body)
+        self.refuse_foreign(f"rule {name!r}", rule.body)
         refuse_inexact(rule, {id(link.variable) for link in self.links})
         body = expression_of(rule.body)
         if not indicators:
@@ -238,21 +224,28 @@ class Declaration:
         if name in self.parameters or name in self.auxiliaries:
             raise SpaceError(f"a parameter named {name!r} exists already in space {self.name!r}; choose another name")
 
-    def _block(self, name: str) -> Any:
+    def block(self, name: str) -> Any:
+        """Where a parameter's variables live on the model."""
         return self.model.parameters[name]
 
-    def _attach(
+    def attach(
         self, block: Any, name: str, domain: ParameterDomain, expression: Expression, tuned: bool
     ) -> NumericParameter:
+        """Put a parameter that rules use by its value on its block."""
         block.value = NumericParameter(name, domain, tuned, expression)
         if not hasattr(block, "on_expression"):
             block.on_expression = 1
         return block.value  # type: ignore[no-any-return]
 
-    def _declare(self, name: str, domain: Any, when: Any, kind: type[ChoiceParameter] = ChoiceParameter) -> Any:
+    def declare(self, name: str, domain: Any, when: Any, kind: type[ChoiceParameter] = ChoiceParameter) -> Any:
+        """Declare a parameter of any domain.
+
+        Args:
+            kind: of a parameter that rules use by its levels.
+        """
         self._free_name(name)
         indicators = conditions_of(self, name, when)
-        block = self._block(name)
+        block = self.block(name)
         number = isinstance(domain, Real) or (isinstance(domain, Integer) and len(domain) > self.expand_limit)
         if not number:
             block.z = pyo.Var(range(len(domain.values)), domain=pyo.Binary)
@@ -269,7 +262,7 @@ class Declaration:
                 block.one_hot = pyo.Constraint(expr=sum(block.z.values()) == (1 if on is None else on))
             if domain.kind == "integer" or (isinstance(domain, Ordinal) and domain.numeric):
                 worth = sum(float(v) * block.z[l] if v else 0.0 for l, v in enumerate(domain.values))
-                parameter = self._attach(block, name, domain, worth, tuned=True)
+                parameter = self.attach(block, name, domain, worth, tuned=True)
             else:
                 parameter = kind(name, domain, block)
             variables = tuple(block.z.values())
@@ -293,9 +286,14 @@ class Declaration:
         if step > 1:
             block.on_grid = pyo.Constraint(expr=block.x == domain.low * (1 if on is None else on) + step * block.k)
         self.numbers.append(Number(name, block.x, domain, polynomial, tuned=True))
-        return self._attach(block, name, domain, block.x, tuned=True)
+        return self.attach(block, name, domain, block.x, tuned=True)
 
-    def _own(self, what: str, polynomial: Quadratic) -> None:
+    def refuse_foreign(self, what: str, polynomial: Quadratic) -> None:
+        """Refuse variables of another space, or of none.
+
+        Raises:
+            RuleError: the polynomial holds one.
+        """
         for variable in polynomial.variables.values():
             owner = variable.model() if variable.parent_block() is not None else None
             if owner is None:

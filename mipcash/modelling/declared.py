@@ -89,5 +89,5 @@ class Declared(Protocol):
     def interval(self, body: Quadratic) -> tuple[float, float]:
         """Bounds of a polynomial over the declared domains, rules aside."""
 
-    def _own(self, what: str, polynomial: Quadratic) -> None:
+    def refuse_foreign(self, what: str, polynomial: Quadratic) -> None:
         """Refuse variables of another space."""

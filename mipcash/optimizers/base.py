@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mipcash.backends.solution import Solution
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, Outcome
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Apart
+from mipcash.space.solution import Solution
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from mipcash.program.forms import Indices
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
-from mipcash.space.minimiser import as_solution
+from mipcash.space.solution import as_solution
 from mipcash.surrogates.base import MixedFunction
 from mipcash.surrogates.interactions import NameTuple, named, resolve
 from mipcash.surrogates.structured.posterior import StructuredPosterior

@@ -27,7 +27,7 @@ from mipcash.optimizers.model_based import Data, ModelBased, Step
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
-from mipcash.space.minimiser import as_solution
+from mipcash.space.solution import as_solution
 from mipcash.surrogates.interactions import named, resolve
 from mipcash.surrogates.linear.blocks import FeatureSizes
 from mipcash.surrogates.linear.features.maps import known_map

@@ -26,7 +26,7 @@ def objective_form(declaration: Declaration, program: BinaryProgram, expression:
         SpaceError: a product of two numbers, or a number that occurs in no rule (it has no column).
     """
     body = take_apart(expression, "the objective")
-    declaration._own("the objective", body)
+    declaration.refuse_foreign("the objective", body)
     affine = _images(declaration, program)
     linear = np.zeros(program.n)
     constant = body.constant

@@ -1,29 +1,22 @@
-"""Tightest bounds of each parameter under the rules, and the legal configuration nearest to a given one."""
+"""The tightest extent of each parameter under the rules."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import CUT_SLACK, Answer, Backend, SolverSettings, Task
+from mipcash.backends.base import CUT_SLACK, Backend, SolverSettings, Task
 from mipcash.backends.solution import OPTIMAL
-from mipcash.errors import SolverError
-from mipcash.modelling.domains import Configuration, Value, same_value
-from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.errors import InfeasibleSpaceError, SolverError
+from mipcash.modelling.domains import Integer, Permutation, Real, Value
+from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BaseRow, BinaryProgram
-from mipcash.program.rewriting import with_columns, with_rows
-from mipcash.space.conflict import told
-
-ABSENT_COST = 1.0
-"""Cost of switching a parameter on that the given configuration leaves out, or off that it has."""
-
-
-Switch = tuple[float, Indices, Vector]
-"""A 0/1 function of base columns: constant, columns and coefficients."""
+from mipcash.program.rewriting import with_rows, without_margins
+from mipcash.space.compiled import QUESTION, CompiledSpace
+from mipcash.space.conflict import emptiness, told
+from mipcash.space.explanation import explained
 
 
 @dataclass(frozen=True)
@@ -44,6 +37,60 @@ class Extent:
     def __str__(self) -> str:
         what = f"[{self.low}, {self.high}]" if self.values is None else ", ".join(map(str, self.values))
         return what if self.always else f"{what} (or inactive)"
+
+
+def extents(space: CompiledSpace, backend: Backend) -> dict[str, Extent]:
+    """The extent of each parameter that can be active.
+
+    Raises:
+        InfeasibleSpaceError: the space is empty.
+        SolverError: a limit came before an extent was known.
+    """
+    program, settings = space.program, QUESTION
+    if told(emptiness(program, backend, settings), settings).columns is None:
+        raise InfeasibleSpaceError(explained(space, backend))
+    if program.margin:
+        program = without_margins(program)  # a legal value may lie where the margins of products of reals leave it out
+    seen = attainable(program, backend, settings)
+    found: dict[str, Extent] = {}
+    for label, parameter in space.declaration.parameters.items():
+        groups = [g for g in program.groups if g.parameter == label]
+        if isinstance(parameter.domain, Permutation):
+            places = tuple(
+                (g.label[len(label) + 1 :], tuple(t for k, t in enumerate(g.values) if seen[g.start + k]))
+                for g in groups
+            )
+            found[label] = Extent(None, None, places, True)
+        elif groups:
+            group = groups[0]
+            values = tuple(v for k, v in enumerate(group.values) if seen[group.start + k])
+            ordered = group.kind in ("integer", "ordinal")
+            if values:
+                always = not (group.conditional and seen[group.stop - 1])
+                found[label] = Extent(values[0] if ordered else None, values[-1] if ordered else None, values, always)
+        else:
+            assert isinstance(parameter.domain, (Real, Integer))
+            number = _number_extent(label, parameter.domain, program, backend, settings)
+            if number is not None:
+                found[label] = number
+    return found
+
+
+def _number_extent(
+    label: str, domain: Real | Integer, program: BinaryProgram, backend: Backend, settings: SolverSettings
+) -> Extent | None:
+    if any(n.label == label for n in program.numbers):
+        ends = number_range(program, label, backend, settings)
+        if ends is None:
+            return None
+        low, high = (
+            domain.nearest(e) if isinstance(domain, Integer) else domain.canonical(_short(e)) for e in ends[:2]
+        )
+        low, high = min(low, high), max(low, high)
+        return Extent(low, high, None, ends[2])
+    if not can_be_on(program, label, backend, settings):
+        return None
+    return Extent(domain.low, domain.high, None, always_on(program, label, backend, settings))
 
 
 def attainable(program: BinaryProgram, backend: Backend, settings: SolverSettings) -> Vector:
@@ -121,91 +168,6 @@ def always_on(program: BinaryProgram, label: str, backend: Backend, settings: So
     return True
 
 
-def nearest_point(
-    program: BinaryProgram,
-    config: Configuration,
-    backend: Backend,
-    settings: SolverSettings,
-    switches: Mapping[str, Switch],
-) -> Answer:
-    """The legal point nearest to a configuration (which may be illegal, incomplete, or name unknown parameters).
-
-    The distance adds, over parameters: 1 where a category, the position of a module in an order, or activity differs; of an
-    ordered value the share of its levels that lie between, of a number the share of its natural range. A value that is none of
-    an ordered parameter's levels is as far from each as their numbers are, in shares of the range of the levels.
-
-    Args:
-        program: with a column for every number.
-        switches: label of a conditional number -> its activity.
-    """
-    linear, constant = np.zeros(program.n), 0.0
-    for group in program.groups:
-        linear[group.start : group.stop] = _group_costs(program, group, config)
-    wanted: dict[int, float] = {}
-    for number in program.numbers:
-        given: Value = config.get(number.label)
-        if _is_finite(given):
-            # the latent column is free where the number is off: what counts then is that it is
-            wanted[number.latent] = float(given)
-        if number.label in switches:
-            base, columns, values = switches[number.label]
-            sign = -1.0 if number.label in config else 1.0
-            constant += ABSENT_COST * (float(sign < 0) + sign * base)
-            np.add.at(linear, columns, sign * ABSENT_COST * values)
-    lifted = _with_distances(program, wanted)
-    cost = np.concatenate([linear, [1.0 / max(1e-12, program.high[c] - program.low[c]) for c in wanted]])
-    form = replace(QuadraticForm.zero(lifted.n), constant=constant, linear=cost)
-    return backend.solve(Task(lifted, form), settings)
-
-
-def _group_costs(program: BinaryProgram, group: object, config: Configuration) -> Vector:
-    size = group.size  # type: ignore[attr-defined]
-    values, label = group.values, group.parameter  # type: ignore[attr-defined]
-    conditional, kind = group.conditional, group.kind  # type: ignore[attr-defined]
-    cost = np.zeros(size)
-    if label not in config:
-        if conditional:
-            cost[:-1] = ABSENT_COST
-        return cost
-    if conditional:
-        cost[-1] = ABSENT_COST
-    given = config[label]
-    if kind == "ordering":
-        member = group.label[len(label) + 1 :]  # type: ignore[attr-defined]
-        order = list(given) if isinstance(given, (list, tuple)) else []
-        if member in order:
-            cost[: len(values)] = [float(t != order.index(member)) for t in range(len(values))]
-        return cost
-    ordered = kind in ("integer", "ordinal")
-    at = next((l for l, v in enumerate(values) if same_value(v, given)), None)
-    if at is not None and ordered:
-        steps = np.abs(np.arange(len(values)) - at) / max(1, len(values) - 1)
-        cost[: len(values)] = steps
-    elif at is not None:
-        cost[: len(values)] = np.arange(len(values)) != at
-    elif ordered and _is_finite(given) and all(_is_finite(v) for v in values):
-        natural = np.array([float(v) for v in values])
-        span = max(1e-12, natural.max() - natural.min())
-        cost[: len(values)] = np.minimum(np.abs(natural - float(given)) / span, 10.0)
-    return cost
-
-
-def _is_finite(value: object) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _with_distances(program: BinaryProgram, wanted: Mapping[int, float]) -> BinaryProgram:
-    """A column d >= |v - target| for each wanted number."""
-    if not wanted:
-        return program
-    k = len(wanted)
-    span = np.array([program.high[c] - program.low[c] + abs(v) + abs(program.low[c]) + 1.0 for c, v in wanted.items()])
-    names = tuple(f"|{program.names[c]} - {v!r}|" for c, v in wanted.items())
-    wide = with_columns(program, names, np.zeros(k), span)
-    rows = np.zeros((2 * k, wide.n_columns))
-    low = np.zeros(2 * k)
-    for j, (column, target) in enumerate(wanted.items()):
-        rows[2 * j, [program.n + j, column]] = 1.0, -1.0  # d - v >= -target
-        rows[2 * j + 1, [program.n + j, column]] = 1.0, 1.0  # d + v >= target
-        low[2 * j : 2 * j + 2] = -target, target
-    return with_rows(wide, sparse.csr_array(rows), low, np.full(2 * k, np.inf))
+def _short(value: float) -> float:
+    """A value without the last digits, which are rounding."""
+    return float(f"{value:.14g}")

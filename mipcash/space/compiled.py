@@ -1,52 +1,72 @@
-"""What a declared space does with a solver: compile, optimise, sample, decode; :class:`mipcash.Space` adds the questions."""
+"""A declared space compiled: its program and its rules as they were when the live model was last looked at.
+
+:func:`compiled` is the way in; :class:`mipcash.space.domain.Domain` adds a solver and the unit scale.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
 from mipcash.backends.base import Backend, SolverSettings
-from mipcash.backends.registry import make_backend
-from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError, SpaceError
+from mipcash.backends.registry import DEFAULT, make_backend
+from mipcash.errors import SolverError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.declared import Number
-from mipcash.modelling.domains import Configuration, Real
-from mipcash.modelling.live.adoption import adopt_model
+from mipcash.modelling.domains import Configuration, Real, Value
 from mipcash.modelling.live.components import honour
 from mipcash.modelling.rules import Rule
 from mipcash.modelling.validation import Violation, check
 from mipcash.program.algebra import AlgebraicModel, algebraic_model
 from mipcash.program.compile import compile_space
-from mipcash.program.forms import Indices
+from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
-from mipcash.space import conflict as explaining
-from mipcash.space.conflict import told
+from mipcash.space.conflict import conflicting, is_empty
 from mipcash.space.live_model import active_rules, signature
-from mipcash.space.minimiser import Oracle, Point
+from mipcash.space.minimiser import Minimiser
 from mipcash.space.numbers.assembly import number_rules
 from mipcash.space.numbers.legal_numbers import LegalNumbers, union_of
-from mipcash.space.sampling import farthest, latin_hypercube, sample_levels
 
-WALK_STEPS = 40
-"""Hit-and-run steps for numbers that rules bind, at least."""
-DRAWS = 8
-"""Draws of bound numbers of which a design takes the farthest from what it has."""
-QUESTION_SECONDS = 60.0
+QUESTION = SolverSettings(time_limit=60.0)
+"""Limits of one question."""
 
 
-@dataclass(frozen=True)
-class _Snapshot:
-    """What was derived from the live model when it was last looked at."""
+@dataclass(frozen=True, eq=False)
+class CompiledSpace:
+    """A space as it was when it was compiled.
 
-    signature: object
-    held: tuple[object, ...]  # the expressions behind the identities in the signature
+    Attributes:
+        declaration: the parameters.
+        program: what solvers are given.
+        rules: what plain Python checks: declared rules that are active, and what was put on the live model.
+        algebra: the rows behind the program; it keeps the variables alive that only the transformed model has.
+        fixed: parameters that a sub-space holds at a value (:mod:`mipcash.space.restriction`).
+    """
+
+    declaration: Declaration
     program: BinaryProgram
     rules: tuple[Rule, ...]
-    algebra: AlgebraicModel  # keeps the variables alive that only the transformed model has
+    algebra: AlgebraicModel
+    fixed: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Title of the space."""
+        return self.declaration.name
+
+    @cached_property
+    def tuned(self) -> tuple[Number, ...]:
+        """The tuned numbers, in the order of declaration."""
+        return tuple(n for n in self.declaration.numbers if n.tuned)
+
+    @cached_property
+    def in_rules(self) -> frozenset[str]:
+        """Labels of the tuned numbers that have columns."""
+        return frozenset(n.label for n in self.program.numbers)
 
     @cached_property
     def columns(self) -> Mapping[int, int]:
@@ -54,74 +74,35 @@ class _Snapshot:
         named = {v.name: i for r in self.rules for q in (r.body, *r.when) for i, v in q.variables.items()}
         return {named[name]: c for name, c in self.program.variable_columns.items() if name in named}
 
+    @cached_property
+    def backend(self) -> Backend:
+        """Who is asked where no solver is named."""
+        return make_backend(DEFAULT)
 
-class SpaceCore(Declaration):
-    """A search space with rules.
-
-    Declare it with :meth:`real`, :meth:`integer`, :meth:`ordinal`, :meth:`categorical`, :meth:`module`,
-    :meth:`ordering`, :meth:`auxiliary` and :meth:`rule`; ``space.model`` is the live Pyomo model behind it.
-    """
-
-    def __init__(self, name: str = "space", **options: Any) -> None:
-        super().__init__(name, **options)
-        self._snapshot: _Snapshot | None = None
-        self._oracles: dict[str, tuple[BinaryProgram, Oracle]] = {}
-
-    @classmethod
-    def from_pyomo(cls, model: Any, *, auxiliary: Iterable[str] = (), expand_limit: int | None = None) -> Any:
-        """A space whose parameters are the variables of a Pyomo model and whose rules are its constraints.
-
-        The model is used as it is, live: later changes count. Objectives in it are ignored (the black box is the objective).
-
-        Args:
-            model: a ``ConcreteModel``; every variable bounded.
-            auxiliary: names of variables that are helpers: in constraints, absent from configurations.
-
-        Raises:
-            SpaceError: see :func:`mipcash.modelling.live.adoption.adopt_model`.
-        """
-        options = {} if expand_limit is None else {"expand_limit": expand_limit}
-        space = cls(getattr(model, "name", "space") or "space", **options)
-        adopt_model(space, model, auxiliary)
-        return space
+    def wider(self, labels: Collection[str]) -> CompiledSpace:
+        """The same space with columns for these numbers too, which no rule may mention."""
+        return replace(self, program=compile_space(self.declaration, labels, self.algebra))
 
     # -- legality -----------------------------------------------------------------------------------------------
 
-    def validate(self, config: Configuration) -> list[Violation]:
-        """Every reason why a configuration is illegal, by name; empty: it is legal.
-
-        Values are compared with the domains and the rules as declared, at natural values; a rule may be missed by 1e-9 of its
-        largest coefficient (:mod:`mipcash.modelling.rules`). Rules over auxiliaries, and disjunctions, hold if some values of the
-        auxiliaries and indicators satisfy them.
-        """
-        return self._violations(config, self._current())
-
-    def _violations(self, config: Configuration, snapshot: _Snapshot) -> list[Violation]:
-        verdict = check(self, config, snapshot.rules)
+    def violations(self, config: Configuration) -> list[Violation]:
+        """Every reason why a configuration is illegal; see :meth:`mipcash.Space.validate`."""
+        verdict = check(self.declaration, config, self.rules)
         violations = list(verdict.violations)
         if not violations and verdict.undecided:
             violations += self._ask_solver(config, verdict.undecided)
         return violations
 
-    def is_legal(self, config: Configuration) -> bool:
-        """Whether a configuration is legal; :meth:`validate` says why not."""
-        return not self.validate(config)
-
-    def active_rules(self) -> list[Rule]:
-        """Declared rules whose constraint is active, and what was put on ``model`` directly."""
-        return active_rules(self)
-
     def _ask_solver(self, config: Configuration, undecided: Sequence[str]) -> list[Violation]:
         """Feasibility with the configuration fixed; the rules to blame are an irreducible conflict."""
-        program, backend = self._latest().program, self.oracle().backend
-        fixed = dict(zip((program.starts + program.encode(config)).tolist(), [1.0] * len(program.groups), strict=True))
+        program = self.program
+        held = dict(zip((program.starts + program.encode(config)).tolist(), [1.0] * len(program.groups), strict=True))
         for number in program.numbers:
             if number.label in config:
-                fixed[number.column] = float(config[number.label])
-        settings = SolverSettings(time_limit=QUESTION_SECONDS)
-        if not explaining.is_empty(program, backend, settings, fixed):
+                held[number.column] = float(config[number.label])
+        if not is_empty(program, self.backend, QUESTION, held):
             return []
-        culprits = list(explaining.conflicting(program, backend, settings, fixed))
+        culprits = list(conflicting(program, self.backend, QUESTION, held))
         if not culprits:
             culprits = list(undecided) or ["the structure of the space"]
         names = ", ".join(map(repr, culprits))
@@ -131,130 +112,13 @@ class SpaceCore(Declaration):
             )
         ]
 
-    # -- the compiled program -----------------------------------------------------------------------------------
-
-    @property
-    def program(self) -> BinaryProgram:
-        """The compiled space; compiled again when the live model has changed."""
-        return self._current().program
-
-    def _current(self) -> _Snapshot:
-        """The snapshot of the live model as it is now."""
-        now, held = signature(self)
-        if self._snapshot is None or self._snapshot.signature != now:
-            honour(self)  # refuses what cannot be obeyed, and may write rules for what is no constraint
-            now, held = signature(self)
-            algebra = algebraic_model(self)
-            rules = (*self.active_rules(), *algebra.logic)
-            self._snapshot = _Snapshot(now, held, compile_space(self, algebra=algebra), rules, algebra)
-        return self._snapshot
-
-    def _latest(self) -> _Snapshot:
-        """The latest snapshot, without a look at the model: for work inside one question."""
-        return self._snapshot or self._current()
-
-    def oracle(self, solver: str | Backend = "auto") -> Oracle:
-        """The exact oracle of this space with a solver (kept between calls)."""
-        program = self.program
-        name = solver if isinstance(solver, str) else solver.name
-        kept = self._oracles.get(name)
-        if kept is None or kept[0] is not program or (not isinstance(solver, str) and kept[1].backend is not solver):
-            backend = make_backend(solver) if isinstance(solver, str) else solver
-            self._oracles[name] = (program, Oracle(program, backend))
-        return self._oracles[name][1]
-
-    def sizes(self) -> dict[str, int]:
-        """Size of the space and of its program, for reports."""
-        program = self.program
-        return {
-            "parameters": len(self.parameters),
-            "discrete": sum(1 for l in self.parameters if any(g.parameter == l for g in program.groups)),
-            "numbers": sum(1 for n in self.numbers if n.tuned),
-            "auxiliaries": len(self.auxiliaries),
-            "rules": len(self._latest().rules),
-            "groups": len(program.groups),
-            "binaries": program.n_z,
-            "columns": program.n_columns,
-            "products": sum(p.size for p in program.products),
-            "rows": program.matrix.shape[0],
-            "nonzeros": program.matrix.nnz,
-        }
-
-    # -- exact questions ----------------------------------------------------------------------------------------
-
-    def sample(self, n: int = 1, seed: int | np.random.Generator = 0) -> list[Configuration]:
-        """n legal, well-spread configurations.
-
-        Raises:
-            InfeasibleSpaceError: the space is empty; the message names the rules in conflict.
-            SpaceError: n is negative.
-        """
-        if n < 0:
-            raise SpaceError(f"the number of samples must not be negative, got {n}")
-        rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
-        settings = SolverSettings(time_limit=QUESTION_SECONDS, gap=0.05)
-        samples = sample_levels(self.oracle(), n, settings, rng)
-        if n and not samples:
-            told(self.oracle().last, settings)
-            raise InfeasibleSpaceError(self.why_empty())
-        units = latin_hypercube(max(1, n), sum(x.tuned for x in self.numbers), rng)
-        return [self._finish(s.levels, s.point, units[k], rng) for k, s in enumerate(samples)]
-
-    def why_empty(self, solver: str | Backend = "auto") -> str:
-        """Why the space is empty, or that it is not; see :meth:`mipcash.Space.explain`."""
-        raise NotImplementedError
-
-    @staticmethod
-    def _units(configs: Sequence[Configuration], tuned: Sequence[Number]) -> np.ndarray[Any, Any]:
-        values = [[x.domain.to_unit(c[x.label]) if x.label in c else np.nan for x in tuned] for c in configs]
-        return np.array(values, dtype=float).reshape(len(configs), len(tuned))
-
-    # -- points to configurations -------------------------------------------------------------------------------
-
-    def configuration(
-        self, point: Point, numbers: Mapping[str, float] | None = None, rng: np.random.Generator | None = None
-    ) -> Configuration:
-        """Decode a point; numbers that no rule mentions come from ``numbers``, else the middle of their range.
-
-        Raises:
-            SolverError: the decoded configuration breaks a rule (a defect, reported loudly instead of proposed).
-        """
-        program, given = self._latest().program, dict(numbers or {})
-        values: dict[str, float] = {}
-        columns = {n.label: n.column for n in program.numbers}
-        z = program.one_hot(point.levels)
-        for number in self.numbers:
-            if not number.tuned or not all(bool(c.holds(z)) for c in program.conditions.get(number.label, ())):
-                continue
-            if number.label in given:
-                values[number.label] = given[number.label]
-            elif number.label in columns:
-                values[number.label] = float(point.columns[columns[number.label]])
-            else:
-                values[number.label] = number.domain.from_unit(0.5 if rng is None else rng.random())
-        return self._decoded(point, values)
-
-    def _decoded(self, point: Point, values: dict[str, float], legal: LegalNumbers | None = None) -> Configuration:
-        """A configuration of levels and numbers, cleaned and checked."""
-        program = self._latest().program
-        reals = {n.label: n.domain for n in self.numbers if isinstance(n.domain, Real)}
-        bound = {n.label for n in program.numbers}
-        values = {l: reals[l].snapped(v) if l in reals and l not in bound else v for l, v in values.items()}
-        if program.numbers:
-            legal = self.legal_numbers(point) if legal is None else legal
-            if legal is not None and legal.labels:
-                clean = legal.clean(np.array([values[label] for label in legal.labels]))
-                if clean is not None:
-                    values = {**values, **dict(zip(legal.labels, clean.tolist(), strict=True))}
-        return self.checked(program.decode(point.levels, values))
-
     def checked(self, config: Configuration) -> Configuration:
         """The configuration itself, if it is legal.
 
         Raises:
             SolverError: it is not.
         """
-        violations = self._violations(config, self._latest())
+        violations = self.violations(config)
         if violations:
             raise SolverError(
                 "a solver's answer breaks the rules as declared: " + "; ".join(map(str, violations)) + f" in {config}. "
@@ -262,69 +126,144 @@ class SpaceCore(Declaration):
             )
         return config
 
-    def require(self, config: Configuration) -> Configuration:
-        """The configuration itself, if it is legal.
+    # -- levels and columns to configurations -------------------------------------------------------------------
 
-        Raises:
-            ConfigurationError: it is not; the message lists every problem.
-        """
-        violations = self.validate(config)
-        if violations:
-            raise ConfigurationError("illegal configuration: " + "; ".join(map(str, violations)))
-        return config
-
-    def legal_numbers(self, point: Point) -> LegalNumbers | None:
-        """What the rules leave for the numbers in them at a point's levels; None where only the program can tell."""
-        program, z = self._latest().program, self._latest().program.one_hot(point.levels)
-        assignment: dict[int, float] = {}
-        for spec, start in zip(self.groups, program.starts, strict=True):
-            for l, variable in enumerate(spec.variables):
-                assignment[id(variable)] = z[start + l]
-        active = []
-        columns = {n.label for n in program.numbers}
-        for number in self.numbers:
-            on = all(bool(c.holds(z)) for c in program.conditions.get(number.label, ()))
-            if number.tuned and on and number.label in columns:
-                active.append(number)
-            elif number.tuned:
-                assignment[id(number.variable)] = 0.0
-        for link in self.links:
-            if link.value.ids <= assignment.keys():
-                assignment[id(link.variable)] = link.value.value(assignment)
-        for label in self.conditions:
-            block = self.model.parameters[label]
-            if block.component("conjunction") is not None:
-                assignment[id(block.on)] = float(all(bool(c.holds(z)) for c in program.conditions[label]))
-        hint = {i: float(point.columns[c]) for i, c in self._latest().columns.items()}
-        return union_of(list(number_rules(self._latest().rules, assignment, active, hint)))
-
-    def _finish(
-        self, levels: Indices, point: Point | None, units: Any, rng: np.random.Generator, before: Any = None
+    def configuration(
+        self, levels: Indices, columns: Vector, numbers: Mapping[str, float] | None = None
     ) -> Configuration:
-        """A sampled configuration: levels, numbers drawn over their legal set where rules bind them, stratified ones elsewhere.
+        """The configuration of levels, (G,), and base columns, (n,); made whole and checked.
 
         Args:
-            before: unit values of earlier configurations, (t, D): of some draws, the farthest from them is taken.
-        """
-        tuned = [n for n in self.numbers if n.tuned]
-        numbers = {n.label: float(n.domain.from_unit(u)) for n, u in zip(tuned, units, strict=True)}
-        if point is None:
-            return self.checked(self._latest().program.decode(levels, self._only_active(levels, numbers)))
-        for bound in self._latest().program.numbers:
-            numbers[bound.label] = float(point.columns[bound.column])
-        legal = self.legal_numbers(point)
-        if legal is not None and legal.labels:
-            start = legal.clean(np.array([numbers[label] for label in legal.labels]))
-            if start is not None:
-                drawn = [legal.spread(start, WALK_STEPS, rng) for _ in range(1 if before is None else DRAWS)]
-                position = {n.label: d for d, n in enumerate(tuned)}
-                at = [position[label] for label in legal.labels]
-                scaled = [[tuned[d].domain.to_unit(v) for d, v in zip(at, x, strict=True)] for x in drawn]
-                chosen = 0 if before is None else farthest(np.array(scaled), before[:, at])
-                numbers.update(zip(legal.labels, drawn[chosen].tolist(), strict=True))
-        return self._decoded(point, self._only_active(levels, numbers), legal)
+            numbers: label -> natural value; of others, those in rules come from the columns, the rest from the middle of
+                their range.
 
-    def _only_active(self, levels: Indices, numbers: Mapping[str, float]) -> dict[str, float]:
-        z = self._latest().program.one_hot(levels)
-        conditions = self._latest().program.conditions
-        return {l: v for l, v in numbers.items() if all(bool(c.holds(z)) for c in conditions.get(l, ()))}
+        Raises:
+            SolverError: the configuration breaks a rule (a defect, reported loudly instead of proposed).
+        """
+        given, at = numbers or {}, {n.label: n.column for n in self.program.numbers}
+        values: dict[str, float] = {}
+        for number in self.tuned:
+            label = number.label
+            if label in given:
+                values[label] = given[label]
+            else:
+                values[label] = float(columns[at[label]]) if label in at else number.domain.from_unit(0.5)
+        return self.decoded(levels, columns, self.active(levels, values))
+
+    def decoded(
+        self, levels: Indices, columns: Vector, values: Mapping[str, float], legal: LegalNumbers | None = None
+    ) -> Configuration:
+        """The configuration of levels and the natural values of the active numbers, cleaned and checked.
+
+        Args:
+            columns: base columns, shape (n,); nan where unknown.
+            legal: what rules leave for the numbers there, where the caller has it.
+        """
+        reals = {n.label: n.domain for n in self.declaration.numbers if isinstance(n.domain, Real)}
+        free = reals.keys() - self.in_rules
+        values = {l: reals[l].snapped(v) if l in free else v for l, v in values.items()}
+        if self.program.numbers:
+            legal = self.legal_numbers(levels, columns) if legal is None else legal
+            if legal is not None and legal.labels:
+                clean = legal.clean(np.array([values[label] for label in legal.labels]))
+                if clean is not None:
+                    values = {**values, **dict(zip(legal.labels, clean.tolist(), strict=True))}
+        held = {label: float(self.fixed[label]) for label in self.fixed.keys() & values.keys()}
+        return self.checked(self.program.decode(levels, {**values, **held}))
+
+    def active(self, levels: Indices, values: Mapping[str, float]) -> dict[str, float]:
+        """Of some numbers, those that are active at these levels."""
+        z, conditions = self.program.one_hot(levels), self.program.conditions
+        return {l: v for l, v in values.items() if all(bool(c.holds(z)) for c in conditions.get(l, ()))}
+
+    def legal_numbers(self, levels: Indices, columns: Vector) -> LegalNumbers | None:
+        """What the rules leave for the numbers in them beside levels; None where only the program can tell.
+
+        Args:
+            columns: base columns, shape (n,); those of helpers are used where there are too many values to try.
+        """
+        program, z = self.program, self.program.one_hot(levels)
+        assignment: dict[int, float] = {}
+        for spec, start in zip(self.declaration.groups, program.starts, strict=True):
+            for l, variable in enumerate(spec.variables):
+                assignment[id(variable)] = z[start + l]
+        found = []
+        for number in self.tuned:
+            on = all(bool(c.holds(z)) for c in program.conditions.get(number.label, ()))
+            if on and number.label in self.in_rules:
+                found.append(number)
+            else:
+                assignment[id(number.variable)] = 0.0
+        for link in self.declaration.links:
+            if link.value.ids <= assignment.keys():
+                assignment[id(link.variable)] = link.value.value(assignment)
+        for label in self.declaration.conditions:
+            block = self.declaration.model.parameters[label]
+            if block.component("conjunction") is not None:
+                assignment[id(block.on)] = float(all(bool(c.holds(z)) for c in program.conditions[label]))
+        hint = {i: float(columns[c]) for i, c in self.columns.items()}
+        return union_of(list(number_rules(self.rules, assignment, found, hint)))
+
+
+class LiveSpace:
+    """A declaration and what was made of it when its live model was last looked at."""
+
+    def __init__(self, declaration: Declaration) -> None:
+        self.declaration = declaration
+        self._known: tuple[object, tuple[object, ...], CompiledSpace] | None = None
+        self._minimisers: dict[str, Minimiser] = {}
+
+    def now(self) -> CompiledSpace:
+        """The space as it is; compiled again when the live model has changed."""
+        seen, held = signature(self.declaration)
+        if self._known is None or self._known[0] != seen:
+            honour(self.declaration)  # refuses what cannot be obeyed, and may write rules for what is no constraint
+            seen, held = signature(self.declaration)
+            algebra = algebraic_model(self.declaration)
+            rules = (*active_rules(self.declaration), *algebra.logic)
+            program = compile_space(self.declaration, algebra=algebra)
+            # the expressions behind the identities in the signature are held, so that no other takes their place
+            self._known = (seen, held, CompiledSpace(self.declaration, program, rules, algebra))
+        return self._known[2]
+
+    def minimiser(self, solver: str | Backend = DEFAULT) -> Minimiser:
+        """The minimiser of the space as it is, with a solver (kept between calls)."""
+        program = self.now().program
+        name = solver if isinstance(solver, str) else solver.name
+        kept = self._minimisers.get(name)
+        if kept is None or kept.program is not program or not (isinstance(solver, str) or kept.backend is solver):
+            backend = make_backend(solver) if isinstance(solver, str) else solver
+            kept = self._minimisers[name] = Minimiser(program, backend)
+        return kept
+
+
+class PublicSpace(Protocol):
+    """A space that was declared (:class:`mipcash.Space`)."""
+
+    @property
+    def _live(self) -> LiveSpace:
+        """The declaration behind it."""
+
+
+def declaration_of(space: PublicSpace) -> Declaration:
+    """What was declared: groups, numbers, conditions, and the parts of the live model."""
+    return space._live.declaration
+
+
+def compiled(space: PublicSpace) -> CompiledSpace:
+    """A declared space as it is now.
+
+    Raises:
+        SpaceError: nothing to tune, or a component of the live model that cannot be obeyed.
+        RuleError: a constraint of degree above two, or an equation between products of reals.
+    """
+    return space._live.now()
+
+
+def minimiser_of(space: PublicSpace, solver: str | Backend = DEFAULT) -> Minimiser:
+    """The minimiser of a declared space as it is now, with a solver.
+
+    Raises:
+        SolverError: the solver is not installed.
+    """
+    return space._live.minimiser(solver)

@@ -23,7 +23,7 @@ from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import without_margins
 from mipcash.space.conflict import emptiness
 from mipcash.space.exclusion import Exclusion
-from mipcash.space.minimiser import Oracle
+from mipcash.space.minimiser import Minimiser
 
 ENUMERABLE = 1 << 21
 CHUNK = 1 << 15
@@ -48,31 +48,31 @@ class Count:
         return f"{self.number:,}" if self.exact else f"at least {self.number:,}"
 
 
-def count(oracle: Oracle, limit: int, settings: SolverSettings) -> Count:
+def count(minimiser: Minimiser, limit: int, settings: SolverSettings) -> Count:
     """Count legal levels, up to ``limit`` where they must be enumerated one by one.
 
     What the margins of products of reals leave out is not counted; where that could be levels, the count is no longer exact.
     """
-    found = _counted(oracle, limit, settings)
-    if not oracle.program.margin or not found.exact:
+    found = _counted(minimiser, limit, settings)
+    if not minimiser.program.margin or not found.exact:
         return found
-    wide = _counted(Oracle(without_margins(oracle.program), oracle.backend), limit, settings)
+    wide = _counted(Minimiser(without_margins(minimiser.program), minimiser.backend), limit, settings)
     return Count(found.number, wide == found)
 
 
-def _counted(oracle: Oracle, limit: int, settings: SolverSettings) -> Count:
-    program, legality = oracle.program, oracle.free_legality
+def _counted(minimiser: Minimiser, limit: int, settings: SolverSettings) -> Count:
+    program, legality = minimiser.program, minimiser.free_legality
     components = _components(program)
     sizes = [_domain(program, component) for component in components]
     if legality.complete and max(sizes, default=1) <= ENUMERABLE:
-        base = oracle.anchors(settings)
+        base = minimiser.anchors(settings)
         if not base:
-            return Count(0, emptiness(program, oracle.backend, settings).status == INFEASIBLE)
+            return Count(0, emptiness(program, minimiser.backend, settings).status == INFEASIBLE)
         total = 1
         for component in components:
             total *= _enumerate(program, legality, component, base[0])
         return Count(total, True)
-    return _one_by_one(oracle, limit, settings)
+    return _one_by_one(minimiser, limit, settings)
 
 
 def _components(program: BinaryProgram) -> list[list[int]]:
@@ -113,14 +113,14 @@ def _enumerate(program: BinaryProgram, legality: Legality, component: Sequence[i
     return len(seen)
 
 
-def _one_by_one(oracle: Oracle, limit: int, settings: SolverSettings) -> Count:
+def _one_by_one(minimiser: Minimiser, limit: int, settings: SolverSettings) -> Count:
     found: list[Exclusion] = []
-    form = QuadraticForm.zero(oracle.program.n)
+    form = QuadraticForm.zero(minimiser.program.n)
     while len(found) < limit:
-        point = oracle.minimise(form, settings, excluded=found)
-        if point is None:
-            return Count(len(found), oracle.last.status == INFEASIBLE)
-        if not oracle.program.groups:
+        answer = minimiser.minimise(form, settings, excluded=found)
+        if answer.columns is None:
+            return Count(len(found), answer.status == INFEASIBLE)
+        if not minimiser.program.groups:
             return Count(1, True)
-        found.append(Exclusion(point.levels))
+        found.append(Exclusion(minimiser.program.levels_of(answer.columns)))
     return Count(len(found), False)

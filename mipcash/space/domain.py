@@ -6,69 +6,102 @@ changes on the live model do not count, ``Domain.of`` again takes them in.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mipcash.backends.base import Answer, Backend, SolverSettings
 from mipcash.backends.heuristics.local_search import KICKS, LocalSearch
-from mipcash.backends.solution import Solution
+from mipcash.backends.registry import DEFAULT
 from mipcash.modelling.declaration import Declaration
-from mipcash.modelling.domains import Configuration
+from mipcash.modelling.domains import Configuration, Value
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality
 from mipcash.program.points import Point, Points
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale, decoded
+from mipcash.space.compiled import CompiledSpace, PublicSpace, compiled, minimiser_of
+from mipcash.space.design import design
 from mipcash.space.exclusion import Apart, Exclusion
-from mipcash.space.minimiser import RESTARTS, Oracle
-from mipcash.space.minimiser import Point as Solved
+from mipcash.space.minimiser import RESTARTS, Minimiser
+from mipcash.space.nearest import nearest
+from mipcash.space.novelty import exclusions, repeats
 from mipcash.space.numbers.legal_numbers import LegalNumbers
-from mipcash.space.space import Space
+from mipcash.space.restriction import restricted
+from mipcash.space.sampling import sample
+from mipcash.space.solution import Solution
 
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """A space to search, with the solver that answers for it.
+    """A space to search, with the solver that answers for it. Make one with :meth:`of`.
 
     Attributes:
+        space: the space compiled.
+        minimiser: minimises forms over its program.
         scale: the tuned numbers on the unit scale.
     """
 
-    _space: Space
-    _minimiser: Oracle
+    space: CompiledSpace
+    minimiser: Minimiser
     scale: UnitScale
 
     @classmethod
-    def of(cls, space: Space, backend: str | Backend = "highs") -> Domain:
+    def of(cls, space: PublicSpace, backend: str | Backend = DEFAULT) -> Domain:
         """The domain of a declared space.
 
         Args:
+            space: a :class:`mipcash.Space`.
             backend: a solver, or its name.
 
         Raises:
             SpaceError: the space cannot be compiled.
             SolverError: the solver is not installed.
         """
-        minimiser = space.oracle(backend)
-        return cls(space, minimiser, UnitScale.of(space, minimiser.program))
+        minimiser = minimiser_of(space, backend)
+        return cls._with(compiled(space), minimiser)
+
+    @classmethod
+    def _with(cls, space: CompiledSpace, minimiser: Minimiser) -> Domain:
+        return cls(space, minimiser, UnitScale.of(space.declaration, space.program))
+
+    def restricted(self, fixed: Mapping[str, Value]) -> Domain:
+        """The sub-space in which every parameter in ``fixed`` is active and has its value.
+
+        Its points have the same levels and units as those of the whole space, its program has further columns where a number
+        is held that no rule mentions.
+
+        Args:
+            fixed: label -> value; of a module, its algorithm.
+
+        Raises:
+            SpaceError: no such parameter, or a value outside its domain.
+            InfeasibleSpaceError: no legal configuration has these values.
+            SolverError: a limit came before that was known.
+        """
+        space = restricted(self.space, fixed, self.backend)
+        return Domain._with(space, Minimiser(space.program, self.backend))
+
+    @property
+    def fixed(self) -> Mapping[str, Value]:
+        """Parameters that are held, by name; none in a whole space."""
+        return self.space.fixed
 
     @property
     def declaration(self) -> Declaration:
         """The parameters as declared."""
-        return self._space
+        return self.space.declaration
 
     @property
     def program(self) -> BinaryProgram:
         """The compiled space."""
-        return self._minimiser.program
+        return self.minimiser.program
 
     @property
     def backend(self) -> Backend:
         """The solver."""
-        return self._minimiser.backend
+        return self.minimiser.backend
 
     # -- configurations and points ------------------------------------------------------------------------------
 
@@ -84,7 +117,7 @@ class Domain:
             SolverError: the configuration is illegal.
         """
         natural = self.scale.natural(point.units)
-        return self._space.configuration(self._minimiser.unproven(point.levels, natural, math.nan), natural)
+        return self.space.configuration(point.levels, self.minimiser.columns(point.levels, natural), natural)
 
     def raw(self, point: Point) -> Configuration:
         """The configuration that a point spells, as it is; it may be illegal."""
@@ -92,11 +125,11 @@ class Domain:
 
     def is_legal(self, point: Point) -> bool:
         """Whether a point is legal as it is; the solver is asked where the rules as declared leave it open."""
-        return self._space.is_legal(self.raw(point))
+        return not self.space.violations(self.raw(point))
 
     def columns(self, point: Point) -> Vector:
         """Base columns of a point, shape (n,); nan for helpers, which it does not tell."""
-        return self._minimiser.unproven(point.levels, self.scale.natural(point.units), math.nan).columns
+        return self.minimiser.columns(point.levels, self.scale.natural(point.units))
 
     def legal_numbers(self, levels: Indices, columns: Vector | None = None) -> LegalNumbers | None:
         """What rules leave for the active numbers in them beside some levels, (G,); None where only the program can tell.
@@ -106,7 +139,7 @@ class Domain:
                 many to try.
         """
         hint = np.full(self.program.n, np.nan) if columns is None else columns
-        return self._space.legal_numbers(Solved(levels, hint, Answer("unknown", hint, math.nan, -math.inf, 0.0)))
+        return self.space.legal_numbers(levels, hint)
 
     # -- minimisation -------------------------------------------------------------------------------------------
 
@@ -136,7 +169,7 @@ class Domain:
             ``program.levels_of(answer.columns)`` are its levels.
         """
         numbers = None if units is None else self.scale.natural(units)
-        return self._minimiser.answered(
+        return self.minimiser.minimise(
             form, settings, numbers=numbers, excluded=excluded, starts=starts, rng=rng, restarts=restarts
         )
 
@@ -153,21 +186,21 @@ class Domain:
         """Local search alone: legal levels and their value; None where it finds none or cannot tell what is legal."""
         numbers = None if units is None else self.scale.natural(units)
         folded = self.program.folded(form)
-        return self._minimiser.incumbent(folded, numbers, excluded, starts, rng, restarts, kicks)
+        return self.minimiser.incumbent(folded, numbers, excluded, starts, rng, restarts, kicks)
 
     def local_search(self, units: Vector | None = None) -> LocalSearch | None:
         """Local search over the levels beside numbers, (D,), or at any; None where only a solver tells what is legal."""
-        return self._minimiser.search(None if units is None else self.scale.natural(units))
+        return self.minimiser.search(None if units is None else self.scale.natural(units))
 
     @property
     def separable(self) -> bool:
         """Whether no rule relates a tuned number to a helper, so that levels and numbers suffice to check the numbers."""
-        return self._minimiser.separable
+        return self.minimiser.separable
 
     @property
     def free_legality(self) -> Legality:
         """Legality of levels whatever the numbers; complete only if no rule mixes the two."""
-        return self._minimiser.free_legality
+        return self.minimiser.free_legality
 
     # -- configurations that are made ---------------------------------------------------------------------------
 
@@ -177,7 +210,7 @@ class Domain:
         Raises:
             InfeasibleSpaceError: nothing is legal.
         """
-        return self._space.sample(n, rng)
+        return sample(self.space, self.minimiser, n, rng)
 
     def design(
         self,
@@ -197,19 +230,19 @@ class Domain:
             SpaceExhaustedError: ``before`` holds every legal configuration.
             SolverError: a limit was reached before anything was found or proven.
         """
-        return self._space.design(n, rng, self.backend, before, apart)
+        return design(self.space, self.minimiser, n, rng, before, apart)
 
     def nearest(self, config: Configuration) -> Configuration:
         """The legal configuration nearest to one from elsewhere; see :meth:`mipcash.Space.nearest`."""
-        return self._space.nearest(config)
+        return nearest(self.space, config)
 
     # -- what is new --------------------------------------------------------------------------------------------
 
     def exclusions(self, configs: Iterable[Configuration], apart: Apart | None = None) -> list[Exclusion]:
         """What a new proposal must differ from: earlier configurations without an active number (their levels say it all),
         and, at a distance, those it must keep apart from."""
-        return self._space.exclusions(configs, apart)
+        return exclusions(self.space, configs, apart)
 
     def repeats(self, config: Configuration, before: Iterable[Configuration]) -> bool:
         """Whether a configuration is one of ``before``: the same but for 1e-6 of a number on the unit scale."""
-        return self._space.repeats(config, before)
+        return repeats(self.space, config, before)

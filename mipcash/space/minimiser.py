@@ -1,17 +1,15 @@
-"""The exact oracle: minimise a quadratic form over the legal configurations, incumbent first, proof second."""
+"""Minimise a quadratic form over the legal configurations of one program, incumbent first, proof second."""
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from mipcash.backends.base import Answer, Backend, SolverSettings, Task
 from mipcash.backends.heuristics.local_search import KICKS, LocalSearch
-from mipcash.backends.solution import FEASIBLE, INFEASIBLE, UNKNOWN, Solution, relative_gap
+from mipcash.backends.solution import FEASIBLE, INFEASIBLE
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality, legality_at
 from mipcash.program.program import BinaryProgram, orders_of
@@ -24,22 +22,7 @@ LOOKED_AT = 32
 """Solutions of local search that are held against the exclusions at a time, the best first."""
 
 
-@dataclass(frozen=True)
-class Point:
-    """A solver's answer in the program's terms.
-
-    Attributes:
-        levels: shape (G,).
-        columns: base columns, shape (n,).
-        answer: value, bound and status.
-    """
-
-    levels: Indices
-    columns: Vector
-    answer: Answer
-
-
-class Oracle:
+class Minimiser:
     """Minimises forms over one program with one backend; keeps legality tables and a pool of legal starts."""
 
     def __init__(self, program: BinaryProgram, backend: Backend) -> None:
@@ -48,22 +31,16 @@ class Oracle:
         self._free = legality_at(program, None)
         self.separable = _separable(program)
         self.orderings = orders_of(program)
-        self.last = Answer(UNKNOWN, None, math.nan, -math.inf, 0.0)
 
     @property
     def free_legality(self) -> Legality:
         """Legality of levels whatever the numbers; complete only if no rule mixes the two."""
         return self._free
 
-    def unproven(self, levels: Indices, numbers: Mapping[str, float] | None, value: float) -> Point:
-        """A point that local search found: legal, without a bound; auxiliaries are nan."""
-        base = self._base(levels, numbers)
-        return Point(levels, base, Answer(FEASIBLE, base, value, -math.inf, 0.0))
-
     def anchors(self, settings: SolverSettings) -> list[Indices]:
         """A few legal levels that the solver made: starts of local search where the caller has none.
 
-        They depend on the program alone, so that an oracle that has been used answers like a fresh one.
+        They depend on the program alone, so that a minimiser that has been used answers like a fresh one.
         """
         if self._anchors is None:
             rng = np.random.default_rng(0)
@@ -80,24 +57,6 @@ class Oracle:
         return LocalSearch(self.program, legality) if legality.complete else None
 
     def minimise(
-        self,
-        form: QuadraticForm,
-        settings: SolverSettings,
-        *,
-        numbers: Mapping[str, float] | None = None,
-        excluded: Sequence[Exclusion] = (),
-        starts: Sequence[Indices] = (),
-        rng: np.random.Generator | None = None,
-        restarts: int = RESTARTS,
-    ) -> Point | None:
-        """As :meth:`answered`, as a point; None without one."""
-        self.last = self.answered(
-            form, settings, numbers=numbers, excluded=excluded, starts=starts, rng=rng, restarts=restarts
-        )
-        columns = self.last.columns
-        return None if columns is None else Point(self.program.levels_of(columns), columns, self.last)
-
-    def answered(
         self,
         form: QuadraticForm,
         settings: SolverSettings,
@@ -124,7 +83,7 @@ class Oracle:
         incumbent = self.incumbent(folded, numbers, excluded, starts, rng, restarts)
         cuts = [e.cut(self.program) for e in excluded]
         fixed = {} if numbers is None else {n.latent: numbers[n.label] for n in self.program.numbers}
-        start = None if incumbent is None else self._base(incumbent[0], numbers)
+        start = None if incumbent is None else self.columns(incumbent[0], numbers)
         answer = self.backend.solve(Task(self.program, folded, fixed, cuts, start), settings)
         if incumbent is None or start is None:
             return answer
@@ -174,8 +133,8 @@ class Oracle:
     def _padded(self, levels: Indices) -> Vector:
         return np.concatenate([self.program.one_hot(levels), np.zeros(self.program.n - self.program.n_z)])
 
-    def _base(self, levels: Indices, numbers: Mapping[str, float] | None) -> Vector:
-        """Base columns of levels and numbers; helper columns are nan (unknown)."""
+    def columns(self, levels: Indices, numbers: Mapping[str, float] | None) -> Vector:
+        """Base columns, shape (n,), of levels, (G,), and natural values of the numbers in rules; helpers are nan (unknown)."""
         base = np.full(self.program.n, np.nan)
         z = self.program.one_hot(levels)
         base[: self.program.n_z] = z
@@ -203,16 +162,3 @@ def _separable(program: BinaryProgram) -> bool:
         if used & numbers and used & helpers:
             return False
     return True
-
-
-def as_solution(config: dict[str, object] | None, answer: Answer, sign: float, began: float, solver: str) -> Solution:
-    """A public solution from an answer of a minimisation; ``sign`` is -1 where the user maximises.
-
-    Args:
-        solver: who was asked, named where nobody proved anything.
-    """
-    seconds, by = time.perf_counter() - began, answer.prover or solver
-    if config is None:
-        return Solution(None, math.nan, sign * answer.bound, math.inf, answer.status, seconds, by)
-    value, bound = sign * answer.value, sign * answer.bound
-    return Solution(config, value, bound, relative_gap(value, bound), answer.status, seconds, by)

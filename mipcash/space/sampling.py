@@ -10,16 +10,21 @@ Numbers are stratified over their unit scale (Latin hypercube), or, where rules 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mipcash.backends.base import SolverSettings
+from mipcash.backends.base import Answer, SolverSettings
 from mipcash.backends.heuristics.local_search import LocalSearch
+from mipcash.errors import InfeasibleSpaceError
+from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
+from mipcash.space.compiled import QUESTION, CompiledSpace
+from mipcash.space.conflict import told
 from mipcash.space.exclusion import Exclusion
-from mipcash.space.minimiser import Oracle, Point
+from mipcash.space.explanation import explained
+from mipcash.space.minimiser import Minimiser
 
 SEEDS = 48
 """Solver-made starting points of a large sample."""
@@ -30,86 +35,157 @@ HEAVIEST = 1e4
 """Weight of a level at most: a solver cannot tell the others' rewards from nothing beside larger ones."""
 LOOSE = 0.5
 """Fraction of legal uniform draws above which the space counts as loose."""
+WALK_STEPS = 40
+"""Hit-and-run steps for numbers that rules bind, at least."""
+DRAWS = 8
+"""Draws of bound numbers of which a design takes the farthest from what it has."""
 
 
 @dataclass(frozen=True)
 class DiscreteSample:
-    """Levels, with the solver's columns where a solver made them (None for levels whose numbers are unbound by rules)."""
+    """Levels, (G,), with base columns, (n,), where a solver made them (None for levels whose numbers are unbound by rules)."""
 
     levels: Indices
-    point: Point | None
+    columns: Vector | None
 
 
-def sample_levels(oracle: Oracle, n: int, settings: SolverSettings, rng: np.random.Generator) -> list[DiscreteSample]:
+def sample(space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.random.Generator) -> list[Configuration]:
+    """n legal, well-spread configurations.
+
+    Raises:
+        InfeasibleSpaceError: the space is empty; the message names the rules in conflict.
+        SolverError: a limit came before that was known.
+    """
+    samples = sample_levels(minimiser, n, replace(QUESTION, gap=0.05), rng)
+    if n and not samples:
+        raise InfeasibleSpaceError(explained(space, minimiser.backend))
+    units = latin_hypercube(max(1, n), len(space.tuned), rng)
+    return [finished(space, s.levels, s.columns, units[k], rng) for k, s in enumerate(samples)]
+
+
+def finished(
+    space: CompiledSpace,
+    levels: Indices,
+    columns: Vector | None,
+    units: Vector,
+    rng: np.random.Generator,
+    before: Vector | None = None,
+) -> Configuration:
+    """A sampled configuration: levels, numbers drawn over their legal set where rules bind them, stratified ones elsewhere.
+
+    Args:
+        columns: base columns of a point with these levels; None where no rule binds a number.
+        units: unit values of the numbers that no rule binds, shape (D,).
+        before: unit values of earlier configurations, (t, D): of some draws, the farthest from them is taken.
+    """
+    tuned = space.tuned
+    numbers = {n.label: float(n.domain.from_unit(u)) for n, u in zip(tuned, units, strict=True)}
+    if columns is None:
+        return space.checked(space.program.decode(levels, space.active(levels, numbers)))
+    for bound in space.program.numbers:
+        numbers[bound.label] = float(columns[bound.column])
+    legal = space.legal_numbers(levels, columns)
+    if legal is not None and legal.labels:
+        start = legal.clean(np.array([numbers[label] for label in legal.labels]))
+        if start is not None:
+            drawn = [legal.spread(start, WALK_STEPS, rng) for _ in range(1 if before is None else DRAWS)]
+            position = {n.label: d for d, n in enumerate(tuned)}
+            at = [position[label] for label in legal.labels]
+            scaled = [[tuned[d].domain.to_unit(v) for d, v in zip(at, x, strict=True)] for x in drawn]
+            chosen = 0 if before is None else farthest(np.array(scaled), before[:, at])
+            numbers.update(zip(legal.labels, drawn[chosen].tolist(), strict=True))
+    return space.decoded(levels, columns, space.active(levels, numbers), legal)
+
+
+def sample_levels(
+    minimiser: Minimiser, n: int, settings: SolverSettings, rng: np.random.Generator
+) -> list[DiscreteSample]:
     """n legal level vectors; fewer only if the space is empty (then none).
 
     Every solve is bounded by ``settings``; no loop depends on luck.
+
+    Raises:
+        SolverError: a limit came before anything was found or proven.
     """
-    program = oracle.program
-    search = oracle.search(None) if not program.numbers else None
+    program = minimiser.program
+    search = minimiser.search(None) if not program.numbers else None
     if search is None:
-        return _walks_beside_numbers(oracle, n, settings, rng)
-    latent = uniform_levels(oracle, max(BATCH, n), rng)
+        return _walks_beside_numbers(minimiser, n, settings, rng)
+    latent = uniform_levels(minimiser, max(BATCH, n), rng)
     levels = search.legality.effective(latent)
     legal = search.legality.check(levels)
     if legal.mean() >= LOOSE and legal.sum() >= n:
         return [DiscreteSample(s, None) for s in levels[legal][:n]]
-    return _seeds_and_walks(oracle, search, n, settings, rng)
+    return _seeds_and_walks(minimiser, search, n, settings, rng)
+
+
+def _seeds(
+    minimiser: Minimiser, count: int, settings: SolverSettings, rng: np.random.Generator
+) -> list[tuple[Indices, Vector]]:
+    """Levels and base columns of so many solver-made points; none if nothing is legal.
+
+    Raises:
+        SolverError: a limit came before anything was found or proven.
+    """
+    answers = [seed(minimiser, settings, rng) for _ in range(count)]
+    found = [a.columns for a in answers if a.columns is not None]
+    if answers and not found:
+        told(answers[-1], settings)
+    return [(minimiser.program.levels_of(columns), columns) for columns in found]
 
 
 def _seeds_and_walks(
-    oracle: Oracle, search: LocalSearch, n: int, settings: SolverSettings, rng: np.random.Generator
+    minimiser: Minimiser, search: LocalSearch, n: int, settings: SolverSettings, rng: np.random.Generator
 ) -> list[DiscreteSample]:
-    seeds = [p for p in (seed(oracle, settings, rng) for _ in range(min(n, SEEDS))) if p is not None]
+    seeds = _seeds(minimiser, min(n, SEEDS), settings, rng)
     if not seeds:
         return []
-    found = [DiscreteSample(p.levels, None) for p in seeds]
+    found = [DiscreteSample(levels, None) for levels, _ in seeds]
     if n > len(found):
-        starts = np.array([seeds[k % len(seeds)].levels for k in range(n - len(found))])
-        walked = search.legality.effective(search.walk(starts, 3 * len(oracle.program.groups), rng))
+        starts = np.array([seeds[k % len(seeds)][0] for k in range(n - len(found))])
+        walked = search.legality.effective(search.walk(starts, 3 * len(minimiser.program.groups), rng))
         found += [DiscreteSample(s, None) for s in walked]
     return found
 
 
 def _walks_beside_numbers(
-    oracle: Oracle, n: int, settings: SolverSettings, rng: np.random.Generator
+    minimiser: Minimiser, n: int, settings: SolverSettings, rng: np.random.Generator
 ) -> list[DiscreteSample]:
     """Samples where rules bind numbers: seeds, then walks of the levels at each seed's numbers."""
-    seeds = [p for p in (seed(oracle, settings, rng) for _ in range(min(n, SEEDS))) if p is not None]
-    found = [DiscreteSample(p.levels, p) for p in seeds]
+    seeds = _seeds(minimiser, min(n, SEEDS), settings, rng)
+    found = [DiscreteSample(levels, columns) for levels, columns in seeds]
     share = -(-(n - len(found)) // max(1, len(seeds)))
-    for point in seeds if share > 0 else []:
-        numbers = {x.label: float(point.columns[x.latent]) for x in oracle.program.numbers}
-        search = oracle.search(numbers) if oracle.separable else None
+    for levels, columns in seeds if share > 0 else []:
+        numbers = {x.label: float(columns[x.latent]) for x in minimiser.program.numbers}
+        search = minimiser.search(numbers) if minimiser.separable else None
         if search is None:
-            extra = [p for p in (seed(oracle, settings, rng) for _ in range(share)) if p is not None]
-            found += [DiscreteSample(p.levels, p) for p in extra]
+            found += [DiscreteSample(*point) for point in _seeds(minimiser, share, settings, rng)]
             continue
-        starts = np.repeat(point.levels[None], share, axis=0)
-        walked = search.legality.effective(search.walk(starts, 3 * len(oracle.program.groups), rng))
+        starts = np.repeat(levels[None], share, axis=0)
+        walked = search.legality.effective(search.walk(starts, 3 * len(minimiser.program.groups), rng))
         legal = walked[search.legality.check(walked)]
-        found += [DiscreteSample(s, oracle.unproven(s, numbers, float("nan"))) for s in legal]
+        found += [DiscreteSample(s, minimiser.columns(s, numbers)) for s in legal]
     return found[:n]
 
 
-def uniform_levels(oracle: Oracle, n: int, rng: np.random.Generator) -> Indices:
+def uniform_levels(minimiser: Minimiser, n: int, rng: np.random.Generator) -> Indices:
     """Uniform latent levels, rules ignored (orderings are permutations): shape (n, G)."""
-    program = oracle.program
+    program = minimiser.program
     sizes = program.sizes - np.array([int(g.conditional) for g in program.groups], dtype=np.int64)
     latent = rng.integers(sizes, size=(n, len(sizes))) if len(sizes) else np.zeros((n, 0), dtype=np.int64)
-    for members in oracle.orderings.values():
+    for members in minimiser.orderings.values():
         latent[:, members] = rng.permuted(np.tile(np.arange(len(members)), (n, 1)), axis=1)
     return latent
 
 
 def seed(
-    oracle: Oracle,
+    minimiser: Minimiser,
     settings: SolverSettings,
     rng: np.random.Generator,
     bonus: Vector | None = None,
     excluded: Sequence[Exclusion] = (),
     pull: float = 1.0,
-) -> Point | None:
+) -> Answer:
     """The legal point nearest to a random target, in a random weighting of the groups.
 
     Args:
@@ -117,9 +193,9 @@ def seed(
         bonus: extra reward per one-hot column, shape (n_z,).
         excluded: what may not be returned.
     """
-    program = oracle.program
+    program = minimiser.program
     linear = np.zeros(program.n)
-    target = uniform_levels(oracle, 1, rng)[0]
+    target = uniform_levels(minimiser, 1, rng)[0]
     linear[program.starts + target] -= pull * rng.exponential(size=len(target))
     if bonus is not None:
         linear[: program.n_z] -= bonus
@@ -128,16 +204,16 @@ def seed(
         linear[number.latent] += rng.normal() / span
     empty = np.zeros(0, dtype=np.int64)
     form = QuadraticForm(0.0, linear, empty, empty, np.zeros(0))
-    return oracle.minimise(form, settings, excluded=excluded)
+    return minimiser.minimise(form, settings, excluded=excluded)
 
 
 def cover(
-    oracle: Oracle,
+    minimiser: Minimiser,
     shown: Sequence[Indices],
     settings: SolverSettings,
     rng: np.random.Generator,
     excluded: Sequence[Exclusion] = (),
-) -> Point | None:
+) -> Answer:
     """The next point of an initial design that covers the levels a legal configuration can take, structure and rare ones first.
 
     A level that no earlier point shows earns 1, one shown k times 1 / (1 + k)^2; a random target breaks ties and keeps points
@@ -151,7 +227,7 @@ def cover(
         shown: levels of the earlier points.
         excluded: what may not be returned.
     """
-    program = oracle.program
+    program = minimiser.program
     count = program.one_hot(np.array(shown)).sum(axis=0) if shown else np.zeros(program.n_z)
     bonus = program.active_columns / (1.0 + count) ** 2
     for g, weight in _structure(program).items():
@@ -162,7 +238,7 @@ def cover(
         more = count[known] - count[known].min(initial=np.inf)
         rare, drawn = np.where(more < 2, 1.0, 0.0), rng.random(len(known)) / np.maximum(1.0, more)
         bonus[known] = weight * (rare + drawn)
-    return seed(oracle, settings, rng, bonus=bonus, excluded=excluded, pull=TIE_BREAK)
+    return seed(minimiser, settings, rng, bonus=bonus, excluded=excluded, pull=TIE_BREAK)
 
 
 def _structure(program: BinaryProgram) -> dict[int, float]:

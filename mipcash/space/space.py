@@ -1,176 +1,183 @@
-"""The public space: a declaration, what a solver makes of it, and the questions that only a solver answers."""
+"""The public space: what is declared, and the questions that a solver answers about it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from pyomo.environ import ConcreteModel
 
 from mipcash.backends.base import Backend, SolverSettings
-from mipcash.backends.registry import make_backend
-from mipcash.backends.solution import INFEASIBLE
-from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError
-from mipcash.modelling.domains import Configuration, Integer, Permutation, Real
-from mipcash.modelling.rules import number_text
-from mipcash.program.compile import compile_space
-from mipcash.program.program import BinaryProgram
-from mipcash.program.rewriting import without_margins
-from mipcash.space import bounds as extent
-from mipcash.space import conflict as explaining
-from mipcash.space.bounds import Extent
-from mipcash.space.compiled import QUESTION_SECONDS
+from mipcash.backends.registry import DEFAULT
+from mipcash.errors import SpaceError
+from mipcash.modelling.declaration import EXPAND_LIMIT, Declaration
+from mipcash.modelling.domains import Configuration, ParameterDomain, Value
+from mipcash.modelling.live.adoption import adopt_model
+from mipcash.modelling.parameters import (
+    ChoiceParameter,
+    ModuleParameter,
+    NumericParameter,
+    OrderingParameter,
+    Parameter,
+)
+from mipcash.modelling.rules import Rule
+from mipcash.modelling.validation import Violation
+from mipcash.space.bounds import Extent, extents
+from mipcash.space.compiled import QUESTION, LiveSpace, compiled, minimiser_of
 from mipcash.space.conflict import Conflict
 from mipcash.space.counting import Count, count
-from mipcash.space.design import SpaceDesign
-from mipcash.space.minimiser import Point
+from mipcash.space.explanation import conflict_of, explained
+from mipcash.space.nearest import nearest, why_illegal
+from mipcash.space.optimum import optimum
+from mipcash.space.sampling import sample
+from mipcash.space.solution import Solution
 
 
-class Space(SpaceDesign):
+class Space:
     """A search space with rules.
 
     Declare it with :meth:`real`, :meth:`integer`, :meth:`ordinal`, :meth:`categorical`, :meth:`module`,
     :meth:`ordering`, :meth:`auxiliary` and :meth:`rule`; ``space.model`` is the live Pyomo model behind it.
+
+    Args:
+        name: a title for messages and reports.
+        expand_limit: integers with more levels than this stay numbers instead of one-hot binaries.
     """
 
-    def conflict(self, solver: str | Backend = "auto") -> Conflict:
-        """The smallest conflict found among the named rules, and the least relaxations that resolve it.
+    def __init__(self, name: str = "space", *, expand_limit: int = EXPAND_LIMIT) -> None:
+        self._declaration = Declaration(name, expand_limit=expand_limit)
+        self._live = LiveSpace(self._declaration)
 
-        Returns:
-            An empty conflict where the space is not empty.
+    @classmethod
+    def from_pyomo(cls, model: Any, *, auxiliary: Iterable[str] = (), expand_limit: int | None = None) -> Space:
+        """A space whose parameters are the variables of a Pyomo model and whose rules are its constraints.
+
+        The model is used as it is, live: later changes count. Objectives in it are ignored (the black box is the objective).
+
+        Args:
+            model: a ``ConcreteModel``; every variable bounded.
+            auxiliary: names of variables that are helpers: in constraints, absent from configurations.
+
+        Raises:
+            SpaceError: see :func:`mipcash.modelling.live.adoption.adopt_model`.
         """
-        program, backend, settings = self.program, self.oracle(solver).backend, self._limits()
-        names = explaining.conflicting(program, backend, settings)
-        relaxations = []
-        listed = [rule.name for rule in self._latest().rules]
-        logic = {rule.name for rule in self._latest().algebra.logic}
-        for rule in self._latest().rules:
-            # what several rows say together, or under a disjunct, has no one bound to move
-            if rule.name in names and rule.name not in logic and listed.count(rule.name) == 1:
-                try:
-                    found = explaining.least_relaxation(program, rule, make_backend("auto"), settings)
-                except SolverError:  # the conflict stands without it
-                    continue
-                relaxations += [] if found is None else [found]
-        return Conflict(names, tuple(relaxations))
+        name = getattr(model, "name", "space") or "space"
+        space = cls(name, expand_limit=EXPAND_LIMIT if expand_limit is None else expand_limit)
+        adopt_model(space._declaration, model, auxiliary)
+        return space
 
-    def explain(self, solver: str | Backend = "auto") -> str:
-        """Why the space is empty, or that it is not.
+    # -- what was declared --------------------------------------------------------------------------------------
 
-        An irreducible set of rules that cannot hold together (a deletion filter over the named rules), and for each of
-        them the least change of its bound that alone makes the space non-empty.
+    @property
+    def name(self) -> str:
+        """A title for messages and reports."""
+        return self._declaration.name
+
+    @property
+    def expand_limit(self) -> int:
+        """Integers with more levels than this are numbers instead of one-hot binaries."""
+        return self._declaration.expand_limit
+
+    @property
+    def model(self) -> ConcreteModel:
+        """The live Pyomo model: what is added to it, or changed on it, counts from the next question on."""
+        return self._declaration.model
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """Name -> parameter, in the order of declaration."""
+        return self._declaration.parameters
+
+    @property
+    def auxiliaries(self) -> dict[str, NumericParameter]:
+        """Name -> helper."""
+        return self._declaration.auxiliaries
+
+    @property
+    def rules(self) -> dict[str, Rule]:
+        """Name -> declared rule."""
+        return self._declaration.rules
+
+    def __getitem__(self, name: str) -> Any:
+        """A parameter or auxiliary by its name."""
+        return self._declaration[name]
+
+    # -- parameters and rules -----------------------------------------------------------------------------------
+
+    def real(self, name: str, low: float, high: float, *, log: bool = False, when: Any = None) -> NumericParameter:
+        """A real parameter in ``[low, high]``; ``log=True`` searches on the log scale (``low > 0``)."""
+        return self._declaration.real(name, low, high, log=log, when=when)
+
+    def integer(
+        self, name: str, low: int, high: int, *, step: int = 1, log: bool = False, when: Any = None
+    ) -> NumericParameter:
+        """An integer parameter ``low, low + step, ..., <= high``."""
+        return self._declaration.integer(name, low, high, step=step, log=log, when=when)
+
+    def ordinal(self, name: str, values: Iterable[Value], *, when: Any = None) -> Any:
+        """An ordered list of values; where all are numbers it may be used in rules by its value."""
+        return self._declaration.ordinal(name, values, when=when)
+
+    def categorical(self, name: str, values: Iterable[Value], *, when: Any = None) -> ChoiceParameter:
+        """An unordered list of values; rules use ``parameter[value]``."""
+        return self._declaration.categorical(name, values, when=when)
+
+    def module(
+        self, name: str, algorithms: Mapping[str, Mapping[str, ParameterDomain]], *, when: Any = None
+    ) -> ModuleParameter:
+        """A choice of algorithm, each with its own hyperparameters.
+
+        A hyperparameter is named ``module.algorithm.name`` in configurations and is active where its algorithm is chosen.
+
+        Args:
+            algorithms: algorithm -> {hyperparameter name -> ``mc.Real | mc.Integer | mc.Ordinal | mc.Categorical``}.
         """
-        answer = explaining.emptiness(self.program, self.oracle(solver).backend, self._limits())
-        if answer.columns is not None:
-            return f"space {self.name!r} is not empty"
-        if answer.status != INFEASIBLE:
-            return f"the solver could not tell within {QUESTION_SECONDS:.0f} s if space {self.name!r} is empty; try another"
-        margin = self.program.margin
-        if margin and not explaining.is_empty(
-            without_margins(self.program), self.oracle(solver).backend, self._limits()
-        ):
-            kept = ", ".join(f"{rule!r} ({number_text(by)})" for rule, by in margin.items())
-            return (
-                f"space {self.name!r} may be empty: all that is left of it lies on the border of rules that multiply two reals, "
-                f"which the program keeps within a margin: {kept}. Relax them by that much, or make one factor an integer or "
-                "an ordinal"
-            )
-        found = self.conflict(solver)
-        if not found.rules:
-            return f"space {self.name!r} is empty: its conditions and domains contradict each other"
-        listed = ", ".join(map(repr, found.rules))
-        text = (
-            f"space {self.name!r} is empty: {'rule' if len(found.rules) == 1 else 'rules'} {listed} cannot hold "
-            f"{'within the domains' if len(found.rules) == 1 else 'together'}; relax or drop one of them"
-        )
-        if found.relaxations:
-            text += ". The least that helps: " + "; or ".join(r.text for r in found.relaxations)
-        return text
+        return self._declaration.module(name, algorithms, when=when)
 
-    def why_empty(self, solver: str | Backend = "auto") -> str:
-        """See :meth:`explain`."""
-        return self.explain(solver)
+    def ordering(self, name: str, modules: Sequence[ModuleParameter]) -> OrderingParameter:
+        """The order in which ``modules`` are applied; a value is a tuple of their names."""
+        return self._declaration.ordering(name, modules)
+
+    def auxiliary(self, name: str, low: int, high: int) -> NumericParameter:
+        """An integer helper in ``[low, high]``: it occurs in rules, is not tuned, and is absent from configurations."""
+        return self._declaration.auxiliary(name, low, high)
+
+    def rule(self, name: str, relation: Any, *, when: Any = None) -> Rule:
+        """Declare a rule that every configuration obeys.
+
+        Args:
+            name: for messages; unique.
+            relation: ``<=``, ``>=`` or ``==`` between expressions of degree at most two.
+            when: an indicator or a list of them (all must hold): the rule holds only there. An inactive parameter
+                reads as 0, so a rule about a conditional parameter usually wants ``when=parameter.is_active()``.
+
+        Raises:
+            RuleError: name taken, a plain bool, degree above two, parameters of another space, no finite bounds, an
+                equation between products of two reals.
+        """
+        return self._declaration.rule(name, relation, when=when)
+
+    # -- legality -----------------------------------------------------------------------------------------------
+
+    def validate(self, config: Configuration) -> list[Violation]:
+        """Every reason why a configuration is illegal, by name; empty: it is legal.
+
+        Values are compared with the domains and the rules as declared, at natural values; a rule may be missed by 1e-9 of its
+        largest coefficient (:mod:`mipcash.modelling.rules`). Rules over auxiliaries, and disjunctions, hold if some values of the
+        auxiliaries and indicators satisfy them.
+        """
+        return compiled(self).violations(config)
+
+    def is_legal(self, config: Configuration) -> bool:
+        """Whether a configuration is legal; :meth:`validate` says why not."""
+        return not self.validate(config)
 
     def why_illegal(self, config: Configuration) -> str:
         """Everything that is wrong with a configuration, and the nearest legal one; "" where it is legal."""
-        violations = self.validate(config)
-        if not violations:
-            return ""
-        text = "; ".join(map(str, violations))
-        try:
-            mended = self.nearest(config)
-        except InfeasibleSpaceError:
-            return f"{text}. No configuration is legal: {self.explain()}"
-        changes = [
-            f"{name} = {mended[name]!r}" if name in mended else f"without {name}"
-            for name in {**mended, **(config if isinstance(config, dict) else {})}
-            if not (isinstance(config, dict) and name in config and name in mended and config[name] == mended[name])
-        ]
-        return f"{text}. The nearest legal configuration has {', '.join(changes)}"
-
-    def count(self, limit: int = 10_000) -> Count:
-        """How many legal discrete configurations there are: settings of everything but reals and wide integers.
-
-        Independent parts of the space are counted apart and multiplied, so that the number may far exceed ``limit``;
-        where legality needs the solver, configurations are enumerated one by one, up to ``limit``.
-        """
-        return count(self.oracle(), limit, self._limits())
-
-    def bounds(self, solver: str | Backend = "auto") -> dict[str, Extent]:
-        """The tightest extent of each parameter under the rules; parameters that can never be active are left out.
-
-        Raises:
-            InfeasibleSpaceError: the space is empty.
-        """
-        program, backend, settings = self.program, self.oracle(solver).backend, self._limits()
-        if explaining.told(explaining.emptiness(program, backend, settings), settings).columns is None:
-            raise InfeasibleSpaceError(self.explain(solver))
-        if program.margin:
-            program = without_margins(
-                program
-            )  # a legal value may lie where the margins of products of reals leave it out
-        seen = extent.attainable(program, backend, settings)
-        found: dict[str, Extent] = {}
-        for label, parameter in self.parameters.items():
-            groups = [g for g in program.groups if g.parameter == label]
-            if isinstance(parameter.domain, Permutation):
-                places = tuple(
-                    (g.label[len(label) + 1 :], tuple(t for k, t in enumerate(g.values) if seen[g.start + k]))
-                    for g in groups
-                )
-                found[label] = Extent(None, None, places, True)
-            elif groups:
-                group = groups[0]
-                values = tuple(v for k, v in enumerate(group.values) if seen[group.start + k])
-                ordered = group.kind in ("integer", "ordinal")
-                if values:
-                    always = not (group.conditional and seen[group.stop - 1])
-                    found[label] = Extent(
-                        values[0] if ordered else None, values[-1] if ordered else None, values, always
-                    )
-            else:
-                number = self._number_extent(label, program, backend, settings)
-                if number is not None:
-                    found[label] = number
-        return found
-
-    def _number_extent(
-        self, label: str, program: BinaryProgram, backend: Backend, settings: SolverSettings
-    ) -> Extent | None:
-        domain = self.parameters[label].domain
-        if any(n.label == label for n in program.numbers):
-            ends = extent.number_range(program, label, backend, settings)
-            if ends is None:
-                return None
-            assert isinstance(domain, (Real, Integer))
-            low, high = (
-                domain.nearest(e) if isinstance(domain, Integer) else domain.canonical(_short(e)) for e in ends[:2]
-            )
-            low, high = min(low, high), max(low, high)
-            return Extent(low, high, None, ends[2])
-        if not extent.can_be_on(program, label, backend, settings):
-            return None
-        return Extent(domain.low, domain.high, None, extent.always_on(program, label, backend, settings))  # type: ignore[union-attr]
+        return why_illegal(compiled(self), config)
 
     def nearest(self, config: Configuration) -> Configuration:
         """The nearest legal configuration: itself if it is legal. Mends proposals that come from elsewhere.
@@ -183,32 +190,99 @@ class Space(SpaceDesign):
             ConfigurationError: not a dict.
             InfeasibleSpaceError: the space is empty.
         """
-        if not isinstance(config, dict):
-            raise ConfigurationError(f"a configuration is a dict of parameter values, got {type(config).__name__}")
-        if not self.validate(config):
-            return dict(config)
-        tuned = [x for x in self.numbers if x.tuned]
-        program = compile_space(self, {x.label for x in tuned}, self._latest().algebra)
-        switches = {x.label: self._switch(program, x.label) for x in tuned if x.label in self.conditions}
-        answer = extent.nearest_point(program, config, make_backend("auto"), self._limits(), switches)
-        if explaining.told(answer, self._limits()).columns is None:
-            raise InfeasibleSpaceError(self.explain())
-        assert answer.columns is not None
-        levels, at = program.levels_of(answer.columns), {x.label: x.column for x in program.numbers}
-        # helpers have other columns in the space's own program, which finds their values again
-        point = Point(levels, np.full(self._latest().program.n, np.nan), answer)
-        values = {l: float(answer.columns[c]) for l, c in at.items()}
-        bound = {n.label for n in self._latest().program.numbers}
-        values |= {x.label: x.domain.from_unit(0.5) for x in tuned if x.label not in bound and x.label not in config}
-        return self._decoded(point, self._only_active(levels, values))
+        return nearest(compiled(self), config)
 
-    def _switch(self, program: BinaryProgram, label: str) -> extent.Switch:
-        """The activity of a conditional number over the columns of a program."""
-        if len(self.conditions[label]) == 1:
-            (only,) = program.conditions[label]
-            return only.constant, only.columns, only.coefficients
-        column = program.variable_columns[self._latest().algebra.image[id(self.model.parameters[label].on)].name]
-        return 0.0, np.array([column]), np.ones(1)
+    # -- exact questions ----------------------------------------------------------------------------------------
+
+    def sample(self, n: int = 1, seed: int | np.random.Generator = 0) -> list[Configuration]:
+        """n legal, well-spread configurations.
+
+        Raises:
+            InfeasibleSpaceError: the space is empty; the message names the rules in conflict.
+            SpaceError: n is negative.
+        """
+        if n < 0:
+            raise SpaceError(f"the number of samples must not be negative, got {n}")
+        return sample(compiled(self), minimiser_of(self), n, np.random.default_rng(seed))
+
+    def optimum(
+        self,
+        expression: Any,
+        sense: str | None = None,
+        solver: str | Backend = DEFAULT,
+        time_limit: float = 60.0,
+        *,
+        threads: int = 1,
+        seed: int = 0,
+        gap: float = 1e-6,
+    ) -> Solution:
+        """Minimise or maximise an expression over the legal configurations, with proof.
+
+        Args:
+            expression: linear or quadratic in the parameters; a product may hold at most one real or wide integer. A Pyomo
+                ``Objective`` brings its sense along.
+            sense: ``min`` or ``max``; None: that of an ``Objective``, else ``min``.
+            time_limit: seconds; when it is reached the incumbent and the bound are returned, never an exception.
+
+        Raises:
+            RuleError: degree above two, or parameters of another space.
+            SpaceError: an unknown sense, or a product of two numbers.
+            SolverError: the solver is not installed.
+        """
+        settings = SolverSettings(time_limit=time_limit, threads=threads, seed=seed, gap=gap)
+        return optimum(compiled(self), minimiser_of(self, solver), expression, sense, settings)
+
+    def count(self, limit: int = 10_000) -> Count:
+        """How many legal discrete configurations there are: settings of everything but reals and wide integers.
+
+        Independent parts of the space are counted apart and multiplied, so that the number may far exceed ``limit``;
+        where legality needs the solver, configurations are enumerated one by one, up to ``limit``.
+        """
+        return count(minimiser_of(self), limit, QUESTION)
+
+    def bounds(self, solver: str | Backend = DEFAULT) -> dict[str, Extent]:
+        """The tightest extent of each parameter under the rules; parameters that can never be active are left out.
+
+        Raises:
+            InfeasibleSpaceError: the space is empty.
+        """
+        return extents(compiled(self), minimiser_of(self, solver).backend)
+
+    def conflict(self, solver: str | Backend = DEFAULT) -> Conflict:
+        """The smallest conflict found among the named rules, and the least relaxations that resolve it.
+
+        Returns:
+            An empty conflict where the space is not empty.
+        """
+        return conflict_of(compiled(self), minimiser_of(self, solver).backend)
+
+    def explain(self, solver: str | Backend = DEFAULT) -> str:
+        """Why the space is empty, or that it is not.
+
+        An irreducible set of rules that cannot hold together (a deletion filter over the named rules), and for each of
+        them the least change of its bound that alone makes the space non-empty.
+        """
+        return explained(compiled(self), minimiser_of(self, solver).backend)
+
+    # -- the program --------------------------------------------------------------------------------------------
+
+    def sizes(self) -> dict[str, int]:
+        """Size of the space and of its program, for reports."""
+        space = compiled(self)
+        program = space.program
+        return {
+            "parameters": len(self.parameters),
+            "discrete": sum(1 for l in self.parameters if any(g.parameter == l for g in program.groups)),
+            "numbers": len(space.tuned),
+            "auxiliaries": len(self.auxiliaries),
+            "rules": len(space.rules),
+            "groups": len(program.groups),
+            "binaries": program.n_z,
+            "columns": program.n_columns,
+            "products": sum(p.size for p in program.products),
+            "rows": program.matrix.shape[0],
+            "nonzeros": program.matrix.nnz,
+        }
 
     def to_lp(self, path: str | Path) -> Path:
         """Write the compiled program (no objective) in LP format, for any solver; returns the path."""
@@ -221,16 +295,8 @@ class Space(SpaceDesign):
     def _write(self, path: Path, suffix: str) -> Path:
         from mipcash.backends.highs import write_program
 
+        program = compiled(self).program
         target = path if path.suffix.lower() == suffix else path.with_name(path.name + suffix)
-        names = [re.sub(r"[^A-Za-z0-9_]+", "_", name) for name in self.program.names]
-        write_program(self.program, target, [f"{name}_{k}" for k, name in enumerate(names)])
+        names = [re.sub(r"[^A-Za-z0-9_]+", "_", name) for name in program.names]
+        write_program(program, target, [f"{name}_{k}" for k, name in enumerate(names)])
         return target
-
-    @staticmethod
-    def _limits() -> SolverSettings:
-        return SolverSettings(time_limit=QUESTION_SECONDS)
-
-
-def _short(value: float) -> float:
-    """A value without the last digits, which are rounding."""
-    return float(f"{value:.14g}")

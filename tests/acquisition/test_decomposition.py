@@ -16,7 +16,7 @@ import mipcash as mc
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Clock
 from mipcash.acquisition.decomposition.search import DecompositionSettings, decompose
 from mipcash.acquisition.decomposition.split_function import SplitFunction
-from mipcash.program.unit_scale import UnitScale
+from mipcash.space.compiled import compiled, declaration_of
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 from mipcash.surrogates.linear.blocks import FeatureSizes, evidence_blocks, paper_blocks
@@ -30,8 +30,8 @@ SIZES = FeatureSizes(fourier=6, per_number=4, product_columns=80)
 
 def drawn(space, preset, seed, spread=1.0):
     """A function from the prior of a preset."""
-    program, rng = space.program, np.random.default_rng(seed)
-    scale = UnitScale.of(space, program)
+    program, rng = compiled(space).program, np.random.default_rng(seed)
+    scale = Domain.of(space).scale
     if preset == "paper":
         blocks = paper_blocks(program, scale, SIZES, 4.0, 0.6, rng)
     else:
@@ -83,7 +83,7 @@ def spaces(draw):
 
 def brute_force(f, space, scale, extra=()):
     """Least value over all legal levels and a grid of the numbers, polished where no rule binds them."""
-    program = space.program
+    program = compiled(space).program
     grids = []
     for label, domain in zip(scale.labels, scale.domains, strict=True):
         values = domain.values if domain.kind == "integer" else [domain.from_unit(t) for t in np.linspace(0, 1, 21)]
@@ -113,7 +113,10 @@ def brute_force(f, space, scale, extra=()):
 
 def quick_legal(space, config):
     """The rules of :func:`spaces` in plain Python."""
-    active = {"depth": config.get("kind") == "a", "y": config.get("level") == 0 or not space.conditions.get("y")}
+    active = {
+        "depth": config.get("kind") == "a",
+        "y": config.get("level") == 0 or not declaration_of(space).conditions.get("y"),
+    }
     for name in space.parameters:
         if (name in config) != active.get(name, True):
             return False

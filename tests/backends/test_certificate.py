@@ -19,6 +19,7 @@ from mipcash.backends.reductions.tightening import tightened
 from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
+from mipcash.space.compiled import compiled
 
 SETTINGS = SolverSettings(time_limit=20.0)
 
@@ -34,7 +35,7 @@ def switched(width: float = 100.0) -> mc.Space:
 
 def total(space: mc.Space) -> QuadraticForm:
     """a + b."""
-    program = space.program
+    program = compiled(space).program
     linear = np.zeros(program.n)
     for number in program.numbers:
         linear[number.column] = 1.0
@@ -43,8 +44,8 @@ def total(space: mc.Space) -> QuadraticForm:
 
 def point(space: mc.Space, **values: float) -> np.ndarray:
     """Base columns by name, levels by ``k=on``; unsaid: zero."""
-    names = list(space.program.names)
-    columns = np.zeros(space.program.n)
+    names = list(compiled(space).program.names)
+    columns = np.zeros(compiled(space).program.n)
     for name, value in values.items():
         columns[names.index(name)] = value
     return columns
@@ -67,13 +68,13 @@ def lying(
 
 def test_an_answer_that_breaks_a_row_is_ruled_out_where_its_levels_are_illegal() -> None:
     space = switched()
-    names = space.program.names
+    names = compiled(space).program.names
     off = {name: 1.0 for name in names if name in ("k=off", "l=off")}
     lie = point(space, **off) + np.where(
-        [name.endswith(("[a].x", "[b].x")) for name in names[: space.program.n]], 0.5, 0.0
+        [name.endswith(("[a].x", "[b].x")) for name in names[: compiled(space).program.n]], 0.5, 0.0
     )
     solve, asked = lying(space, lie, 1.0)
-    task = Task(space.program, total(space))
+    task = Task(compiled(space).program, total(space))
     assert kept(task, lie) is None
     answer = certified(task, SETTINGS, solve, "liar")
     assert asked == [0, 1], "the levels were excluded and the task was solved again"
@@ -85,17 +86,17 @@ def test_an_answer_that_breaks_a_row_is_ruled_out_where_its_levels_are_illegal()
 
 def test_an_answer_whose_numbers_are_off_is_mended_and_its_status_stays_honest() -> None:
     space = switched()
-    names = list(space.program.names)
+    names = list(compiled(space).program.names)
     lie = point(space, **{"k=on": 1.0, "l=off": 1.0})
-    for name in names[: space.program.n]:
+    for name in names[: compiled(space).program.n]:
         if name.endswith("[a].x") or name == "a~":
             lie[names.index(name)] = 0.9
     solve, _ = lying(space, lie, 0.9)
-    answer = certified(Task(space.program, total(space)), SETTINGS, solve, "liar")
+    answer = certified(Task(compiled(space).program, total(space)), SETTINGS, solve, "liar")
     assert answer.value == pytest.approx(1.0, abs=1e-9)
     assert answer.bound <= answer.value
     assert answer.status in (OPTIMAL, FEASIBLE)
-    assert kept(Task(space.program, total(space)), answer.columns) is not None
+    assert kept(Task(compiled(space).program, total(space)), answer.columns) is not None
 
 
 def test_a_solver_that_only_lies_is_an_error_and_never_a_status() -> None:
@@ -103,18 +104,18 @@ def test_a_solver_that_only_lies_is_an_error_and_never_a_status() -> None:
     x = space.real("x", 0, 1)
     space.rule("high", x >= 0.5)
     space.rule("low", x <= 0.6)
-    columns = np.zeros(space.program.n)
+    columns = np.zeros(compiled(space).program.n)
     answer = certified(
-        Task(space.program, QuadraticForm.zero(space.program.n)),
+        Task(compiled(space).program, QuadraticForm.zero(compiled(space).program.n)),
         SETTINGS,
         lambda task, settings: Answer(OPTIMAL, columns.copy(), 0.0, 0.0, 0.0),
         "liar",
     )
     assert 0.5 <= answer.columns[0] <= 0.6, "the numbers alone were wrong: a linear program finds right ones"
     space.rule("none", x >= 0.7)
-    wrong = np.full(space.program.n, 0.65)
+    wrong = np.full(compiled(space).program.n, 0.65)
     answer = certified(
-        Task(space.program, QuadraticForm.zero(space.program.n)),
+        Task(compiled(space).program, QuadraticForm.zero(compiled(space).program.n)),
         SETTINGS,
         lambda task, settings: Answer(OPTIMAL, wrong.copy(), 0.0, 0.0, 0.0),
         "liar",
@@ -125,7 +126,7 @@ def test_a_solver_that_only_lies_is_an_error_and_never_a_status() -> None:
     whole.rule("high", n >= 4)
     with pytest.raises(SolverError, match=r"'liar' returns points that break the program's rows \(rule 'high' by 4\)"):
         certified(
-            Task(whole.program, QuadraticForm.zero(whole.program.n)),
+            Task(compiled(whole).program, QuadraticForm.zero(compiled(whole).program.n)),
             SETTINGS,
             lambda task, settings: Answer(OPTIMAL, np.zeros(task.program.n), 0.0, 0.0, 0.0),
             "liar",
@@ -135,7 +136,7 @@ def test_a_solver_that_only_lies_is_an_error_and_never_a_status() -> None:
 def test_cuts_and_fixings_are_part_of_the_check() -> None:
     space = mc.Space("discrete")
     space.integer("a", 0, 3)
-    program = space.program
+    program = compiled(space).program
     form = QuadraticForm.zero(program.n)
     first = program.one_hot(np.array([0]))
     cut = Cut(np.array([0]), np.ones(1), -math.inf, 0.0)
@@ -154,7 +155,7 @@ def test_tightening_and_scaling_change_nothing_that_is_legal(width: float) -> No
     space.rule("some", a + b >= width / 8)
     space.rule("less", a <= width / 2)
     space.rule("both", a + 2 * b <= width)
-    program, rng = space.program, np.random.default_rng(0)
+    program, rng = compiled(space).program, np.random.default_rng(0)
     scaling = ScaledProgram.of(tightened(program))
     there = scaling.program
     assert np.abs(there.matrix).max() <= 2.0
@@ -190,7 +191,7 @@ def test_rows_of_simple_fractions_become_whole() -> None:
     space.rule("decimal", 0.03 * a + 1.0 * b - 0.001 * c == 1.089)
     space.rule("small", 1e-7 * a + 3e-7 * b <= 8e-7)
     space.rule("border", 0.1 * a + 0.2 * b <= 0.6)
-    program = ScaledProgram.of(tightened(space.program)).program
+    program = ScaledProgram.of(tightened(compiled(space).program)).program
     ruled = [r for r, rule in enumerate(program.row_rule) if rule]
     assert len(ruled) == 3
     matrix = program.matrix.toarray()[ruled]

@@ -9,6 +9,7 @@ import pytest
 
 from mipcash.backends.base import Backend, SolverSettings, Task
 from mipcash.backends.registry import make_backend, solvers
+from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
 
 EXACT = SolverSettings(time_limit=60.0, gap=0.0)
@@ -28,7 +29,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 @pytest.mark.parametrize("space", SPACES)
 def test_enumeration_agrees(backend: Backend, space: str) -> None:
-    program = SPACES[space]().program
+    program = compiled(SPACES[space]()).program
     legal, rng = all_points(program), np.random.default_rng(len(space))
     assert len(legal) > 20
     for _ in range(3):
@@ -64,7 +65,7 @@ def _solved(backend: Backend, task: Task, legal: np.ndarray) -> np.ndarray | Non
 
 
 def test_numbers_can_be_fixed(backend: Backend) -> None:
-    program = SPACES["wide"]().program
+    program = compiled(SPACES["wide"]()).program
     legal, rng = all_points(program), np.random.default_rng(0)
     for _ in range(3):
         fixed = {
@@ -75,7 +76,7 @@ def test_numbers_can_be_fixed(backend: Backend) -> None:
 
 @pytest.mark.parametrize("seconds", [0.05, 0.25])
 def test_a_time_limit_yields_incumbent_and_bound(backend: Backend, seconds: float) -> None:
-    program = bits(44).program
+    program = compiled(bits(44)).program
     rng = np.random.default_rng(0)
     form = random_form(program, rng, 1.0)
     answer = backend.solve(Task(program, form), SolverSettings(time_limit=seconds))
@@ -102,7 +103,7 @@ def optimum_of_bits(program, form) -> float:  # type: ignore[no-untyped-def]
 
 
 def test_a_node_limit_stops_and_is_forgotten(backend: Backend) -> None:
-    program = bits(18).program  # one node is too few for most, and the whole takes a second
+    program = compiled(bits(18)).program  # one node is too few for most, and the whole takes a second
     task = Task(program, random_form(program, np.random.default_rng(1), 1.0))
     first = backend.solve(task, SolverSettings(time_limit=20, node_limit=1))
     assert first.status in ("feasible", "unknown", "optimal")
@@ -112,7 +113,7 @@ def test_a_node_limit_stops_and_is_forgotten(backend: Backend) -> None:
 
 
 def test_the_same_task_gets_the_same_answer_whatever_came_before(backend: Backend) -> None:
-    program = SPACES["layers"]().program
+    program = compiled(SPACES["layers"]()).program
     rng = np.random.default_rng(3)
     form, other = random_form(program, rng), random_form(program, rng)
     first = backend.solve(Task(program, form), EXACT)

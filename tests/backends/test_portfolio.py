@@ -11,6 +11,7 @@ from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.portfolio import PortfolioBackend
 from mipcash.backends.registry import make_backend
 from mipcash.errors import SolverError
+from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES, bits, random_form
 
 
@@ -45,7 +46,7 @@ def test_who_is_asked(n: int, refusing: str, expected: list[str], monkeypatch: p
     monkeypatch.setattr(portfolio, "solver_info", lambda name: type("Info", (), {"installed": True}))
     backend = PortfolioBackend()
     backend._enumeration = EnumerationBackend(nodes=10)
-    program = bits(n).program
+    program = compiled(bits(n)).program
     answer = backend.solve(
         Task(program, random_form(program, np.random.default_rng(0), 1.0)), SolverSettings(time_limit=5.0)
     )
@@ -66,13 +67,13 @@ def test_answers_are_joined() -> None:
 
 
 def test_the_solver_behind_can_be_named() -> None:
-    program = SPACES["ordered"]().program
+    program = compiled(SPACES["ordered"]()).program
     task = Task(program, random_form(program, np.random.default_rng(0)))
     enumerated, alone = make_backend("auto solver=highs presolve=off"), make_backend("highs presolve=off")
     first, second = (backend.solve(task, SolverSettings()) for backend in (enumerated, alone))
     assert first.value == pytest.approx(second.value, abs=1e-6)
     assert (first.prover, second.prover) == ("enumeration", "highs")
-    wide = SPACES["wide"]().program
+    wide = compiled(SPACES["wide"]()).program
     free = Task(wide, random_form(wide, np.random.default_rng(0)))
     assert enumerated.solve(free, SolverSettings()).prover == "highs"
     for options, message in (

@@ -14,6 +14,7 @@ from mipcash.backends.profiles import SizeLimits, option_value, parse_profile
 from mipcash.backends.pyomo import backend as pyomo_solver
 from mipcash.backends.registry import find_profile, make_backend, solver_info, solver_names, solvers
 from mipcash.errors import SolverError
+from mipcash.space.compiled import compiled
 from tests.backends.tasks import bits, layers, random_form
 
 PROFILE = """
@@ -63,7 +64,7 @@ def test_a_profile_by_path(tmp_path: Path) -> None:
     backend = make_backend(str(file))
     assert backend.name == "mine"
     assert solver_info(str(file)).installed
-    program = layers().program
+    program = compiled(layers()).program
     form = random_form(program, np.random.default_rng(0))
     expected = make_backend("highs").solve(Task(program, form), SolverSettings())
     for _ in range(2):
@@ -118,7 +119,7 @@ def test_what_cannot_be_found(tmp_path: Path) -> None:
         make_backend("gurobbi")
     with pytest.raises(SolverError, match=r"nowhere\.toml.*cannot be read.*check the path"):
         make_backend(str(tmp_path / "nowhere.toml"))
-    program = layers().program
+    program = compiled(layers()).program
     task = Task(program, random_form(program, np.random.default_rng(0)))
     for old, new, said in (
         ('module = "highspy"', 'module = "no_such_solver"', "'mine' is not installed; pip install highspy"),
@@ -144,7 +145,7 @@ def test_what_cannot_be_found(tmp_path: Path) -> None:
 
 def test_options_reach_the_solver() -> None:
     assert [option_value(t) for t in ("true", "3", "0.5", "off")] == [True, 3, 0.5, "off"]
-    program = layers().program
+    program = compiled(layers()).program
     task = Task(program, random_form(program, np.random.default_rng(0)))
     assert make_backend("highs", {"presolve": "off"}).solve(task, SolverSettings()).status == "optimal"
     with pytest.raises(SolverError, match="rejects option presolv='off'"):
@@ -162,7 +163,7 @@ def test_options_reach_the_solver() -> None:
 def test_options_of_the_others(name: str, good: dict[str, str], bad: dict[str, str]) -> None:
     if not solver_info(name).installed:
         pytest.skip(f"{name} is not installed")
-    program = layers().program
+    program = compiled(layers()).program
     task = Task(program, random_form(program, np.random.default_rng(0)))
     assert make_backend(name, good).solve(task, SolverSettings()).status == "optimal"
     with pytest.raises(SolverError, match=name):
@@ -195,7 +196,7 @@ def test_over_the_size_of_a_licence(name: str) -> None:
     assert isinstance(backend, pyomo_solver.PyomoBackend)
     if backend._has_full_licence():
         pytest.skip(f"{name} has a full licence here")
-    program = bits(600).program
+    program = compiled(bits(600)).program
     rng = np.random.default_rng(0)
     form = random_form(program, rng, 0.005)
     with pytest.raises(SolverError) as refused:
@@ -211,7 +212,7 @@ def test_what_only_fits_as_a_quadratic_goes_there() -> None:
     if not solver_info("gurobi").installed:
         pytest.skip("gurobi is not installed")
     backend = make_backend("gurobi")
-    program = bits(60).program
+    program = compiled(bits(60)).program
     form = random_form(program, np.random.default_rng(0), 1.0)
     assert len(program.couplings(form)) * 4 + program.n > 2000
     answer = backend.solve(Task(program, form), SolverSettings(time_limit=0.5))
@@ -222,6 +223,6 @@ def test_a_full_licence_is_not_refused(tmp_path: Path) -> None:
     file = tmp_path / "my.toml"
     # this solver has no licence at all, so that the probe one variable above the limit succeeds
     file.write_text(PROFILE + "\n[size]\nvariables = 5\nrows = 3\n", encoding="utf-8")
-    program = layers().program
+    program = compiled(layers()).program
     task = Task(program, random_form(program, np.random.default_rng(0)))
     assert make_backend(str(file)).solve(task, SolverSettings()).status == "optimal"

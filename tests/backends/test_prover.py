@@ -25,6 +25,7 @@ from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import without_rules
+from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
 from tests.strategies.points import TooLargeError
 from tests.strategies.spaces import drawn_spaces
@@ -53,7 +54,7 @@ def network_of(program: BinaryProgram, numbers: dict[str, float] | None = None) 
 def test_random_spaces(drawn: Drawn, number: int, table: int) -> None:
     """With small tables, rules stay linear rows."""
     with mock.patch("mipcash.backends.enumeration.network.JOINED", table):
-        check(build(drawn).program, number)
+        check(compiled(build(drawn)).program, number)
 
 
 @seed(6)
@@ -62,7 +63,7 @@ def test_random_spaces(drawn: Drawn, number: int, table: int) -> None:
 def test_random_spaces_listed(drawn: Drawn, number: int) -> None:
     """The same where no network is to be had, so that all levels are looked at."""
     with mock.patch("mipcash.backends.enumeration.backend.network_at", return_value=None):
-        check(build(drawn).program, number)
+        check(compiled(build(drawn)).program, number)
 
 
 def check(program: BinaryProgram, number: int) -> None:
@@ -109,7 +110,7 @@ def check(program: BinaryProgram, number: int) -> None:
 @pytest.mark.parametrize("space", ["layers", "ordered"])
 def test_states_are_the_legal_levels(space: str) -> None:
     """What the network admits is what the program admits, and its costs are the form's."""
-    program = SPACES[space]().program
+    program = compiled(SPACES[space]()).program
     network, legal = network_of(program), all_points(program)
     form = random_form(program, np.random.default_rng(2))
     form = over_binaries(program, form)
@@ -140,7 +141,7 @@ def triangle() -> mc.Space:
 
 def test_rules_that_are_no_pairs_are_listed() -> None:
     """No network, and still the optimum of HiGHS alone; what is listed is what is legal."""
-    program = triangle().program
+    program = compiled(triangle()).program
     (x,) = program.numbers
     numbers = {x.label: 1.7}
     legality = Legality(program, numbers)
@@ -167,7 +168,7 @@ def test_rules_that_are_no_pairs_are_listed() -> None:
 
 def test_moving_costs_changes_none() -> None:
     """Sweeps leave the cost of every solution below the bound asked for as it is, and what they drop is above it."""
-    program = SPACES["layers"]().program
+    program = compiled(SPACES["layers"]()).program
     network = network_of(program)
     rng = np.random.default_rng(0)
     for _ in range(5):
@@ -194,7 +195,7 @@ def test_moving_costs_changes_none() -> None:
 
 def test_splitting_and_sweeping_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """However early a search is split, whatever the batches, every solution is looked at."""
-    program = bits(14).program
+    program = compiled(bits(14)).program
     network = network_of(program)
     points = program.one_hot(np.array(list(np.ndindex(*[2] * 14))))
     for trial in range(3):
@@ -217,7 +218,7 @@ def test_splitting_and_sweeping_find_the_same(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_is_not_proven_is_said_so() -> None:
-    program = bits(44).program
+    program = compiled(bits(44)).program
     form = random_form(program, np.random.default_rng(0), 1.0)
     start = np.zeros(program.n)
     start[program.starts] = 1.0
@@ -232,7 +233,7 @@ def test_what_is_not_proven_is_said_so() -> None:
 
 def test_bounds_of_unfinished_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever a proof is interrupted, between the splits too, its bound is one."""
-    program = bits(14).program
+    program = compiled(bits(14)).program
     form = random_form(program, np.random.default_rng(3), 1.0)
     points = program.one_hot(np.array(list(np.ndindex(*[2] * 14))))
     values = points @ form.linear + (points[:, form.rows] * points[:, form.cols]) @ form.values + form.constant
@@ -252,7 +253,7 @@ def test_bounds_of_unfinished_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_time_limit_holds() -> None:
-    program = bits(60).program
+    program = compiled(bits(60)).program
     form = random_form(program, np.random.default_rng(0), 1.0)
     prover = EnumerationBackend()
     prover.solve(Task(program, form), SolverSettings(time_limit=0.01))
@@ -263,12 +264,12 @@ def test_the_time_limit_holds() -> None:
 
 
 def test_out_of_reach() -> None:
-    wide = SPACES["wide"]().program
+    wide = compiled(SPACES["wide"]()).program
     free = over_binaries(wide, random_form(wide, np.random.default_rng(0)))
     enumeration = EnumerationBackend()
     with pytest.raises(SolverError, match=r"its number '.*' is not fixed; use solver='auto'"):
         enumeration.solve(Task(wide, free), EXACT)
-    layers = SPACES["layers"]().program
+    layers = compiled(SPACES["layers"]()).program
     helper = QuadraticForm.zero(layers.n)
     helper = QuadraticForm(0.0, helper.linear + 1.0, helper.rows, helper.cols, helper.values)
     with pytest.raises(SolverError, match="its objective is about more than levels"):
@@ -282,7 +283,11 @@ def test_out_of_reach() -> None:
 def test_a_program_without_some_rules_is_another_one() -> None:
     space = SPACES["layers"]()
     space.rule("never", space["layers"] >= 3)
-    rest = without_rules(space.program, ["never"])
-    for program, status in ((space.program, "infeasible"), (rest, "optimal"), (space.program, "infeasible")):
+    rest = without_rules(compiled(space).program, ["never"])
+    for program, status in (
+        (compiled(space).program, "infeasible"),
+        (rest, "optimal"),
+        (compiled(space).program, "infeasible"),
+    ):
         answer = EnumerationBackend().solve(Task(program, QuadraticForm.zero(program.n)), EXACT)
         assert answer.status == status

@@ -15,6 +15,7 @@ from mipcash.backends.reductions.base import reduced
 from mipcash.backends.reductions.pruned_products import PrunedProducts
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
+from mipcash.space.compiled import compiled
 
 
 def program() -> BinaryProgram:
@@ -23,7 +24,7 @@ def program() -> BinaryProgram:
     space.integer("b", 0, 2)
     space.categorical("c", ["on", "off"], when=a.is_("x", "y"))
     space.integer("d", 0, 1)
-    return space.program
+    return compiled(space).program
 
 
 @settings(max_examples=40, deadline=None)
@@ -61,7 +62,7 @@ def test_a_program_without_levels_is_left_alone() -> None:
     space = mc.Space("bare")
     x = space.real("x", 0, 1)
     space.rule("half", x <= 0.5)
-    task = Task(space.program, QuadraticForm.zero(space.program.n))
+    task = Task(compiled(space).program, QuadraticForm.zero(compiled(space).program.n))
     easier = reduced(task, [PrunedProducts(0)])
     assert easier.task is task
     assert easier.bound(1.5) == 1.5

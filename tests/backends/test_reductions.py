@@ -27,6 +27,7 @@ from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_products, without_rules
+from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
 from tests.strategies.points import TooLargeError
 from tests.strategies.spaces import drawn_spaces
@@ -122,7 +123,7 @@ CHAINS: dict[str, Callable[[], list[Reduction]]] = {
 @pytest.mark.parametrize("chain", CHAINS)
 def test_a_reduction_and_its_way_back(space: str, chain: str) -> None:
     """Every legal point has its place in the easier task, comes back no dearer, and the least value there bounds the one here."""
-    program = RULED[space]().program
+    program = compiled(RULED[space]()).program
     legal, rng, exact = legal_points(program), np.random.default_rng(4), "prune" not in chain and chain != "all"
     for _ in range(3):
         task = replace(random_task(program, legal, rng), start=None)
@@ -168,7 +169,7 @@ def test_closing_levels_keeps_an_optimum() -> None:
     @FAST
     @given(drawn_spaces(), st.integers(0, 2**32))
     def run(drawn: Drawn, number: int) -> None:
-        closed.append(check_dominated(build(drawn).program, number))
+        closed.append(check_dominated(compiled(build(drawn)).program, number))
 
     run()
     assert sum(c > 0 for c in closed) > 20
@@ -176,7 +177,7 @@ def test_closing_levels_keeps_an_optimum() -> None:
 
 @pytest.mark.parametrize("space", RULED)
 def test_dominated_levels_under_rules(space: str) -> None:
-    program = RULED[space]().program
+    program = compiled(RULED[space]()).program
     closed = sum(check_dominated(program, number) for number in range(10))
     assert (
         closed > 0 or space == "cardinality"
@@ -184,13 +185,13 @@ def test_dominated_levels_under_rules(space: str) -> None:
 
 
 def test_without_couplings_one_level_is_left() -> None:
-    program = bits(6).program
+    program = compiled(bits(6)).program
     form = random_form(program, np.random.default_rng(0), 0.0)
     assert len(dominated_levels(Task(program, form))) == 6
 
 
 def test_a_rule_keeps_what_the_costs_would_close() -> None:
-    program = cardinality(4, 2).program
+    program = compiled(cardinality(4, 2)).program
     form = random_form(program, np.random.default_rng(0), 0.0)
     assert dominated_levels(Task(program, form)) == []
     free = without_rules(program, {"cardinality"})
@@ -198,7 +199,7 @@ def test_a_rule_keeps_what_the_costs_would_close() -> None:
 
 
 def test_a_required_level_stays() -> None:
-    program = bits(3).program
+    program = compiled(bits(3)).program
     form = QuadraticForm(0.0, np.arange(6.0), *QuadraticForm.zero(6).rows[None].repeat(2, axis=0), np.zeros(0))
     closed = {column for column, _ in dominated_levels(Task(program, form, {1: 1.0, 2: 0.0}))}
     assert closed == {5}
@@ -206,7 +207,7 @@ def test_a_required_level_stays() -> None:
 
 @pytest.mark.parametrize("space", RULED)
 def test_rlt_rows_hold_at_every_legal_point(space: str) -> None:
-    program = RULED[space]().program
+    program = compiled(RULED[space]()).program
     full = with_products(program, program.couplings(random_form(program, np.random.default_rng(1), 1.0)))
     tight = RltRows().rewritten(full)
     assert tight.matrix.shape[0] > full.matrix.shape[0] or space == "wide"
@@ -230,7 +231,7 @@ def relaxation(program: BinaryProgram, form: QuadraticForm) -> float:
 
 @pytest.mark.parametrize("space", ["cardinality", "at most", "ordering"])
 def test_rlt_rows_tighten_the_relaxation(space: str) -> None:
-    program, better = RULED[space]().program, 0
+    program, better = compiled(RULED[space]()).program, 0
     legal, rng = all_points(program), np.random.default_rng(2)
     for _ in range(5):
         form = random_form(program, rng, 1.0)
@@ -249,11 +250,11 @@ def test_highs_alone_agrees_with_brute_force(option: str | None) -> None:
     @SLOW
     @given(drawn_spaces(), st.integers(0, 2**32))
     def run(drawn: Drawn, number: int) -> None:
-        check_highs(build(drawn).program, number, {option: "off"} if option else {})
+        check_highs(compiled(build(drawn)).program, number, {option: "off"} if option else {})
 
     run()
     for number, space in enumerate(RULED):
-        check_highs(RULED[space]().program, number, {option: "off"} if option else {})
+        check_highs(compiled(RULED[space]()).program, number, {option: "off"} if option else {})
 
 
 def check_highs(program: BinaryProgram, number: int, options: dict[str, str]) -> None:

@@ -14,6 +14,7 @@ from mipcash.backends.enumeration.network import make_network
 from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.backends.heuristics.tabu import REPORTED, all_states, evaluated, random_states, tabu_search
 from mipcash.program.legality import Legality
+from mipcash.space.compiled import compiled
 from tests.backends.tasks import all_points, bits, random_form
 from tests.backends.test_prover import over_binaries
 from tests.strategies.points import TooLargeError
@@ -24,7 +25,7 @@ from tests.strategies.spaces import drawn_spaces
 @settings(max_examples=120, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn_spaces(), st.integers(0, 2**32))
 def test_what_it_reports_is_legal_and_exact(drawn: Drawn, number: int) -> None:
-    program = build(drawn).program
+    program = compiled(build(drawn)).program
     if not program.n_z or program.numbers:
         return
     try:
@@ -54,7 +55,7 @@ def test_what_it_reports_is_legal_and_exact(drawn: Drawn, number: int) -> None:
 @settings(max_examples=60, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn_spaces(), st.integers(0, 2**32))
 def test_a_network_with_few_solutions_is_looked_at_whole(drawn: Drawn, number: int) -> None:
-    program = build(drawn).program
+    program = compiled(build(drawn)).program
     if not program.n_z or program.numbers:
         return
     try:
@@ -76,7 +77,7 @@ def test_a_network_with_few_solutions_is_looked_at_whole(drawn: Drawn, number: i
 
 
 def test_it_finds_optima_that_enumeration_proves() -> None:
-    program = bits(24).program
+    program = compiled(bits(24)).program
     search, prover = LocalSearch(program, Legality(program)), EnumerationBackend()
     start, found = np.zeros((1, 24), dtype=np.int64), 0
     for trial in range(10):
@@ -92,7 +93,7 @@ def test_it_finds_optima_that_enumeration_proves() -> None:
 def test_random_states_respect_what_excludes() -> None:
     from tests.backends.tasks import SPACES
 
-    program = SPACES["layers"]().program
+    program = compiled(SPACES["layers"]()).program
     network = make_network(Legality(program), np.ones(program.n_z, dtype=bool))
     assert network is not None
     states = random_states(network, 200, np.random.default_rng(0))

@@ -15,6 +15,7 @@ from mipcash.backends.toulbar2.cost_network import make_network, with_cuts
 from mipcash.backends.toulbar2.reduction import reduce_network
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
+from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES, all_points, bits, no_good, random_form
 from tests.strategies.spaces import drawn_spaces
 
@@ -28,7 +29,7 @@ EXACT = SolverSettings(gap=0.0)
 @settings(max_examples=150, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn_spaces(), st.integers(0, 2**32))
 def test_random_spaces(drawn: Drawn, number: int) -> None:
-    program = build(drawn).program
+    program = compiled(build(drawn)).program
     if not program.n_z:
         return
     rng = np.random.default_rng(number)
@@ -50,7 +51,7 @@ def test_random_spaces(drawn: Drawn, number: int) -> None:
 
 @pytest.mark.parametrize("space", SPACES)
 def test_the_reduction_keeps_every_point(space: str) -> None:
-    program = SPACES[space]().program
+    program = compiled(SPACES[space]()).program
     network = make_network(program, {}, set(range(program.n_z, program.n)))
     reduced = reduce_network(network)
     assert reduced is not None
@@ -72,7 +73,7 @@ def test_reals_are_refused_unless_fixed() -> None:
     y = space.real("y", 1, 2, when=c["a"])
     space.rule("line", x + k + y <= 4.5)
     space.rule("product", x * k + y * c["a"] <= 5)
-    program = space.program
+    program = compiled(space).program
     form = QuadraticForm.zero(program.n)
     form = QuadraticForm(0.0, -np.arange(program.n, dtype=float), form.rows, form.cols, form.values)
     with pytest.raises(
@@ -96,7 +97,7 @@ def test_too_wide_an_integer_is_refused() -> None:
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e12])
 def test_bounds_are_honest_whatever_the_scale(scale: float) -> None:
-    program = bits(10).program
+    program = compiled(bits(10)).program
     form = random_form(program, np.random.default_rng(5), 1.0).scaled(scale)
     points = all_points(program)
     values = points @ form.linear + (points[:, form.rows] * points[:, form.cols]) @ form.values + form.constant
@@ -106,7 +107,7 @@ def test_bounds_are_honest_whatever_the_scale(scale: float) -> None:
 
 
 def test_a_start_that_is_not_legal_does_no_harm() -> None:
-    program = SPACES["layers"]().program
+    program = compiled(SPACES["layers"]()).program
     form = random_form(program, np.random.default_rng(1))
     expected = Toulbar2Backend().solve(Task(program, form), EXACT)
     start = np.zeros(program.n)
@@ -117,7 +118,7 @@ def test_a_start_that_is_not_legal_does_no_harm() -> None:
 
 
 def test_a_start_is_the_incumbent_when_time_is_up() -> None:
-    program = bits(60).program
+    program = compiled(bits(60)).program
     form = random_form(program, np.random.default_rng(1), 1.0)
     start = np.zeros(program.n)
     start[program.starts] = 1.0

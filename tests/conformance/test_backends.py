@@ -15,6 +15,7 @@ from mipcash.backends.registry import make_backend, solvers
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
+from mipcash.space.compiled import compiled
 
 INSTALLED = [s.name for s in solvers() if s.installed and s.usable]
 EXACT = SolverSettings(gap=0.0)
@@ -70,7 +71,7 @@ def large(groups: int = 14, levels: int = 8) -> mc.Space:
 
 def legal_points(space: mc.Space, most: int = 6) -> np.ndarray:
     """z of every legal configuration of :func:`small` with a + b up to ``most``, by plain Python."""
-    program, rows = space.program, []
+    program, rows = compiled(space).program, []
     for a, b, c in itertools.product(range(4), range(4), "xyz"):
         for d in (1, 2, 3) if c == "x" else (0,):
             if a + b <= most and a + b + d <= 6 and a * b <= 4 and (c != "y" or a >= 1):
@@ -110,7 +111,7 @@ def certify(answer: Answer, form: QuadraticForm, z: np.ndarray, program: BinaryP
 @pytest.mark.parametrize("density", [0.0, 0.2, 1.0])
 def test_optimum_is_the_enumerated_one(backend: Backend, density: float) -> None:
     space = small()
-    program, z = space.program, legal_points(space)
+    program, z = compiled(space).program, legal_points(space)
     assert 20 < len(z) < 96
     for seed in range(8):
         form = random_form(program, seed, density)
@@ -122,20 +123,20 @@ def test_optimum_is_the_enumerated_one(backend: Backend, density: float) -> None
 def test_same_answer_twice_and_between_other_programs(backend: Backend) -> None:
     first, second = small(), small()
     second.rule("more", second["a"] + second["b"] >= 3)
-    forms = [random_form(first.program, seed, 0.3) for seed in range(12)]
+    forms = [random_form(compiled(first).program, seed, 0.3) for seed in range(12)]
     z = legal_points(first)
-    alone = [backend.solve(Task(first.program, f), EXACT).value for f in forms]
+    alone = [backend.solve(Task(compiled(first).program, f), EXACT).value for f in forms]
     for _ in range(2):
         for k, form in enumerate(forms):  # more extensions than a backend is likely to keep
-            other = backend.solve(Task(second.program, form), EXACT)
-            again = backend.solve(Task(first.program, form), EXACT)
-            certify(again, form, z, first.program)
+            other = backend.solve(Task(compiled(second).program, form), EXACT)
+            again = backend.solve(Task(compiled(first).program, form), EXACT)
+            certify(again, form, z, compiled(first).program)
             assert again.value == pytest.approx(alone[k], abs=1e-9)
             assert other.value >= again.value - 1e-9
 
 
 def test_empty_objective_and_constant(backend: Backend) -> None:
-    program = small().program
+    program = compiled(small()).program
     answer = backend.solve(Task(program, QuadraticForm.zero(program.n)), EXACT)
     assert (answer.status, answer.value, answer.bound) == ("optimal", 0.0, 0.0)
     constant = QuadraticForm(
@@ -149,7 +150,7 @@ def test_infeasible(backend: Backend) -> None:
     space = small()
     space.rule("impossible", space["a"] + space["b"] >= 7)
     for seed in range(2):
-        answer = backend.solve(Task(space.program, random_form(space.program, seed)), EXACT)
+        answer = backend.solve(Task(compiled(space).program, random_form(compiled(space).program, seed)), EXACT)
         assert (answer.status, answer.columns) == ("infeasible", None)
         assert math.isnan(answer.value)
         assert answer.bound == math.inf
@@ -157,7 +158,7 @@ def test_infeasible(backend: Backend) -> None:
 
 def test_fixed_columns_hold_and_are_released(backend: Backend) -> None:
     space = small()
-    program, z = space.program, legal_points(space)
+    program, z = compiled(space).program, legal_points(space)
     form = random_form(program, 3)
     for column in range(program.n_z):
         for value in (0.0, 1.0):
@@ -174,7 +175,7 @@ def test_cuts_hold_and_are_removed(backend: Backend) -> None:
     """No-good cuts walk through all legal points in order of value; afterwards nothing is left of them."""
     space = small()
     space.rule("few", space["a"] + space["b"] <= 2)
-    program, z = space.program, legal_points(space, 2)
+    program, z = compiled(space).program, legal_points(space, 2)
     assert len(z) >= 20
     form = random_form(program, 5, 0.4)
     cuts: list[Cut] = []
@@ -195,7 +196,7 @@ def test_cuts_hold_and_are_removed(backend: Backend) -> None:
 @pytest.mark.parametrize("kind", ["best", "worst", "partial", "illegal"])
 def test_warm_starts_never_change_the_optimum(backend: Backend, kind: str) -> None:
     space = small()
-    program, z = space.program, legal_points(space)
+    program, z = compiled(space).program, legal_points(space)
     for seed in range(4):
         form = random_form(program, seed, 0.5)
         order = np.argsort(values(form, z))
@@ -214,12 +215,12 @@ def test_single_levels(backend: Backend) -> None:
     space = mc.Space("single")
     a, b = space.integer("a", 2, 2), space.categorical("b", ["only"])
     space.rule("r", a * a + b["only"] <= 5)
-    form = random_form(space.program, 0)
-    answer = backend.solve(Task(space.program, form), EXACT)
+    form = random_form(compiled(space).program, 0)
+    answer = backend.solve(Task(compiled(space).program, form), EXACT)
     assert answer.status == "optimal"
     assert answer.value == pytest.approx(values(form, np.ones((1, 2)))[0])
     space.rule("s", a * b["only"] <= 1)
-    assert backend.solve(Task(space.program, form), EXACT).status == "infeasible"
+    assert backend.solve(Task(compiled(space).program, form), EXACT).status == "infeasible"
 
 
 @pytest.mark.parametrize("name", [n for n in INSTALLED if n not in DISCRETE_ONLY])
@@ -244,7 +245,7 @@ def test_all_continuous(name: str) -> None:
 
 
 def test_limits_give_incumbent_and_bound_never_an_exception(backend: Backend) -> None:
-    program = large().program
+    program = compiled(large()).program
     form = random_form(program, 1)
     for limit in (0.0, 1e-6, 0.05, 0.6):
         began = time.perf_counter()
@@ -270,7 +271,7 @@ def test_limits_give_incumbent_and_bound_never_an_exception(backend: Backend) ->
 
 def test_the_time_limit_counts_anew_for_each_solve(backend: Backend) -> None:
     """A clock that runs on over the solves of one instance would end this with a time limit."""
-    program = large(6, 5).program
+    program = compiled(large(6, 5)).program
     form = random_form(program, 2, 0.15)
     first = backend.solve(Task(program, form), SolverSettings(gap=0.0))
     # a multiple of this machine's own time, so that one solve ends well within it under any load
@@ -286,7 +287,7 @@ def test_the_time_limit_counts_anew_for_each_solve(backend: Backend) -> None:
 
 def test_a_limited_solve_leaves_no_trace(backend: Backend) -> None:
     space = small()
-    program, z = space.program, legal_points(space)
+    program, z = compiled(space).program, legal_points(space)
     form = random_form(program, 7)
     for _ in range(3):
         backend.solve(Task(program, form, {0: 1.0}), SolverSettings(time_limit=0.0, node_limit=0))

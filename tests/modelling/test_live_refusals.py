@@ -15,6 +15,7 @@ from mipcash.errors import RuleError, SpaceError
 from mipcash.modelling import margins
 from mipcash.modelling.live.components import honour
 from mipcash.modelling.margins import margin
+from mipcash.space.compiled import declaration_of
 
 
 def reals() -> Any:
@@ -199,7 +200,7 @@ def test_special_ordered_sets(n: int, expand_limit: int, later: bool) -> None:
     m.a.unfix()
     m.order.deactivate()
     assert all(space.is_legal(dict(zip(NAMES, v, strict=True))) for v in grid)
-    assert not space.parts.derived
+    assert not declaration_of(space).parts.derived
     m.order.activate()
     assert {v for v in grid if space.is_legal(dict(zip(NAMES, v, strict=True)))} == expected
 
@@ -359,5 +360,5 @@ def test_looking_over_twice_changes_nothing() -> None:
     m.order = pyo.SOSConstraint(rule=lambda m: [m.unit.x, m.k], sos=1)
     space = mc.Space.from_pyomo(m)
     names = [c.name for c in m.component_data_objects((pyo.Var, pyo.Constraint))]
-    honour(space)
+    honour(declaration_of(space))
     assert [c.name for c in m.component_data_objects((pyo.Var, pyo.Constraint))] == names

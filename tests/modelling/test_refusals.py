@@ -14,6 +14,7 @@ import pytest
 
 import mipcash as mc
 from mipcash.errors import MipcashError, RuleError, SpaceError
+from mipcash.space.compiled import declaration_of
 
 
 def base() -> mc.Space:
@@ -31,13 +32,15 @@ def everything(space: mc.Space) -> tuple[object, ...]:
     """All that a declaration could leave behind."""
     kinds = (pyo.Var, pyo.BooleanVar, pyo.Constraint, pyo.Expression, pyo.Block)
     components = [d.name for d in space.model.component_data_objects(kinds, descend_into=pyo.Block)]
+    declaration = declaration_of(space)
+    declaration = declaration_of(space)
     return (
         tuple(space.parameters),
         tuple(space.auxiliaries),
         tuple(space.rules),
-        len(space.groups),
-        len(space.numbers),
-        tuple(space.conditions),
+        len(declaration.groups),
+        len(declaration.numbers),
+        tuple(declaration.conditions),
         tuple(components),
         tuple(map(str, space.model.parameters)),
     )

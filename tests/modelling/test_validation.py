@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.errors import ConfigurationError
+from mipcash.space.compiled import compiled
 
 
 @pytest.fixture
@@ -40,7 +40,6 @@ def names(space: mc.Space, **changes: object) -> list[str]:
 def test_a_legal_configuration_has_no_problem(space: mc.Space) -> None:
     assert names(space) == []
     assert space.is_legal(GOOD)
-    assert space.require(GOOD) is GOOD
 
 
 @pytest.mark.parametrize(
@@ -102,10 +101,9 @@ def test_every_problem_is_named(space: mc.Space, changes: dict[str, object], exp
 
 
 def test_messages_carry_the_numbers(space: mc.Space) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        space.require(GOOD | {"units": 80, "k": 7, "size": "xl"})
+    text = "; ".join(map(str, space.validate(GOOD | {"units": 80, "k": 7, "size": "xl"})))
     for part in ("80", "[16, 64]", "'k small'", "7", "<= 5", "'xl'", "'s'"):
-        assert part in str(caught.value)
+        assert part in text
 
 
 def test_a_configuration_is_a_mapping(space: mc.Space) -> None:
@@ -114,7 +112,7 @@ def test_a_configuration_is_a_mapping(space: mc.Space) -> None:
 
 
 def test_true_and_one_stay_apart(space: mc.Space) -> None:
-    program, rest = space.program, {n: x for n, x in GOOD.items() if n not in ("drop", "act")}
+    program, rest = compiled(space).program, {n: x for n, x in GOOD.items() if n not in ("drop", "act")}
     numbers = {"lr": 0.1, "wide": 99.0}
     given = (True, np.bool_(True), 1, np.int64(1), None)
     decoded = [program.decode(program.encode(rest | {"act": v}), numbers)["act"] for v in given]

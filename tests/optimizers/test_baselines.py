@@ -19,6 +19,7 @@ from mipcash.optimizers.baselines.joint_gp import (
 )
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.program.points import Point
+from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Apart
 from tests.acquisition.test_decomposition import drawn
@@ -137,7 +138,7 @@ def test_a_batch_keeps_its_distance(name):
     seen = history(space)
     apart = Apart((seen[0].config,), 4)
     proposal = make_optimizer(name, space).ask(Request(seen, np.random.default_rng(0), {}, apart))
-    program = space.program
+    program = compiled(space).program
     assert np.sum(program.encode(proposal.config) != program.encode(seen[0].config)) >= 4
 
 

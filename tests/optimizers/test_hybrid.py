@@ -20,6 +20,8 @@ from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.program.points import Points
+from mipcash.space.compiled import compiled
+from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Apart
 from mipcash.surrogates.linear.blocks import FeatureSizes
 from mipcash.surrogates.linear.features.neural import NeuralSettings
@@ -38,8 +40,8 @@ def test_no_new_legal_configuration_has_a_lower_structured_prediction_than_the_b
     history = history_of(space, 12, seed)
     proposal = optimizer.ask(Request(history, np.random.default_rng(seed), {}))
     posterior = optimizer._fitted(optimizer.data(history), {}).loss
-    mean, program = posterior.mean(), space.program
-    legality = space.oracle().search(None).legality
+    mean, program = posterior.mean(), compiled(space).program
+    legality = Domain.of(space).free_legality
     every = np.array(list(product(*(range(int(s)) for s in program.sizes))))
     legal = every[(legality.effective(every) == every).all(axis=1) & legality.check(every)]
     seen = {program.encode(o.config).tobytes() for o in history}
@@ -61,7 +63,7 @@ def test_every_acquisition_proposes_legal_new_points(acquisition: str, name: str
         proposal = optimizer.ask(Request(history, np.random.default_rng(k), state))
         state = dict(proposal.state)
         assert space.is_legal(proposal.config)
-        assert not space.repeats(proposal.config, [o.config for o in history])
+        assert not optimizer.domain.repeats(proposal.config, [o.config for o in history])
         history.append(Observation(proposal.config, "done", loss(proposal.config)))
 
 
@@ -161,7 +163,7 @@ def test_a_batch_keeps_its_distance_beside_active_numbers() -> None:
     space = ALL["conv_net"]()
     optimizer = make_optimizer("hybrid", space)
     history = history_of(space, 12)
-    program = space.program
+    program = compiled(space).program
     for seed in range(6):
         batch: list[dict[str, Any]] = []
         for _ in range(3):

@@ -14,6 +14,7 @@ from mipcash.errors import SpaceError
 from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.mivabo import MiVaBO, MiVaBOSettings
 from mipcash.optimizers.registry import make_optimizer
+from mipcash.space.compiled import compiled
 from mipcash.surrogates.interactions import resolve
 from mipcash.surrogates.linear.blocks import FeatureSizes
 from mipcash.surrogates.linear.posterior import LinearPosterior
@@ -143,7 +144,7 @@ def test_only_declared_interactions_are_in_the_model(preset, features):
     posterior = optimizer._posterior(data, np.random.default_rng(0), {})[0]
     assert isinstance(posterior, LinearPosterior)
     f = posterior.sample(np.random.default_rng(1))
-    found = resolve(space, program, scale, declared)
+    found = resolve(optimizer.domain.declaration, program, scale, declared)
     # without the groups that are off at a level, so that every combination of levels has a meaning
     groups = [g for g, group in enumerate(program.groups) if not group.conditional]
     base = np.zeros(len(program.groups), dtype=np.int64)
@@ -207,7 +208,7 @@ def test_a_sparse_sample_couples_fewer_pairs():
         f = posterior.sample(np.random.default_rng(1))
         fewer, left_out = optimizer._kept(posterior, f)
         pairs = [[pair for pair, size in half_ranges(each).items() if size > 0] for each in (f, fewer)]
-        return *pairs, left_out, sum(int(np.prod(space.program.sizes[list(pair)])) for pair in pairs[1])
+        return *pairs, left_out, sum(int(np.prod(compiled(space).program.sizes[list(pair)])) for pair in pairs[1])
 
     everything, fewer, left_out, _ = kept(5000)
     assert 0.0 < left_out <= 0.5

@@ -59,7 +59,7 @@ def run(acquisition: str, asks: int, limits: tuple[Limit, ...]) -> tuple[list[Ob
     for k in range(asks):
         proposal = optimizer.ask(Request(history, np.random.default_rng(k), state, limits=limits))
         assert space.is_legal(proposal.config)
-        assert not space.repeats(proposal.config, [o.config for o in history])
+        assert not optimizer.domain.repeats(proposal.config, [o.config for o in history])
         state = json.loads(json.dumps(dict(proposal.state)))
         history.append(evaluated(proposal.config))
     return history[10:], state

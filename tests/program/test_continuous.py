@@ -24,6 +24,8 @@ from mipcash.backends.base import SolverSettings, Task
 from mipcash.backends.registry import make_backend
 from mipcash.errors import RuleError
 from mipcash.program.forms import QuadraticForm
+from mipcash.space.compiled import compiled
+from mipcash.space.domain import Domain
 from tests.strategies.distinct import check_distinct
 from tests.strategies.meaning import Meaning
 from tests.strategies.spaces import SMALL_EXPAND_LIMIT, draw_condition, draw_factor, draw_terms
@@ -235,7 +237,7 @@ def test_products_of_reals_are_approximated_from_inside(name: str) -> None:
     """Admitted is legal; legal by more than the documented margin is admitted."""
     body, sense, bound = CURVED[name]
     space = curved_space(name)
-    program = space.program
+    program = compiled(space).program
     margin = program.margin["curve"]
     assert 0 < margin < 0.01
     backend = make_backend("highs")
@@ -274,7 +276,7 @@ def _border(function: Any, start: float) -> float:
 def test_optima_under_products_of_reals_against_a_grid(name: str) -> None:
     body, sense, bound = CURVED[name]
     space = curved_space(name)
-    margin = space.program.margin["curve"]
+    margin = compiled(space).program.margin["curve"]
     x, y = np.meshgrid(np.linspace(-1, 2, 301), np.linspace(0, 3, 301))
     for cx, cy, ck in ((1.0, 1.0, 0.3), (-1.0, 2.0, -0.2), (1.0, -0.5, 0.1)):
         best = math.inf
@@ -304,15 +306,15 @@ def test_samples_and_walks_stay_legal(name: str) -> None:
         value = body(c["x"], c["y"], c["k"])
         assert value <= bound + 1e-5 if sense == "<=" else value >= bound - 1e-5
     assert np.ptp([c["x"] for c in samples]) > 0.8, "samples are spread over the legal set"
-    oracle = space.oracle()
-    point = oracle.minimise(QuadraticForm.zero(space.program.n), SolverSettings())
-    assert point is not None
-    rules = space.legal_numbers(point)
+    domain = Domain.of(space)
+    program = domain.program
+    columns = domain.minimise(QuadraticForm.zero(program.n), SolverSettings()).columns
+    assert columns is not None
+    levels, at = program.levels_of(columns), {n.label: n.column for n in program.numbers}
+    rules = domain.legal_numbers(levels, columns)
     assert rules is not None
-    k = space.configuration(point)["k"]
-    start = np.array(
-        [point.columns[{n.label: n.column for n in space.program.numbers}[label]] for label in rules.labels]
-    )
+    k = domain.space.configuration(levels, columns)["k"]
+    start = np.array([columns[at[label]] for label in rules.labels])
     assert rules.legal(start)
     ends = []
     for number in range(30):

@@ -20,6 +20,8 @@ from benchmarks.fuzz.described import Active, Drawn, Term, Value, build, express
 from mipcash.backends.base import SolverSettings
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality
+from mipcash.space.compiled import compiled
+from mipcash.space.domain import Domain
 from tests.strategies import points as raw
 from tests.strategies.distinct import check_distinct
 from tests.strategies.meaning import Meaning, key
@@ -63,7 +65,7 @@ def check_space(
     configs = meaning.enumerate()
     legal = meaning.legal(configs)
     space = build(drawn)
-    program = space.program
+    program = compiled(space).program
 
     columns = {g.parameter for g in program.groups} | {n.label for n in program.numbers}
     expected = {key({n: v for n, v in c.items() if n in columns}) for c, ok in zip(configs, legal, strict=True) if ok}
@@ -76,7 +78,7 @@ def check_space(
         assert space.is_legal(configs[k]) == legal[k], (configs[k], space.validate(configs[k]))
 
     check_legality(drawn, program, configs, legal, seen)
-    numbers = {n.label for n in program.numbers} | {n.label for n in space.numbers}
+    numbers = {n.label for n in program.numbers} | {n.label for n in compiled(space).tuned}
     for config in configs:
         levels = program.encode(config)
         assert np.array_equal(program.one_hot(levels), raw.one_hot(program, config))
@@ -151,22 +153,22 @@ def check_form(space: object, program: object, configs: list, legal: np.ndarray,
     values = rng.normal(size=len(rows))
     constant = float(rng.normal())
     form = QuadraticForm(constant, linear, rows, cols, values)
-    oracle = space.oracle()
+    domain = Domain.of(space)
     admitted = [c for c, ok in zip(configs, legal, strict=True) if ok]
     for _ in range(2):  # the second time local search starts from the pool
-        point = oracle.minimise(form, SolverSettings(gap=0.0), rng=rng)
+        answer = domain.minimise(form, SolverSettings(gap=0.0), rng=rng)
         if not admitted:
-            assert point is None
-            assert oracle.last.status == "infeasible"
+            assert answer.columns is None
+            assert answer.status == "infeasible"
             return
         z = np.array([raw.one_hot(program, c) for c in admitted])
         best = constant + z @ linear[:n_z] + (z[:, rows] * z[:, cols]) @ values
-        assert point is not None
-        assert point.answer.status == "optimal"
-        assert point.answer.value == pytest.approx(best.min(), abs=1e-6)
-        assert point.answer.bound <= point.answer.value
-        assert point.answer.bound >= best.min() - 1e-5
-        reached = best[np.all(z == program.one_hot(point.levels), axis=1)]
+        assert answer.columns is not None
+        assert answer.status == "optimal"
+        assert answer.value == pytest.approx(best.min(), abs=1e-6)
+        assert answer.bound <= answer.value
+        assert answer.bound >= best.min() - 1e-5
+        reached = best[np.all(z == program.one_hot(program.levels_of(answer.columns)), axis=1)]
         assert len(reached), "the optimum's levels are not legal"
         assert reached[0] == pytest.approx(best.min(), abs=1e-6)
 

@@ -9,11 +9,12 @@ import mipcash as mc
 from mipcash.program.legality import Legality
 from mipcash.program.moves import Moves, moves_of
 from mipcash.program.program import orders_of
+from mipcash.space.compiled import compiled
 from tests.spaces import ALL
 
 
 def points(space: mc.Space, n: int = 6) -> np.ndarray:
-    return np.array([space.program.encode(c) for c in space.sample(n, 0)])
+    return np.array([compiled(space).program.encode(c) for c in space.sample(n, 0)])
 
 
 def changed(moves: Moves, before: np.ndarray, after: np.ndarray) -> set[int]:
@@ -24,7 +25,7 @@ def changed(moves: Moves, before: np.ndarray, after: np.ndarray) -> set[int]:
 @pytest.mark.parametrize("name", list(ALL))
 def test_single_moves_are_every_other_level_and_every_swap_once(name: str) -> None:
     space = ALL[name]()
-    program, moves = space.program, Moves(space.program)
+    program, moves = compiled(space).program, Moves(compiled(space).program)
     levels = points(space)
     latent = moves.latent(levels, np.zeros(len(program.groups), dtype=np.int64))
     owner, moved = moves.singles(levels, latent)
@@ -51,9 +52,9 @@ def test_single_moves_are_every_other_level_and_every_swap_once(name: str) -> No
 @pytest.mark.parametrize("name", list(ALL))
 def test_structural_moves_are_the_single_moves_of_parents_and_orderings(name: str) -> None:
     space = ALL[name]()
-    moves = Moves(space.program)
+    moves = Moves(compiled(space).program)
     levels = points(space)
-    latent = moves.latent(levels, np.zeros(len(space.program.groups), dtype=np.int64))
+    latent = moves.latent(levels, np.zeros(len(compiled(space).program.groups), dtype=np.int64))
     all_owner, all_moved = moves.singles(levels, latent)
     owner, moved = moves.structural(levels, latent)
     found = {(int(r), m.tobytes()) for r, m in zip(owner, moved, strict=True)}
@@ -63,13 +64,13 @@ def test_structural_moves_are_the_single_moves_of_parents_and_orderings(name: st
         for r, m in zip(all_owner, all_moved, strict=True)
         if changed(moves, latent[r], m) <= special
     }
-    plain = np.unique(space.program.group_of[moves.plain_columns])
+    plain = np.unique(compiled(space).program.group_of[moves.plain_columns])
     assert not special & set(plain.tolist())
 
 
 def test_pairs_are_two_single_moves() -> None:
     space = ALL["discrete"]()
-    moves, rng = Moves(space.program), np.random.default_rng(0)
+    moves, rng = Moves(compiled(space).program), np.random.default_rng(0)
     (levels,) = points(space, 1)
     latent = moves.latent(levels, np.zeros(len(levels), dtype=np.int64))
     _, singles = moves.singles(levels[None], latent[None])
@@ -83,16 +84,16 @@ def test_pairs_are_two_single_moves() -> None:
 @pytest.mark.parametrize("name", list(ALL))
 def test_random_changes_are_single_moves_and_walks_end_at_legal_levels(name: str) -> None:
     space = ALL[name]()
-    moves, rng = moves_of(space.program), np.random.default_rng(0)
-    assert moves_of(space.program) is moves
+    moves, rng = moves_of(compiled(space).program), np.random.default_rng(0)
+    assert moves_of(compiled(space).program) is moves
     levels = points(space)
-    latent = moves.latent(levels, np.zeros(len(space.program.groups), dtype=np.int64))
+    latent = moves.latent(levels, np.zeros(len(compiled(space).program.groups), dtype=np.int64))
     owner, moved = moves.singles(levels, latent)
     for r in range(len(levels)):
         known = {m.tobytes() for m in moved[owner == r]} | {latent[r].tobytes()}
         for choice in range(moves.n_choices):
             assert moves.change(levels[r], latent[r], choice, rng).tobytes() in known
-    legality = Legality(space.program)
+    legality = Legality(compiled(space).program)
     if legality.complete:
         walked = legality.effective(moves.walk(legality, levels, 20, rng))
         assert legality.check(walked).all()

@@ -10,6 +10,7 @@ from pyomo.gdp import Disjunction
 
 import mipcash as mc
 from mipcash.program import algebra
+from mipcash.space.compiled import declaration_of
 
 
 def test_variables_of_a_transformed_clone_keep_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,7 +27,7 @@ def test_variables_of_a_transformed_clone_keep_their_names(monkeypatch: pytest.M
     space = mc.Space("disjunctive")
     a, b = space.integer("a", 0, 3), space.integer("b", 0, 3)
     space.model.choice = Disjunction(expr=[[a + b <= 1], [a + b >= 5]])
-    found = algebra.algebraic_model(space)
+    found = algebra.algebraic_model(declaration_of(space))
     gc.collect()
     names = {v.name for row in found.rows for v in row.body.variables.values()}
     assert {f"choice_disjuncts[{k}].binary_indicator_var" for k in (0, 1)} <= names

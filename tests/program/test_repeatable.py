@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import mipcash as mc
-from mipcash.program.compile import compile_space
 from mipcash.program.program import BinaryProgram
+from mipcash.space.compiled import compiled
 
 
 def declared() -> mc.Space:
@@ -26,10 +26,10 @@ def written(program: BinaryProgram) -> list[bytes]:
 
 def test_a_program_does_not_depend_on_addresses() -> None:
     rng = np.random.default_rng(0)
-    first, litter = written(compile_space(declared())), []
+    first, litter = written(compiled(declared()).program), []
     for _ in range(25):
         # holes in memory, so that the variables of the next space lie in another order
         litter.append([object() for _ in range(int(rng.integers(1, 5000)))])
         spaces = [declared() for _ in range(2)]
         del litter[int(rng.integers(len(litter)))], spaces[0]
-        assert written(compile_space(spaces[0])) == first
+        assert written(compiled(spaces[0]).program) == first

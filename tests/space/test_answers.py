@@ -1,4 +1,4 @@
-"""Samples, designs, incumbents and explanations: what the oracle promises beyond a single optimum."""
+"""Samples, designs, incumbents and explanations: what a space promises beyond a single optimum."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.errors import InfeasibleSpaceError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality
+from mipcash.space.compiled import compiled, minimiser_of
+from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion, Exclusions
 
 # -- samples --------------------------------------------------------------------------------------------------------
@@ -41,7 +43,7 @@ def levels_of(config: dict[str, object]) -> set[tuple[str, str]]:
 def possible_levels(space: mc.Space) -> set[tuple[str, str]]:
     """Every (parameter, value) that some legal configuration shows: one proof per indicator."""
     found = set()
-    for group in space.program.groups:
+    for group in compiled(space).program.groups:
         for value in group.values:
             solution = space.optimum(1 * space[group.parameter].is_(value), "max")
             if solution.value > 0.5:
@@ -63,10 +65,10 @@ def test_every_possible_level_is_sampled() -> None:
 def test_a_design_covers_every_possible_level() -> None:
     space = conditional_space()
     possible = possible_levels(space)
-    design = space.design(40, np.random.default_rng(0))
+    design = Domain.of(space).design(40, np.random.default_rng(0))
     assert all(space.is_legal(c) and s.config == c for c, s in design)
     assert set().union(*(levels_of(c) for c, _ in design)) == possible
-    first = [c["model"] for c, _ in space.design(3, np.random.default_rng(1))]
+    first = [c["model"] for c, _ in Domain.of(space).design(3, np.random.default_rng(1))]
     assert sorted(first) == ["linear", "svm", "tree"], "the structure comes first"
 
 
@@ -79,7 +81,7 @@ def test_small_structures_are_shown_as_often_as_large_ones(seed: int) -> None:
     inner = space.categorical("inner", ["a", "b"], when=kind["rich"])
     space.integer("q", 0, 9, when=inner["b"])
     space.real("x", 0.0, 1.0)
-    design = [c for c, _ in space.design(12, np.random.default_rng(seed))]
+    design = [c for c, _ in Domain.of(space).design(12, np.random.default_rng(seed))]
     counts = {name: sum(c["kind"] == name for c in design) for name in ("bare", "rich", "plain")}
     assert max(counts.values()) - min(counts.values()) <= 2, counts
     assert {c["inner"] for c in design if "inner" in c} == {"a", "b"}
@@ -91,7 +93,7 @@ def test_a_deep_structure_is_shown_at_many_depths() -> None:
     for k in range(1, 9):
         more = space.categorical(f"m{k}", ["stop", "go"], when=more["go"])
     space.real("x", 0.0, 1.0)
-    depths = [sum(v == "go" for v in c.values()) for c, _ in space.design(20, np.random.default_rng(0))]
+    depths = [sum(v == "go" for v in c.values()) for c, _ in Domain.of(space).design(20, np.random.default_rng(0))]
     assert {0, 1, 2, 3} <= set(depths), depths
     assert max(depths) >= 8, depths
 
@@ -119,7 +121,7 @@ def test_an_empty_space_says_so() -> None:
     with pytest.raises(InfeasibleSpaceError, match="never"):
         space.sample(5)
     with pytest.raises(InfeasibleSpaceError, match="never"):
-        space.design(5, np.random.default_rng(0))
+        Domain.of(space).design(5, np.random.default_rng(0))
     assert space.sample(0) == []
 
 
@@ -156,7 +158,7 @@ def test_samples_are_determined_by_the_seed_across_processes() -> None:
 
 def test_local_search_finds_legal_points_of_consistent_value() -> None:
     space = conditional_space()
-    program = space.program
+    program = compiled(space).program
     legality = Legality(program)
     assert legality.complete
     search = LocalSearch(program, legality)
@@ -186,7 +188,7 @@ def test_local_search_passes_over_what_is_excluded() -> None:
     space = mc.Space("few")
     for name, size in (("a", 4), ("b", 5), ("c", 3)):
         space.categorical(name, list(range(size)))
-    oracle, program = space.oracle(), space.program
+    minimiser, program = minimiser_of(space), compiled(space).program
     linear = np.zeros(program.n)
     linear[: program.n_z] = np.random.default_rng(0).normal(size=program.n_z)
     empty = np.zeros(0, dtype=np.int64)
@@ -195,12 +197,12 @@ def test_local_search_passes_over_what_is_excluded() -> None:
     ranked = points[np.argsort([form.value(program.one_hot(p)) for p in points])]
     for k in (0, 1, 31, 32, 33, 59):
         excluded = [Exclusion(p) for p in ranked[:k]]
-        found = oracle.incumbent(form, {}, excluded, [ranked[0]], np.random.default_rng(1))
+        found = minimiser.incumbent(form, {}, excluded, [ranked[0]], np.random.default_rng(1))
         assert found is not None
         assert found[0].tolist() == ranked[k].tolist()
         assert Exclusions.of(excluded).admitted(ranked).tolist() == [False] * k + [True] * (60 - k)
     everything = [Exclusion(p) for p in ranked]
-    assert oracle.incumbent(form, {}, everything, [ranked[0]], np.random.default_rng(1)) is None
+    assert minimiser.incumbent(form, {}, everything, [ranked[0]], np.random.default_rng(1)) is None
     away = Exclusion(ranked[0], 3)
     assert Exclusions.of([away]).admitted(ranked).tolist() == [int(np.sum(p != ranked[0])) >= 3 for p in ranked]
     assert [away.admits(p) for p in ranked] == [int(np.sum(p != ranked[0])) >= 3 for p in ranked]
@@ -303,7 +305,7 @@ def test_objectives_over_wide_integers_alone() -> None:
     for _ in range(3):  # later questions start local search from earlier answers
         assert space.optimum(-2 * a + b, "min").config == {"a": 23, "b": 0}
         assert space.optimum(-2 * a + b, "max").config == {"a": 2, "b": 4}
-        oracle = space.oracle()
-        point = oracle.minimise(QuadraticForm.zero(space.program.n), SolverSettings(), rng=np.random.default_rng(0))
-        assert point is not None
-        assert point.answer.value == 0.0
+        form = QuadraticForm.zero(compiled(space).program.n)
+        answer = minimiser_of(space).minimise(form, SolverSettings(), rng=np.random.default_rng(0))
+        assert answer.columns is not None
+        assert answer.value == 0.0

@@ -14,13 +14,16 @@ import mipcash as mc
 from mipcash.backends.base import SolverSettings
 from mipcash.modelling.helpers import HelperSearch, settle
 from mipcash.program.forms import QuadraticForm
+from mipcash.space.compiled import compiled
+from mipcash.space.domain import Domain
 from mipcash.space.numbers.legal_numbers import LegalNumbers
 
 
 def legal_set(space: mc.Space) -> LegalNumbers:
-    point = space.oracle().minimise(QuadraticForm.zero(space.program.n), SolverSettings())
-    assert point is not None
-    found = space.legal_numbers(point)
+    domain = Domain.of(space)
+    columns = domain.minimise(QuadraticForm.zero(domain.program.n), SolverSettings()).columns
+    assert columns is not None
+    found = domain.legal_numbers(domain.program.levels_of(columns), columns)
     assert found is not None
     return found
 
@@ -136,10 +139,10 @@ def test_helpers_are_searched_exhaustively_and_within_a_limit() -> None:
     u = [space.auxiliary(f"u{k}", 0, 9) for k in range(4)]
     space.rule("sum", sum((k + 1) * v for k, v in enumerate(u)) == a)
     space.rule("order", u[0] - u[3] >= 2)
-    rules = space.active_rules()
-    fixed = {id(v): 0.0 for g in space.groups for v in g.variables}
+    rules, (group,) = compiled(space).rules, compiled(space).declaration.groups
+    fixed = {id(v): 0.0 for v in group.variables}
     for value in (0, 2, 7, 40):
-        assignment = {**fixed, id(space.groups[0].variables[value]): 1.0}
+        assignment = {**fixed, id(group.variables[value]): 1.0}
         truth = {
             w for w in itertools.product(range(10), repeat=4)
             if sum((k + 1) * v for k, v in enumerate(w)) == value and w[0] - w[3] >= 2
@@ -151,6 +154,6 @@ def test_helpers_are_searched_exhaustively_and_within_a_limit() -> None:
         assert not search.over
         assert found == truth
         assert bool(settle(rules, assignment).misfits) == (not truth)
-    cut = HelperSearch(rules, {**fixed, id(space.groups[0].variables[7]): 1.0}, limit=5)
+    cut = HelperSearch(rules, {**fixed, id(group.variables[7]): 1.0}, limit=5)
     assert list(cut.solutions()) == []
     assert cut.over

@@ -11,6 +11,7 @@ import pytest
 
 import mipcash as mc
 from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SpaceExhaustedError
+from mipcash.space.compiled import compiled
 from tests.spaces import ALL, bound_numbers, conv_net, discrete, loss
 
 
@@ -198,7 +199,7 @@ def test_written_programs_can_be_read_back(tmp_path, suffix):
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
-    program = space.program
+    program = compiled(space).program
     assert (highs.getNumCol(), highs.getNumRow()) == (program.n_columns, program.matrix.shape[0])
     highs.run()
     assert highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
@@ -224,7 +225,7 @@ def test_a_batch_is_distinct_and_apart(optimizer, distance):
     for _ in range(3):
         batch = study.ask(4, distance=distance)
         assert len(batch) == 4
-        levels = [space.program.encode(t.config) for t in batch]
+        levels = [compiled(space).program.encode(t.config) for t in batch]
         for a, b in itertools.combinations(levels, 2):
             assert int(np.sum(a != b)) >= distance
         for trial in batch:

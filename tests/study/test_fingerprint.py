@@ -16,6 +16,7 @@ from pyomo.gdp import Disjunct, Disjunction
 
 import mipcash as mc
 from mipcash.errors import StorageError
+from mipcash.space.compiled import declaration_of
 from mipcash.study.records.fingerprint import BY_ORDER, LATER, differences, fingerprint, listing
 
 
@@ -179,7 +180,7 @@ def test_a_journal_of_other_numbers_or_another_order_is_refused(
 
 
 def reordered(space: mc.Space) -> mc.Space:
-    space.parameters = dict(reversed(space.parameters.items()))
+    declaration_of(space).parameters = dict(reversed(space.parameters.items()))
     return space
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 import mipcash as mc
-from mipcash.backends.solution import OPTIMAL, Solution
+from mipcash.backends.solution import OPTIMAL
 from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.base import History, Optimizer, Proposal, Request
+from mipcash.space.solution import Solution
 
 
 def tiny_space(cap: float = 10.0) -> mc.Space:

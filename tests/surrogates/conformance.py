@@ -12,7 +12,8 @@ import pytest
 import mipcash as mc
 from mipcash.program.points import Points
 from mipcash.program.program import BinaryProgram
-from mipcash.program.unit_scale import UnitScale
+from mipcash.space.compiled import compiled
+from mipcash.space.domain import Domain
 from mipcash.surrogates.base import Posterior, Surrogate
 from tests.spaces import ALL, loss
 from tests.surrogates.test_structured import nested
@@ -27,8 +28,8 @@ class Observed:
 
     def __init__(self, name: str) -> None:
         space: mc.Space = SPACES[name]()
-        self.program: BinaryProgram = space.program
-        self.scale = UnitScale.of(space, self.program)
+        self.program: BinaryProgram = compiled(space).program
+        self.scale = Domain.of(space).scale
         configs = space.sample(T + LEFT, 3)
         levels = np.array([self.program.encode(c) for c in configs]).reshape(len(configs), len(self.program.groups))
         self.every = Points(levels, self.scale.units(configs))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mipcash.program.unit_scale import INACTIVE, UnitScale
+from mipcash.program.unit_scale import INACTIVE
+from mipcash.space.compiled import compiled
+from mipcash.space.domain import Domain
 from mipcash.surrogates.fourier import FourierFeatures
 from mipcash.surrogates.level_kernels import level_kernel
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures, bit_block
@@ -13,7 +15,7 @@ from tests.spaces import ALL
 
 
 def legal_binaries(space, n=40, seed=0):
-    program = space.program
+    program = compiled(space).program
     levels = np.array([program.encode(c) for c in space.sample(n, seed)]).reshape(n, -1)
     return program, levels, program.one_hot(levels)
 
@@ -80,11 +82,11 @@ def test_fourier_features_approximate_the_squared_exponential_kernel():
 
 def test_numbers_on_the_unit_scale():
     space = ALL["conv_net"]()
-    scale = UnitScale.of(space, space.program)
+    scale = Domain.of(space).scale
     configs = space.sample(30, 3)
     u = scale.units(configs)
-    levels = np.array([space.program.encode(c) for c in configs])
-    on = scale.active(space.program.one_hot(levels))
+    levels = np.array([compiled(space).program.encode(c) for c in configs])
+    on = scale.active(compiled(space).program.one_hot(levels))
     for b, config in enumerate(configs):
         for d, label in enumerate(scale.labels):
             assert bool(on[b, d]) == (label in config)

@@ -11,7 +11,8 @@ import pytest
 
 import mipcash as mc
 from mipcash.program.points import Points
-from mipcash.program.unit_scale import UnitScale
+from mipcash.space.compiled import compiled
+from mipcash.space.domain import Domain
 from mipcash.surrogates.structured.kernel import Encoded, Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
@@ -51,8 +52,8 @@ class Written:
     """K and R of two configurations at some theta."""
 
     def __init__(self, space: mc.Space, theta: np.ndarray) -> None:
-        self.program = space.program
-        self.scale = UnitScale.of(space, self.program)
+        self.program = compiled(space).program
+        self.scale = Domain.of(space).scale
         structure = Structure.of(self.program, self.scale)
         self.p = {name: np.exp(theta[at]) for name, at in structure.slices.items()}
         self.domains = {g.label: space[g.label].domain for g in self.program.groups}
@@ -138,7 +139,7 @@ SPACES = {"nested": nested, "deep": deep}
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_kernel_is_what_is_written(name: str, seed: int) -> None:
     space = SPACES[name]()
-    program, scale = space.program, UnitScale.of(space, space.program)
+    program, scale = compiled(space).program, Domain.of(space).scale
     structure = Structure.of(program, scale)
     theta = some_theta(structure, seed)
     configs = space.sample(14, seed)
@@ -155,7 +156,7 @@ def test_the_kernel_is_what_is_written(name: str, seed: int) -> None:
 def test_a_number_that_is_off_by_its_third_condition_contributes_nothing() -> None:
     """Predictions, sections, the mean and samples do not see the value that a search has left in it."""
     space = deep()
-    program, scale = space.program, UnitScale.of(space, space.program)
+    program, scale = compiled(space).program, Domain.of(space).scale
     structure = Structure.of(program, scale)
     configs = space.sample(30, 0)
     points = Points(np.array([program.encode(c) for c in configs]), scale.units(configs))

@@ -7,15 +7,20 @@ from itertools import combinations
 import pytest
 
 from mipcash.errors import SpaceError
-from mipcash.program.unit_scale import UnitScale
+from mipcash.space.compiled import compiled
+from mipcash.space.domain import Domain
 from mipcash.surrogates.interactions import named, resolve
 from tests.spaces import ALL
 
 
 def resolved(name, interactions):
     space = ALL[name]()
-    scale = UnitScale.of(space, space.program)
-    return space.program, scale, resolve(space, space.program, scale, interactions)
+    scale = Domain.of(space).scale
+    return (
+        compiled(space).program,
+        scale,
+        resolve(compiled(space).declaration, compiled(space).program, scale, interactions),
+    )
 
 
 def test_none_is_everything():

@@ -11,7 +11,8 @@ from scipy import stats
 import mipcash as mc
 from mipcash.errors import SpaceError
 from mipcash.program.points import Points
-from mipcash.program.unit_scale import UnitScale
+from mipcash.space.compiled import compiled
+from mipcash.space.domain import Domain
 from mipcash.surrogates.linear.blocks import paper_blocks
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
 from mipcash.surrogates.linear.posterior import Block, LinearPosterior
@@ -31,7 +32,7 @@ def bits_model(t, seed=0):
     space = mc.Space("bits")
     for i in range(BITS):
         space.integer(f"b{i}", 0, 1)
-    program, rng = space.program, np.random.default_rng(seed)
+    program, rng = compiled(space).program, np.random.default_rng(seed)
     x = rng.integers(0, 2, size=(t + 200, BITS))
     sign = 2 * x - 1
     y = 0.3 * sign @ rng.normal(size=BITS) + sum(w * sign[:, g] * sign[:, h] for (g, h), w in ACTIVE.items())
@@ -204,7 +205,7 @@ def test_a_sample_is_a_quadratic_form_at_fixed_numbers(name, preset, prior):
     base, *_ = posterior(space, preset)
     by = "feature" if preset == "paper" else "pair"
     sparse = SparsePosterior.fit(base, replace(SHORT, prior=prior, by=by), np.random.default_rng(0))
-    program, scale = space.program, UnitScale.of(space, space.program)
+    program, scale = compiled(space).program, Domain.of(space).scale
     rng = np.random.default_rng(4)
     for f in (sparse.sample(np.random.default_rng(2)), sparse.mean(), thinned(sparse.mean(), 0.3)[0]):
         for config in space.sample(8, 9):
@@ -233,7 +234,7 @@ def test_what_is_left_out_is_bounded(name, preset):
     space = ALL[name]()
     base, *_ = posterior(space, preset)
     f = base.sample(np.random.default_rng(0))
-    program, scale = space.program, UnitScale.of(space, space.program)
+    program, scale = compiled(space).program, Domain.of(space).scale
     sizes = half_ranges(f)
     keep = sorted(sizes)[:2]
     rng = np.random.default_rng(4)

@@ -13,7 +13,8 @@ from scipy.stats import multivariate_normal, norm
 import mipcash as mc
 from mipcash.program.points import Points
 from mipcash.program.program import BinaryProgram
-from mipcash.program.unit_scale import UnitScale
+from mipcash.space.compiled import compiled
+from mipcash.space.domain import Domain
 from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.level_kernels import level_kernel
 from mipcash.surrogates.structured.evidence import FITTED, JITTER, Evidence, fit
@@ -45,8 +46,8 @@ SPACES["nested"] = nested
 
 def observed(space: mc.Space, n: int = 30, sparse: bool = False) -> tuple[BinaryProgram, Structure, Points, Encoded]:
     """Legal points of a space, and as its kernel reads them."""
-    program = space.program
-    scale = UnitScale.of(space, program)
+    program = compiled(space).program
+    scale = Domain.of(space).scale
     allowed = None
     if sparse:
         rng = np.random.default_rng(5)
@@ -192,9 +193,9 @@ def test_the_posterior_section_agrees_with_predictions(name: str) -> None:
 
 def test_an_inactive_parameter_contributes_nothing() -> None:
     space = nested()
-    program, structure, points, x = observed(space)
+    _, structure, points, x = observed(space)
     kernel = Kernel(structure, some_theta(structure))
-    scale = UnitScale.of(space, program)
+    scale = Domain.of(space).scale
     off = next(k for k in range(len(x)) if x.on[k, scale.labels.index("one")] == 0)
     moved = x.u.copy()
     moved[off, scale.labels.index("one")] = 0.9
@@ -210,7 +211,7 @@ def test_an_inactive_parameter_contributes_nothing() -> None:
 
 def test_the_slope_of_a_level_kernel_agrees_with_finite_differences() -> None:
     space = nested()
-    for group in space.program.groups:
+    for group in compiled(space).program.groups:
         low, high = level_kernel(group, np.exp(-1.0 - 1e-6))[0], level_kernel(group, np.exp(-1.0 + 1e-6))[0]
         np.testing.assert_allclose(level_kernel(group, np.exp(-1.0))[1], (high - low) / 2e-6, atol=1e-6)
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from mipcash.program.points import Points
-from mipcash.program.unit_scale import UnitScale
+from mipcash.space.compiled import compiled
+from mipcash.space.domain import Domain
 from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.linear import evidence
 from mipcash.surrogates.linear.blocks import FeatureSizes, evidence_blocks, imputed, paper_blocks, relevant_pairs
@@ -19,7 +20,7 @@ SMALL = FeatureSizes(fourier=4, per_number=3, product_columns=60)
 
 
 def observations(space, n=14, seed=0):
-    program, scale = space.program, UnitScale.of(space, space.program)
+    program, scale = compiled(space).program, Domain.of(space).scale
     configs = space.sample(n, seed)
     z = program.one_hot(np.array([program.encode(c) for c in configs]).reshape(n, -1))
     return program, scale, z, scale.units(configs), np.array([loss(c) for c in configs])
@@ -97,8 +98,8 @@ def test_inflation_multiplies_the_covariance():
 def test_a_sample_is_a_quadratic_form_at_fixed_numbers(name, preset):
     space = ALL[name]()
     post, *_ = posterior(space, preset)
-    f, program = post.sample(np.random.default_rng(2)), space.program
-    scale = UnitScale.of(space, program)
+    f, program = post.sample(np.random.default_rng(2)), compiled(space).program
+    scale = Domain.of(space).scale
     rng = np.random.default_rng(4)
     for config in space.sample(25, 9):
         u = rng.random(len(scale))
@@ -189,7 +190,7 @@ def test_the_fit_recovers_which_group_matters():
     space = mc.Space("relevance")
     for i in range(6):
         space.categorical(f"c{i}", ["a", "b", "c"])
-    program, scale = space.program, UnitScale.of(space, space.program)
+    program, scale = compiled(space).program, Domain.of(space).scale
     configs = space.sample(40, 1)
     z = program.one_hot(np.array([program.encode(c) for c in configs]))
     y = np.array([{"a": -2.0, "b": 0.0, "c": 1.5}[c["c2"]] for c in configs])

@@ -66,7 +66,7 @@ def adopt_model(declaration: Declaration, model: Any, auxiliary: Iterable[str]) 
     declaration.model = model
     undo: list[Callable[[], None]] = []
     try:
-        declaration._install_components()
+        declaration.install_components()
         undo += [lambda: model.del_component("rules"), lambda: model.del_component("parameters")]
         _carry_out(declaration, plan, undo)
         honour(declaration)
@@ -156,11 +156,11 @@ def _adopt(declaration: Declaration, variable: Any, values: Values) -> None:
         variable.fix(values.value)
         declaration.parts.left_out[id(variable)] = (variable, f"could only be {values.value:g}")
         return
-    block = declaration._block(name)
+    block = declaration.block(name)
     block.on_expression = 1
     domain = values.hull if isinstance(values, Pieces) else values
     if isinstance(domain, Ordinal) or (isinstance(domain, Integer) and len(domain) <= declaration.expand_limit):
-        declaration._declare(name, domain, None)
+        declaration.declare(name, domain, None)
         value = sum(v * block.z[l] for l, v in enumerate(domain.values))
         block.link = pyo.Constraint(expr=variable == value)
         declaration.links.append(Link(variable, take_apart(value, f"the value of {name!r}")))
@@ -169,7 +169,7 @@ def _adopt(declaration: Declaration, variable: Any, values: Values) -> None:
         low, high = float(domain.low), float(domain.high)
         if isinstance(domain, Integer):
             variable.bounds = (domain.low, domain.high)
-        declaration.parameters[name] = declaration._attach(block, name, domain, variable, tuned=True)
+        declaration.parameters[name] = declaration.attach(block, name, domain, variable, tuned=True)
         declaration.numbers.append(Number(name, variable, domain, None, tuned=True))
         if isinstance(domain, Integer) and domain.step > 1:
             block.k = pyo.Var(domain=pyo.Integers, bounds=(0, len(domain) - 1))
@@ -181,8 +181,8 @@ def _adopt(declaration: Declaration, variable: Any, values: Values) -> None:
 
 def _adopt_boolean(declaration: Declaration, boolean: Any) -> None:
     name, binary = boolean.name, boolean.get_associated_binary()
-    declaration._declare(name, Categorical((False, True)), None)
-    block = declaration._block(name)
+    declaration.declare(name, Categorical((False, True)), None)
+    block = declaration.block(name)
     if binary is None:
         boolean.associate_binary_var(block.z[1])
     else:

@@ -159,7 +159,7 @@ def _constraints(declaration: Declaration) -> Iterator[Rule]:
 
 
 def _check_rule(declaration: Declaration, rule: Rule) -> None:
-    declaration._own(f"constraint {rule.name!r}", rule.body)
+    declaration.refuse_foreign(f"constraint {rule.name!r}", rule.body)
     declared = {id(n.variable) for n in declaration.numbers} | {id(link.variable) for link in declaration.links}
     for i, variable in rule.body.variables.items():
         if i in declared or variable.parent_block().parent_component() is declaration.model.component("parameters"):

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Solution
-from mipcash.modelling.declaration import Declaration
+from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
 from mipcash.modelling.domains import (
     Categorical,
     Configuration,
@@ -25,16 +24,18 @@ from mipcash.modelling.domains import (
     Value,
     same_value,
 )
+from mipcash.space.solution import Solution
+from mipcash.space.space import Space
 from mipcash.study.storage.checks import DamageError, parse
 from mipcash.study.text import listed, readable, shown, stable_text, storable
 
 
-def encode_config(space: Declaration, config: Configuration) -> str:
+def encode_config(space: Space, config: Configuration) -> str:
     """The exact form of a legal configuration of ``space``."""
     return json.dumps({label: _code(space.parameters[label].domain, value) for label, value in config.items()})
 
 
-def decode_config(space: Declaration, text: str) -> Configuration:
+def decode_config(space: Space, text: str) -> Configuration:
     """The configuration that :func:`encode_config` wrote, in the order in which it was written.
 
     Raises:
@@ -56,14 +57,14 @@ def readable_config(config: Mapping[str, Value]) -> str:
     return storable(json.dumps(plain(config), ensure_ascii=False))
 
 
-def encode_solution(space: Declaration, solution: Solution) -> str:
+def encode_solution(space: Space, solution: Solution) -> str:
     """A solution with its configuration in the exact form."""
     record = {f.name: getattr(solution, f.name) for f in fields(solution) if f.name != "config"}
     exact = None if solution.config is None else encode_config(space, solution.config)
     return json.dumps({**plain(record), "config": exact})
 
 
-def decode_solution(space: Declaration, text: str) -> Solution:
+def decode_solution(space: Space, text: str) -> Solution:
     """The solution that :func:`encode_solution` wrote.
 
     Raises:

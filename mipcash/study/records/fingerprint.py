@@ -24,6 +24,7 @@ from mipcash.modelling.domains import Categorical, Ordinal, ParameterDomain
 from mipcash.modelling.live.components import honour
 from mipcash.modelling.quadratic import Quadratic
 from mipcash.modelling.rules import Rule, make_rule
+from mipcash.space.compiled import PublicSpace, declaration_of
 from mipcash.space.live_model import active_rules
 from mipcash.study.text import stable_text
 
@@ -33,27 +34,28 @@ LATER = (NUMBERS, ORDER, DETAIL)
 BY_ORDER = ORDER + "parameters"
 
 
-def listing(space: Declaration) -> dict[str, str]:
+def listing(space: PublicSpace) -> dict[str, str]:
     """Entry name (``parameter 'lr'``, ``rule 'memory'`` ...) -> what it says, the same text in every process."""
-    honour(space)  # what is no constraint is rules only once it was looked at
-    entries = {"the expansion limit of integers": str(space.expand_limit)}
-    for label, parameter in space.parameters.items():
-        entries[f"parameter {label!r}"] = _domain_text(parameter.domain) + _condition(space, label)
-    for label, auxiliary in space.auxiliaries.items():
+    declaration = declaration_of(space)
+    honour(declaration)  # what is no constraint is rules only once it was looked at
+    entries = {"the expansion limit of integers": str(declaration.expand_limit)}
+    for label, parameter in declaration.parameters.items():
+        entries[f"parameter {label!r}"] = _domain_text(parameter.domain) + _condition(declaration, label)
+    for label, auxiliary in declaration.auxiliaries.items():
         entries[f"auxiliary {label!r}"] = _domain_text(auxiliary.domain)
-    active = {_rule_name(index) for index, row in space.model.rules.items() if row.active}
-    numbers = _numbers_in_use(space)
-    for name, rule in space.rules.items():
+    active = {_rule_name(index) for index, row in declaration.model.rules.items() if row.active}
+    numbers = _numbers_in_use(declaration)
+    for name, rule in declaration.rules.items():
         if name in active:
             when = " and ".join(_affine_text(w) for w in rule.when)
             entries[f"rule {name!r}"] = rule.text + (f" when {when}" if when else "")
             entries[f"{NUMBERS}rule {name!r}"] = _relation(numbers.get(name, rule))
-    for name, derived in space.parts.derived.items():
+    for name, derived in declaration.parts.derived.items():
         entries[f"{NUMBERS}{name!r} on the model"] = "; ".join(map(_relation, derived.rules))
-    foreign = dict(_foreign(space))
+    foreign = dict(_foreign(declaration))
     entries.update(foreign)
-    entries[BY_ORDER] = _names([*space.parameters, *space.auxiliaries])
-    entries[ORDER + "rules"] = _names([n for n in space.rules if n in active])
+    entries[BY_ORDER] = _names([*declaration.parameters, *declaration.auxiliaries])
+    entries[ORDER + "rules"] = _names([n for n in declaration.rules if n in active])
     entries[ORDER + "constraints"] = ", ".join(n for n in foreign if not n.startswith(LATER))
     return entries
 

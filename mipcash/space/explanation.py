@@ -1,0 +1,60 @@
+"""What is said of an empty space: the rules in conflict, and the least that helps."""
+
+from __future__ import annotations
+
+from mipcash.backends.base import Backend
+from mipcash.backends.solution import INFEASIBLE
+from mipcash.errors import SolverError
+from mipcash.modelling.rules import number_text
+from mipcash.program.rewriting import without_margins
+from mipcash.space.compiled import QUESTION, CompiledSpace
+from mipcash.space.conflict import Conflict, conflicting, emptiness, is_empty, least_relaxation
+
+
+def conflict_of(space: CompiledSpace, backend: Backend) -> Conflict:
+    """The smallest conflict found among the named rules, and the least relaxations that resolve it.
+
+    Returns:
+        An empty conflict where the space is not empty.
+    """
+    names = conflicting(space.program, backend, QUESTION)
+    relaxations = []
+    listed = [rule.name for rule in space.rules]
+    logic = {rule.name for rule in space.algebra.logic}
+    for rule in space.rules:
+        # what several rows say together, or under a disjunct, has no one bound to move
+        if rule.name in names and rule.name not in logic and listed.count(rule.name) == 1:
+            try:
+                found = least_relaxation(space.program, rule, space.backend, QUESTION)
+            except SolverError:  # the conflict stands without it
+                continue
+            relaxations += [] if found is None else [found]
+    return Conflict(names, tuple(relaxations))
+
+
+def explained(space: CompiledSpace, backend: Backend) -> str:
+    """Why a space is empty, or that it is not; see :meth:`mipcash.Space.explain`."""
+    answer, name = emptiness(space.program, backend, QUESTION), space.name
+    if answer.columns is not None:
+        return f"space {name!r} is not empty"
+    if answer.status != INFEASIBLE:
+        return f"the solver could not tell within {QUESTION.time_limit:.0f} s if space {name!r} is empty; try another"
+    margin = space.program.margin
+    if margin and not is_empty(without_margins(space.program), backend, QUESTION):
+        kept = ", ".join(f"{rule!r} ({number_text(by)})" for rule, by in margin.items())
+        return (
+            f"space {name!r} may be empty: all that is left of it lies on the border of rules that multiply two reals, "
+            f"which the program keeps within a margin: {kept}. Relax them by that much, or make one factor an integer or "
+            "an ordinal"
+        )
+    found = conflict_of(space, backend)
+    if not found.rules:
+        return f"space {name!r} is empty: its conditions and domains contradict each other"
+    listed = ", ".join(map(repr, found.rules))
+    text = (
+        f"space {name!r} is empty: {'rule' if len(found.rules) == 1 else 'rules'} {listed} cannot hold "
+        f"{'within the domains' if len(found.rules) == 1 else 'together'}; relax or drop one of them"
+    )
+    if found.relaxations:
+        text += ". The least that helps: " + "; or ".join(r.text for r in found.relaxations)
+    return text

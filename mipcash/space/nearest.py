@@ -1,0 +1,161 @@
+"""The legal configuration nearest to a given one, and what is said of an illegal one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+
+from mipcash.backends.base import Answer, Backend, SolverSettings, Task
+from mipcash.errors import ConfigurationError, InfeasibleSpaceError
+from mipcash.modelling.domains import Configuration, Value, same_value
+from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.program import BinaryProgram, Group
+from mipcash.program.rewriting import with_columns, with_rows
+from mipcash.space.compiled import QUESTION, CompiledSpace
+from mipcash.space.conflict import told
+from mipcash.space.explanation import explained
+
+ABSENT_COST = 1.0
+"""Cost of switching a parameter on that the given configuration leaves out, or off that it has."""
+
+Switch = tuple[float, Indices, Vector]
+"""A 0/1 function of base columns: constant, columns and coefficients."""
+
+
+def nearest(space: CompiledSpace, config: Configuration) -> Configuration:
+    """See :meth:`mipcash.Space.nearest`."""
+    if not isinstance(config, dict):
+        raise ConfigurationError(f"a configuration is a dict of parameter values, got {type(config).__name__}")
+    if not space.violations(config):
+        return dict(config)
+    wide = space.wider({x.label for x in space.tuned})
+    switches = {x.label: _switch(wide, x.label) for x in space.tuned if x.label in space.declaration.conditions}
+    answer = nearest_point(wide.program, config, space.backend, QUESTION, switches)
+    if told(answer, QUESTION).columns is None:
+        raise InfeasibleSpaceError(explained(space, space.backend))
+    assert answer.columns is not None
+    levels, at = wide.program.levels_of(answer.columns), {x.label: x.column for x in wide.program.numbers}
+    values = {l: float(answer.columns[c]) for l, c in at.items()}
+    loose = [x for x in space.tuned if x.label not in space.in_rules and x.label not in config]
+    values |= {x.label: x.domain.from_unit(0.5) for x in loose}
+    # helpers have other columns in the space's own program, which finds their values again
+    return space.decoded(levels, np.full(space.program.n, np.nan), space.active(levels, values))
+
+
+def why_illegal(space: CompiledSpace, config: Configuration) -> str:
+    """See :meth:`mipcash.Space.why_illegal`."""
+    violations = space.violations(config)
+    if not violations:
+        return ""
+    text = "; ".join(map(str, violations))
+    try:
+        mended = nearest(space, config)
+    except InfeasibleSpaceError:
+        return f"{text}. No configuration is legal: {explained(space, space.backend)}"
+    changes = [
+        f"{name} = {mended[name]!r}" if name in mended else f"without {name}"
+        for name in {**mended, **config}
+        if not (name in config and name in mended and config[name] == mended[name])
+    ]
+    return f"{text}. The nearest legal configuration has {', '.join(changes)}"
+
+
+def _switch(space: CompiledSpace, label: str) -> Switch:
+    """The activity of a conditional number over the columns of a program."""
+    if len(space.declaration.conditions[label]) == 1:
+        (only,) = space.program.conditions[label]
+        return only.constant, only.columns, only.coefficients
+    on = space.algebra.image[id(space.declaration.model.parameters[label].on)]
+    return 0.0, np.array([space.program.variable_columns[on.name]]), np.ones(1)
+
+
+def nearest_point(
+    program: BinaryProgram,
+    config: Configuration,
+    backend: Backend,
+    settings: SolverSettings,
+    switches: Mapping[str, Switch],
+) -> Answer:
+    """The legal point nearest to a configuration (which may be illegal, incomplete, or name unknown parameters).
+
+    The distance adds, over parameters: 1 where a category, the position of a module in an order, or activity differs; of an
+    ordered value the share of its levels that lie between, of a number the share of its natural range. A value that is none of
+    an ordered parameter's levels is as far from each as their numbers are, in shares of the range of the levels.
+
+    Args:
+        program: with a column for every number.
+        switches: label of a conditional number -> its activity.
+    """
+    linear, constant = np.zeros(program.n), 0.0
+    for group in program.groups:
+        linear[group.start : group.stop] = _group_costs(group, config)
+    wanted: dict[int, float] = {}
+    for number in program.numbers:
+        given: Value = config.get(number.label)
+        if _is_finite(given):
+            # the latent column is free where the number is off: what counts then is that it is
+            wanted[number.latent] = float(given)
+        if number.label in switches:
+            base, columns, values = switches[number.label]
+            sign = -1.0 if number.label in config else 1.0
+            constant += ABSENT_COST * (float(sign < 0) + sign * base)
+            np.add.at(linear, columns, sign * ABSENT_COST * values)
+    lifted = _with_distances(program, wanted)
+    cost = np.concatenate([linear, [1.0 / max(1e-12, program.high[c] - program.low[c]) for c in wanted]])
+    form = replace(QuadraticForm.zero(lifted.n), constant=constant, linear=cost)
+    return backend.solve(Task(lifted, form), settings)
+
+
+def _group_costs(group: Group, config: Configuration) -> Vector:
+    values, label, kind, conditional = group.values, group.parameter, group.kind, group.conditional
+    cost = np.zeros(group.size)
+    if label not in config:
+        if conditional:
+            cost[:-1] = ABSENT_COST
+        return cost
+    if conditional:
+        cost[-1] = ABSENT_COST
+    given = config[label]
+    if kind == "ordering":
+        member = group.label[len(label) + 1 :]
+        order = list(given) if isinstance(given, (list, tuple)) else []
+        if member in order:
+            cost[: len(values)] = [float(t != order.index(member)) for t in range(len(values))]
+        return cost
+    ordered = kind in ("integer", "ordinal")
+    at = next((l for l, v in enumerate(values) if same_value(v, given)), None)
+    if at is not None and ordered:
+        steps = np.abs(np.arange(len(values)) - at) / max(1, len(values) - 1)
+        cost[: len(values)] = steps
+    elif at is not None:
+        cost[: len(values)] = np.arange(len(values)) != at
+    elif ordered and _is_finite(given) and all(_is_finite(v) for v in values):
+        natural = np.array([float(v) for v in values])
+        span = max(1e-12, natural.max() - natural.min())
+        cost[: len(values)] = np.minimum(np.abs(natural - float(given)) / span, 10.0)
+    return cost
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _with_distances(program: BinaryProgram, wanted: Mapping[int, float]) -> BinaryProgram:
+    """A column d >= |v - target| for each wanted number."""
+    if not wanted:
+        return program
+    k = len(wanted)
+    span = np.array([program.high[c] - program.low[c] + abs(v) + abs(program.low[c]) + 1.0 for c, v in wanted.items()])
+    names = tuple(f"|{program.names[c]} - {v!r}|" for c, v in wanted.items())
+    wide = with_columns(program, names, np.zeros(k), span)
+    rows = np.zeros((2 * k, wide.n_columns))
+    low = np.zeros(2 * k)
+    for j, (column, target) in enumerate(wanted.items()):
+        rows[2 * j, [program.n + j, column]] = 1.0, -1.0  # d - v >= -target
+        rows[2 * j + 1, [program.n + j, column]] = 1.0, 1.0  # d + v >= target
+        low[2 * j : 2 * j + 2] = -target, target
+    return with_rows(wide, sparse.csr_array(rows), low, np.full(2 * k, np.inf))

@@ -1,0 +1,59 @@
+"""The answer to one exact question: a configuration and its proof."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mipcash.backends.base import Answer
+from mipcash.backends.solution import relative_gap
+from mipcash.modelling.domains import Configuration
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The result of one exact question.
+
+    Attributes:
+        config: the incumbent, legal; None where there is none (``infeasible``, ``unknown``).
+        value: objective of the incumbent, in the sense asked for; nan without an incumbent.
+        bound: proven bound on the optimum: ``bound <= value`` when minimising, ``>=`` when maximising.
+        gap: ``|value - bound| / max(|value|, |bound|)``, so between 0 and 2 also around 0; 0 with a complete proof (to within
+            1e-9, which is as close as solvers look), inf without an incumbent.
+        status: ``optimal``, ``feasible``, ``infeasible`` or ``unknown``.
+        seconds: wall-clock time of the solve.
+        solver: who proved it: the name of a solver, or ``enumeration`` for the project's own; the solver asked for where
+            nothing is proven.
+    """
+
+    config: Configuration | None
+    value: float
+    bound: float
+    gap: float
+    status: str
+    seconds: float
+    solver: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for a journal; the configuration is kept as it is."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Solution:
+        return cls(**dict(fields))
+
+
+def as_solution(config: Configuration | None, answer: Answer, sign: float, began: float, solver: str) -> Solution:
+    """A public solution from an answer of a minimisation; ``sign`` is -1 where the user maximises.
+
+    Args:
+        solver: who was asked, named where nobody proved anything.
+    """
+    seconds, by = time.perf_counter() - began, answer.prover or solver
+    if config is None:
+        return Solution(None, math.nan, sign * answer.bound, math.inf, answer.status, seconds, by)
+    value, bound = sign * answer.value, sign * answer.bound
+    return Solution(config, value, bound, relative_gap(value, bound), answer.status, seconds, by)

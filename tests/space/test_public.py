@@ -1,0 +1,22 @@
+"""What a space offers: what users call, and nothing else."""
+
+from __future__ import annotations
+
+import mipcash as mc
+
+DECLARE = "real integer ordinal categorical module ordering auxiliary rule from_pyomo"
+DECLARED = "name expand_limit model parameters auxiliaries rules"
+LEGAL = "validate is_legal why_illegal nearest"
+ASK = "sample optimum count bounds conflict explain"
+PROGRAM = "sizes to_lp to_mps"
+
+
+def test_a_space_offers_what_users_call_and_nothing_else() -> None:
+    expected = sorted(" ".join((DECLARE, DECLARED, LEGAL, ASK, PROGRAM)).split())
+    assert [name for name in dir(mc.Space("public")) if not name.startswith("_")] == expected
+
+
+def test_everything_public_is_documented() -> None:
+    for name in dir(mc.Space):
+        if not name.startswith("_"):
+            assert getattr(mc.Space, name).__doc__, name
