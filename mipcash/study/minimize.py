@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from mipcash.errors import SpaceExhaustedError, StorageError
+from mipcash.errors import ExecutorError, SpaceExhaustedError, StorageError
 from mipcash.optimizers.base import Optimizer
 from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
 from mipcash.study.evaluating.pool import Executors, LostWorkerError, Pool, collect
@@ -167,13 +167,23 @@ class _Loop:
                     if trial is None:
                         break
                     with self._kept([trial]):
-                        in_flight[pool.submit(self._objective, trial.config)] = trial
+                        in_flight[self._submitted(pool, trial)] = trial
                 if not in_flight:
                     return self._ended
                 done, _ = wait(in_flight, return_when=FIRST_COMPLETED)
                 for future in sorted(done, key=lambda f: in_flight[f].number):
                     self._collected(in_flight[future], future)
                     del in_flight[future]
+
+    def _submitted(self, pool: Pool, trial: Trial) -> Future[Evaluation]:
+        try:
+            return pool.submit(self._objective, trial.config)
+        except ExecutorError as error:
+            path = self._study.storage
+            told = f"All {self._study.n_told} outcomes are "
+            if path is None:
+                raise ExecutorError(f"{error}. {told}in the study, as long as it lives; storage= keeps them") from error
+            raise ExecutorError(f"{error}. {told}in {path}; run again with it as storage= to go on") from error
 
     def _room(self, in_flight: Collection[Trial], workers: int) -> bool:
         """Whether another evaluation may start. A broken pool ends all that run in it, so a suspect runs alone."""

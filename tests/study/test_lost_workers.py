@@ -115,7 +115,10 @@ def test_a_lent_pool_that_breaks_ends_the_run_and_loses_nothing(space: mc.Space,
 
     with (
         pool() as lent,
-        pytest.raises(ExecutorError, match=r"takes no more evaluations .*BrokenProcessPool.*is kept.*lambda"),
+        pytest.raises(
+            ExecutorError,
+            match=r"takes no more evaluations .*BrokenProcessPool.*lambda.* outcomes are in .*run.db; run again",
+        ),
     ):
         go(lent, Deadly(3))
     rows = read_journal(journal)[1]
@@ -139,7 +142,7 @@ def test_a_factory_of_broken_pools_is_told(space: mc.Space) -> None:
         def submit(self, *_: Any, **__: Any) -> Future[Any]:  # type: ignore[override]
             raise BrokenProcessPool("no worker started")
 
-    with pytest.raises(ExecutorError, match="broken from the start"):
+    with pytest.raises(ExecutorError, match="broken from the start.*storage= keeps them"):
         minimize(tiny.loss, space, 3, optimizer=tiny.Sampler(space), executor=Broken, progress=False)
 
 

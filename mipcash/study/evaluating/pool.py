@@ -65,9 +65,8 @@ class Pool:
         except BrokenExecutor as error:
             if self._make is None:
                 raise ExecutorError(
-                    f"the executor is broken and takes no more evaluations ({describe_error(error)}); what was evaluated is "
-                    "kept. Give executor= a callable that makes one, such as lambda: ProcessPoolExecutor(4): then a broken "
-                    "one is replaced"
+                    f"the executor is broken and takes no more evaluations ({describe_error(error)}). Give executor= a "
+                    "callable that makes one, such as lambda: ProcessPoolExecutor(4): then a broken one is replaced"
                 ) from error
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._executor = self._make()
@@ -75,8 +74,8 @@ class Pool:
             return self._submit(objective, config)
         except BrokenExecutor as error:
             raise ExecutorError(
-                f"the executor that executor= made is broken from the start ({describe_error(error)}); what was evaluated is "
-                "kept. Mend the callable, and run again"
+                f"the executor that executor= made is broken from the start ({describe_error(error)}). Mend the "
+                "callable"
             ) from error
 
     def _submit(self, objective: Objective, config: Configuration) -> Future[Evaluation]:
