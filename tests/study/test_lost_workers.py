@@ -142,7 +142,7 @@ def test_a_factory_of_broken_pools_is_told(space: mc.Space) -> None:
         def submit(self, *_: Any, **__: Any) -> Future[Any]:  # type: ignore[override]
             raise BrokenProcessPool("no worker started")
 
-    with pytest.raises(ExecutorError, match="broken from the start.*storage= keeps them"):
+    with pytest.raises(ExecutorError, match=r"broken from the start.*storage= keeps them"):
         minimize(tiny.loss, space, 3, optimizer=tiny.Sampler(space), executor=Broken, progress=False)
 
 
