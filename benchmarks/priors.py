@@ -29,7 +29,7 @@ from mipcash.optimizers.outcome import DONE
 from mipcash.program.forms import Vector
 from mipcash.space.domain import Domain
 from mipcash.surrogates.linear.blocks import FeatureSizes
-from mipcash.surrogates.linear.posterior import WeightSample
+from mipcash.surrogates.linear.functions import WeightSample
 from mipcash.surrogates.linear.sparse.mixture import SparseSettings
 from mipcash.surrogates.linear.sparse.posterior import SparsePosterior, half_ranges, thinned
 

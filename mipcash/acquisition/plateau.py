@@ -18,7 +18,6 @@ import numpy as np
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.space.exclusion import ANY, Exclusion
-from mipcash.surrogates.level_kernels import ORDERED
 
 TIED = 3
 """Equal losses among the best that make a plateau."""
@@ -38,7 +37,7 @@ def shared_choice(
     """
     if not len(losses) or np.unique(losses, return_counts=True)[1].max() < TIED:
         return None
-    choice = np.array([g.kind not in ORDERED and g.size > 1 for g in program.groups], dtype=bool)
+    choice = np.array([not g.ordered and g.size > 1 for g in program.groups], dtype=bool)
     shared = np.all(levels == levels[0], axis=0) & (levels[0] != program.off_levels) & choice
     if not shared.any():
         return None

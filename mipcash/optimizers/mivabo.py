@@ -31,7 +31,8 @@ from mipcash.space.solution import as_solution
 from mipcash.surrogates.interactions import named, resolve
 from mipcash.surrogates.linear.blocks import FeatureSizes
 from mipcash.surrogates.linear.features.maps import known_map
-from mipcash.surrogates.linear.posterior import LinearPosterior, WeightSample
+from mipcash.surrogates.linear.functions import WeightSample
+from mipcash.surrogates.linear.posterior import LinearPosterior
 from mipcash.surrogates.linear.sparse.mixture import SparseSettings
 from mipcash.surrogates.linear.sparse.posterior import SparsePosterior, half_ranges, restricted, thinned
 from mipcash.surrogates.linear.surrogate import LinearSettings, LinearSurrogate

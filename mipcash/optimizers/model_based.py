@@ -25,7 +25,6 @@ from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
-from mipcash.surrogates.linear.blocks import imputed
 
 MOVES = 10
 """Other numbers that are tried where a proposal repeats an earlier one."""
@@ -144,3 +143,11 @@ class ModelBased(Optimizer):
             if not self.domain.repeats(self.domain.decode(moved), step.before):
                 return moved
         return None
+
+
+def imputed(losses: Vector, failed: Indices) -> Vector:
+    """Losses with failures at the worst loss seen: they are to be avoided, and nothing is known beyond that."""
+    filled = losses.copy()
+    known = np.delete(losses, failed)
+    filled[failed] = known.max() if len(known) else 0.0
+    return filled

@@ -59,6 +59,11 @@ class Group:
         return bool(self.conditions)
 
     @property
+    def ordered(self) -> bool:
+        """Whether its levels have an order."""
+        return self.kind in ("integer", "ordinal", "ordering")
+
+    @property
     def size(self) -> int:
         """Number of columns, off included."""
         return self.stop - self.start

@@ -7,7 +7,6 @@ Notation
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -45,8 +44,3 @@ def embed(omega: Vector, dims: Indices, n_numbers: int) -> Vector:
     whole = np.zeros((len(omega), n_numbers))
     whole[:, dims] = omega
     return whole
-
-
-def listed(**arrays: Vector | Indices) -> dict[str, Any]:
-    """Arrays in JSON's types."""
-    return {name: array.tolist() for name, array in arrays.items()}

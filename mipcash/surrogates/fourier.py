@@ -9,14 +9,12 @@ so that E[phi(u) . phi(u')] = exp(-|| (u - u') / length ||^2 / 2).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from mipcash.program.forms import Indices, Vector
-from mipcash.surrogates.cosines import cosine_gradient, embed, listed
+from mipcash.surrogates.cosines import cosine_gradient, embed
 
 
 @dataclass(frozen=True)
@@ -65,12 +63,3 @@ class FourierFeatures:
     def embedded(self, n_numbers: int) -> Vector:
         """Frequencies over all numbers, zero at those they do not see: (M, D)."""
         return embed(self.omega, self.dims, n_numbers)
-
-    def as_dict(self) -> dict[str, Any]:
-        """See :class:`mipcash.surrogates.linear.features.maps.FeatureMap`."""
-        return {"kind": "fourier", **listed(dims=self.dims, omega=self.omega, phase=self.phase)}
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> FourierFeatures:
-        """The map that :meth:`as_dict` described."""
-        return cls(np.array(state["dims"], dtype=np.int64), np.array(state["omega"]), np.array(state["phase"]))

@@ -1,4 +1,5 @@
-"""Covariances of level effects, with the length-scale of ordered groups as a parameter (docs/model.md, 2.1).
+"""Covariances of level effects, with the length-scale of ordered groups as a parameter, and distances of levels
+(docs/model.md, 2.1 and 2.4).
 
 Notation
     L       levels of a group;   p (L,) their places on [0, 1];   H = I - 11'/L
@@ -6,6 +7,9 @@ Notation
 
 A conditional group also carries the effect of being active at all (+ ACTIVE), and the row of its off column is 0: what is
 inactive contributes nothing.
+
+    d (size, size)    squared distance of two levels: 1 between categories; (p_l - p_m)^2 between places of an ordered group;
+                      off is at distance 1 from the middle, at a right angle
 """
 
 from __future__ import annotations
@@ -15,8 +19,6 @@ import numpy as np
 from mipcash.program.forms import Vector
 from mipcash.program.program import Group
 
-ORDERED = ("integer", "ordinal", "ordering")
-"""Kinds of groups whose levels have an order."""
 ACTIVE = 0.25
 """Prior variance of "is active" beside the level effects, whose mean variance is 1."""
 NUGGET = 1e-3
@@ -26,7 +28,7 @@ ORDINAL_LENGTH = 0.4
 
 def has_length(group: Group) -> bool:
     """Whether the length-scale lo means anything for a group: ordered, with at least three levels."""
-    return group.kind in ORDERED and group.size - int(group.conditional) >= 3
+    return group.ordered and group.size - int(group.conditional) >= 3
 
 
 def level_kernel(group: Group, length: float = ORDINAL_LENGTH) -> tuple[Vector, Vector]:
@@ -65,3 +67,17 @@ def factor_of(kernel: Vector) -> Vector:
     factor: Vector = vectors[:, keep] * np.sqrt(values[keep])
     factor[~np.any(kernel != 0.0, axis=1)] = 0.0
     return factor
+
+
+def level_distance(group: Group) -> Vector:
+    """d of a group, shape (size, size), off included."""
+    n_levels = group.size - int(group.conditional)
+    if group.ordered:
+        place = np.linspace(0.0, 1.0, n_levels) if n_levels > 1 else np.full(1, 0.5)
+        distance = np.full((group.size, group.size), 1.0)
+        distance[:n_levels, :n_levels] = (place[:, None] - place) ** 2
+        if group.conditional:
+            distance[:n_levels, -1] = distance[-1, :n_levels] = 1.0 + (place - 0.5) ** 2
+        np.fill_diagonal(distance, 0.0)
+        return distance
+    return np.asarray(1.0 - np.eye(group.size))

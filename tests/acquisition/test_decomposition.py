@@ -22,7 +22,7 @@ from mipcash.space.exclusion import Exclusion
 from mipcash.surrogates.linear.blocks import FeatureSizes, evidence_blocks, paper_blocks
 from mipcash.surrogates.linear.evidence import Layout, always_active
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
-from mipcash.surrogates.linear.posterior import WeightSample
+from mipcash.surrogates.linear.functions import WeightSample
 from tests.spaces import ALL
 
 SIZES = FeatureSizes(fourier=6, per_number=4, product_columns=80)

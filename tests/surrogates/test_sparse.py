@@ -15,7 +15,8 @@ from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
 from mipcash.surrogates.linear.blocks import paper_blocks
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
-from mipcash.surrogates.linear.posterior import Block, LinearPosterior
+from mipcash.surrogates.linear.functions import Block
+from mipcash.surrogates.linear.posterior import LinearPosterior
 from mipcash.surrogates.linear.sparse import gibbs
 from mipcash.surrogates.linear.sparse.mixture import Mixture, Scales, SparseSettings
 from mipcash.surrogates.linear.sparse.posterior import SparsePosterior, half_ranges, restricted, thinned

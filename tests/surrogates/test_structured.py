@@ -18,9 +18,9 @@ from mipcash.space.domain import Domain
 from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.level_kernels import level_kernel
 from mipcash.surrogates.structured.evidence import FITTED, JITTER, Evidence, fit
+from mipcash.surrogates.structured.functions.prior_draw import PriorSizes
 from mipcash.surrogates.structured.kernel import Encoded, Kernel, _distinct
 from mipcash.surrogates.structured.posterior import StructuredPosterior
-from mipcash.surrogates.structured.prior_draw import PriorSizes
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.tables import Tables
 

@@ -12,7 +12,7 @@ from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
 from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.linear import evidence
-from mipcash.surrogates.linear.blocks import FeatureSizes, evidence_blocks, imputed, paper_blocks, relevant_pairs
+from mipcash.surrogates.linear.blocks import FeatureSizes, evidence_blocks, paper_blocks, relevant_pairs
 from mipcash.surrogates.linear.posterior import LinearPosterior, standardisation
 from tests.spaces import ALL, loss
 
@@ -200,12 +200,6 @@ def test_the_fit_recovers_which_group_matters():
     assert np.argmax(relevance) == 2
     assert relevance[2] > np.max(np.delete(relevance, 2)) + 1.0
     assert (0, 2) in relevant_pairs(program, np.exp(relevance), 40)
-
-
-def test_failures_count_as_the_worst_loss():
-    filled = imputed(np.array([1.0, np.nan, 3.0]), np.array([1]))
-    assert filled.tolist() == [1.0, 3.0, 3.0]
-    assert imputed(np.array([np.nan]), np.array([0])).tolist() == [0.0]
 
 
 def test_equal_losses_do_not_divide_by_zero():

@@ -53,7 +53,7 @@ from mipcash.program.points import Point
 from mipcash.program.unit_scale import INACTIVE
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
-from mipcash.surrogates.linear.posterior import WeightSample
+from mipcash.surrogates.linear.functions import WeightSample
 
 STARTS, TOLERANCE = 1, 1e-6
 """Random starts and tolerance of the continuous steps from rounded points."""

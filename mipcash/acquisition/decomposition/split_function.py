@@ -25,7 +25,7 @@ from mipcash.program.program import BinaryProgram, Indicator
 from mipcash.program.unit_scale import RESOLVED, UnitScale
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
 from mipcash.surrogates.linear.features.maps import CosineMap
-from mipcash.surrogates.linear.posterior import Block, WeightSample
+from mipcash.surrogates.linear.functions import Block, WeightSample
 
 Key = tuple[int, int] | tuple[bytes, ...]
 """(g, g) for a group, (g, h) for a pair, or the indicators of an activity, written as bytes."""

@@ -34,7 +34,6 @@ from mipcash.program.forms import Vector
 from mipcash.program.points import Point, Points
 from mipcash.program.program import BinaryProgram, Group, orders_of
 from mipcash.space.domain import Domain
-from mipcash.surrogates.level_kernels import ORDERED
 from mipcash.surrogates.linear.posterior import standardisation
 
 STEP = 1e-5
@@ -110,7 +109,7 @@ class UnitCube:
 def level_table(group: Group) -> Vector:
     """Columns of each level of a group, the off level last: ordered levels on [0, 1], categories one-hot."""
     n_levels = len(group.values)
-    if group.kind in ORDERED:
+    if group.ordered:
         table = np.linspace(0.0, 1.0, n_levels)[:, None] if n_levels > 1 else np.full((1, 1), 0.5)
         off = np.full((1, 1), 0.5)
     else:

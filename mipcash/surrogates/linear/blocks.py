@@ -24,7 +24,7 @@ from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
 from mipcash.surrogates.linear.features.maps import FeatureMap, known_map
 from mipcash.surrogates.linear.features.neural import NeuralFeatures, NeuralSettings
 from mipcash.surrogates.linear.features.quadrature import QuadratureFeatures
-from mipcash.surrogates.linear.posterior import Block
+from mipcash.surrogates.linear.functions import Block
 
 
 @dataclass(frozen=True)
@@ -196,11 +196,3 @@ def relevant_pairs(
     everything = list(combinations(range(len(program.groups)), 2)) if among is None else list(among)
     everything.sort(key=lambda gh: (-relevance[gh[0]] * relevance[gh[1]], gh))
     return program.fitting(everything, product_columns)
-
-
-def imputed(losses: Vector, failed: Indices) -> Vector:
-    """Losses with failures at the worst loss seen: they are to be avoided, and nothing is known beyond that."""
-    filled = losses.copy()
-    known = np.delete(losses, failed)
-    filled[failed] = known.max() if len(known) else 0.0
-    return filled

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mipcash.errors import SpaceError, at_least
-from mipcash.program.forms import Vector
+from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale
@@ -17,11 +18,11 @@ from mipcash.surrogates.base import Noise, State
 from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.linear import evidence
 from mipcash.surrogates.linear.blocks import FeatureSizes, MapMaker, evidence_blocks, paper_blocks
+from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
 from mipcash.surrogates.linear.features.maps import known_map
 from mipcash.surrogates.linear.posterior import LinearPosterior, standardisation
 from mipcash.surrogates.linear.sparse.mixture import PRIORS, SparseSettings
 from mipcash.surrogates.linear.sparse.posterior import SparsePosterior
-from mipcash.surrogates.linear.tables import Tables
 
 WIDER = 4
 """Under a sparse prior so many times the product columns enter the model, which knows better which pairs it can do without."""
@@ -71,6 +72,48 @@ class LinearSettings:
             inference = "variational" if self.prior == "laplace" else "gibbs"
             return SparseSettings(self.prior, inference, by="feature", noise_sd=0.0)
         return SparseSettings(self.prior)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What a fit needs of t points, whatever was observed there, each made when it is first asked for.
+
+    Attributes:
+        program, scale: the space.
+        declared: pairs that may interact; None: all.
+        points: t of them.
+    """
+
+    program: BinaryProgram
+    scale: UnitScale
+    declared: Interactions | None
+    points: Points
+    _parts: dict[bytes, Tables] = field(default_factory=dict, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def part(self, rows: Indices) -> Tables:
+        """The tables of some of the points, increasing rows; whoever asks for the same ones gets the same tables."""
+        key = np.asarray(rows, dtype=np.int64).tobytes()
+        if key not in self._parts:
+            self._parts[key] = Tables(self.program, self.scale, self.declared, self.points[rows])
+        return self._parts[key]
+
+    @cached_property
+    def z(self) -> Vector:
+        """Binaries, shape (t, n_z)."""
+        return self.points.one_hot(self.program)
+
+    @cached_property
+    def grams(self) -> evidence.Grams:
+        """Everything in the fitted kernel that no hyperparameter changes."""
+        return evidence.Grams.of(self.program, self.scale, self.z, self.points.units, self.declared)
+
+    @cached_property
+    def context(self) -> Vector:
+        """One-hot features without products, which a neural map learns beside: shape (t, p)."""
+        return DiscreteFeatures.one_hot(self.program, ())(self.z)
 
 
 @dataclass(frozen=True)

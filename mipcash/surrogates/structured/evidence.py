@@ -136,7 +136,7 @@ class Evidence:
         trace = np.zeros(at["noise"].stop)
         relevance = sums.relevance()
         trace[at["a"]], trace[at["b"]] = relevance[: s.n_groups], relevance[s.n_groups :]
-        for j, (on, squares) in enumerate(self.tables.numbers):
+        for j, (on, squares) in enumerate(self.tables.active_squares):
             v = s.n_groups + j
             trace[at["m"]][j] = sums.slope(v)[on] @ (terms[v, on] * squares) / kernel.m[j] ** 2
         if self.held is None:
@@ -162,7 +162,9 @@ class Evidence:
         if self.held is None:
             for g in self.structure.ordered:
                 np.multiply(kernel.a[g], self.tables.gram(g, kernel.blocks[g][0]), out=terms[g])
-        for term, b, m, (on, squares) in zip(terms[n_groups:], kernel.b, kernel.m, self.tables.numbers, strict=True):
+        for term, b, m, (on, squares) in zip(
+            terms[n_groups:], kernel.b, kernel.m, self.tables.active_squares, strict=True
+        ):
             term[on] = number_product(squares, b, m)
         return terms
 

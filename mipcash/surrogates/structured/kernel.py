@@ -10,9 +10,12 @@ Notation
 
     K = 1 + s1/V sum_v A_v + s2/|E| sum_E A_v A_w + P (sc + sm/G sum_g A_g + sq/|E_D| sum_{E_D} A_g A_h)
 
-A residual R (see :mod:`mipcash.surrogates.structured.residual`) stands beside K: predictions use K + R, exact forms K
-alone. R sees a number that is off in the middle of its range, where configurations have it, whatever u_j is. Where pairs
-are declared there is no R, and the model knows nothing of numbers with more than two conditions.
+    R = sr exp(-sum_g w_g d_g(z, z') - sum_j (u_j - u'_j)^2 / (2 r_j^2)),   d_g distances of levels
+
+f = q + r with q ~ K and r ~ R: predictions are of the sum, only q is a quadratic form and goes to the MIP. Without r,
+interactions of three and more variables are forced onto pairs, and the model is sure of what it cannot know. R sees a number
+that is off in the middle of its range, where configurations have it, whatever u_j is. Where pairs are declared there is no R,
+and the model knows nothing of numbers with more than two conditions.
 At fixed u each K(., x_i) is a quadratic form in z. A pair whose product would be cubic in z (a group and a number with
 two conditions) is therefore not in E.
 

@@ -15,8 +15,7 @@ from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram, Group, Indicator
 from mipcash.program.unit_scale import RESOLVED, UnitScale, activity
 from mipcash.surrogates.interactions import Interactions
-from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, has_length, level_kernel
-from mipcash.surrogates.structured.residual import level_distance
+from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, has_length, level_distance, level_kernel
 
 LENGTH = 0.2
 """Median length-scale of a number on the unit scale, times the root of how many share a distance.

@@ -87,7 +87,7 @@ class Tables:
         return np.asarray((self.x.shown[rows] - self.x.shown[cols]).T ** 2)
 
     @cached_property
-    def numbers(self) -> list[tuple[Indices | slice, Vector]]:
+    def active_squares(self) -> list[tuple[Indices | slice, Vector]]:
         """Per number: the pairs in which it is on at both points, and (u_j - u'_j)^2 there."""
         rows, cols = self.pairs
         found: list[tuple[Indices | slice, Vector]] = []

@@ -5,7 +5,7 @@ Notation
 
 A map is a value: made once from its settings and a generator, or from data, and then a pure function of u. The model draws
 weights for its features, so a map that approximates a kernel k has phi(u) . phi(u') = k(u, u') with k(u, u) = 1, and
-any other is scaled to about that. ``as_dict`` gives what :func:`feature_map` makes an equal map from, in JSON's types.
+any other is scaled to about that.
 
     fourier     random Fourier features: any number of dimensions, error 1 / sqrt(q)
     quadrature  Gauss-Hermite quadrature: exponentially small error, m^D features
@@ -15,14 +15,10 @@ any other is scaled to about that. ``as_dict`` gives what :func:`feature_map` ma
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from mipcash.errors import SpaceError
 from mipcash.program.forms import Vector
-from mipcash.surrogates.fourier import FourierFeatures
-from mipcash.surrogates.linear.features.neural import NeuralFeatures
-from mipcash.surrogates.linear.features.quadrature import QuadratureFeatures
 
 
 class FeatureMap(Protocol):
@@ -46,10 +42,6 @@ class FeatureMap(Protocol):
         """J at one point: (D,) -> (q, D)."""
         ...
 
-    def as_dict(self) -> dict[str, Any]:
-        """The map in JSON's types."""
-        ...
-
 
 @runtime_checkable
 class CosineMap(FeatureMap, Protocol):
@@ -70,11 +62,8 @@ class CosineMap(FeatureMap, Protocol):
         ...
 
 
-MAPS: dict[str, type[FourierFeatures] | type[QuadratureFeatures] | type[NeuralFeatures]] = {
-    "fourier": FourierFeatures,
-    "quadrature": QuadratureFeatures,
-    "neural": NeuralFeatures,
-}
+MAPS = ("fourier", "quadrature", "neural")
+"""Kinds of maps."""
 
 
 def known_map(kind: str) -> str:
@@ -88,8 +77,3 @@ def known_map(kind: str) -> str:
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise SpaceError(f"there are no features {kind!r}{hint} (there are {', '.join(MAPS)})")
     return kind
-
-
-def feature_map(state: Mapping[str, Any]) -> FeatureMap:
-    """The map that ``as_dict`` described."""
-    return MAPS[known_map(str(state["kind"]))].from_dict(state)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import importlib
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,22 +111,6 @@ class NeuralFeatures:
         whole = np.zeros((self.size, len(u)))
         whole[:, self.dims] = self.factor * slope.T
         return whole
-
-    def as_dict(self) -> dict[str, Any]:
-        """See :class:`mipcash.surrogates.linear.features.maps.FeatureMap`."""
-        return {
-            "kind": "neural",
-            "dims": self.dims.tolist(),
-            "weights": [w.tolist() for w in self.weights],
-            "biases": [b.tolist() for b in self.biases],
-            "factor": float(self.factor),
-        }
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> NeuralFeatures:
-        """The map that :meth:`as_dict` described."""
-        layers = [tuple(np.array(a, dtype=float) for a in state[name]) for name in ("weights", "biases")]
-        return cls(np.array(state["dims"], dtype=np.int64), layers[0], layers[1], float(state["factor"]))
 
 
 def _torch() -> Any:

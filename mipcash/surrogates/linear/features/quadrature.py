@@ -16,15 +16,14 @@ dimensions each, keeps the grid small (Sec. 3.1 there).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from mipcash.errors import SpaceError
 from mipcash.program.forms import Indices, Vector
-from mipcash.surrogates.cosines import cosine_gradient, embed, listed
+from mipcash.surrogates.cosines import cosine_gradient, embed
 
 LARGEST = 4096
 """Features of one grid, beyond which the posterior's cost has left that of random features far behind."""
@@ -128,14 +127,3 @@ class QuadratureFeatures:
     def embedded(self, n_numbers: int) -> Vector:
         """Frequencies over all numbers, zero at those they do not see: (M, D)."""
         return embed(self.omega, self.dims, n_numbers)
-
-    def as_dict(self) -> dict[str, Any]:
-        """See :class:`mipcash.surrogates.linear.features.maps.FeatureMap`."""
-        arrays = listed(dims=self.dims, omega=self.omega, phase=self.phase, amplitude=self.amplitude)
-        return {"kind": "quadrature", **arrays}
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> QuadratureFeatures:
-        """The map that :meth:`as_dict` described."""
-        omega, phase, amplitude = (np.array(state[name]) for name in ("omega", "phase", "amplitude"))
-        return cls(np.array(state["dims"], dtype=np.int64), omega, phase, amplitude)

@@ -23,7 +23,8 @@ from mipcash.errors import SpaceError
 from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.base import Noise
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
-from mipcash.surrogates.linear.posterior import Block, LinearPosterior, cholesky
+from mipcash.surrogates.linear.functions import Block
+from mipcash.surrogates.linear.posterior import LinearPosterior, cholesky
 
 PRIORS = ("laplace", "horseshoe")
 JITTER = 1e-9

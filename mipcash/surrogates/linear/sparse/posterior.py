@@ -25,7 +25,8 @@ from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.surrogates.base import Noise
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
-from mipcash.surrogates.linear.posterior import LinearMoments, LinearPosterior, WeightSample
+from mipcash.surrogates.linear.functions import WeightSample
+from mipcash.surrogates.linear.posterior import LinearMoments, LinearPosterior
 from mipcash.surrogates.linear.sparse import gibbs, variational
 from mipcash.surrogates.linear.sparse.mixture import Mixture, Pair, Scales, SparseSettings
 

@@ -19,7 +19,7 @@ from mipcash.program.program import Indicator
 from mipcash.program.unit_scale import activity_product
 from mipcash.surrogates.structured.structure import Structure
 
-Quadratic = tuple[float, Vector, Vector]
+Polynomial = tuple[float, Vector, Vector]
 """Constant, linear (n_z,) and product (n_z, n_z) coefficients."""
 
 
@@ -76,7 +76,7 @@ class FormParts:
         return QuadraticForm(constant, padded, rows.astype(np.int64), cols.astype(np.int64), square[rows, cols])
 
 
-def on_polynomial(conditions: tuple[Indicator, ...], n_z: int) -> Quadratic:
+def on_polynomial(conditions: tuple[Indicator, ...], n_z: int) -> Polynomial:
     """on(z) of at most two conditions as a polynomial."""
     constant, linear, (rows, cols, values) = activity_product(conditions, n_z)
     square = np.zeros((n_z, n_z))

@@ -1,0 +1,124 @@
+"""The posterior mean of the structured part q, or a sample of it, as a function that a MIP can minimise.
+
+Notation
+    x_i (i = 1..t) observations, w (t,) weights, q0 a draw from the prior
+    f(z, u) = q0(z, u) + sum_i w_i K((z, u), x_i);   q0 = 0 for the mean
+
+At fixed u it is an exact quadratic form in z, at fixed z a smooth function of u.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.points import Points
+from mipcash.surrogates.cosines import Waves
+from mipcash.surrogates.structured.functions.form_parts import FormParts
+from mipcash.surrogates.structured.functions.prior_draw import PriorDraw
+from mipcash.surrogates.structured.functions.sections import KernelSection
+from mipcash.surrogates.structured.kernel import Encoded, Kernel
+from mipcash.surrogates.structured.structure import Structure
+from mipcash.surrogates.structured.warping import Warp
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A function f(z, u) on the warped scale: the posterior mean, or a sample.
+
+    Attributes:
+        kernel: K.
+        x: the observations' points.
+        weights: K's weights at the observations, shape (t,).
+        draw: f0; None: zero (the mean).
+        warp: from losses to the scale of f.
+    """
+
+    kernel: Kernel
+    x: Encoded
+    weights: Vector
+    draw: PriorDraw | None
+    warp: Warp
+
+    def loss(self, value: float) -> float:
+        """A value of f on the scale of the losses."""
+        return self.warp.inverse(value)
+
+    def values(self, points: Points) -> Vector:
+        """f at a batch: (B,)."""
+        return self._at(Encoded.of(self.kernel.structure, points))
+
+    def value(self, z: Vector, u: Vector) -> float:
+        """f at one point: (n_z,), (J,) -> scalar."""
+        return float(self._at(Encoded.at(self.kernel.structure, z[None].astype(float), u[None]))[0])
+
+    def _at(self, x: Encoded) -> Vector:
+        total = self.kernel(x, self.x) @ self.weights
+        return total if self.draw is None else total + self.draw.values(x)
+
+    def section(self, z: Vector) -> SurfaceSection:
+        """f(z, .) at fixed binaries, with its gradient."""
+        z = z.astype(float)
+        structure = self.kernel.structure
+        on = structure.on(structure.activity(z[None]))[0]
+        waves = None if self.draw is None else self.draw.waves(z, on)
+        return SurfaceSection(KernelSection.of(self.kernel, z, on, self.x), self.weights, waves)
+
+    def form_at(self, u: Vector) -> QuadraticForm:
+        """f(., u) as a quadratic form over the base columns; exact."""
+        parts = self._kernel_parts(u)
+        if self.draw is not None:
+            parts = parts + self.draw.parts_at(u)
+        return parts.form(self.kernel.structure)
+
+    def _kernel_parts(self, u: Vector) -> FormParts:
+        """sum_i w_i K((z, u), x_i), coefficient by coefficient (see :class:`FormParts`)."""
+        kernel, s, x, w = self.kernel, self.kernel.structure, self.x, self.weights
+        c1, c2, sc, cm, cq = kernel.factors
+        numbers = kernel.number_terms(Encoded.everywhere(x.z[:1], u), x)[:, 0]  # without on_j(z): shape (J, t)
+        joint = kernel.joint_term(u[None], x)[0] if len(s.joint) else np.zeros(len(w))
+        group_pairs, mixed, number_pairs = _blocks(s)
+        levels = kernel.levels @ x.z.T  # a_g k_g(l, l_i): shape (n_z, t)
+        of = _group_of(s)
+        square = (levels * (c2 * w)) @ levels.T
+        if len(s.joint):
+            square += (levels * (cq * w * joint)) @ levels.T
+        return FormParts(
+            constant=float(np.sum(w * (1.0 + sc * joint))),
+            linear=levels @ (w * (c1 + cm * joint)),
+            active=c1 * numbers @ w,
+            group_pairs=square * group_pairs[np.ix_(of, of)],
+            mixed=c2 * (levels * w) @ numbers.T * mixed[of],
+            number_pairs=c2 * (numbers * w) @ numbers.T * number_pairs,
+        )
+
+
+def _group_of(structure: Structure) -> Indices:
+    """The group of each binary, shape (n_z,)."""
+    return np.repeat(np.arange(structure.n_groups), [g.size for g in structure.groups])
+
+
+def _blocks(structure: Structure) -> tuple[Vector, Vector, Vector]:
+    """E by kind: groups (G, G), groups and numbers (G, J), numbers (J, J)."""
+    g = structure.n_groups
+    return structure.pairs[:g, :g], structure.pairs[:g, g:], structure.pairs[g:, g:]
+
+
+@dataclass(frozen=True)
+class SurfaceSection:
+    """f(z, .): value and gradient by u."""
+
+    kernel: KernelSection
+    weights: Vector
+    waves: Waves | None
+
+    def __call__(self, u: Vector) -> tuple[float, Vector]:
+        """(J,) -> scalar, (J,)."""
+        k, slope = self.kernel(u)
+        value, gradient = float(k @ self.weights), self.weights @ slope
+        if self.waves is None:
+            return value, gradient
+        more, more_gradient = self.waves(u)
+        return value + more, gradient + more_gradient
