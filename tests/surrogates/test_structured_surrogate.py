@@ -27,6 +27,17 @@ def structure_of(observed: Observed) -> Structure:
     return Structure.of(observed.program, observed.scale)
 
 
+def structured_part(posterior: StructuredPosterior, points: Points) -> tuple[Vector, Vector]:
+    """Mean and deviation of the structured part alone: the residual is in no form, and so in no sample."""
+    kernel, x = posterior.kernel, posterior.x
+    new = Encoded.of(kernel.structure, points)
+    noise = np.broadcast_to(kernel.noise + JITTER + posterior.noise, len(x))
+    total = kernel(x, x) + kernel.residual(x, x) + np.diag(noise)
+    cross = kernel(new, x)
+    variance = kernel.diagonal(new) - np.sum(cross * np.linalg.solve(total, cross.T).T, axis=1)
+    return cross @ np.linalg.solve(total, posterior.y), np.sqrt(variance)
+
+
 class TestStructuredSurrogate(Conformance):
     def made(self, observed: Observed) -> Surrogate[Any, Any]:
         return StructuredSurrogate(structure_of(observed), StructuredSettings(iterations=5))
@@ -35,13 +46,7 @@ class TestStructuredSurrogate(Conformance):
         return float(posterior.warp(np.array([value]))[0])
 
     def sampled(self, posterior: StructuredPosterior, points: Points) -> tuple[Vector, Vector]:
-        """The structured part alone: the residual is in no form, and so in no sample."""
-        kernel, x = posterior.kernel, posterior.x
-        new = Encoded.of(kernel.structure, points)
-        total = kernel(x, x) + kernel.residual(x, x) + np.diag(np.full(len(x), kernel.noise + JITTER))
-        cross = kernel(new, x)
-        variance = kernel.diagonal(new) - np.sum(cross * np.linalg.solve(total, cross.T).T, axis=1)
-        return cross @ np.linalg.solve(total, posterior.y), np.sqrt(variance)
+        return structured_part(posterior, points)
 
 
 @pytest.mark.parametrize("name", SPACES)

@@ -1,0 +1,112 @@
+"""The contract of surrogates is open: a Laplace classifier, known to this file alone, is searched like any other.
+
+Notation
+    y (t,) in {-1, 1}, p(y | f) = Phi(y f);   the Laplace approximation replaces each by N(f; m_i, v_i) at the mode of f
+
+It adds the sites m, v to the structured posterior as values and noise of its observations, and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import log_ndtr
+from scipy.stats import norm
+
+from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
+from mipcash.program.points import Points
+from mipcash.surrogates.base import Noise, State
+from mipcash.surrogates.structured.evidence import JITTER, Evidence, fit
+from mipcash.surrogates.structured.kernel import Kernel
+from mipcash.surrogates.structured.posterior import StructuredPosterior
+from mipcash.surrogates.structured.structure import Structure
+from mipcash.surrogates.structured.tables import Tables
+from mipcash.surrogates.structured.warping import Warp
+from tests.surrogates.conformance import SPACES, Conformance, Observed
+from tests.surrogates.test_structured_surrogate import structured_part
+
+IDENTITY = Warp(0.0, 1.0, 0.0, 0.0, 1.0)
+
+
+def signs_of(values: np.ndarray) -> np.ndarray:
+    """Above or below the median."""
+    return np.where(values > np.median(values), 1.0, -1.0)
+
+
+@dataclass(frozen=True)
+class LaplaceSurrogate:
+    """Signs of a latent f."""
+
+    structure: Structure
+    rounds: int = 2
+    iterations: int = 4
+
+    def prepare(self, points: Points) -> Tables:
+        return Tables.of(self.structure, points)
+
+    def fit(
+        self, prepared: Tables, values: np.ndarray, state: State, rng: np.random.Generator, noise: Noise = 0.0
+    ) -> tuple[StructuredPosterior, dict[str, Any]]:
+        theta = np.array(state["theta"]) if state else self.structure.prior[0]
+        signs = signs_of(values)
+        for _ in range(self.rounds):
+            targets, spread = self._sites(prepared, signs, theta)
+            theta, _ = fit(Evidence.of(prepared, targets, spread + noise), [theta], self.iterations)
+        targets, spread = self._sites(prepared, signs, theta)
+        posterior = StructuredPosterior.fit(
+            Kernel(self.structure, theta), prepared.x, targets, IDENTITY, spread + noise
+        )
+        return posterior, {"theta": theta.tolist()}
+
+    def _sites(self, prepared: Tables, signs: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """m and v at the mode, by Newton's method."""
+        f = np.zeros(len(signs))
+        for _ in range(20):
+            h = signs * np.exp(norm.logpdf(f) - log_ndtr(signs * f))
+            spread = 1.0 / (h * (h + f))
+            targets = f + spread * h
+            kernel = Kernel(self.structure, theta)
+            f = StructuredPosterior.fit(kernel, prepared.x, targets, IDENTITY, spread).fitted
+        return targets, spread
+
+
+class TestLaplaceSurrogate(Conformance):
+    draws = 200
+
+    def made(self, observed: Observed) -> LaplaceSurrogate:
+        return LaplaceSurrogate(Structure.of(observed.program, observed.scale))
+
+    def on_its_scale(self, posterior: StructuredPosterior, value: float) -> float:
+        return float(np.max(np.abs(posterior.y)) * np.sign(posterior.y[0]))
+
+    def sampled(self, posterior: StructuredPosterior, points: Points) -> tuple[np.ndarray, np.ndarray]:
+        return structured_part(posterior, points)
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_the_mode_is_where_prior_and_signs_balance(name: str) -> None:
+    """K^-1 f = d log p(y | f) / df, and signs that were seen are told again."""
+    observed = Observed(name)
+    surrogate = LaplaceSurrogate(Structure.of(observed.program, observed.scale))
+    posterior, _ = surrogate.fit(surrogate.prepare(observed.points), observed.values, {}, np.random.default_rng(0))
+    signs, f = signs_of(observed.values), posterior.fitted
+    slope = signs * np.exp(norm.logpdf(f) - log_ndtr(signs * f))
+    kernel, x = posterior.kernel, posterior.x
+    prior = kernel(x, x) + kernel.residual(x, x) + (kernel.noise + JITTER) * np.eye(len(x))
+    latent = f + (kernel.noise + JITTER) * posterior.weights
+    np.testing.assert_allclose(latent, prior @ posterior.weights, atol=1e-8)
+    np.testing.assert_allclose(posterior.weights, slope, atol=0.05)
+    assert np.mean(np.sign(f) == signs) > 0.8
+
+
+def test_acquisitions_take_it_as_they_take_any_other() -> None:
+    observed = Observed("conv_net")
+    surrogate = LaplaceSurrogate(Structure.of(observed.program, observed.scale))
+    posterior, _ = surrogate.fit(surrogate.prepare(observed.points), observed.values, {}, np.random.default_rng(0))
+    acquisition = AnalyticAcquisition(posterior, LogEI(float(posterior.fitted.min())))
+    values = acquisition.values(observed.new)
+    for z, u, value in zip(observed.binaries(observed.new), observed.new.units, values, strict=True):
+        assert acquisition.section(z)(u)[0] == pytest.approx(value, abs=1e-6)
