@@ -22,6 +22,8 @@ from benchmarks.peers.problem import problems
 from mipcash.optimizers.registry import optimizer_names
 
 SEED = 7
+SOLVER = "auto solver=highs"
+"""Whatever else is installed."""
 PLAN: dict[str, tuple[int | None, int]] = {
     "hybrid": (None, 24),
     "mivabo": (5, 16),
@@ -105,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--optimizers", type=lambda text: text.split(","), default=list(optimizer_names()))
     parser.add_argument("--problems", type=lambda text: text.split(","), default=[])
     parser.add_argument("--budget", type=int, default=0)
-    parser.add_argument("--solver", default="highs")
+    parser.add_argument("--solver", default=SOLVER)
     options = parser.parse_args(arguments)
     if options.compare:
         return compare(*options.compare)
