@@ -247,7 +247,7 @@ def test_all_continuous(name: str) -> None:
 def test_limits_give_incumbent_and_bound_never_an_exception(backend: Backend) -> None:
     program = compiled(large()).program
     form = random_form(program, 1)
-    for limit in (0.0, 1e-6, 0.05, 0.6):
+    for limit in (0.0, 1e-6, 0.05, 0.3):
         began = time.perf_counter()
         answer = backend.solve(Task(program, form), SolverSettings(time_limit=limit))
         assert time.perf_counter() - began < limit + 5.0
@@ -262,7 +262,7 @@ def test_limits_give_incumbent_and_bound_never_an_exception(backend: Backend) ->
     start = np.zeros(program.n)
     start[[g.start for g in program.groups]] = 1.0
     # a fast solver may prove the optimum within the limit; what it returns is no worse than the start either way
-    answer = backend.solve(Task(program, form, start=start), SolverSettings(time_limit=0.5))
+    answer = backend.solve(Task(program, form, start=start), SolverSettings(time_limit=0.25))
     assert answer.status in ("feasible", "unknown", "optimal")
     assert answer.bound <= answer.value or math.isnan(answer.value)
     if answer.columns is not None:
@@ -303,8 +303,8 @@ def test_the_space_hands_limits_through(backend: Backend) -> None:
         for p, q in itertools.combinations(names, 2)
         for v, w in rng.integers(8, size=(6, 2))
     )
-    minimum = space.optimum(expression, "min", solver=backend, time_limit=0.5)
-    maximum = space.optimum(expression, "max", solver=backend, time_limit=0.5)
+    minimum = space.optimum(expression, "min", solver=backend, time_limit=0.25)
+    maximum = space.optimum(expression, "max", solver=backend, time_limit=0.25)
     for solution in (minimum, maximum):
         assert solution.status in ("feasible", "unknown", "optimal")
         if solution.config is not None:
