@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 OPTIMAL = "optimal"
 """The incumbent is proven optimal within the gap asked for."""
 FEASIBLE = "feasible"
@@ -19,6 +21,8 @@ SOLVED = 1e-12
 
 
 def relative_gap(value: float, bound: float) -> float:
-    """How far a bound is from a value, relative to the larger of them, so between 0 and 2 also around 0."""
+    """How far a bound is from a value, relative to the larger of them, so between 0 and 2 also around 0; inf without one."""
     apart = abs(value - bound)
+    if math.isinf(apart):
+        return math.inf
     return apart / max(abs(value), abs(bound)) if apart > ABSOLUTE_GAP else 0.0

@@ -22,7 +22,7 @@ class Solution:
         value: objective of the incumbent, in the sense asked for; nan without an incumbent.
         bound: proven bound on the optimum: ``bound <= value`` when minimising, ``>=`` when maximising.
         gap: ``|value - bound| / max(|value|, |bound|)``, so between 0 and 2 also around 0; 0 with a complete proof (to within
-            1e-9, which is as close as solvers look), inf without an incumbent.
+            1e-9, which is as close as solvers look), inf without an incumbent or a bound.
         status: ``optimal``, ``feasible``, ``infeasible`` or ``unknown``.
         seconds: wall-clock time of the solve.
         solver: who proved it: the name of a solver, or ``enumeration`` for the project's own; the solver asked for where

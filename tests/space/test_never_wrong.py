@@ -432,6 +432,7 @@ def test_a_gap_at_zero_reads_sensibly() -> None:
     assert relative_gap(0.0, -3.0) == 1.0
     assert relative_gap(1.0, -1.0) == 2.0
     assert relative_gap(100.0, 99.0) == pytest.approx(0.01)
+    assert relative_gap(3.0, -math.inf) == math.inf
     assert all(0.0 <= relative_gap(v, b) <= 2.0 for v in (-5.0, 0.0, 1e-7, 3.0) for b in (-9.0, -1e-7, 0.0) if b <= v)
 
 
