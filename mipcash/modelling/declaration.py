@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import pyomo.environ as pyo
@@ -60,6 +61,13 @@ class Declaration:
         self.conditions: dict[str, tuple[Quadratic, ...]] = {}
         """Label of a conditional parameter -> the indicators that must all be 1 for it to be active."""
         self.install_components()
+
+    def copied(self) -> Declaration:
+        """What is declared now, on the same model: later declarations are not in it."""
+        other = copy(self)
+        for name in ("parameters", "auxiliaries", "rules", "groups", "numbers", "links", "conditions"):
+            setattr(other, name, copy(getattr(self, name)))
+        return other
 
     def install_components(self) -> None:
         """Make room on the live model.

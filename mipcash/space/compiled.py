@@ -40,7 +40,7 @@ class CompiledSpace:
     """A space as it was when it was compiled.
 
     Attributes:
-        declaration: the parameters.
+        declaration: what was declared by then.
         program: what solvers are given.
         rules: what plain Python checks: declared rules that are active, and what was put on the live model.
         algebra: the rows behind the program; it keeps the variables alive that only the transformed model has.
@@ -222,8 +222,9 @@ class LiveSpace:
             algebra = algebraic_model(self.declaration)
             rules = (*active_rules(self.declaration), *algebra.logic)
             program = compile_space(self.declaration, algebra=algebra)
+            declared = self.declaration.copied()  # what is declared later is none of this space
             # the expressions behind the identities in the signature are held, so that no other takes their place
-            self._known = (seen, held, CompiledSpace(self.declaration, program, rules, algebra))
+            self._known = (seen, held, CompiledSpace(declared, program, rules, algebra))
         return self._known[2]
 
     def minimiser(self, solver: str | Backend = DEFAULT) -> Minimiser:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.stats.qmc import LatinHypercube
 
 from mipcash.backends.base import Answer, SolverSettings
 from mipcash.backends.heuristics.local_search import LocalSearch
@@ -59,7 +60,7 @@ def sample(space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.random.Ge
     samples = sample_levels(minimiser, n, replace(QUESTION, gap=0.05), rng)
     if n and not samples:
         raise InfeasibleSpaceError(explained(space, minimiser.backend))
-    units = latin_hypercube(max(1, n), len(space.tuned), rng)
+    units = LatinHypercube(len(space.tuned), rng=rng).random(max(1, n))
     return [finished(space, s.levels, s.columns, units[k], rng) for k, s in enumerate(samples)]
 
 
@@ -256,13 +257,6 @@ def _structure(program: BinaryProgram) -> dict[int, float]:
         return weights[g]
 
     return {g: weight(g) for g in dependents}
-
-
-def latin_hypercube(n: int, k: int, rng: np.random.Generator) -> Vector:
-    """Stratified points in the unit cube, shape (n, k)."""
-    strata = rng.permuted(np.tile(np.arange(n), (k, 1)), axis=1).T
-    values: Vector = (strata + rng.random((n, k))) / n
-    return values
 
 
 def farthest_units(before: Vector, k: int, rng: np.random.Generator, candidates: int = 32) -> Vector:

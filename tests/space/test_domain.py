@@ -89,6 +89,19 @@ def test_local_search_stands_in_where_it_can_tell_what_is_legal():
     assert Domain.of(conv_net()).free_legality is not None
 
 
+def test_a_domain_stays_as_it_was_made():
+    space = bound_numbers()
+    domain = Domain.of(space)
+    space.real("later", 0.0, 1.0)
+    space.integer("later too", 0, 5)
+    (config,) = domain.sample(1, np.random.default_rng(0))
+    assert "later" not in config
+    (point,) = domain.encode([config])
+    assert domain.decode(point).keys() == config.keys()
+    assert domain.nearest({"a": 0.25}).keys() <= {*config, "extra"}
+    assert "later" in Domain.of(space).sample(1, np.random.default_rng(0))[0]
+
+
 def test_designs_repeat_nothing():
     domain = Domain.of(discrete())
     rng = np.random.default_rng(0)
