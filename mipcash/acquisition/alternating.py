@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.backends.base import Answer, SolverSettings
 from mipcash.backends.solution import FEASIBLE
@@ -56,16 +57,6 @@ class AlternatingSettings:
 
     def __post_init__(self) -> None:
         at_least(self, rounds=1, tolerance=0, continuous_starts=0, restarts=1)
-
-
-@dataclass
-class Clock:
-    """Seconds spent by part."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    def add(self, part: str, began: float) -> None:
-        self.seconds[part] = self.seconds.get(part, 0.0) + time.perf_counter() - began
 
 
 @dataclass(frozen=True)
@@ -125,7 +116,7 @@ class Alternation:
 
     def decides_levels(self, point: Point) -> bool:
         """Whether the legality of levels beside a point's numbers can be told without a solver."""
-        return self.domain.separable and self.domain.local_search(point.units) is not None
+        return self.domain.legality(point.units) is not None
 
     def descend(
         self,

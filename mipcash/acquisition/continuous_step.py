@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from mipcash.modelling.domains import Integer, Real
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Point
 from mipcash.program.unit_scale import INACTIVE, UnitScale
@@ -194,7 +193,7 @@ class _BoundNumbers:
     def _relaxed(self, x: Vector) -> tuple[Vector, Vector]:
         """v and its slopes by the unit values: (n_bound,), (n_bound,)."""
         units = _whole(self.current, self.active, x)[self._bound]
-        values = np.array([_relaxed_natural(self.scale.domains[d], v) for d, v in zip(self._bound, units, strict=True)])
+        values = np.array([self.scale.relaxed(int(d), v) for d, v in zip(self._bound, units, strict=True)])
         return values, np.array([self.scale.slope(int(d), v) for d, v in zip(self._bound, values, strict=True)])
 
     def _gradient(self, x: Vector) -> Vector:
@@ -231,11 +230,3 @@ def _whole(current: Vector, active: Indices, x: Vector) -> Vector:
     trial = current.copy()
     trial[active] = x
     return trial
-
-
-def _relaxed_natural(domain: Real | Integer, u: float) -> float:
-    """The natural value without rounding."""
-    low, high = float(domain.low), float(domain.high)
-    if domain.log:
-        return float(np.exp(np.log(low) + u * (np.log(high) - np.log(low))))
-    return low + u * (high - low)

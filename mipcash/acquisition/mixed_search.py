@@ -19,13 +19,15 @@ import numpy as np
 from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.acquisition.neighbourhood import Neighbourhood
-from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.errors import at_least
 from mipcash.program.forms import Indices, Vector
+from mipcash.program.legality import Legality
 from mipcash.program.points import Point, Points
 
 ROUGH, WORTH = 1e-3, 1e-4
 """Tolerance of the first round, and the relative gain of a round after which another one follows."""
+LENGTHS = (2, 4, 8, 24)
+"""Steps of the random walks over levels, a quarter of them each."""
 LEAST_GAIN = 1e-12
 """Of a move over the levels."""
 
@@ -153,16 +155,11 @@ class MixedSearch:
             far, rng.random(moved.shape), np.where(near, moved + 0.1 * rng.normal(size=moved.shape), moved)
         )
         moved = np.array([self.scale.rounded(np.clip(u, 0.0, 1.0)) for u in moved]).reshape(count, len(self.scale))
-        search = self.near.search_at(starts.units[0])
-        if search is None or not len(self.program.groups):
+        legality = self.near.legality_at(starts.units[0])
+        if legality is None or not len(self.program.groups):
             return Points(levels, moved)
-        walked = np.concatenate(
-            [
-                search.walk(part, steps, rng)
-                for part, steps in zip(np.array_split(levels, 4), (2, 4, 8, 24), strict=True)
-            ]
-        )
-        return Points(search.legality.effective(walked), moved)
+        parts = zip(np.array_split(levels, len(LENGTHS)), LENGTHS, strict=True)
+        return Points(np.concatenate([self.near.walk(legality, part, n, rng) for part, n in parts]), moved)
 
     def _bound_walks(self, starts: Points, rng: np.random.Generator) -> Points:
         """The same where rules bind numbers: numbers walk beside their levels, then levels beside the new numbers."""
@@ -170,10 +167,9 @@ class MixedSearch:
         share = max(1, self.settings.walks // (2 * len(starts)))
         for start in starts:
             moved, levels = self.step.wander(start, rng), start.levels[None]
-            search = self.near.search_at(moved)
-            if search is not None and search.legality.check(levels)[0]:
-                walked = search.walk(np.repeat(levels, share, axis=0), int(rng.integers(1, 12)), rng)
-                levels = search.legality.effective(walked)
+            legality = self.near.legality_at(moved)
+            if legality is not None and legality.check(levels)[0]:
+                levels = self.near.walk(legality, np.repeat(levels, share, axis=0), int(rng.integers(1, 12)), rng)
             found.append(Points(levels, np.repeat(moved[None], len(levels), axis=0)))
         return Points.joined(*found)
 
@@ -184,7 +180,7 @@ class MixedSearch:
         if not len(self.program.groups):
             return pool
         moving = np.arange(len(pool.points))
-        shared = None if self._bound else self.near.search_at(pool.points.units[0])
+        shared = None if self._bound else self.near.legality_at(pool.points.units[0])
         for _ in range(self.settings.sweeps):
             owner, latent = self.near.singles(pool.points.levels[moving])
             pool, improved = self._take(acquisition, pool, moving[owner], latent, shared)
@@ -199,13 +195,13 @@ class MixedSearch:
             return pool
         best = pool.points[int(np.argmin(pool.values))]
         latent = self.near.pairs(best.levels, self.settings.pairs, rng)
-        shared = None if self._bound else self.near.search_at(best.units)
+        shared = None if self._bound else self.near.legality_at(best.units)
         owner = np.full(len(latent), int(np.argmin(pool.values)))
         pool, improved = self._take(acquisition, pool, owner, latent, shared)
         return self._sweep(acquisition, pool) if len(improved) else pool
 
     def _take(
-        self, acquisition: Acquisition, pool: Pool, owner: Indices, latent: Indices, shared: LocalSearch | None
+        self, acquisition: Acquisition, pool: Pool, owner: Indices, latent: Indices, shared: Legality | None
     ) -> tuple[Pool, Indices]:
         """Give every point the best legal move if it improves; with the rows of the points that moved.
 
@@ -216,8 +212,8 @@ class MixedSearch:
         """
         if shared is None or not len(owner):
             return self._take_singly(acquisition, pool, owner, latent)
-        levels = shared.legality.effective(latent)
-        keep = shared.legality.check(levels) & self.near.admitted(levels)
+        levels = shared.effective(latent)
+        keep = shared.check(levels) & self.near.admitted(levels)
         owner, to = owner[keep], Points(levels[keep], pool.points.units[owner[keep]])
         if not len(owner):
             return pool, owner
@@ -240,7 +236,7 @@ class MixedSearch:
             order = order[values[order] < pool.values[r] - LEAST_GAIN]
             if not len(order):
                 continue
-            levels, legal = self.near.legal(self.near.search_at(u), mine, u, order)
+            levels, legal = self.near.legal(mine, u, order)
             order = order[legal[order]]
             if len(order):
                 pool = pool.moved(np.array([r]), Points(levels[order[:1]], u[None]), values[order[:1]])

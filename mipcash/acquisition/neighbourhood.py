@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.program.forms import Booleans, Indices, Vector
+from mipcash.program.legality import Legality
 from mipcash.program.moves import moves_of
 from mipcash.program.points import Point
 from mipcash.space.domain import Domain
@@ -39,17 +39,15 @@ class Neighbourhood:
         self._excluded = Exclusions.of(excluded)
         self._memory = memory
         self._moves = moves_of(self.program)
-        self._searches: dict[tuple[float, ...], LocalSearch | None] = {}
+        self._legality: dict[tuple[float, ...], Legality | None] = {}
 
-    def search_at(self, u: Vector) -> LocalSearch | None:
-        """Legality of levels beside these numbers; None where only a solver can tell."""
-        if self.program.numbers and not self.domain.separable:
-            return None
+    def legality_at(self, u: Vector) -> Legality | None:
+        """Legality of levels beside numbers, (D,); None where only a solver can tell."""
         natural = self.domain.scale.natural(u)
         key = tuple(natural[n.label] for n in self.program.numbers)
-        if key not in self._searches:
-            self._searches[key] = self.domain.local_search(u)
-        return self._searches[key]
+        if key not in self._legality:
+            self._legality[key] = self.domain.legality(u)
+        return self._legality[key]
 
     def admitted(self, levels: Indices) -> Booleans:
         """Which levels keep their distance from the excluded ones: (R, G) -> (R,)."""
@@ -63,17 +61,22 @@ class Neighbourhood:
         """Random pair moves of one point: (G,) -> latent levels (count, G), or all of them where there are fewer."""
         return self._moves.pairs(levels, self._moves.latent(levels, self._memory), count, rng)
 
-    def legal(self, search: LocalSearch | None, latent: Indices, u: Vector, order: Indices) -> tuple[Indices, Booleans]:
+    def walk(self, legality: Legality, levels: Indices, steps: int, rng: np.random.Generator) -> Indices:
+        """Where random legal walks end: (R, G) -> (R, G)."""
+        return legality.effective(self._moves.walk(legality, levels, steps, rng))
+
+    def legal(self, latent: Indices, u: Vector, order: Indices) -> tuple[Indices, Booleans]:
         """Effective levels of latent ones and which of them are legal and admitted.
 
         Args:
             latent: shape (N, G).
             u: shape (D,), the numbers they share.
-            order: rows by decreasing promise: without a legality check only the first ASKED are looked at.
+            order: rows by decreasing promise: where a solver is needed only the first ASKED are looked at.
         """
-        if search is not None:
-            levels = search.legality.effective(latent)
-            return levels, search.legality.check(levels) & self.admitted(levels)
+        legality = self.legality_at(u)
+        if legality is not None:
+            levels = legality.effective(latent)
+            return levels, legality.check(levels) & self.admitted(levels)
         levels = self.domain.free_legality.effective(latent)
         legal = np.zeros(len(levels), dtype=bool)
         likely = self.domain.free_legality.check(levels) & self.admitted(levels)

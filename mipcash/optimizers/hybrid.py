@@ -25,9 +25,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Clock
+from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.catalogue import ACQUISITIONS, Drawn, Known, Limited
+from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.acquisition.plateau import shared_choice

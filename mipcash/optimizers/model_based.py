@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from mipcash.acquisition.alternating import Clock
+from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import History, Limit, Optimizer, Proposal, Request, solver_made

@@ -74,8 +74,15 @@ class UnitScale:
         pairs = zip(self.domains, u, strict=True)
         return np.array([d.to_unit(d.from_unit(v)) if isinstance(d, Integer) else v for d, v in pairs])
 
+    def relaxed(self, d: int, unit: float) -> float:
+        """Natural value of number d, an integer not rounded."""
+        low, high = float(self.domains[d].low), float(self.domains[d].high)
+        if self.domains[d].log:
+            return float(np.exp(np.log(low) + unit * (np.log(high) - np.log(low))))
+        return low + unit * (high - low)
+
     def slope(self, d: int, natural: float) -> float:
-        """Derivative of the natural value of number d with respect to its unit value."""
+        """Derivative of the relaxed value of number d with respect to its unit value, at a natural value."""
         domain = self.domains[d]
         if domain.log:
             return natural * (math.log(domain.high) - math.log(domain.low))

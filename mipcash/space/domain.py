@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mipcash.backends.base import Answer, Backend, SolverSettings
-from mipcash.backends.heuristics.local_search import KICKS, LocalSearch
+from mipcash.backends.heuristics.local_search import KICKS
 from mipcash.backends.registry import DEFAULT
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Configuration, Value
@@ -188,14 +188,11 @@ class Domain:
         folded = self.program.folded(form)
         return self.minimiser.incumbent(folded, numbers, excluded, starts, rng, restarts, kicks)
 
-    def local_search(self, units: Vector | None = None) -> LocalSearch | None:
-        """Local search over the levels beside numbers, (D,), or at any; None where only a solver tells what is legal."""
-        return self.minimiser.search(None if units is None else self.scale.natural(units))
-
-    @property
-    def separable(self) -> bool:
-        """Whether no rule relates a tuned number to a helper, so that levels and numbers suffice to check the numbers."""
-        return self.minimiser.separable
+    def legality(self, units: Vector) -> Legality | None:
+        """Which levels are legal beside numbers, (D,); None where only a solver can tell."""
+        # where a rule relates a number to a helper, levels and numbers alone do not decide
+        search = self.minimiser.search(self.scale.natural(units)) if self.minimiser.separable else None
+        return None if search is None else search.legality
 
     @property
     def free_legality(self) -> Legality:

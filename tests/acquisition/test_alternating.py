@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Clock
+from mipcash.acquisition.alternating import AlternatingSettings, Alternation
+from mipcash.acquisition.clock import Clock
 from mipcash.backends.base import SolverSettings
 from mipcash.program.points import Point
 from mipcash.space.domain import Domain

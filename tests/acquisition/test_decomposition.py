@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import mipcash as mc
-from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Clock
+from mipcash.acquisition.alternating import AlternatingSettings, Alternation
+from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.decomposition.search import DecompositionSettings, decompose
 from mipcash.acquisition.decomposition.split_function import SplitFunction
 from mipcash.space.compiled import compiled, declaration_of

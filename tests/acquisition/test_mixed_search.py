@@ -96,10 +96,9 @@ def test_excluded_levels_are_never_returned() -> None:
 
 def test_single_moves_are_all_legal_single_changes() -> None:
     setting = Setting(ALL["discrete"](), 0, LogEI(0.0))
-    local = setting.near.search_at(np.zeros(0))
     levels = setting.points.levels[0]
     _, latent = setting.near.singles(levels[None])
-    moved, legal = setting.near.legal(local, latent, np.zeros(0), np.arange(len(latent)))
+    moved, legal = setting.near.legal(latent, np.zeros(0), np.arange(len(latent)))
     expected = {
         other.tobytes()
         for other in map(np.array, product(*(range(int(s)) for s in setting.program.sizes)))
@@ -145,9 +144,8 @@ def test_levels_move_until_no_single_change_is_better(seed: int) -> None:
     assert found is not None
     value = setting.value(found)
     assert value < values.max() - 1e-6
-    local = setting.near.search_at(np.zeros(0))
     _, latent = setting.near.singles(found.levels[None])
-    moved, legal = setting.near.legal(local, latent, np.zeros(0), np.arange(len(latent)))
+    moved, legal = setting.near.legal(latent, np.zeros(0), np.arange(len(latent)))
     assert values_of(setting, moved[legal]).min() >= value - 1e-9
 
 
@@ -190,9 +188,9 @@ def test_numbers_move_downhill(name: str) -> None:
 
 def _consistent(setting: Setting, levels: np.ndarray) -> bool:
     """Whether levels are legal: every group off exactly where its conditions fail, and the rules kept."""
-    search = setting.near.search_at(np.zeros(0))
-    assert search is not None
-    return bool((search.legality.effective(levels[None]) == levels).all() and search.legality.check(levels[None])[0])
+    legality = setting.near.legality_at(np.zeros(0))
+    assert legality is not None
+    return bool((legality.effective(levels[None]) == levels).all() and legality.check(levels[None])[0])
 
 
 def _changed_choices(setting: Setting, levels: np.ndarray, other: np.ndarray) -> int:

@@ -180,8 +180,7 @@ class _Walk:
         if key in self._known:
             return self._known[key]
         if numbers not in self._checks:
-            search = self.domain.local_search(point.units) if self.domain.separable else None
-            self._checks[numbers] = None if search is None else search.legality
+            self._checks[numbers] = self.domain.legality(point.units)
         check = self._checks[numbers]
         legal = bool((self.domain.free_legality if check is None else check).check(point.levels[None])[0])
         # what only a solver can tell is asked last
