@@ -27,8 +27,7 @@ import numpy as np
 
 from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
-from mipcash.backends.base import Answer, SolverSettings
-from mipcash.backends.solution import FEASIBLE
+from mipcash.backends.base import FEASIBLE, Answer, SolverSettings
 from mipcash.errors import at_least
 from mipcash.program.forms import Indices
 from mipcash.program.points import Point, Points

@@ -20,9 +20,18 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import CUT_SLACK, Answer, Cut, SolverSettings, Task
+from mipcash.backends.base import (
+    CUT_SLACK,
+    FEASIBLE,
+    INFEASIBLE,
+    OPTIMAL,
+    Answer,
+    Cut,
+    SolverSettings,
+    Task,
+    relative_gap,
+)
 from mipcash.backends.polytope import Polytope
-from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, relative_gap
 from mipcash.errors import SolverError
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram

@@ -19,7 +19,17 @@ from typing import Any
 import highspy
 import numpy as np
 
-from mipcash.backends.base import Answer, SolverSettings, Task
+from mipcash.backends.base import (
+    FEASIBLE,
+    INFEASIBLE,
+    OPTIMAL,
+    SOLVED,
+    UNKNOWN,
+    Answer,
+    SolverSettings,
+    Task,
+    relative_gap,
+)
 from mipcash.backends.certificate import CLOSED, certified
 from mipcash.backends.reductions.base import KEPT_PROGRAMS, Reduction, reduced
 from mipcash.backends.reductions.dominated_levels import DominatedLevels
@@ -27,7 +37,6 @@ from mipcash.backends.reductions.product_columns import ProductColumns
 from mipcash.backends.reductions.rlt_rows import RltRows
 from mipcash.backends.reductions.scaling import ScaledTask, Scaling
 from mipcash.backends.reductions.tightening import Tightening
-from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, SOLVED, UNKNOWN, relative_gap
 from mipcash.errors import SolverError
 from mipcash.program.forms import Vector
 from mipcash.program.program import BinaryProgram

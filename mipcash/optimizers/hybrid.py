@@ -32,10 +32,9 @@ from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.acquisition.plateau import shared_choice
-from mipcash.backends.base import Answer, SolverSettings, Task
+from mipcash.backends.base import FEASIBLE, OPTIMAL, Answer, SolverSettings, Task, relative_gap
 from mipcash.backends.reductions.base import reduced
 from mipcash.backends.reductions.pruned_products import PrunedProducts
-from mipcash.backends.solution import FEASIBLE, OPTIMAL, relative_gap
 from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.base import Limit, Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step

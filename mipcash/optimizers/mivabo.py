@@ -19,8 +19,7 @@ import numpy as np
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimum
 from mipcash.acquisition.decomposition.search import DecompositionSettings, decompose
-from mipcash.backends.base import Answer
-from mipcash.backends.solution import FEASIBLE, OPTIMAL
+from mipcash.backends.base import FEASIBLE, OPTIMAL, Answer
 from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import CUT_SLACK, Backend, SolverSettings, Task
-from mipcash.backends.solution import OPTIMAL
+from mipcash.backends.base import CUT_SLACK, OPTIMAL, Backend, SolverSettings, Task
 from mipcash.errors import InfeasibleSpaceError, SolverError
 from mipcash.modelling.domains import Integer, Permutation, Real, Value
 from mipcash.program.forms import QuadraticForm, Vector

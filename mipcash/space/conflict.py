@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import Answer, Backend, SolverSettings, Task
-from mipcash.backends.solution import INFEASIBLE
+from mipcash.backends.base import INFEASIBLE, Answer, Backend, SolverSettings, Task
 from mipcash.errors import SolverError
 from mipcash.modelling.rules import Rule, number_text
 from mipcash.program.forms import QuadraticForm

@@ -14,8 +14,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from mipcash.backends.base import SolverSettings
-from mipcash.backends.solution import INFEASIBLE
+from mipcash.backends.base import INFEASIBLE, SolverSettings
 from mipcash.program.affine_rows import columns_of
 from mipcash.program.forms import Indices, QuadraticForm
 from mipcash.program.legality import Legality

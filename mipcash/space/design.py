@@ -13,8 +13,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from mipcash.backends.base import Answer
-from mipcash.backends.solution import INFEASIBLE
+from mipcash.backends.base import INFEASIBLE, Answer
 from mipcash.errors import InfeasibleSpaceError, SolverError, SpaceExhaustedError
 from mipcash.modelling.declared import Number
 from mipcash.modelling.domains import Configuration

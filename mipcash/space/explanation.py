@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mipcash.backends.base import Backend
-from mipcash.backends.solution import INFEASIBLE
+from mipcash.backends.base import INFEASIBLE, Backend
 from mipcash.errors import SolverError
 from mipcash.modelling.rules import number_text
 from mipcash.program.rewriting import without_margins

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mipcash.backends.base import Answer, Backend, SolverSettings, Task
+from mipcash.backends.base import FEASIBLE, INFEASIBLE, Answer, Backend, SolverSettings, Task
 from mipcash.backends.heuristics.local_search import KICKS, LocalSearch
-from mipcash.backends.solution import FEASIBLE, INFEASIBLE
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality, legality_at
 from mipcash.program.program import BinaryProgram, orders_of

@@ -11,8 +11,7 @@ import pyomo.environ as pyo
 from pyomo.core.base.indexed_component import IndexedComponent
 from pyomo.core.base.objective import Objective, ObjectiveData
 
-from mipcash.backends.base import Answer, SolverSettings, Task
-from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, relative_gap
+from mipcash.backends.base import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Answer, SolverSettings, Task, relative_gap
 from mipcash.errors import SpaceError
 from mipcash.modelling.domains import Configuration
 from mipcash.modelling.quadratic import take_apart

@@ -17,8 +17,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import Backend, Task
-from mipcash.backends.solution import INFEASIBLE
+from mipcash.backends.base import INFEASIBLE, Backend, Task
 from mipcash.errors import SolverError
 from mipcash.modelling.declared import Number
 from mipcash.modelling.domains import Configuration, Integer, same_value

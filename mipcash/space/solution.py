@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mipcash.backends.base import Answer
-from mipcash.backends.solution import relative_gap
+from mipcash.backends.base import Answer, relative_gap
 from mipcash.modelling.domains import Configuration
 
 

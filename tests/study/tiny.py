@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import mipcash as mc
-from mipcash.backends.solution import OPTIMAL
+from mipcash.backends.base import OPTIMAL
 from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.base import History, Optimizer, Proposal, Request
 from mipcash.space.solution import Solution

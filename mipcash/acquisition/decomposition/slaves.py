@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from mipcash.acquisition.decomposition.continuous_bounds import Bounded, CosineSums, lower_bounds
 from mipcash.acquisition.decomposition.split_function import SplitFunction
-from mipcash.backends.base import Answer, Cut, SolverSettings, Task
-from mipcash.backends.solution import INFEASIBLE
+from mipcash.backends.base import INFEASIBLE, Answer, Cut, SolverSettings, Task
 from mipcash.modelling.domains import Integer, Real
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.rewriting import without_margins

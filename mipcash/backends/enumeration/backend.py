@@ -16,13 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipcash.backends.base import Answer, SolverSettings, Task
+from mipcash.backends.base import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Answer, SolverSettings, Task
 from mipcash.backends.certificate import certified
 from mipcash.backends.enumeration.bounds import make_potentials
 from mipcash.backends.enumeration.exhaustive import Listing, make_listing
 from mipcash.backends.enumeration.network import PairwiseNetwork, network_at
 from mipcash.backends.enumeration.search import Best, Effort, prove
-from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
 from mipcash.errors import SolverError
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality, legality_at

@@ -18,7 +18,7 @@ import numpy as np
 import pyomo.environ as pyo
 from pyomo.core.expr.numeric_expr import LinearExpression
 
-from mipcash.backends.base import Answer, Cut, SolverSettings, Task
+from mipcash.backends.base import INFEASIBLE, OPTIMAL, SOLVED, Answer, Cut, SolverSettings, Task
 from mipcash.backends.certificate import certified
 from mipcash.backends.highs import HighsBackend
 from mipcash.backends.profiles import (
@@ -36,7 +36,6 @@ from mipcash.backends.reductions.base import Reduction, reduced
 from mipcash.backends.reductions.product_columns import ProductColumns, missing_products
 from mipcash.backends.reductions.scaling import ScaledTask, Scaling
 from mipcash.backends.reductions.tightening import Tightening
-from mipcash.backends.solution import INFEASIBLE, OPTIMAL, SOLVED
 from mipcash.errors import SolverError
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_coefficients

@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import Answer, SolverSettings, Task
+from mipcash.backends.base import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Answer, SolverSettings, Task, relative_gap
 from mipcash.backends.certificate import certified
 from mipcash.backends.profiles import OptionValue, option_value
-from mipcash.backends.solution import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, relative_gap
 from mipcash.backends.toulbar2.cost_network import LinearRow, Network, make_network, with_cuts
 from mipcash.backends.toulbar2.reduction import Functions, Reduced, reduce_network
 from mipcash.errors import SolverError
