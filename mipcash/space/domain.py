@@ -7,7 +7,7 @@ changes on the live model do not count, ``Domain.of`` again takes them in.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -157,7 +157,8 @@ class Domain:
         """Minimise a form over the base columns, incumbent first, proof second.
 
         Args:
-            form: not necessarily folded.
+            form: not necessarily folded; in a sub-space it may be one over the binaries of the whole space, as surrogates
+                that were fitted there give it.
             units: unit values, (D,), at which the numbers in rules are held; None leaves them free.
             excluded: what may not be returned.
             starts: levels to start local search from.
@@ -170,7 +171,7 @@ class Domain:
         """
         numbers = None if units is None else self.scale.natural(units)
         return self.minimiser.minimise(
-            form, settings, numbers=numbers, excluded=excluded, starts=starts, rng=rng, restarts=restarts
+            self._whole(form), settings, numbers=numbers, excluded=excluded, starts=starts, rng=rng, restarts=restarts
         )
 
     def incumbent(
@@ -185,8 +186,13 @@ class Domain:
     ) -> tuple[Indices, float] | None:
         """Local search alone: legal levels and their value; None where it finds none or cannot tell what is legal."""
         numbers = None if units is None else self.scale.natural(units)
-        folded = self.program.folded(form)
+        folded = self.program.folded(self._whole(form))
         return self.minimiser.incumbent(folded, numbers, excluded, starts, rng, restarts, kicks)
+
+    def _whole(self, form: QuadraticForm) -> QuadraticForm:
+        """A form over all base columns; where it has fewer, numbers are not in it and binaries come first everywhere."""
+        missing = self.program.n - form.n
+        return replace(form, linear=np.pad(form.linear, (0, missing))) if missing else form
 
     def legality(self, units: Vector) -> Legality | None:
         """Which levels are legal beside numbers, (D,); None where only a solver can tell."""
