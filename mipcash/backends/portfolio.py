@@ -9,7 +9,7 @@ an answer names the stage that proved it.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from mipcash.backends.base import Answer, Backend, SolverSettings, Task
@@ -62,29 +62,46 @@ class PortfolioBackend:
         except SolverError:
             # out of its reach
             return self._ask(task, settings)
-        if early.proven or early.seconds >= settings.time_limit:
-            return early
-        start = task.start if early.columns is None else early.columns
-        left = replace(settings, time_limit=settings.time_limit - early.seconds)
-        return early.joined(self._ask(replace(task, start=start), left), time.perf_counter() - began)
+        return early if early.proven else _continued(early, self._ask, task, settings, began)
 
     def _ask(self, task: Task, settings: SolverSettings) -> Answer:
-        """The solver that was named, else the first that is installed and takes the task."""
+        """The solver that was named, else those that are installed and take the task, until one proves its answer.
+
+        What toulbar2 proves in whole units may be too coarse where the optimum is about 0; HiGHS then goes on from there.
+        """
         if self._named is not None:
             return self._named.solve(task, settings)
+        began, early = time.perf_counter(), None
         for name in _suited(task):
-            if solver_info(name.split()[0]).installed:
-                try:
-                    return self._backend(name).solve(task, settings)
-                except SolverError:
-                    # too many values, a continuous helper, or more than a licence allows
-                    continue
-        return self._backend(GENERAL).solve(task, settings)
+            if not solver_info(name.split()[0]).installed:
+                continue
+            try:
+                early = self._backend(name).solve(task, settings)
+            except SolverError:
+                # too many values, a continuous helper, or more than a licence allows
+                continue
+            if early.proven or settings.node_limit is not None:
+                return early
+            break
+        general = self._backend(GENERAL).solve
+        return general(task, settings) if early is None else _continued(early, general, task, settings, began)
 
     def _backend(self, name: str) -> Backend:
         if name not in self._backends:
             self._backends[name] = make_backend(name)
         return self._backends[name]
+
+
+def _continued(
+    early: Answer, solve: Callable[[Task, SolverSettings], Answer], task: Task, settings: SolverSettings, began: float
+) -> Answer:
+    """An unproven answer with what another solver makes of it in the time that is left."""
+    spent = time.perf_counter() - began
+    if spent >= settings.time_limit:
+        return early
+    start = task.start if early.columns is None else early.columns
+    later = solve(replace(task, start=start), replace(settings, time_limit=settings.time_limit - spent))
+    return early.joined(later, time.perf_counter() - began)
 
 
 def _suited(task: Task) -> tuple[str, ...]:

@@ -16,12 +16,12 @@ from tests.backends.tasks import SPACES, bits, random_form
 
 
 class Recorder:
-    """Stands in for a solver; refuses what it is told to refuse."""
+    """Stands in for a solver; refuses what it is told to refuse, and proves its answer or does not."""
 
     name = "recorder"
 
-    def __init__(self, solver: str, asked: list[str], refuses: bool) -> None:
-        self.solver, self.asked, self.refuses = solver, asked, refuses
+    def __init__(self, solver: str, asked: list[str], refuses: bool, proves: bool) -> None:
+        self.solver, self.asked, self.refuses, self.proves = solver, asked, refuses, proves
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         self.asked.append(self.solver)
@@ -29,19 +29,25 @@ class Recorder:
             raise SolverError("too large")
         program = task.program
         first = program.one_hot(np.zeros(len(program.groups), dtype=np.int64))
-        return Answer("feasible", first, task.form.value(first), -5.0, 0.0)
+        return Answer("optimal" if self.proves else "feasible", first, task.form.value(first), -5.0, 0.0)
 
 
-@pytest.mark.parametrize(("n", "refusing", "expected"), [
-    (44, "", ["gurobi form=quadratic"]),
-    (44, "gurobi", ["gurobi form=quadratic", "toulbar2"]),
-    (30, "", ["toulbar2"]),
-    (30, "toulbar2", ["toulbar2", "highs"]),
+@pytest.mark.parametrize(("n", "refusing", "proves", "expected"), [
+    (44, "", True, ["gurobi form=quadratic"]),
+    (44, "gurobi", True, ["gurobi form=quadratic", "toulbar2"]),
+    (30, "", True, ["toulbar2"]),
+    (30, "toulbar2", True, ["toulbar2", "highs"]),
+    (44, "", False, ["gurobi form=quadratic", "highs"]),
+    (30, "", False, ["toulbar2", "highs"]),
 ])  # fmt: skip
-def test_who_is_asked(n: int, refusing: str, expected: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_asked(
+    n: int, refusing: str, proves: bool, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[str] = []
     monkeypatch.setattr(
-        portfolio, "make_backend", lambda name: Recorder(name, asked, bool(refusing) and name.startswith(refusing))
+        portfolio,
+        "make_backend",
+        lambda name: Recorder(name, asked, bool(refusing) and name.startswith(refusing), proves),
     )
     monkeypatch.setattr(portfolio, "solver_info", lambda name: type("Info", (), {"installed": True}))
     backend = PortfolioBackend()
