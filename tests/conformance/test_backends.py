@@ -240,7 +240,7 @@ def test_all_continuous(name: str) -> None:
     assert bare.optimum(2 * bare["x"] + 1, "min", solver=backend).value == pytest.approx(-1.0)
     program = mc.Space("no columns")
     program.real("x", 0, 1)
-    empty = backend.solve(Task(program.program, QuadraticForm.zero(program.program.n)), EXACT)
+    empty = backend.solve(Task(compiled(program).program, QuadraticForm.zero(compiled(program).program.n)), EXACT)
     assert (empty.status, empty.value, empty.bound) == ("optimal", 0.0, 0.0)
 
 
