@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 Vector = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -39,21 +38,6 @@ class QuadraticForm:
     def zero(cls, n: int) -> QuadraticForm:
         empty = np.zeros(0, dtype=np.int64)
         return cls(0.0, np.zeros(n), empty, empty, np.zeros(0))
-
-    @classmethod
-    def from_matrix(cls, constant: float, linear: Vector, matrix: sparse.spmatrix | Vector) -> QuadraticForm:
-        """From ``constant + linear.v + v' matrix v`` (any square matrix; only its sum with its transpose matters)."""
-        both = sparse.coo_array(sparse.triu(matrix, k=1) + sparse.tril(matrix, k=-1).T)
-        both.sum_duplicates()
-        keep = both.data != 0
-        diagonal = matrix.diagonal()
-        return cls(
-            float(constant),
-            np.asarray(linear, dtype=float) + np.asarray(diagonal, dtype=float),
-            both.row[keep].astype(np.int64),
-            both.col[keep].astype(np.int64),
-            both.data[keep].astype(float),
-        )
 
     @property
     def n(self) -> int:

@@ -92,3 +92,9 @@ def no_good(program: BinaryProgram, columns: Any) -> Cut:
     """The levels of these columns may not be taken again."""
     at = np.flatnonzero(columns[: program.n_z] > 0.5)
     return Cut(at, np.ones(len(at)), -np.inf, len(at) - 1.0)
+
+
+def form_of(constant: float, linear: np.ndarray, upper: np.ndarray) -> QuadraticForm:
+    """``constant + linear.v + v' upper v`` for a strictly upper triangular matrix."""
+    rows, cols = np.nonzero(upper)
+    return QuadraticForm(constant, linear, rows, cols, upper[rows, cols])

@@ -14,7 +14,7 @@ from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, ran
 
 EXACT = SolverSettings(time_limit=60.0, gap=0.0)
 NAMES = [s.name for s in solvers() if s.installed and s.name != "enumeration"]
-"""All but enumeration, which refuses most of what is asked here (:mod:`tests.backends.test_prover`)."""
+"""All but enumeration, which refuses most of what is asked here (:mod:`tests.backends.test_enumeration`)."""
 FORMS = (
     [(n, {}) for n in NAMES]
     + [("auto", {"solver": "highs"})]

@@ -16,7 +16,7 @@ from mipcash.backends.heuristics.tabu import REPORTED, all_states, evaluated, ra
 from mipcash.program.legality import Legality
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import all_points, bits, random_form
-from tests.backends.test_prover import over_binaries
+from tests.backends.test_enumeration import over_binaries
 from tests.strategies.points import TooLargeError
 from tests.strategies.spaces import drawn_spaces
 

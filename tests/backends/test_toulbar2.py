@@ -11,8 +11,8 @@ import mipcash as mc
 from benchmarks.fuzz.described import Drawn, build
 from mipcash.backends.base import SolverSettings, Task
 from mipcash.backends.highs import HighsBackend
-from mipcash.backends.toulbar2.cost_network import make_network, with_cuts
-from mipcash.backends.toulbar2.reduction import reduce_network
+from mipcash.backends.toulbar2.consistency import made_consistent
+from mipcash.backends.toulbar2.cost_network import make_cost_network, with_cuts
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.space.compiled import compiled
@@ -52,12 +52,12 @@ def test_random_spaces(drawn: Drawn, number: int) -> None:
 @pytest.mark.parametrize("space", SPACES)
 def test_the_reduction_keeps_every_point(space: str) -> None:
     program = compiled(SPACES[space]()).program
-    network = make_network(program, {}, set(range(program.n_z, program.n)))
-    reduced = reduce_network(network)
-    assert reduced is not None
+    network = make_cost_network(program, {}, set(range(program.n_z, program.n)))
+    consistent = made_consistent(network)
+    assert consistent is not None
     for point in all_points(program):
         for c, (i, profile) in enumerate(network.profiles):
-            left = profile if i < 0 else profile[reduced.states[i]]
+            left = profile if i < 0 else profile[consistent.states[i]]
             assert np.min(np.abs(left - point[c])) < 1e-9
     before = (len(network.rows), {scope: table.legal.sum() for scope, table in network.tables.items()})
     extended = with_cuts(network, program, [no_good(program, all_points(program)[0])])

@@ -16,6 +16,7 @@ from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
 from mipcash.space.compiled import compiled
+from tests.backends.tasks import form_of
 
 INSTALLED = [s.name for s in solvers() if s.installed and s.usable]
 EXACT = SolverSettings(gap=0.0)
@@ -86,7 +87,7 @@ def random_form(program: BinaryProgram, seed: int, density: float = 1.0) -> Quad
     matrix = np.triu(rng.normal(size=(program.n, program.n)), 1)
     matrix[rng.random(matrix.shape) > density] = 0.0
     matrix[program.n_z :] = matrix[:, program.n_z :] = 0.0
-    return program.folded(QuadraticForm.from_matrix(float(rng.normal()), linear, matrix))
+    return program.folded(form_of(float(rng.normal()), linear, matrix))
 
 
 def values(form: QuadraticForm, z: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from mipcash.program.legality import Legality
 from mipcash.space.compiled import compiled, minimiser_of
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion, Exclusions
+from tests.backends.tasks import form_of
 
 # -- samples --------------------------------------------------------------------------------------------------------
 
@@ -169,9 +170,7 @@ def test_local_search_finds_legal_points_of_consistent_value() -> None:
     for _ in range(20):
         linear = np.zeros(program.n)
         linear[: program.n_z] = rng.normal(size=program.n_z)
-        form = program.folded(
-            QuadraticForm.from_matrix(0.7, linear, np.triu(rng.normal(size=(program.n, program.n)), 1))
-        )
+        form = program.folded(form_of(0.7, linear, np.triu(rng.normal(size=(program.n, program.n)), 1)))
         levels, values = search.descend(form, starts, 16, rng)
         assert np.all(np.diff(values) >= -1e-12)
         assert len(np.unique(levels, axis=0)) == len(levels)

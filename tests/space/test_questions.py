@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SpaceExhaustedError
+from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError, SpaceExhaustedError
 from mipcash.space.compiled import compiled
 from tests.spaces import ALL, bound_numbers, conv_net, discrete, loss
 
@@ -203,6 +203,13 @@ def test_written_programs_can_be_read_back(tmp_path, suffix):
     assert (highs.getNumCol(), highs.getNumRow()) == (program.n_columns, program.matrix.shape[0])
     highs.run()
     assert highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+
+
+def test_a_program_that_cannot_be_written_is_told_of(tmp_path):
+    (tmp_path / "taken.lp").mkdir()
+    for place in (tmp_path / "no folder" / "space.lp", tmp_path / "taken.lp"):
+        with pytest.raises(SolverError, match=r"cannot be written to .*; check that the folder exists and is writable"):
+            conv_net().to_lp(place)
 
 
 def test_sixty_four_configurations_end_a_budget_of_a_hundred():

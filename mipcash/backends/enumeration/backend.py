@@ -19,7 +19,7 @@ import numpy as np
 from mipcash.backends.base import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Answer, SolverSettings, Task
 from mipcash.backends.certificate import certified
 from mipcash.backends.enumeration.bounds import make_potentials
-from mipcash.backends.enumeration.exhaustive import Listing, make_listing
+from mipcash.backends.enumeration.exhaustive import LegalLevels, make_legal_levels
 from mipcash.backends.enumeration.network import PairwiseNetwork, network_at
 from mipcash.backends.enumeration.search import Best, Effort, prove
 from mipcash.errors import SolverError
@@ -45,7 +45,7 @@ class _Space:
 
     program: BinaryProgram
     legality: Legality
-    within: PairwiseNetwork | Listing | None
+    within: PairwiseNetwork | LegalLevels | None
 
 
 class EnumerationBackend:
@@ -85,7 +85,7 @@ class EnumerationBackend:
         space = self._spaces.get(key, lambda: self._make_space(task))
         if space.within is None:
             raise _out_of_reach("its rules leave more than pairs of few states, and its levels are too many to list")
-        if isinstance(space.within, Listing):
+        if isinstance(space.within, LegalLevels):
             return _least(space.within, space.legality, task, began)
         network = space.within.with_cuts(task.cuts)
         if not np.all(np.diff(network.starts)):
@@ -135,16 +135,16 @@ class EnumerationBackend:
         # a level that must be taken leaves no other of its group
         taken = np.bincount(program.group_of[required], minlength=len(program.groups)) > 0
         allowed &= required | ~taken[program.group_of]
-        return _Space(program, legality, network_at(legality, allowed) or make_listing(legality, allowed))
+        return _Space(program, legality, network_at(legality, allowed) or make_legal_levels(legality, allowed))
 
 
-def _least(listing: Listing, legality: Legality, task: Task, began: float) -> Answer:
+def _least(legal_levels: LegalLevels, legality: Legality, task: Task, began: float) -> Answer:
     """The least of all that the cuts admit, the first of equals."""
-    values = np.where(listing.admitted(task.cuts), listing.values(task.form), math.inf)
+    values = np.where(legal_levels.admitted(task.cuts), legal_levels.values(task.form), math.inf)
     at = int(np.argmin(values)) if len(values) else -1
     if at < 0 or values[at] == math.inf:
         return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, EnumerationBackend.name)
-    columns = legality.completed(listing.levels[at])
+    columns = legality.completed(legal_levels.levels[at])
     value, spread = task.form.value(columns), float(np.ptp(values[values < math.inf]))
     return Answer(
         OPTIMAL, columns, value, value - PRECISION * spread, time.perf_counter() - began, EnumerationBackend.name

@@ -29,7 +29,7 @@ LISTED = 20_000
 
 
 @dataclass(frozen=True)
-class Listing:
+class LegalLevels:
     """See the module's notation.
 
     Attributes:
@@ -56,8 +56,8 @@ class Listing:
         return admitted
 
 
-def make_listing(legality: Legality, allowed: NDArray[np.bool_]) -> Listing | None:
-    """The listing of a program; None where it would be too long or legality cannot be told without a solver.
+def make_legal_levels(legality: Legality, allowed: NDArray[np.bool_]) -> LegalLevels | None:
+    """The legal levels of a program; None where it would be too long or legality cannot be told without a solver.
 
     Args:
         legality: at the numbers that are fixed.
@@ -68,7 +68,7 @@ def make_listing(legality: Legality, allowed: NDArray[np.bool_]) -> Listing | No
     program = legality.program
     kept: Recent[Indices | None] = program.derived.setdefault("levels listed", Recent(KEPT_LISTINGS))
     levels = kept.get(allowed.tobytes(), lambda: _legal_at_some_numbers(program, allowed))
-    return None if levels is None else Listing(program, levels[legality.check(levels, free=False)])
+    return None if levels is None else LegalLevels(program, levels[legality.check(levels, free=False)])
 
 
 def _legal_at_some_numbers(program: BinaryProgram, allowed: NDArray[np.bool_]) -> Indices | None:

@@ -25,8 +25,8 @@ from scipy import sparse
 from mipcash.backends.base import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Answer, SolverSettings, Task, relative_gap
 from mipcash.backends.certificate import certified
 from mipcash.backends.profiles import OptionValue, option_value
-from mipcash.backends.toulbar2.cost_network import LinearRow, Network, make_network, with_cuts
-from mipcash.backends.toulbar2.reduction import Functions, Reduced, reduce_network
+from mipcash.backends.toulbar2.consistency import Consistent, Functions, made_consistent
+from mipcash.backends.toulbar2.cost_network import CostNetwork, LinearRow, make_cost_network, with_cuts
 from mipcash.errors import SolverError
 from mipcash.program.forms import Booleans, Vector
 from mipcash.program.program import BinaryProgram
@@ -85,7 +85,9 @@ class Toulbar2Backend:
                 raise SolverError(
                     f"toulbar2 has no option {key!r}; its Python interface lists them in pytoulbar2.pytb2.option"
                 )
-        self._networks: OrderedDict[tuple[object, ...], tuple[BinaryProgram, Network, Reduced | None]] = OrderedDict()
+        self._networks: OrderedDict[tuple[object, ...], tuple[BinaryProgram, CostNetwork, Consistent | None]] = (
+            OrderedDict()
+        )
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See :meth:`mipcash.backends.base.Backend.solve`.
@@ -97,22 +99,22 @@ class Toulbar2Backend:
 
     def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
         began = time.perf_counter()
-        network, reduced = self._network(task)
+        network, consistent = self._network(task)
         if task.cuts:
             network = with_cuts(network, task.program, task.cuts)
-            reduced = reduce_network(network)
-        if reduced is None:
+            consistent = made_consistent(network)
+        if consistent is None:
             return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, self.name)
-        costs = _costs(reduced, _functions(network, task))
-        start = _start(network, reduced, task, costs)
+        costs = _costs(consistent, _functions(network, task))
+        start = _start(network, consistent, task, costs)
         with _PROCESS:
-            found = self._search(reduced, costs, settings, start, began)
+            found = self._search(consistent, costs, settings, start, began)
             if found.states is None and not found.limited and start is not None:
                 # the start was no legal point, and with it the upper bound was none
-                found = self._search(reduced, costs, settings, None, began)
+                found = self._search(consistent, costs, settings, None, began)
         return _answer(found, network, task, costs, settings, time.perf_counter() - began)
 
-    def _network(self, task: Task) -> tuple[Network, Reduced | None]:
+    def _network(self, task: Task) -> tuple[CostNetwork, Consistent | None]:
         """The task's network without its cuts."""
         form = task.form
         wanted = {int(c) for cut in task.cuts for c in cut.columns} | set(np.flatnonzero(form.linear).tolist())
@@ -123,28 +125,28 @@ class Toulbar2Backend:
             self._networks.move_to_end(key)
         else:
             # the program is kept beside its id, so that the id cannot be taken over by another object
-            network = make_network(task.program, task.fixed, wanted)
-            self._networks[key] = (task.program, network, reduce_network(network))
+            network = make_cost_network(task.program, task.fixed, wanted)
+            self._networks[key] = (task.program, network, made_consistent(network))
             if len(self._networks) > KEPT_NETWORKS:
                 self._networks.popitem(last=False)
         return self._networks[key][1:]
 
     def _search(
         self,
-        reduced: Reduced,
+        consistent: Consistent,
         costs: _Costs,
         settings: SolverSettings,
         start: tuple[float, list[int]] | None,
         began: float,
     ) -> _Search:
         """Search with what is left of the time limit since ``began``: networks of many pairs take their time to build."""
-        settled = [int(left[0]) for left in reduced.states]
-        if not reduced.live:
+        settled = [int(left[0]) for left in consistent.states]
+        if not consistent.live:
             return _Search(settled, 0.0, False)
         solver = self._solver(settings)
         problem = solver.wcsp
         try:
-            _post(problem, reduced, costs)
+            _post(problem, consistent, costs)
             if start is not None:
                 # solutions are strictly below the upper bound; the start itself shall still be found
                 problem.updateDUb(start[0] + 1.0)
@@ -171,8 +173,8 @@ class Toulbar2Backend:
         bound = float(solver.getDDualBound() if limited else problem.getDPrimalBound())
         if not len(solver.solutions()):
             return _Search(None, bound, limited)
-        for i, state in zip(reduced.live, solver.solution(), strict=False):
-            settled[i] = int(reduced.states[i][state])
+        for i, state in zip(consistent.live, solver.solution(), strict=False):
+            settled[i] = int(consistent.states[i][state])
         return _Search(settled, bound, limited)
 
     def _solver(self, settings: SolverSettings) -> Any:
@@ -208,8 +210,8 @@ def _arm(solver: Any, seconds: float) -> None:
         signal.setitimer(signal.ITIMER_VIRTUAL, max(1e-3, seconds))
 
 
-def _costs(reduced: Reduced, functions: Functions) -> _Costs:
-    constant, unary, pairs = reduced.functions(functions)
+def _costs(consistent: Consistent, functions: Functions) -> _Costs:
+    constant, unary, pairs = consistent.functions(functions)
     given = [*unary.values(), *pairs.values()]
     if not given:
         return _Costs(1.0, constant, 0.0, {}, {})
@@ -233,7 +235,7 @@ def _costs(reduced: Reduced, functions: Functions) -> _Costs:
     )
 
 
-def _functions(network: Network, task: Task) -> Functions:
+def _functions(network: CostNetwork, task: Task) -> Functions:
     """The objective as functions of one and of two variables: pairs of groups as blocks, the rest term by term."""
     program, form = task.program, task.form
     both = (form.rows < program.n_z) & (form.cols < program.n_z)
@@ -252,17 +254,17 @@ def _functions(network: Network, task: Task) -> Functions:
     return constant, unary, pairs
 
 
-def _start(network: Network, reduced: Reduced, task: Task, costs: _Costs) -> tuple[float, list[int]] | None:
+def _start(network: CostNetwork, consistent: Consistent, task: Task, costs: _Costs) -> tuple[float, list[int]] | None:
     """Q at the start, and the state of each live variable among those left (-1: unknown); None if Q is unknown."""
     if task.start is None:
         return None
     chosen: dict[int, int] = {}
-    for i in reduced.live:
+    for i in consistent.live:
         # the variables of products came later, and have no columns
         known = i < len(network.states.columns)
         values = task.start[network.states.columns[i]] if known else np.zeros(0)
         if len(values) and np.all(np.isfinite(values)):
-            distance = np.abs(network.states.profiles[i] - values[:, None]).max(axis=0)[reduced.states[i]]
+            distance = np.abs(network.states.profiles[i] - values[:, None]).max(axis=0)[consistent.states[i]]
             if distance.min() > 1e-6:
                 return None
             chosen[i] = int(np.argmin(distance))
@@ -270,17 +272,17 @@ def _start(network: Network, reduced: Reduced, task: Task, costs: _Costs) -> tup
         return None
     total = sum(float(f[chosen[i]]) for i, f in costs.unary.items())
     total += sum(float(f[chosen[i], chosen[j]]) for (i, j), f in costs.pairs.items())
-    return total, [chosen.get(i, -1) for i in reduced.live]
+    return total, [chosen.get(i, -1) for i in consistent.live]
 
 
-def _post(problem: Any, reduced: Reduced, costs: _Costs) -> None:
+def _post(problem: Any, consistent: Consistent, costs: _Costs) -> None:
     """Variables over the states that are left, costs with the tables of their scopes, other tables, linear rows."""
-    at = {i: k for k, i in enumerate(reduced.live)}
-    for i in reduced.live:
-        problem.makeEnumeratedVariable(f"x{i}", 0, len(reduced.states[i]) - 1)
+    at = {i: k for k, i in enumerate(consistent.live)}
+    for i in consistent.live:
+        problem.makeEnumeratedVariable(f"x{i}", 0, len(consistent.states[i]) - 1)
     for i, f in costs.unary.items():
         problem.postUnaryConstraint(at[i], f.tolist(), False)
-    tables = dict(reduced.tables)
+    tables = dict(consistent.tables)
     for (i, j), f in costs.pairs.items():
         legal = tables.pop((i, j), None)
         flat = (f if legal is None else np.where(legal, f, math.inf)).ravel().tolist()
@@ -294,7 +296,7 @@ def _post(problem: Any, reduced: Reduced, costs: _Costs) -> None:
             problem.postTernaryConstraint(*scope, flat, False)
         else:
             _post_tuples(problem, scope, legal)
-    for row in reduced.rows:
+    for row in consistent.rows:
         _post_row(problem, row, [at[i] for i in row.scope])
 
 
@@ -322,7 +324,7 @@ def _post_row(problem: Any, row: LinearRow, scope: list[int]) -> None:
 
 
 def _answer(
-    found: _Search, network: Network, task: Task, costs: _Costs, settings: SolverSettings, seconds: float
+    found: _Search, network: CostNetwork, task: Task, costs: _Costs, settings: SolverSettings, seconds: float
 ) -> Answer:
     bound = found.bound / costs.scale + costs.constant - costs.error
     if found.states is None:

@@ -48,7 +48,7 @@ class LinearRow:
 
 
 @dataclass
-class Network:
+class CostNetwork:
     """Variables, tables and linear rows (see the module's notation).
 
     Attributes:
@@ -139,7 +139,7 @@ class Network:
         return self.products[i, j]
 
 
-def make_network(program: BinaryProgram, fixed: Mapping[int, float], wanted: set[int]) -> Network:
+def make_cost_network(program: BinaryProgram, fixed: Mapping[int, float], wanted: set[int]) -> CostNetwork:
     """The network of a program with some columns fixed.
 
     Args:
@@ -150,7 +150,7 @@ def make_network(program: BinaryProgram, fixed: Mapping[int, float], wanted: set
     """
     if not program.has_base_rows:
         raise SolverError("toulbar2 cannot take a program with rows or columns in its matrix alone; use solver='highs'")
-    network = Network()
+    network = CostNetwork()
     for group in program.groups:
         i = network.variable(group.label, group.size)
         network.profiles += [(i, unit) for unit in np.eye(group.size)]
@@ -175,11 +175,11 @@ def make_network(program: BinaryProgram, fixed: Mapping[int, float], wanted: set
     return network
 
 
-def with_cuts(network: Network, program: BinaryProgram, cuts: Sequence[Cut]) -> Network:
+def with_cuts(network: CostNetwork, program: BinaryProgram, cuts: Sequence[Cut]) -> CostNetwork:
     """The network with cuts added; the given one stays as it is."""
     if not cuts:
         return network
-    extended = Network(
+    extended = CostNetwork(
         list(network.sizes),
         list(network.labels),
         network.profiles,
@@ -194,7 +194,7 @@ def with_cuts(network: Network, program: BinaryProgram, cuts: Sequence[Cut]) -> 
     return extended
 
 
-def _set_values(network: Network, program: BinaryProgram, c: int, values: Vector) -> None:
+def _set_values(network: CostNetwork, program: BinaryProgram, c: int, values: Vector) -> None:
     if len(values) == 1:
         network.profiles[c] = (-1, values)
     else:
@@ -228,7 +228,7 @@ def _values(program: BinaryProgram, c: int, fixed: Mapping[int, float], used: se
     return np.union1d(values, [0.0]) if conditional else values
 
 
-def _product_values(network: Network, program: BinaryProgram, c: int) -> Vector:
+def _product_values(network: CostNetwork, program: BinaryProgram, c: int) -> Vector:
     """The values of a continuous column that its rows tie to the product of a binary and another column.
 
     Raises:

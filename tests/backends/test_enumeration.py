@@ -16,7 +16,7 @@ from benchmarks.fuzz.described import Drawn, build
 from mipcash.backends.base import Cut, SolverSettings, Task
 from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.enumeration.bounds import make_potentials
-from mipcash.backends.enumeration.exhaustive import make_listing
+from mipcash.backends.enumeration.exhaustive import make_legal_levels
 from mipcash.backends.enumeration.network import PairwiseNetwork, make_network
 from mipcash.backends.enumeration.search import Best, Effort, prove
 from mipcash.backends.highs import HighsBackend
@@ -146,13 +146,13 @@ def test_rules_that_are_no_pairs_are_listed() -> None:
     numbers = {x.label: 1.7}
     legality = Legality(program, numbers)
     allowed = np.ones(program.n_z, dtype=bool)
-    listing = make_listing(legality, allowed)
+    legal_levels = make_legal_levels(legality, allowed)
     assert make_network(legality, allowed) is None
-    assert listing is not None
+    assert legal_levels is not None
     legal = [
         s for s in np.ndindex(12, 12, 12) if s[0] * s[1] + s[1] * s[2] + s[0] * s[2] + 17 >= 60 and s[0] * 1.7 <= 18
     ]
-    assert {tuple(s) for s in listing.levels.tolist()} == set(legal)
+    assert {tuple(s) for s in legal_levels.levels.tolist()} == set(legal)
     rng, prover, alone = np.random.default_rng(0), EnumerationBackend(), HighsBackend()
     cuts: list[Cut] = []
     for _ in range(4):

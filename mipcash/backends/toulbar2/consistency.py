@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mipcash.backends.toulbar2.cost_network import LinearRow, Network
+from mipcash.backends.toulbar2.cost_network import CostNetwork, LinearRow
 from mipcash.program.forms import Booleans, Vector
 
 Functions = tuple[float, dict[int, Vector], dict[tuple[int, int], Vector]]
@@ -20,7 +20,7 @@ Functions = tuple[float, dict[int, Vector], dict[tuple[int, int], Vector]]
 
 
 @dataclass(frozen=True)
-class Reduced:
+class Consistent:
     """What is left of a network.
 
     Attributes:
@@ -58,7 +58,7 @@ class Reduced:
         return constant, unary, pairs
 
 
-def reduce_network(network: Network) -> Reduced | None:
+def made_consistent(network: CostNetwork) -> Consistent | None:
     """The network without what cannot be; None where nothing is left."""
     if network.empty:
         return None
@@ -81,7 +81,7 @@ def reduce_network(network: Network) -> Reduced | None:
             return None
     live = [i for i, left in enumerate(states) if len(left) > 1]
     rows = [_restricted(row, states) for row in network.rows]
-    return Reduced(states, live, _tables(network, states), [row for row in rows if row is not None])
+    return Consistent(states, live, _tables(network, states), [row for row in rows if row is not None])
 
 
 def _keep(states: list[NDArray[np.int64]], i: int, supported: Booleans, changed: set[int]) -> None:
@@ -105,7 +105,7 @@ def _bounds(states: list[NDArray[np.int64]], row: LinearRow, changed: set[int]) 
         _keep(states, i, supported, changed)
 
 
-def _tables(network: Network, states: list[NDArray[np.int64]]) -> dict[tuple[int, ...], Booleans]:
+def _tables(network: CostNetwork, states: list[NDArray[np.int64]]) -> dict[tuple[int, ...], Booleans]:
     found: dict[tuple[int, ...], Booleans] = {}
     for scope, table in network.tables.items():
         legal = np.squeeze(table.legal[np.ix_(*(states[i] for i in scope))])
