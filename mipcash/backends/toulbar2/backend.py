@@ -13,7 +13,6 @@ import math
 import signal
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -30,6 +29,7 @@ from mipcash.backends.toulbar2.cost_network import CostNetwork, LinearRow, make_
 from mipcash.errors import SolverError
 from mipcash.program.forms import Booleans, Vector
 from mipcash.program.program import BinaryProgram
+from mipcash.program.recent import Recent
 
 # pytoulbar2 carries no types
 tb2: Any = import_module("pytoulbar2.pytb2")
@@ -62,6 +62,14 @@ class _Search:
     limited: bool
 
 
+_Made = tuple[BinaryProgram, CostNetwork, Consistent | None]
+
+
+def _made(task: Task, wanted: set[int]) -> _Made:
+    network = make_cost_network(task.program, task.fixed, wanted)
+    return task.program, network, made_consistent(network)
+
+
 class Toulbar2Backend:
     """Solves tasks with toulbar2; keeps the networks of recent programs, builds a solver for each task.
 
@@ -85,9 +93,7 @@ class Toulbar2Backend:
                 raise SolverError(
                     f"toulbar2 has no option {key!r}; its Python interface lists them in pytoulbar2.pytb2.option"
                 )
-        self._networks: OrderedDict[tuple[object, ...], tuple[BinaryProgram, CostNetwork, Consistent | None]] = (
-            OrderedDict()
-        )
+        self._networks: Recent[_Made] = Recent(KEPT_NETWORKS)
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See :meth:`mipcash.backends.base.Backend.solve`.
@@ -121,15 +127,9 @@ class Toulbar2Backend:
         wanted |= set(form.rows.tolist()) | set(form.cols.tolist())
         wanted = {c for c in wanted if c >= task.program.n_z}
         key = (id(task.program), tuple(sorted(task.fixed.items())), frozenset(wanted))
-        if key in self._networks:
-            self._networks.move_to_end(key)
-        else:
-            # the program is kept beside its id, so that the id cannot be taken over by another object
-            network = make_cost_network(task.program, task.fixed, wanted)
-            self._networks[key] = (task.program, network, made_consistent(network))
-            if len(self._networks) > KEPT_NETWORKS:
-                self._networks.popitem(last=False)
-        return self._networks[key][1:]
+        # the program is kept beside its id, so that the id cannot be taken over by another object
+        _, network, consistent = self._networks.get(key, lambda: _made(task, wanted))
+        return network, consistent
 
     def _search(
         self,
