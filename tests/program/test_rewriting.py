@@ -38,8 +38,7 @@ def admits(program: BinaryProgram, base: np.ndarray) -> bool:
 
 @pytest.fixture(params=list(SPACES))
 def program(request: pytest.FixtureRequest) -> BinaryProgram:
-    compiled: BinaryProgram = compiled(SPACES[request.param]()).program
-    return compiled
+    return compiled(SPACES[request.param]()).program
 
 
 def test_rows_cut_off_what_breaks_them(program: BinaryProgram) -> None:

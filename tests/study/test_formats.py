@@ -178,6 +178,9 @@ STATEMENTS = {
     [
         ("highs", "auto"),
         ("highs threads=1", "auto solver=highs threads=1"),
+        ("highs enumeration=on", "auto"),
+        ("highs enumeration=off threads=1", "highs threads=1"),
+        ("highs dead_ends=off row_products=on", "auto solver=highs dominated_levels=off rlt_rows=on"),
         ("scip", "scip"),
         ("./highs.toml", "./highs.toml"),
     ],

@@ -1,6 +1,6 @@
 """Journals of format 1, in which a trial held its one outcome: how they are read, and made into the present format.
 
-Its solver ``highs`` was enumeration with HiGHS behind it, which goes by the name ``auto`` now.
+Its solver ``highs`` was enumeration with HiGHS behind it, which goes by the name ``auto`` now; ``highs enumeration=off`` was HiGHS.
 
 An outcome becomes the evaluations of the first attempt. A trial without one may have been given back or killed, which format 1
 does not tell apart: its attempt counts as returned, and costs no retry.
@@ -55,10 +55,19 @@ def read_trials(database: sqlite3.Connection) -> list[TrialRow]:
 
 def in_present_words(record: StudyRecord) -> StudyRecord:
     """The study as the present format would hold it, but for its format."""
-    name, _, options = record.solver.partition(" ")
+    name, *options = record.solver.split()
     if name != "highs":
         return record
-    return replace(record, solver=f"auto solver=highs {options}" if options else "auto")
+    alone = "enumeration=off" in options
+    options = [_in_present_words(option) for option in options if not option.startswith("enumeration=")]
+    given = ["highs", *options] if alone else ["auto", *(["solver=highs", *options] if options else [])]
+    return replace(record, solver=" ".join(given))
+
+
+def _in_present_words(option: str) -> str:
+    """An option of HiGHS' backend, two of which had other names."""
+    key, equals, value = option.partition("=")
+    return {"dead_ends": "dominated_levels", "row_products": "rlt_rows"}.get(key, key) + equals + value
 
 
 def migrate(database: sqlite3.Connection, record: StudyRecord, rows: list[TrialRow]) -> None:
