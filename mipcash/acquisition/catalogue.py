@@ -1,4 +1,4 @@
-"""Acquisition functions by name, each made from what is known when a proposal is asked for."""
+"""Acquisition functions by name, each made from what was fitted and drawn for a proposal."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Known:
+class Ingredients:
     """What an acquisition function may be made of.
 
     Attributes:
@@ -72,30 +72,30 @@ class Known:
     kappa: float = 2.0
 
 
-def log_ei(known: Known) -> Acquisition:
+def log_ei(given: Ingredients) -> Acquisition:
     """Expected improvement."""
-    return AnalyticAcquisition(known.loss, LogEI(known.best))
+    return AnalyticAcquisition(given.loss, LogEI(given.best))
 
 
-def ucb(known: Known) -> Acquisition:
+def ucb(given: Ingredients) -> Acquisition:
     """The lower confidence bound."""
-    return AnalyticAcquisition(known.loss, ConfidenceBound(known.kappa))
+    return AnalyticAcquisition(given.loss, ConfidenceBound(given.kappa))
 
 
-def mes(known: Known) -> Acquisition:
+def mes(given: Ingredients) -> Acquisition:
     """The entropy of the minimum."""
     # samples are without the residual: their least values may lie above what was observed, the minimum cannot
-    least = known.best - NOISES * math.sqrt(known.loss.kernel.noise)
-    minima = [min(least, d.value) for d in known.drawn]
-    return AnalyticAcquisition(known.loss, MaxValueEntropy(np.array(minima or [least])))
+    least = given.best - NOISES * math.sqrt(given.loss.kernel.noise)
+    minima = [min(least, d.value) for d in given.drawn]
+    return AnalyticAcquisition(given.loss, MaxValueEntropy(np.array(minima or [least])))
 
 
-def thompson(known: Known) -> Acquisition:
+def thompson(given: Ingredients) -> Acquisition:
     """The sample of the least minimum itself; at least one must have been drawn."""
-    return SampleAcquisition(min(known.drawn, key=lambda d: d.value).sample)
+    return SampleAcquisition(min(given.drawn, key=lambda d: d.value).sample)
 
 
-ACQUISITIONS: Mapping[str, Callable[[Known], Acquisition]] = {
+ACQUISITIONS: Mapping[str, Callable[[Ingredients], Acquisition]] = {
     "log-ei": log_ei,
     "ucb": ucb,
     "mes": mes,

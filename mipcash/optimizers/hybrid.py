@@ -27,7 +27,7 @@ import numpy as np
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.base import Acquisition
-from mipcash.acquisition.catalogue import ACQUISITIONS, Drawn, Known, Limited
+from mipcash.acquisition.catalogue import ACQUISITIONS, Drawn, Ingredients, Limited
 from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
 from mipcash.acquisition.neighbourhood import Neighbourhood
@@ -45,7 +45,6 @@ from mipcash.space.exclusion import Exclusion
 from mipcash.space.solution import as_solution
 from mipcash.surrogates.base import MixedFunction
 from mipcash.surrogates.interactions import NameTuple, named, resolve
-from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.surrogate import StructuredSettings, StructuredSurrogate
 
@@ -110,23 +109,6 @@ class HybridSettings:
 
 
 @dataclass(frozen=True)
-class Models:
-    """What was fitted for one proposal.
-
-    Attributes:
-        loss: the posterior of the loss.
-        best: its least mean at an observation that keeps all limits; inf where none does.
-        limited: the other outputs that count, by name.
-        state: hyperparameters for the next fit: of the loss, and under ``outputs`` of the others by name.
-    """
-
-    loss: StructuredPosterior
-    best: float
-    limited: Mapping[str, Limited]
-    state: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
 class Target:
     """What a proposal minimises.
 
@@ -156,12 +138,12 @@ class Hybrid(ModelBased):
 
     def _search(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
-        models = self._fitted(step.data, step.request.state, step.request.limits)
+        fitted, state = self._fitted(step.data, step.request.state, step.request.limits)
         step.clock.add("surrogate", began)
         excluded, left = self._excluded(step), self._left(step)
-        target = self._target(models, [*excluded, *left], step)
+        target = self._target(fitted, [*excluded, *left], step)
         if target is None and left:  # every legal configuration has that choice
-            left, target = [], self._target(models, excluded, step)
+            left, target = [], self._target(fitted, excluded, step)
         if target is None:
             return None
         began, origin, point = time.perf_counter(), self.settings.acquisition, target.point
@@ -178,23 +160,32 @@ class Hybrid(ModelBased):
         config = self.domain.decode(point)
         answer = self._answer(target.function, point, bound)
         solution = as_solution(config, answer, 1.0, began, self.domain.backend.name)
-        return Proposal(config, solution, origin, step.clock.seconds, models.state)
+        return Proposal(config, solution, origin, step.clock.seconds, state)
 
     # -- the models ---------------------------------------------------------------------------------------------
 
-    def _fitted(self, data: Data, state: Mapping[str, Any], limits: Sequence[Limit] = ()) -> Models:
-        """A posterior per output that counts; all of them share what depends on the points alone."""
+    def _fitted(
+        self, data: Data, state: Mapping[str, Any], limits: Sequence[Limit] = ()
+    ) -> tuple[Ingredients, dict[str, Any]]:
+        """A posterior per output that counts, and hyperparameters for the next fit.
+
+        All outputs share what depends on the points alone. The state is that of the loss, with those of others under ``outputs``.
+        """
         tables = self.surrogate.prepare(data.points)
-        loss, fitted = self.surrogate.fit(tables, data.losses, state)
+        loss, after = self.surrogate.fit(tables, data.losses, state)
         loss = replace(loss, inflation=self._boldness(data))
-        before, after, limited = state.get("outputs", {}), dict[str, Any](), dict[str, Limited]()
+        before, others, limited = state.get("outputs", {}), dict[str, Any](), dict[str, Limited]()
         for limit in limits:
             rows, values = data.values(limit.output)
-            posterior, after[limit.output] = self.surrogate.fit(tables.part(rows), values, before.get(limit.output, {}))
+            posterior, others[limit.output] = self.surrogate.fit(
+                tables.part(rows), values, before.get(limit.output, {})
+            )
             low, high = posterior.warp(np.array([limit.low, limit.high])).tolist()
             limited[limit.output] = Limited(posterior, low, high)
         best = float(np.min(loss.fitted[data.feasible(limits)], initial=math.inf))
-        return Models(loss, best, limited, {**fitted, "outputs": after} if after else fitted)
+        if others:
+            after["outputs"] = others
+        return Ingredients(loss, best, limited, kappa=self.settings.kappa), after
 
     def _boldness(self, data: Data) -> float:
         """Factor on predicted deviations: 1 while losses fall, growing with the observations since the incumbent."""
@@ -202,19 +193,18 @@ class Hybrid(ModelBased):
 
     # -- the acquisition step -----------------------------------------------------------------------------------
 
-    def _target(self, models: Models, excluded: Sequence[Exclusion], step: Step) -> Target | None:
+    def _target(self, fitted: Ingredients, excluded: Sequence[Exclusion], step: Step) -> Target | None:
         """What is minimised and the point found; None where nothing is left to propose."""
         settings, best, began = self.settings, step.data.best(self.settings.best), time.perf_counter()
-        mean = models.loss.mean()
-        samples = [models.loss.sample(step.rng, settings.inflation) for _ in range(settings.samples)]
+        mean = fitted.loss.mean()
+        samples = [fitted.loss.sample(step.rng, settings.inflation) for _ in range(settings.samples)]
         lowest, *minima = [self._minimum(f, best, excluded, step.rng) for f in (mean, *samples)]
         drawn = [Drawn(f, m, self._value(f, m)) for f, m in zip(samples, minima, strict=True) if m is not None]
         step.clock.add("search", began)
         if settings.acquisition == "thompson" and not drawn:
             return None
         began = time.perf_counter()
-        known = Known(models.loss, models.best, models.limited, drawn, settings.kappa)
-        acquisition = ACQUISITIONS[settings.acquisition](known)
+        acquisition = ACQUISITIONS[settings.acquisition](replace(fitted, drawn=drawn))
         if settings.acquisition == "thompson":  # it is quadratic in the binaries, and its minimiser is known
             least = min(drawn, key=lambda d: d.value)
             return Target(least.sample, acquisition, least.point)

@@ -10,7 +10,7 @@ import pytest
 
 from mipcash.acquisition.analytic import AnalyticAcquisition, MaxValueEntropy
 from mipcash.acquisition.base import Acquisition
-from mipcash.acquisition.catalogue import Drawn, Known, mes
+from mipcash.acquisition.catalogue import Drawn, Ingredients, mes
 from mipcash.acquisition.mixed_search import MixedSearch
 from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
@@ -65,13 +65,17 @@ def test_a_minimiser_of_a_surface_is_below_all_observations(name: str) -> None:
     space = ALL[name]()
     optimizer = made(space)
     data = optimizer.data(history_of(space, 14))
-    posterior = optimizer._fitted(data, {}).loss
+    posterior = optimizer._fitted(data, {})[0].loss
+    units = np.repeat(data.best(1).units, len(data.points), axis=0)
+    beside = Points(data.points.levels, units)
+    beside = beside[np.array([optimizer.domain.is_legal(point) for point in beside])]
+    assert len(beside) > 1
     rng = np.random.default_rng(0)
     for surface in (posterior.mean(), posterior.sample(rng), posterior.sample(rng)):
         found = optimizer._minimum(surface, data.best(5), [], rng)
         assert found is not None
         value = surface.value(found.one_hot(optimizer.program), found.units)
-        assert value <= surface.values(data.points).min() + 1e-9
+        assert value <= surface.values(beside).min() + 1e-9
 
 
 def test_the_minimiser_of_the_program_is_proposed_where_the_search_is_worse(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +98,7 @@ def test_the_minimiser_of_the_program_is_proposed_where_the_search_is_worse(monk
     proposal = optimizer.ask(Request(history, np.random.default_rng(0), {}))
     proposed = optimizer.program.encode(proposal.config)
     assert not np.array_equal(proposed, worst[0])
-    posterior = optimizer._fitted(optimizer.data(history), {}).loss
+    posterior = optimizer._fitted(optimizer.data(history), {})[0].loss
     mean = posterior.mean()
     assert proposal.solution is not None
     assert proposal.solution.status == "optimal"
@@ -132,7 +136,7 @@ def test_a_number_under_three_conditions_is_proposed_with_its_own_certificate() 
         Observation(c, "done", c["d"] + (3.0 * (c["r"] - 0.8) ** 2 - 2.0 if "r" in c else c["s"]))
         for c in space.sample(25, 0)
     ]
-    posterior = optimizer._fitted(optimizer.data(history), {}).loss
+    posterior = optimizer._fitted(optimizer.data(history), {})[0].loss
     mean = posterior.mean()
     for seed in range(4):
         proposal = optimizer.ask(Request(history, np.random.default_rng(seed), {}))
@@ -146,13 +150,13 @@ def test_sampled_minima_of_the_entropy_search_lie_below_what_is_known() -> None:
     space = ALL["conv_net"]()
     optimizer = made(space, acquisition="mes", samples=4)
     data = optimizer.data(history_of(space, 25))
-    posterior, rng, drawn = optimizer._fitted(data, {}).loss, np.random.default_rng(0), []
+    posterior, rng, drawn = optimizer._fitted(data, {})[0].loss, np.random.default_rng(0), []
     for _ in range(4):
         sample = posterior.sample(rng)
         point = optimizer._minimum(sample, data.best(5), [], rng)
         assert point is not None
         drawn.append(Drawn(sample, point, optimizer._value(sample, point)))
-    acquisition = mes(Known(posterior, posterior.fitted.min(), drawn=drawn))
+    acquisition = mes(Ingredients(posterior, posterior.fitted.min(), drawn=drawn))
     assert isinstance(acquisition, AnalyticAcquisition)
     assert isinstance(acquisition.form, MaxValueEntropy)
     minima = acquisition.form.minima

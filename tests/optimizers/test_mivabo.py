@@ -72,8 +72,8 @@ def test_a_threshold_leaves_out_pairs_that_are_probably_nothing():
 def test_a_certificate_bounds_the_sample_at_all_numbers(name):
     limits = DecompositionSettings(iterations=3, nodes=2)
     settings = MiVaBOSettings(n_initial=8, starts=2, sizes=SIZES, certificate=limits)
-    optimizer, made = propose(ALL[name](), settings)
-    _, plain = propose(ALL[name](), replace(settings, certificate=None), n=1)
+    optimizer, made = propose(ALL[name](), settings, seed=1)
+    _, plain = propose(ALL[name](), replace(settings, certificate=None), n=1, seed=1)
     for proposal in made:
         assert proposal.seconds["certificate"] > 0.0
         assert proposal.solution.bound <= proposal.solution.value
@@ -81,8 +81,8 @@ def test_a_certificate_bounds_the_sample_at_all_numbers(name):
     assert made[0].solution.bound <= plain[0].solution.bound + 1e-6
     # and no legal configuration is below it
     domain, space = optimizer.domain, ALL[name]()
-    data = optimizer.data([Observation(c, "done", loss(c)) for c in space.sample(8, 0)])
-    rng = np.random.default_rng([0, 8])
+    data = optimizer.data([Observation(c, "done", loss(c)) for c in space.sample(8, 1)])
+    rng = np.random.default_rng([1, 8])
     posterior, _ = optimizer._posterior(data, rng, {})
     f, _ = optimizer._kept(posterior, posterior.sample(rng, optimizer._inflation(posterior, 8)))
     for point in domain.encode(space.sample(200, 3)):

@@ -10,7 +10,7 @@ import pytest
 
 import mipcash as mc
 from mipcash.acquisition.base import Acquisition
-from mipcash.acquisition.catalogue import ACQUISITIONS, Known
+from mipcash.acquisition.catalogue import ACQUISITIONS, Ingredients
 from mipcash.errors import MipcashError
 from mipcash.optimizers.base import Limit, Observation, Request
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
@@ -25,9 +25,9 @@ class Constrained(Hybrid):
     takes_limits: ClassVar[bool] = True
 
 
-def constrained(known: Known) -> Acquisition:
-    limit = known.limited["g"]
-    return ConstrainedEI(known.loss, limit.posterior, known.best, limit.high)
+def constrained(given: Ingredients) -> Acquisition:
+    limit = given.limited["g"]
+    return ConstrainedEI(given.loss, limit.posterior, given.best, limit.high)
 
 
 @pytest.fixture(autouse=True)
@@ -87,14 +87,14 @@ def test_ends_of_a_limit_are_on_the_scale_of_its_posterior() -> None:
     data = optimizer.data([evaluated(c, k != 2) for k, c in enumerate(space.sample(12, 3))])
     rows, values = data.values("g")
     assert rows.tolist() == [k for k in range(12) if k != 2]
-    limit = optimizer._fitted(data, {}, (Limit("g", 0.2, 0.6),)).limited["g"]
+    limit = optimizer._fitted(data, {}, (Limit("g", 0.2, 0.6),))[0].limited["g"]
     mean, _ = limit.posterior.predict(data.points[rows])
     assert len(mean) == len(values)
     # the posterior nearly interpolates: what keeps the limit is between the ends
     clear = (np.abs(values - 0.2) > 0.05) & (np.abs(values - 0.6) > 0.05)
     inside = (values >= 0.2) & (values <= 0.6)
     assert np.array_equal(((mean >= limit.low) & (mean <= limit.high))[clear], inside[clear])
-    one_sided = optimizer._fitted(data, {}, (Limit("g", high=0.6),)).limited["g"]
+    one_sided = optimizer._fitted(data, {}, (Limit("g", high=0.6),))[0].limited["g"]
     assert one_sided.low == -np.inf
     assert one_sided.high == limit.high
 
