@@ -10,7 +10,7 @@ validation, big-M bounds and the compiler all work on the result.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -121,7 +121,7 @@ def take_apart(expression: Any, what: str) -> Quadratic:
 
 
 def interval(
-    body: Quadratic, bounds: Callable[[int], tuple[float, float]], group_of: Mapping[int, object]
+    body: Quadratic, bounds: Callable[[int], tuple[float, float]], group_of: Mapping[int, Hashable]
 ) -> tuple[float, float]:
     """Bounds of ``body`` that use the one-hot structure.
 
@@ -136,7 +136,7 @@ def interval(
         ``(low, high)``; infinite where a variable is unbounded.
     """
     low = high = body.constant
-    blocks: dict[tuple[object, ...], list[float]] = {}
+    blocks: dict[tuple[Hashable, ...], list[float]] = {}
     for i, c in body.linear.items():
         if i in group_of:
             blocks.setdefault((group_of[i],), [0.0]).append(c)

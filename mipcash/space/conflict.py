@@ -24,7 +24,7 @@ from mipcash.program.rewriting import with_columns, without_rules
 
 
 @dataclass(frozen=True)
-class Relaxation:
+class RelaxedRule:
     """The least move of one rule's bounds that makes the space non-empty.
 
     Attributes:
@@ -49,7 +49,7 @@ class Conflict:
     """
 
     rules: tuple[str, ...]
-    relaxations: tuple[Relaxation, ...] = field(default=())
+    relaxations: tuple[RelaxedRule, ...] = field(default=())
 
 
 def is_empty(
@@ -104,7 +104,7 @@ def conflicting(
 
 def least_relaxation(
     program: BinaryProgram, rule: Rule, backend: Backend, settings: SolverSettings
-) -> Relaxation | None:
+) -> RelaxedRule | None:
     """By how much one rule must give way, all others kept; None if that does not help."""
     rows = [k for k, name in enumerate(program.row_rule) if name == rule.name]
     most = _largest_violation(program, rows)
@@ -127,7 +127,7 @@ def least_relaxation(
         parts.append(f"{_text(rule.upper + up)} suffices" if rule.upper != 0 else f"raise its bound by {_text(up)}")
     if not parts:  # the others leave room for it within its tolerance
         return None
-    return Relaxation(rule.name, down + up, f"{rule.name!r} ({rule.range_text()}): {' and '.join(parts)}")
+    return RelaxedRule(rule.name, down + up, f"{rule.name!r} ({rule.range_text()}): {' and '.join(parts)}")
 
 
 def _text(value: float) -> str:

@@ -6,7 +6,7 @@ becomes rows of ``model.rules`` under the name that the user knows, with helper 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from mipcash.errors import RuleError
@@ -25,7 +25,7 @@ def helper_block(declaration: Declaration, name: str) -> Any:
     return parameters[index]
 
 
-def write(declaration: Declaration, name: str, key: object, relations: Sequence[Any]) -> None:
+def write(declaration: Declaration, name: str, key: Hashable, relations: Sequence[Any]) -> None:
     """Make ``relations`` the rules derived under ``name``, in place of what there was.
 
     Raises:

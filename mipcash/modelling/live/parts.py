@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,7 @@ class Derived:
         rules: as written into ``model.rules[name, k]``.
     """
 
-    key: object
+    key: Hashable
     rules: tuple[Rule, ...]
 
 

@@ -9,6 +9,7 @@ Notation
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from typing import Any
 
 import pyomo.environ as pyo
@@ -22,7 +23,7 @@ SET_LIMIT = 256
 """Variables of one special ordered set; each may need a binary and a row over all that follow it."""
 
 
-def special_set_key(data: Any) -> object:
+def special_set_key(data: Any) -> Hashable:
     """Changes whenever a special ordered set, or a bound that its rows use, changes."""
     return (
         data.level,
