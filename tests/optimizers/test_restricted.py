@@ -1,0 +1,34 @@
+"""An optimizer of a restricted domain learns from the whole history and proposes inside."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mipcash.optimizers.base import Observation, Request
+from mipcash.optimizers.registry import make_optimizer, optimizer_names
+from mipcash.space.domain import Domain
+from tests.spaces import ALL, loss
+
+HELD = {
+    "discrete": {"colour": "red", "b1": 0},
+    "bound_numbers": {"kind": "deep", "a": 0.25},
+    "conv_net": {"scaler": "quantile", "lr": 1e-3},
+}
+
+
+@pytest.mark.parametrize("space", HELD)
+@pytest.mark.parametrize("name", optimizer_names())
+def test_proposals_stay_inside(name: str, space: str) -> None:
+    declared, fixed = ALL[space](), HELD[space]
+    whole = make_optimizer(name, declared)
+    part = type(whole)(Domain.of(declared).restricted(fixed), whole.settings)  # type: ignore[call-arg, attr-defined]
+    history = [Observation(c, "done", loss(c)) for c in declared.sample(12, 0)]
+    state: dict[str, object] = {}
+    for k in range(2):
+        proposal = part.ask(Request(history, np.random.default_rng(k), state))
+        state = dict(proposal.state)
+        assert declared.is_legal(proposal.config)
+        assert proposal.config.items() >= fixed.items()
+        assert not part.domain.repeats(proposal.config, [o.config for o in history])
+        history.append(Observation(proposal.config, "done", loss(proposal.config)))
