@@ -18,7 +18,6 @@ from mipcash.acquisition.analytic import (
 from mipcash.acquisition.base import Acquisition
 from mipcash.program.points import Point
 from mipcash.surrogates.base import MixedFunction, Posterior
-from mipcash.surrogates.structured.posterior import StructuredPosterior
 
 NOISES = 5.0
 """Standard deviations of the noise by which a sampled minimum lies below the observations at least (Wang and Jegelka 2017)."""
@@ -65,7 +64,7 @@ class Ingredients:
         kappa: deviations of a confidence bound.
     """
 
-    loss: StructuredPosterior
+    loss: Posterior
     best: float
     limited: Mapping[str, Limited] = field(default_factory=dict)
     drawn: Sequence[Drawn] = ()
@@ -85,7 +84,7 @@ def ucb(given: Ingredients) -> Acquisition:
 def mes(given: Ingredients) -> Acquisition:
     """The entropy of the minimum."""
     # samples are without the residual: their least values may lie above what was observed, the minimum cannot
-    least = given.best - NOISES * math.sqrt(given.loss.kernel.noise)
+    least = given.best - NOISES * math.sqrt(given.loss.fitted_noise)
     minima = [min(least, d.value) for d in given.drawn]
     return AnalyticAcquisition(given.loss, MaxValueEntropy(np.array(minima or [least])))
 

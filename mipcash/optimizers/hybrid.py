@@ -180,7 +180,7 @@ class Hybrid(ModelBased):
             posterior, others[limit.output] = self.surrogate.fit(
                 tables.part(rows), values, before.get(limit.output, {})
             )
-            low, high = posterior.warp(np.array([limit.low, limit.high])).tolist()
+            low, high = posterior.scaled(np.array([limit.low, limit.high])).tolist()
             limited[limit.output] = Limited(posterior, low, high)
         best = float(np.min(loss.fitted[data.feasible(limits)], initial=math.inf))
         if others:

@@ -71,6 +71,13 @@ class Posterior(Protocol):
     def fitted(self) -> Vector:
         """Means of f at the observations, those of :meth:`given` last; shape (t,)."""
 
+    @property
+    def fitted_noise(self) -> float:
+        """Variance of an observation about f that the fit found, beside what was told of its noise."""
+
+    def scaled(self, values: Vector) -> Vector:
+        """Values of the output on the scale of f, whose order it keeps; functions go back by ``loss``."""
+
     def predict(self, points: Points) -> tuple[Vector, Vector]:
         """Means and standard deviations of f: (B,), (B,)."""
 

@@ -57,9 +57,9 @@ class Conformance(ABC):
     def made(self, observed: Observed) -> Surrogate[Any, Any]:
         """The surrogate over a space."""
 
-    @abstractmethod
-    def on_its_scale(self, posterior: Any, value: float) -> float:
-        """A value of the output as the posterior sees it."""
+    def told(self, posterior: Any, observed: Observed) -> float:
+        """The first observation on the scale of f."""
+        return float(posterior.scaled(observed.values)[0])
 
     def sampled(self, posterior: Any, points: Points) -> tuple[np.ndarray, np.ndarray]:
         """Means and deviations of what a sample is a sample of: f, or the part of it that forms hold."""
@@ -91,6 +91,15 @@ class Conformance(ABC):
         np.testing.assert_allclose(draws.mean(axis=0), mean, atol=6 * spread.max() / np.sqrt(self.draws))
         np.testing.assert_allclose(posterior.mean().values(observed.new), mean, atol=1e-8)
         np.testing.assert_allclose(spread, deviation, rtol=0.25, atol=0.02)
+
+    def test_values_come_back_from_the_scale_of_f_in_their_order(self, name: str) -> None:
+        observed = Observed(name)
+        posterior = self.fitted(observed)
+        scaled = posterior.scaled(np.sort(observed.values))
+        assert (np.diff(scaled) > 0.0).all()
+        back = [posterior.mean().loss(float(v)) for v in scaled]
+        np.testing.assert_allclose(back, np.sort(observed.values), rtol=1e-9, atol=1e-9)
+        assert posterior.fitted_noise > 0.0
 
     def test_inflation_multiplies_the_covariance_of_samples(self, name: str) -> None:
         observed = Observed(name)
@@ -164,7 +173,7 @@ class Conformance(ABC):
         noise = np.zeros(T)
         noise[0] = 1e10 * np.var(observed.values)
         quiet, noisy = self.fitted(observed), self.fitted(observed, noise)
-        miss = [abs(p.fitted[0] - self.on_its_scale(p, observed.values[0])) for p in (quiet, noisy)]
+        miss = [abs(p.fitted[0] - self.told(p, observed)) for p in (quiet, noisy)]
         assert miss[1] > miss[0] or not self.gaussian  # a chain that went elsewhere has other scales
         sample = noisy.sample(rng_of(5))
         assert np.isfinite(sample.values(observed.every)).all()

@@ -79,7 +79,7 @@ class TestLaplaceSurrogate(Conformance):
     def made(self, observed: Observed) -> LaplaceSurrogate:
         return LaplaceSurrogate(Structure.of(observed.program, observed.scale))
 
-    def on_its_scale(self, posterior: StructuredPosterior, value: float) -> float:
+    def told(self, posterior: StructuredPosterior, observed: Observed) -> float:
         return float(np.max(np.abs(posterior.y)) * np.sign(posterior.y[0]))
 
     def sampled(self, posterior: StructuredPosterior, points: Points) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,6 @@ from mipcash.surrogates.linear import evidence
 from mipcash.surrogates.linear.blocks import FeatureSizes
 from mipcash.surrogates.linear.posterior import LinearPosterior
 from mipcash.surrogates.linear.sparse.mixture import SparseSettings
-from mipcash.surrogates.linear.sparse.posterior import SparsePosterior
 from mipcash.surrogates.linear.surrogate import LinearSettings, LinearSurrogate
 from tests.surrogates.conformance import SPACES, Conformance, Observed
 
@@ -25,10 +24,6 @@ class TestEvidence(Conformance):
 
     def made(self, observed: Observed) -> Surrogate[Any, Any]:
         return LinearSurrogate(observed.program, observed.scale, self.settings)
-
-    def on_its_scale(self, posterior: LinearPosterior | SparsePosterior, value: float) -> float:
-        base = posterior if isinstance(posterior, LinearPosterior) else posterior.observed
-        return (value - base.shift) / base.scale
 
 
 class TestPaper(TestEvidence):

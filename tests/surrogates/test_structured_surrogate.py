@@ -42,9 +42,6 @@ class TestStructuredSurrogate(Conformance):
     def made(self, observed: Observed) -> Surrogate[Any, Any]:
         return StructuredSurrogate(structure_of(observed), StructuredSettings(iterations=5))
 
-    def on_its_scale(self, posterior: StructuredPosterior, value: float) -> float:
-        return float(posterior.warp(np.array([value]))[0])
-
     def sampled(self, posterior: StructuredPosterior, points: Points) -> tuple[Vector, Vector]:
         return structured_part(posterior, points)
 

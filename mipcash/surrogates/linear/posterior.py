@@ -105,6 +105,10 @@ class LinearPosterior:
         """M."""
         return sum(d.shape[1] * c.shape[1] for d, c in zip(self.left, self.right, strict=True))
 
+    def scaled(self, values: Vector) -> Vector:
+        """Values of the output, standardised: shape of ``values``."""
+        return np.asarray((values - self.shift) / self.scale)
+
     @cached_property
     def alpha(self) -> Vector:
         """S^-1 y, shape (t,)."""

@@ -126,6 +126,15 @@ class StructuredPosterior:
             further=self.further + b,
         )
 
+    @property
+    def fitted_noise(self) -> float:
+        """s2."""
+        return self.kernel.noise
+
+    def scaled(self, values: Vector) -> Vector:
+        """Values of the output, warped: shape of ``values``."""
+        return self.warp(values)
+
     @cached_property
     def weights(self) -> Vector:
         """w = S^-1 y, shape (t,)."""

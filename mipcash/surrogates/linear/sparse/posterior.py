@@ -76,6 +76,15 @@ class SparsePosterior:
         """M."""
         return self.mixture.base.n_features
 
+    @property
+    def fitted_noise(self) -> float:
+        """s2, the mean over the draws."""
+        return float(np.mean([at.noise for at in self.draws]))
+
+    def scaled(self, values: Vector) -> Vector:
+        """Values of the output, standardised: shape of ``values``."""
+        return self.observed.scaled(values)
+
     @cached_property
     def components(self) -> tuple[LinearPosterior, ...]:
         """The Gaussian posterior under each draw."""
