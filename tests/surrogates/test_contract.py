@@ -73,9 +73,8 @@ class LaplaceSurrogate:
         return targets, spread
 
 
+@pytest.mark.parametrize("name", ["conv_net", "discrete"])
 class TestLaplaceSurrogate(Conformance):
-    draws = 200
-
     def made(self, observed: Observed) -> LaplaceSurrogate:
         return LaplaceSurrogate(Structure.of(observed.program, observed.scale))
 

@@ -16,26 +16,35 @@ from mipcash.surrogates.linear.surrogate import LinearSettings, LinearSurrogate
 from tests.surrogates.conformance import SPACES, Conformance, Observed
 
 SIZES = FeatureSizes(fourier=6, per_number=4, product_columns=80)
-BRIEF = SparseSettings(burn_in=10, draws=12)
+BRIEF = SparseSettings(burn_in=8, draws=6)
+SOME = ["discrete", "bound_numbers"]
 
 
-class TestEvidence(Conformance):
+class Linear(Conformance):
     settings = LinearSettings(sizes=SIZES, iterations=5)
 
     def made(self, observed: Observed) -> Surrogate[Any, Any]:
         return LinearSurrogate(observed.program, observed.scale, self.settings)
 
 
-class TestPaper(TestEvidence):
+@pytest.mark.parametrize("name", list(SPACES))
+class TestEvidence(Linear):
+    pass
+
+
+@pytest.mark.parametrize("name", SOME)
+class TestPaper(Linear):
     settings = LinearSettings("paper", sizes=SIZES)
 
 
-class TestHorseshoe(TestEvidence):
+@pytest.mark.parametrize("name", SOME)
+class TestHorseshoe(Linear):
     gaussian = False
     settings = LinearSettings(sizes=SIZES, iterations=5, prior="horseshoe", sparse=BRIEF)
 
 
-class TestVariational(TestEvidence):
+@pytest.mark.parametrize("name", SOME)
+class TestVariational(Linear):
     settings = LinearSettings("paper", sizes=SIZES, prior="laplace")
 
 

@@ -38,6 +38,7 @@ def structured_part(posterior: StructuredPosterior, points: Points) -> tuple[Vec
     return cross @ np.linalg.solve(total, posterior.y), np.sqrt(variance)
 
 
+@pytest.mark.parametrize("name", list(SPACES))
 class TestStructuredSurrogate(Conformance):
     def made(self, observed: Observed) -> Surrogate[Any, Any]:
         return StructuredSurrogate(structure_of(observed), StructuredSettings(iterations=5))
