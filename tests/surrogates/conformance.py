@@ -44,6 +44,12 @@ class Observed:
         return points.one_hot(self.program)
 
 
+@cache
+def observed_in(name: str) -> Observed:
+    """Of a space by name, drawn once."""
+    return Observed(name)
+
+
 def rng_of(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
@@ -80,7 +86,7 @@ class Conformance(ABC):
         return posterior
 
     def test_predictions_are_finite_and_know_the_observations(self, name: str) -> None:
-        observed = Observed(name)
+        observed = observed_in(name)
         posterior = self.fitted(observed)
         mean, deviation = posterior.predict(observed.every)
         assert mean.shape == deviation.shape == (T + LEFT,)
@@ -89,7 +95,7 @@ class Conformance(ABC):
         np.testing.assert_allclose(posterior.fitted, mean[:T], atol=1e-5)
 
     def test_samples_have_the_predicted_moments(self, name: str) -> None:
-        observed = Observed(name)
+        observed = observed_in(name)
         posterior, rng = self.fitted(observed), rng_of(1)
         mean, deviation = self.sampled(posterior, observed.new)
         draws = np.array([posterior.sample(rng).values(observed.new) for _ in range(self.draws)])
@@ -99,7 +105,7 @@ class Conformance(ABC):
         np.testing.assert_allclose(spread, deviation, rtol=0.25, atol=0.02)
 
     def test_values_come_back_from_the_scale_of_f_in_their_order(self, name: str) -> None:
-        observed = Observed(name)
+        observed = observed_in(name)
         posterior = self.fitted(observed)
         scaled = posterior.scaled(np.sort(observed.values))
         assert (np.diff(scaled) > 0.0).all()
@@ -108,14 +114,14 @@ class Conformance(ABC):
         assert posterior.fitted_noise > 0.0
 
     def test_inflation_multiplies_the_covariance_of_samples(self, name: str) -> None:
-        observed = Observed(name)
+        observed = observed_in(name)
         posterior = self.fitted(observed)
         whole, half = (posterior.sample(rng_of(2), i).values(observed.new) for i in (1.0, 0.25))
         mean = posterior.mean().values(observed.new)
         np.testing.assert_allclose(half - mean, 0.5 * (whole - mean), atol=1e-7)
 
     def test_functions_are_exact_forms_and_sections(self, name: str) -> None:
-        observed = Observed(name)
+        observed = observed_in(name)
         posterior = self.fitted(observed)
         n = observed.program.n
         for f in (posterior.mean(), posterior.sample(rng_of(3)), posterior.sample(rng_of(4), 0.25)):
@@ -128,7 +134,7 @@ class Conformance(ABC):
                 _agrees(lambda v, s=section: s(v)[0], section(u)[1], u)
 
     def test_moments_at_fixed_levels_are_predictions_with_their_gradients(self, name: str) -> None:
-        observed = Observed(name)
+        observed = observed_in(name)
         posterior = self.fitted(observed)
         predicted = posterior.predict(observed.new)
         for k, (z, u) in enumerate(zip(observed.binaries(observed.new), observed.new.units, strict=True)):
@@ -140,7 +146,7 @@ class Conformance(ABC):
             _agrees(lambda v, s=section: s(v)[1], by_deviation, u)
 
     def test_conditioning_draws_the_mean_to_the_value_and_the_deviation_to_nothing(self, name: str) -> None:
-        observed = Observed(name)
+        observed = observed_in(name)
         posterior = self.fitted(observed)
         pending = observed.new[:3]
         mean, deviation = posterior.predict(pending)
@@ -155,27 +161,27 @@ class Conformance(ABC):
         assert lower[0] < mean[0]
 
     def test_conditioning_twice_is_conditioning_once(self, name: str) -> None:
-        observed = Observed(name)
+        observed = observed_in(name)
         posterior, values = self.fitted(observed), np.array([0.3, -0.2, 0.5])
         once = posterior.given(observed.new[:3], values, np.array([0.0, 0.1, 0.0]))
         twice = posterior.given(observed.new[:2], values[:2], np.array([0.0, 0.1])).given(observed.new[2:3], values[2:])
         np.testing.assert_allclose(once.predict(observed.every), twice.predict(observed.every), atol=1e-5)
 
     def test_values_that_are_all_noise_teach_nothing(self, name: str) -> None:
-        observed = Observed(name)
+        observed = observed_in(name)
         posterior = self.fitted(observed)
         told = posterior.given(observed.new[:2], np.array([5.0, -5.0]), 1e12)
         np.testing.assert_allclose(told.predict(observed.every), posterior.predict(observed.every), atol=1e-4)
 
     def test_a_vector_of_equal_noise_is_that_number(self, name: str) -> None:
-        observed = Observed(name)
+        observed = observed_in(name)
         one, each = self.fitted(observed, 0.3), self.fitted(observed, np.full(T, 0.3))
         np.testing.assert_allclose(one.predict(observed.every), each.predict(observed.every), rtol=1e-6, atol=1e-8)
         none, zeros = self.fitted(observed), self.fitted(observed, np.zeros(T))
         np.testing.assert_array_equal(none.predict(observed.every), zeros.predict(observed.every))
 
     def test_a_noisy_observation_counts_less(self, name: str) -> None:
-        observed = Observed(name)
+        observed = observed_in(name)
         noise = np.zeros(T)
         noise[0] = 1e10 * np.var(observed.values)
         quiet, noisy = self.fitted(observed), self.fitted(observed, noise)
@@ -185,7 +191,7 @@ class Conformance(ABC):
         assert np.isfinite(sample.values(observed.every)).all()
 
     def test_the_state_goes_through_json_and_the_next_fit_takes_it(self, name: str) -> None:
-        observed = Observed(name)
+        observed = observed_in(name)
         surrogate = self.made(observed)
         state: dict[str, Any] = {}
         for t in (T - 2, T - 1, T):
@@ -197,7 +203,7 @@ class Conformance(ABC):
         assert np.isfinite(again.predict(observed.new)).all()
 
     def test_outputs_share_what_depends_on_the_points_alone(self, name: str) -> None:
-        observed = Observed(name)
+        observed = observed_in(name)
         surrogate, shared = self.made(observed), self.made(observed).prepare(observed.points)
         assert len(shared) == T
         for values in (observed.values, np.flip(observed.values) ** 3):
@@ -222,7 +228,7 @@ def _agrees(f: Any, gradient: np.ndarray, u: np.ndarray, step: float = 1e-6) -> 
 @cache
 def _plain(kind: type[Conformance], name: str) -> Posterior:
     """A fit without noise of its own, which most tests look at."""
-    observed = Observed(name)
+    observed = observed_in(name)
     surrogate = kind().made(observed)
     posterior: Posterior = surrogate.fit(surrogate.prepare(observed.points), observed.values, {}, rng_of())[0]
     return posterior

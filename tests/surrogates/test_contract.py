@@ -25,7 +25,7 @@ from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.tables import Tables
 from mipcash.surrogates.structured.warping import Warp
-from tests.surrogates.conformance import SPACES, Conformance, Observed
+from tests.surrogates.conformance import SPACES, Conformance, Observed, observed_in
 from tests.surrogates.test_structured_surrogate import structured_part
 
 IDENTITY = Warp(0.0, 1.0, 0.0, 0.0, 1.0)
@@ -88,7 +88,7 @@ class TestLaplaceSurrogate(Conformance):
 @pytest.mark.parametrize("name", SPACES)
 def test_the_mode_is_where_prior_and_signs_balance(name: str) -> None:
     """K^-1 f = d log p(y | f) / df, and signs that were seen are told again."""
-    observed = Observed(name)
+    observed = observed_in(name)
     surrogate = LaplaceSurrogate(Structure.of(observed.program, observed.scale))
     posterior, _ = surrogate.fit(surrogate.prepare(observed.points), observed.values, {}, np.random.default_rng(0))
     signs, f = signs_of(observed.values), posterior.fitted
@@ -102,7 +102,7 @@ def test_the_mode_is_where_prior_and_signs_balance(name: str) -> None:
 
 
 def test_acquisitions_take_it_as_they_take_any_other() -> None:
-    observed = Observed("conv_net")
+    observed = observed_in("conv_net")
     surrogate = LaplaceSurrogate(Structure.of(observed.program, observed.scale))
     posterior, _ = surrogate.fit(surrogate.prepare(observed.points), observed.values, {}, np.random.default_rng(0))
     acquisition = AnalyticAcquisition(posterior, LogEI(float(posterior.fitted.min())))

@@ -13,7 +13,7 @@ from mipcash.surrogates.linear.blocks import FeatureSizes
 from mipcash.surrogates.linear.posterior import LinearPosterior
 from mipcash.surrogates.linear.sparse.mixture import SparseSettings
 from mipcash.surrogates.linear.surrogate import LinearSettings, LinearSurrogate
-from tests.surrogates.conformance import SPACES, Conformance, Observed
+from tests.surrogates.conformance import SPACES, Conformance, Observed, observed_in
 
 SIZES = FeatureSizes(fourier=6, per_number=4, product_columns=80)
 BRIEF = SparseSettings(burn_in=8, draws=6)
@@ -51,7 +51,7 @@ class TestVariational(Linear):
 @pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize("preset", ["evidence", "paper"])
 def test_conditioning_is_a_fit_to_everything_with_the_same_features(name: str, preset: str) -> None:
-    observed, rng = Observed(name), np.random.default_rng(0)
+    observed, rng = observed_in(name), np.random.default_rng(0)
     surrogate = LinearSurrogate(observed.program, observed.scale, LinearSettings(preset, sizes=SIZES, iterations=3))
     noise = 0.1 * rng.random(len(observed.points))
     before, _ = surrogate.fit(surrogate.prepare(observed.points), observed.values, {}, rng, noise)
@@ -80,7 +80,7 @@ def _covariance(posterior: LinearPosterior) -> np.ndarray:
 
 @pytest.mark.parametrize("name", SPACES)
 def test_the_gradient_of_the_evidence_under_a_vector_of_noise_agrees_with_finite_differences(name: str) -> None:
-    observed, rng = Observed(name), np.random.default_rng(1)
+    observed, rng = observed_in(name), np.random.default_rng(1)
     grams = LinearSurrogate(observed.program, observed.scale).prepare(observed.points).grams
     y, noise = rng.normal(size=len(observed.points)), rng.random(len(observed.points))
     theta = grams.layout.prior()[0] + 0.2 * rng.normal(size=len(grams.layout.prior()[0]))
@@ -98,7 +98,7 @@ def test_the_gradient_of_the_evidence_under_a_vector_of_noise_agrees_with_finite
 
 
 def test_a_state_of_earlier_journals_is_taken() -> None:
-    observed = Observed("conv_net")
+    observed = observed_in("conv_net")
     surrogate = LinearSurrogate(observed.program, observed.scale, LinearSettings(sizes=SIZES, iterations=2))
     prepared = surrogate.prepare(observed.points)
     _, first = surrogate.fit(prepared, observed.values, {}, np.random.default_rng(0))

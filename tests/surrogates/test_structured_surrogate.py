@@ -19,7 +19,7 @@ from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.surrogate import StructuredSettings, StructuredSurrogate
 from mipcash.surrogates.structured.tables import Tables
 from mipcash.surrogates.structured.warping import STRENGTHS, Warp
-from tests.surrogates.conformance import SPACES, Conformance, Observed
+from tests.surrogates.conformance import SPACES, Conformance, Observed, observed_in
 from tests.surrogates.test_structured import some_theta
 
 
@@ -54,7 +54,7 @@ def test_conditioning_is_a_fit_to_everything_at_the_same_hyperparameters(
 ) -> None:
     """Also where variances are conditioned on a part: what was given always counts."""
     monkeypatch.setattr("mipcash.surrogates.structured.posterior.NEAR", near)
-    observed = Observed(name)
+    observed = observed_in(name)
     structure = structure_of(observed)
     kernel, rng = Kernel(structure, some_theta(structure)), np.random.default_rng(0)
     x, further = (Encoded.of(structure, p) for p in (observed.points, observed.new[:4]))
@@ -78,7 +78,7 @@ def test_conditioning_is_a_fit_to_everything_at_the_same_hyperparameters(
 @pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize("held", [False, True])
 def test_the_evidence_under_a_vector_of_noise_is_the_density_with_its_gradient(name: str, held: bool) -> None:
-    observed = Observed(name)
+    observed = observed_in(name)
     structure = structure_of(observed)
     theta, rng = some_theta(structure), np.random.default_rng(1)
     tables = Tables.of(structure, observed.points)
@@ -102,7 +102,7 @@ def test_the_evidence_under_a_vector_of_noise_is_the_density_with_its_gradient(n
 
 
 def test_a_part_of_the_observations_takes_its_own_noise() -> None:
-    observed = Observed("conv_net")
+    observed = observed_in("conv_net")
     structure = structure_of(observed)
     tables = Tables.of(structure, observed.points)
     noise = np.arange(float(len(tables)))
@@ -113,7 +113,7 @@ def test_a_part_of_the_observations_takes_its_own_noise() -> None:
 
 
 def test_tables_are_made_once_for_all_outputs_and_warps(monkeypatch: pytest.MonkeyPatch) -> None:
-    observed = Observed("conv_net")
+    observed = observed_in("conv_net")
     structure = structure_of(observed)
     made: list[int] = []
     entries = Tables.entries.func  # type: ignore[attr-defined]
@@ -140,7 +140,7 @@ def test_noise_goes_through_the_warp_by_its_slope(strength: float) -> None:
 
 
 def test_hyperparameters_are_searched_at_first_then_kept_between_searches(monkeypatch: pytest.MonkeyPatch) -> None:
-    observed = Observed("discrete")
+    observed = observed_in("discrete")
     searches: list[int] = []
     fit = module.fit
 
@@ -164,7 +164,7 @@ def test_hyperparameters_are_searched_at_first_then_kept_between_searches(monkey
 
 
 def test_a_state_of_earlier_journals_is_taken() -> None:
-    observed = Observed("conv_net")
+    observed = observed_in("conv_net")
     surrogate = StructuredSurrogate(structure_of(observed))
     prepared = surrogate.prepare(observed.points)
     median = surrogate.structure.prior[0]
