@@ -1,7 +1,7 @@
 """Where we search: one compiled space with a solver, and the way between its configurations and points.
 
-Everything that searches or learns takes a :class:`Domain`. It stands for the space as it was when the domain was made: later
-changes on the live model do not count, ``Domain.of`` again takes them in.
+Everything that searches or learns takes a :class:`Domain`. It stands for the space as it was when the domain was made: after
+changes on the live model, make another one.
 """
 
 from __future__ import annotations
