@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -155,9 +156,9 @@ NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize(("make", "fixed"), NUMBERS, ids=str)
-def test_numbers_that_are_held_stay_where_they_are(make: object, fixed: dict[str, object]) -> None:
-    space = make()  # type: ignore[operator]
+@pytest.mark.parametrize(("make", "fixed"), NUMBERS, ids=lambda given: getattr(given, "__name__", str(given)))
+def test_numbers_that_are_held_stay_where_they_are(make: Callable[[], mc.Space], fixed: dict[str, object]) -> None:
+    space = make()
     domain = Domain.of(space)
     part, rng = domain.restricted(fixed), np.random.default_rng(2)
     configs = part.sample(15, rng)
