@@ -58,10 +58,10 @@ def ids_of(rule: Rule) -> frozenset[int]:
     return rule.body.ids.union(*(w.ids for w in rule.when))
 
 
-def settle(pending: Sequence[Rule], assignment: Mapping[int, float]) -> Settled:
+def settle(unsettled: Sequence[Rule], assignment: Mapping[int, float]) -> Settled:
     """Find values of the helpers that occur in rules, or the rules that admit none."""
     found = Settled(dict(assignment))
-    left = _propagate(list(pending), found)
+    left = _propagate(list(unsettled), found)
     for rules in _clusters(left, found.assignment):
         search = HelperSearch(rules, found.assignment)
         solution = next(search.solutions(), None)
@@ -74,34 +74,34 @@ def settle(pending: Sequence[Rule], assignment: Mapping[int, float]) -> Settled:
     return found
 
 
-def _propagate(pending: list[Rule], found: Settled) -> list[Rule]:
+def _propagate(unsettled: list[Rule], found: Settled) -> list[Rule]:
     """Equations with one unknown left, round and round; returns the rules that still have unknowns."""
     values, progress = found.assignment, True
     while progress:
         progress = False
-        for rule in list(pending):
-            if rule not in pending or not all(w.ids <= values.keys() for w in rule.when):
+        for rule in list(unsettled):
+            if rule not in unsettled or not all(w.ids <= values.keys() for w in rule.when):
                 continue  # dropped below with the other rules on a helper that has no value, or its condition is open
             rest = rule.body.partial(values)
             if not rule.applies(values):
-                pending.remove(rule)
+                unsettled.remove(rule)
             elif not rest.ids:
-                pending.remove(rule)
+                unsettled.remove(rule)
                 if rule.broken(rest.constant):
                     found.misfits.append(Misfit((rule,)))
             elif (unknown := _only_unknown(rule, rest)) is not None:
                 i, value = unknown
-                pending.remove(rule)
+                unsettled.remove(rule)
                 allowed = range_of(rest.variables[i])
                 if abs(value - round(value)) * abs(rest.linear[i]) > rule.slack or round(value) not in (allowed or ()):
                     found.misfits.append(Misfit((rule,), name_of(rest.variables[i]), value))
-                    pending[:] = [r for r in pending if i not in r.body.ids]
+                    unsettled[:] = [r for r in unsettled if i not in r.body.ids]
                 else:
                     values[i] = float(round(value))
             else:
                 continue
             progress = True
-    return pending
+    return unsettled
 
 
 def _only_unknown(rule: Rule, rest: Quadratic) -> tuple[int, float] | None:
@@ -193,6 +193,6 @@ def _fails(rule: Rule, values: Mapping[int, float]) -> bool:
     return rule.applies(values) and rule.broken(rule.body.value(values))
 
 
-def _clusters(pending: Sequence[Rule], assignment: Mapping[int, float]) -> list[list[Rule]]:
+def _clusters(unsettled: Sequence[Rule], assignment: Mapping[int, float]) -> list[list[Rule]]:
     """Rules that share what is not assigned yet."""
-    return [rules for _, rules in clusters((set(ids_of(rule)) - assignment.keys(), rule) for rule in pending)]
+    return [rules for _, rules in clusters((set(ids_of(rule)) - assignment.keys(), rule) for rule in unsettled)]

@@ -29,7 +29,7 @@ from mipcash.errors import RuleError, SpaceError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.declared import Number
 from mipcash.modelling.margins import REAL_BITS, too_narrow
-from mipcash.modelling.quadratic import Quadratic
+from mipcash.modelling.quadratic import Quadratic, Variable
 from mipcash.modelling.rules import ROUNDING, TOLERANCE
 from mipcash.program.algebra import AlgebraicModel, AlgebraicRow, algebraic_model
 from mipcash.program.forms import QuadraticForm
@@ -143,16 +143,16 @@ class _Compiler:
                 ((column, scale),) = terms.items()
                 self.low[column] = self.high[column] = float(variable.value) / scale
 
-    def _only_column(self, variable: object) -> int:
+    def _only_column(self, variable: Variable) -> int:
         return next(iter(self.affine[id(variable)][1]))
 
-    def _variable(self, variable: object) -> int:
+    def _variable(self, variable: Variable) -> int:
         """Column of a Pyomo variable that is not a level; created at first sight."""
         known = self.affine.get(id(variable))
         if known is not None:
             return next(iter(known[1]))
-        low, high = variable.bounds  # type: ignore[attr-defined]
-        name, continuous = variable.name, variable.is_continuous()  # type: ignore[attr-defined]
+        low, high = variable.bounds
+        name, continuous = variable.name, variable.is_continuous()
         if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
             raise SpaceError(f"variable {name!r} of the Pyomo model has no finite bounds; give it both (setlb, setub)")
         column = self.column(name, float(low), float(high), not continuous)
@@ -177,7 +177,7 @@ class _Compiler:
             self.rows.append(row)
         return latent
 
-    def affine_of(self, variable: object) -> Affine:
+    def affine_of(self, variable: Variable) -> Affine:
         if id(variable) not in self.affine:
             self._variable(variable)
         return self.affine[id(variable)]

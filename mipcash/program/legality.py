@@ -23,7 +23,7 @@ from mipcash.program.affine_rows import affine_rows, columns_of
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.program import BaseRow, BinaryProgram, Indicator
 from mipcash.program.recent import Recent
-from mipcash.program.tables import DECIDING, States, Table, entries
+from mipcash.program.tables import DECIDING, RuleTable, States, entries
 
 KEPT = 16
 """Settings of the numbers whose legality is kept."""
@@ -75,7 +75,7 @@ class Legality:
         self,
         program: BinaryProgram,
         numbers: Mapping[str, float] | None = None,
-        tables: dict[frozenset[int], Table | None] | None = None,
+        tables: dict[frozenset[int], RuleTable | None] | None = None,
     ) -> None:
         self.program = program
         tables = {} if tables is None else tables
@@ -101,7 +101,7 @@ class Legality:
         self.numbers = numbers
         self._declared = declared
         self._clusters = [(sorted(helpers), rows) for helpers, rows in clusters(clustered)]
-        self._tables: list[Table] = []
+        self._tables: list[RuleTable] = []
         self._tabulated: list[Sequence[BaseRow]] = []
         for helpers, rows in self._clusters:
             key = frozenset(map(id, rows))
@@ -142,7 +142,7 @@ class Legality:
         return legal & rows.hold(self.program.one_hot(levels))
 
     @cached_property
-    def _with_numbers(self) -> tuple[list[Table], _Rows]:
+    def _with_numbers(self) -> tuple[list[RuleTable], _Rows]:
         """What depends on the numbers."""
         tables, rows = self.constraints()
         bound = _Rows.of([r for r, free in rows if not free], self.program.n_z)
@@ -169,7 +169,7 @@ class Legality:
                 self._blocks.append((np.array(table.scope, dtype=np.int64), tuples))
         return self._blocks
 
-    def constraints(self) -> tuple[list[tuple[Table, bool]], list[tuple[BaseRow, bool]]]:
+    def constraints(self) -> tuple[list[tuple[RuleTable, bool]], list[tuple[BaseRow, bool]]]:
         """What :meth:`check` demands, as tables and rows over the binaries; with each, whether it holds at any numbers."""
         clusters = zip(self._tables, self._tabulated, strict=True)
         tables = [(table, all(id(row) in self._declared for row in rows)) for table, rows in clusters]
@@ -224,7 +224,7 @@ class Legality:
         group = self.program.groups[self.program.group_of[used[0]]]
         return bool(len(used) == group.size and used[0] == group.start and used[-1] == group.stop - 1)
 
-    def _tabulate(self, helpers: Sequence[int], rows: Sequence[BaseRow]) -> Table | None:
+    def _tabulate(self, helpers: Sequence[int], rows: Sequence[BaseRow]) -> RuleTable | None:
         program = self.program
         used = sorted(set().union(*(columns_of(r.form) for r in rows)))
         groups = sorted({int(program.group_of[c]) for c in used if c < program.n_z})
@@ -234,7 +234,7 @@ class Legality:
         if entries(states.sizes) > DECIDING:
             return None
         legal = states.legal(rows)
-        return Table(tuple(groups), np.asarray(legal.any(axis=tuple(range(len(groups), legal.ndim)))))
+        return RuleTable(tuple(groups), np.asarray(legal.any(axis=tuple(range(len(groups), legal.ndim)))))
 
 
 def legality_at(program: BinaryProgram, numbers: Mapping[str, float] | None) -> Legality:

@@ -33,7 +33,7 @@ PAIR = 1_000_000
 
 
 @dataclass(frozen=True)
-class Table:
+class RuleTable:
     """The legal joint states of some variables.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -11,7 +10,7 @@ from scipy import sparse
 
 from mipcash.backends.base import Answer, Backend, SolverSettings, Task
 from mipcash.errors import ConfigurationError, InfeasibleSpaceError
-from mipcash.modelling.domains import Configuration, Value, same_value
+from mipcash.modelling.domains import Configuration, Value, is_number, same_value
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram, Group
 from mipcash.program.rewriting import with_columns, with_rows
@@ -96,7 +95,7 @@ def nearest_point(
     wanted: dict[int, float] = {}
     for number in program.numbers:
         given: Value = config.get(number.label)
-        if _is_finite(given):
+        if is_number(given):
             # the latent column is free where the number is off: what counts then is that it is
             wanted[number.latent] = float(given)
         if number.label in switches:
@@ -133,15 +132,11 @@ def _group_costs(group: Group, config: Configuration) -> Vector:
         cost[: len(values)] = steps
     elif at is not None:
         cost[: len(values)] = np.arange(len(values)) != at
-    elif ordered and _is_finite(given) and all(_is_finite(v) for v in values):
+    elif ordered and is_number(given) and all(is_number(v) for v in values):
         natural = np.array([float(v) for v in values])
         span = max(1e-12, natural.max() - natural.min())
         cost[: len(values)] = np.minimum(np.abs(natural - float(given)) / span, 10.0)
     return cost
-
-
-def _is_finite(value: object) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _with_distances(program: BinaryProgram, wanted: Mapping[int, float]) -> BinaryProgram:

@@ -41,7 +41,6 @@ def maps():
     return {
         "fourier": lambda: FourierFeatures.draw(DIMS, LENGTH, 20, np.random.default_rng(1)),
         "quadrature": lambda: QuadratureFeatures.tensor(DIMS, LENGTH, 7),
-        "additive": lambda: QuadratureFeatures.additive(DIMS, LENGTH, 6),
         "neural": lambda: learned()[0],
     }
 
@@ -68,18 +67,6 @@ def test_the_error_of_quadrature_falls_exponentially_and_beats_random_features()
     random = FourierFeatures.draw(DIMS, np.array([0.4, 0.4]), 64, np.random.default_rng(0))
     assert QuadratureFeatures.tensor(DIMS, np.array([0.4, 0.4]), 8).size == random.size
     assert errors[2] < 0.05 * error(random)
-
-
-def test_additive_quadrature_is_the_mean_of_its_kernels():
-    u = points(numbers=5)
-    dims, length = np.array([0, 1, 3, 4]), np.array([0.6, 0.7, 0.8, 0.9])
-    made = QuadratureFeatures.additive(dims, length, 14, [(0, 3), (1,), (4,)])
-    parts = [([0, 3], [0.6, 0.8]), ([1], [0.7]), ([4], [0.9])]
-    expected = sum(kernel(u, np.array(d), np.array(l)) for d, l in parts) / 3
-    np.testing.assert_allclose(made(u) @ made(u).T, expected, atol=1e-9)
-    assert made.size == 14**2 + 14 + 14
-    alone = QuadratureFeatures.additive(dims, length, 14)
-    np.testing.assert_allclose(np.diag(alone(u) @ alone(u).T), 1.0, atol=1e-12)
 
 
 def test_a_grid_that_explodes_is_refused_with_its_size():

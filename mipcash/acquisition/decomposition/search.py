@@ -44,7 +44,7 @@ import numpy as np
 
 from mipcash.acquisition.alternating import Minimum
 from mipcash.acquisition.continuous_step import ContinuousStep
-from mipcash.acquisition.decomposition.slaves import Box, Relaxation, Slaves, natural_unit
+from mipcash.acquisition.decomposition.slaves import Box, DualBound, Slaves, natural_unit
 from mipcash.acquisition.decomposition.split_function import SplitFunction
 from mipcash.backends.base import SolverSettings
 from mipcash.errors import SpaceError, at_least
@@ -117,12 +117,12 @@ class Certificate:
 
 @dataclass(frozen=True)
 class _Leaf:
-    """A box, the best bound over it, and the multipliers and the relaxed solution that gave it."""
+    """A box, the best bound over it, and the multipliers and the dual bound with its solutions."""
 
     bound: float
     box: Box
     multipliers: Vector
-    relaxation: Relaxation
+    dual: DualBound
 
 
 class _Search:
@@ -166,11 +166,11 @@ class _Search:
         """
         leaf: _Leaf | None = None
 
-        def look(multipliers: Vector) -> Relaxation:
+        def look(multipliers: Vector) -> DualBound:
             nonlocal leaf
-            found = self.slaves.relax(box, multipliers)
+            found = self.slaves.dual(box, multipliers)
             bound = max(floor, found.bound)
-            if leaf is None or found.bound > leaf.relaxation.bound:
+            if leaf is None or found.bound > leaf.dual.bound:
                 leaf = _Leaf(bound, box, multipliers, found)
             self.note(min(others, leaf.bound))
             self.round(box, found)
@@ -179,22 +179,22 @@ class _Search:
         for start in starts:
             look(start)
         assert leaf is not None
-        multipliers, relaxation = leaf.multipliers, leaf.relaxation
+        multipliers, dual = leaf.multipliers, leaf.dual
         factor, stale = self.settings.step, 0
         for _ in range(iterations):
-            direction = self.slaves.supergradient(relaxation)
+            direction = self.slaves.supergradient(dual)
             length = float(np.sum(direction**2))
-            missing = self.value - relaxation.bound if self.best is not None else max(1.0, abs(relaxation.bound))
-            if self.done(leaf.bound) or length < 1e-16 or not math.isfinite(relaxation.bound):
+            missing = self.value - dual.bound if self.best is not None else max(1.0, abs(dual.bound))
+            if self.done(leaf.bound) or length < 1e-16 or not math.isfinite(dual.bound):
                 break
-            before = leaf.relaxation.bound
+            before = leaf.dual.bound
             multipliers = multipliers + factor * missing / length * direction
-            relaxation = look(multipliers)
-            stale = 0 if leaf.relaxation.bound > before else stale + 1
+            dual = look(multipliers)
+            stale = 0 if leaf.dual.bound > before else stale + 1
             if stale >= self.settings.patience:
                 # back to the best multipliers, with a shorter step
                 factor, stale = 0.5 * factor, 0
-                multipliers, relaxation = leaf.multipliers, leaf.relaxation
+                multipliers, dual = leaf.multipliers, leaf.dual
         return leaf
 
     def note(self, bound: float) -> None:
@@ -216,7 +216,7 @@ class _Search:
             if not heap or self.done(heap[0][0]):
                 break
             _, _, leaf = heapq.heappop(heap)
-            children = self.slaves.children(leaf.box, leaf.relaxation)
+            children = self.slaves.children(leaf.box, leaf.dual)
             if not children:
                 # nothing left to split: the bound stands
                 closed = min(closed, leaf.bound)
@@ -236,7 +236,7 @@ class _Search:
 
     # -- primal points ------------------------------------------------------------------------------------------
 
-    def round(self, box: Box, found: Relaxation) -> None:
+    def round(self, box: Box, found: DualBound) -> None:
         """Keep the discrete slave's levels, with its numbers where rules bind them and the continuous slaves' elsewhere."""
         if found.answer.columns is None:
             return

@@ -42,7 +42,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Relaxation:
+class DualBound:
     """L(mu) over a box and the slaves' solutions.
 
     Attributes:
@@ -84,7 +84,7 @@ class Slaves:
         """All numbers."""
         return Box(np.zeros(len(self.scale)), np.ones(len(self.scale)))
 
-    def relax(self, box: Box, multipliers: Vector) -> Relaxation:
+    def dual(self, box: Box, multipliers: Vector) -> DualBound:
         """L(mu) over a box; valid whatever the multipliers and wherever a slave stops."""
         self.calls += 1
         split = self.split
@@ -104,11 +104,11 @@ class Slaves:
                 only = (seen[1 + k] > 0) & (seen[:1].sum(axis=0) == 0)
                 copies[0, only] = bounded.points[s][only]
         bound = answer.bound + float(continuous.lower[0]) if answer.status != INFEASIBLE else math.inf
-        return Relaxation(bound, answer, copies, seen > 0)
+        return DualBound(bound, answer, copies, seen > 0)
 
-    def supergradient(self, relaxation: Relaxation) -> Vector:
+    def supergradient(self, dual: DualBound) -> Vector:
         """C(u_0) - C(u_F), shape (F, M): of L where the slaves are exact, a direction of ascent where they are bounded."""
-        cosines = np.cos(relaxation.copies @ self.split.omega.T + self.split.phase)
+        cosines = np.cos(dual.copies @ self.split.omega.T + self.split.phase)
         direction: Vector = (cosines[:1] - cosines[1:]) * self.coupled
         return direction
 
@@ -164,12 +164,12 @@ class Slaves:
 
     # -- branching ----------------------------------------------------------------------------------------------
 
-    def children(self, box: Box, relaxation: Relaxation) -> list[Box]:
+    def children(self, box: Box, dual: DualBound) -> list[Box]:
         """Two halves along the number over which the copies disagree most; none if no number can be split."""
-        copies, seen = relaxation.copies, relaxation.seen
+        copies, seen = dual.copies, dual.seen
         low, high = box.low.copy(), box.high.copy()
-        if relaxation.answer.columns is not None:
-            copies, seen = self._with_columns(relaxation, copies, seen)
+        if dual.answer.columns is not None:
+            copies, seen = self._with_columns(dual, copies, seen)
         first = np.min(np.where(seen, copies, np.inf), axis=0, initial=np.inf)
         last = np.max(np.where(seen, copies, -np.inf), axis=0, initial=-np.inf)
         spread = np.maximum(0.0, np.where(np.isfinite(first) & np.isfinite(last), last - first, 0.0))
@@ -191,10 +191,10 @@ class Slaves:
         return [Box(low, left), Box(right, high)]
 
     def _with_columns(
-        self, relaxation: Relaxation, copies: Vector, seen: NDArray[np.bool_]
+        self, dual: DualBound, copies: Vector, seen: NDArray[np.bool_]
     ) -> tuple[Vector, NDArray[np.bool_]]:
         """The copies and the discrete slave's own numbers, where they are active."""
-        columns = relaxation.answer.columns
+        columns = dual.answer.columns
         assert columns is not None
         own, known = copies[0].copy(), np.zeros(len(self.scale))
         on = self.scale.active(columns[None, : self.program.n_z])[0]

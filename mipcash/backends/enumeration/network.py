@@ -25,7 +25,7 @@ from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality
 from mipcash.program.program import BaseRow, BinaryProgram
 from mipcash.program.recent import Recent
-from mipcash.program.tables import JOINED, States, Table, entries
+from mipcash.program.tables import JOINED, RuleTable, States, entries
 
 KEPT_NETWORKS = 16
 JOIN_LIMIT = 400
@@ -153,7 +153,7 @@ def make_network(legality: Legality, allowed: Booleans) -> PairwiseNetwork | Non
 class _Rules:
     """Rules as tables, linear rows that would be too large a table, the variables that the tables join, and joins not worth it."""
 
-    tables: list[Table]
+    tables: list[RuleTable]
     wide: list[BaseRow]
     variables: list[Variable] = field(default_factory=list)
     rejected: set[tuple[tuple[int, ...], ...]] = field(default_factory=set)
@@ -161,7 +161,7 @@ class _Rules:
 
 def _free_rules(
     program: BinaryProgram,
-    tables: Sequence[tuple[Table, bool]],
+    tables: Sequence[tuple[RuleTable, bool]],
     rows: Sequence[tuple[BaseRow, bool]],
     allowed: Booleans,
 ) -> _Rules | None:
@@ -174,7 +174,7 @@ def _free_rules(
     return replace(rules, variables=joining.run(single, rules.tables), rejected=joining.rejected)
 
 
-def _as_tables(program: BinaryProgram, tables: Sequence[Table], rows: Sequence[BaseRow]) -> _Rules | None:
+def _as_tables(program: BinaryProgram, tables: Sequence[RuleTable], rows: Sequence[BaseRow]) -> _Rules | None:
     """Rules as tables and linear rows; None where a row with products would be too large a table."""
     found = _Rules(list(tables), [])
     for row in rows:
@@ -187,7 +187,7 @@ def _as_tables(program: BinaryProgram, tables: Sequence[Table], rows: Sequence[B
                 return None
             found.wide.append(row)
         else:
-            found.tables.append(Table(tuple(groups), States.of_levels(program, groups).legal([row])))
+            found.tables.append(RuleTable(tuple(groups), States.of_levels(program, groups).legal([row])))
     return replace(found, tables=[t for t in found.tables if not t.legal.all()])
 
 
@@ -195,10 +195,10 @@ def _as_tables(program: BinaryProgram, tables: Sequence[Table], rows: Sequence[B
 class _Joining:
     """Joins variables as the module says, the fewest states first; ``rejected`` are joins that were not worth it."""
 
-    tables: Sequence[Table]
+    tables: Sequence[RuleTable]
     rejected: set[tuple[tuple[int, ...], ...]]
 
-    def run(self, variables: Sequence[Variable], news: Sequence[Table]) -> list[Variable]:
+    def run(self, variables: Sequence[Variable], news: Sequence[RuleTable]) -> list[Variable]:
         """The variables, filtered and joined; ``news`` are the tables by which a rejected join may become worth it."""
         left = [_join([v], self.tables) or v for v in variables]
         tried: dict[tuple[tuple[int, ...], ...], Variable | None] = {}
@@ -256,7 +256,7 @@ def _assembled(program: BinaryProgram, rules: _Rules) -> PairwiseNetwork | None:
     )
 
 
-def _join(members: Sequence[Variable], tables: Sequence[Table]) -> Variable | None:
+def _join(members: Sequence[Variable], tables: Sequence[RuleTable]) -> Variable | None:
     """The legal combinations of the states of some variables; None where there are too many to look at."""
     groups: tuple[int, ...] = ()
     levels = np.zeros((1, 0), dtype=np.int64)
@@ -276,7 +276,7 @@ def _join(members: Sequence[Variable], tables: Sequence[Table]) -> Variable | No
 
 
 def _forbidden(
-    variables: Sequence[Variable], starts: Indices, tables: Sequence[Table], of: Mapping[int, int]
+    variables: Sequence[Variable], starts: Indices, tables: Sequence[RuleTable], of: Mapping[int, int]
 ) -> Booleans:
     forbidden = np.zeros((int(starts[-1]), int(starts[-1])), dtype=bool)
     for table in tables:

@@ -25,7 +25,7 @@ from mipcash.backends.base import CUT_SLACK, Cut
 from mipcash.errors import SolverError
 from mipcash.program.forms import Booleans, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
-from mipcash.program.tables import PAIR, POSTED, Split, States, Table, entries
+from mipcash.program.tables import PAIR, POSTED, RuleTable, Split, States, entries
 
 DOMAIN_LIMIT = 2048
 """Values of an integer column, or of a product of two, up to which it becomes a variable."""
@@ -62,7 +62,7 @@ class CostNetwork:
     sizes: list[int] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     profiles: list[Profile] = field(default_factory=list)
-    tables: dict[tuple[int, ...], Table] = field(default_factory=dict)
+    tables: dict[tuple[int, ...], RuleTable] = field(default_factory=dict)
     rows: list[LinearRow] = field(default_factory=list)
     products: dict[tuple[int, int], int] = field(default_factory=dict)
     empty: bool = False
@@ -91,7 +91,7 @@ class CostNetwork:
     def restrict(self, scope: tuple[int, ...], legal: Booleans) -> None:
         """Add a table; tables of one scope are merged."""
         both = self.tables[scope].legal & legal if scope in self.tables else legal
-        self.tables[scope] = Table(scope, both)
+        self.tables[scope] = RuleTable(scope, both)
         if not self.tables[scope].legal.any():
             self.empty = True
 

@@ -10,13 +10,12 @@ The kernel is the expectation of cos(omega . (u - u')) over omega ~ N(0, diag(1 
 
 and cos(omega . (u - u')) = cos cos' + sin sin' makes a cosine and a sine feature of each node. The nodes are symmetric, and
 -omega makes the same two, so half the grid does: m^D features. The error falls like (e / (4 m length^2))^m (Theorem 1): none
-to speak of once m > 3 / length^2, and useless far below. For many dimensions an additive kernel, the mean of kernels over few
-dimensions each, keeps the grid small (Sec. 3.1 there).
+to speak of once m > 3 / length^2, and useless far below. For many dimensions a grid for each of a few
+numbers that interact keeps it small (additive kernels, Sec. 3.1 there).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,35 +75,6 @@ class QuadratureFeatures:
             np.concatenate([np.zeros(half), np.full(half, -0.5 * np.pi), np.zeros(size % 2)]),
             np.concatenate([amplitude, amplitude, np.sqrt(weight[middle])]),
         )
-
-    @classmethod
-    def additive(
-        cls,
-        dims: Indices,
-        length: Vector,
-        nodes: int,
-        components: Sequence[Sequence[int]] | None = None,
-        largest: int = LARGEST,
-    ) -> QuadratureFeatures:
-        """The mean of the kernels over each component.
-
-        Args:
-            dims, length: the numbers, and their length-scales.
-            nodes: per dimension.
-            components: sets of numbers out of ``dims``; None: each number alone.
-            largest: as in :meth:`tensor`, for each component.
-        """
-        dims = np.asarray(dims, dtype=np.int64)
-        place = {int(d): k for k, d in enumerate(dims)}
-        omega, phase, amplitude = [], [], []
-        parts = [(int(d),) for d in dims] if components is None else [tuple(c) for c in components]
-        for part in parts:
-            at = np.array([place[int(d)] for d in part], dtype=np.int64)
-            made = cls.tensor(at, np.asarray(length)[at], nodes, largest)
-            omega.append(made.embedded(len(dims)))
-            phase.append(made.phase)
-            amplitude.append(made.amplitude / np.sqrt(len(parts)))
-        return cls(dims, np.concatenate(omega), np.concatenate(phase), np.concatenate(amplitude))
 
     @property
     def size(self) -> int:
