@@ -102,8 +102,10 @@ def split_options(solver: str) -> tuple[str, dict[str, str]]:
     """``"gurobi MIPFocus=1 Cuts=2"`` -> ``("gurobi", {"MIPFocus": "1", "Cuts": "2"})``.
 
     Raises:
-        SolverError: something after the name that is not KEY=VALUE.
+        SolverError: nothing is named, or something after the name is not KEY=VALUE.
     """
+    if not solver.strip():
+        raise SolverError(f"solver is {solver!r}, which names none; there are {', '.join(solver_names())}")
     head, *rest = solver.split()
     if not any("=" in part for part in rest):
         return solver, {}

@@ -19,6 +19,7 @@ from mipcash.study.records.limits import LimitsGiven
 from mipcash.study.result import SUSPICIOUS, Result
 from mipcash.study.storage.base import Storage
 from mipcash.study.study import Study
+from mipcash.study.text import shown
 from mipcash.study.trial import TellError, Trial
 
 if TYPE_CHECKING:
@@ -82,11 +83,14 @@ def minimize(
     they interrupt is done again.
 
     Raises:
+        TypeError: the objective cannot be called, or the space is none.
         ValueError: budget, workers, timeout or retries out of range.
         StorageError: see :class:`mipcash.Study`.
         ExecutorError: a lent executor is broken; nothing is lost, and the run can be resumed.
     """
     _check_plan(budget, timeout, workers)
+    if not callable(objective):
+        raise TypeError(f"the objective must be callable, got {shown(objective)}; the space comes after it")
     with Study(
         space, optimizer, solver, seed=seed, storage=storage, settings=settings, limits=limits, retries=retries
     ) as study:

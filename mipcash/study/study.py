@@ -23,6 +23,7 @@ import numpy as np
 from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.base import Observation, Optimizer, Proposal, Request
 from mipcash.space.exclusion import Apart
+from mipcash.space.space import Space
 from mipcash.study.records.encoding import plain
 from mipcash.study.records.fingerprint import fingerprint, listing
 from mipcash.study.records.ledger import Ledger
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mipcash.backends.base import Backend
-    from mipcash.space.space import Space
 
 
 class Study:
@@ -66,6 +66,7 @@ class Study:
         StorageError: the journal is in use, damaged, or belongs to another space, seed, optimizer, solver, settings or
             limits.
         MipcashError: limits that the optimizer would ignore.
+        TypeError: ``space`` is no :class:`mipcash.Space`.
     """
 
     def __init__(
@@ -82,6 +83,8 @@ class Study:
         model: str | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
+        if not isinstance(space, Space):
+            raise TypeError(f"space must be a mipcash.Space, got {shown(space)}")
         self.space = space
         self.seed = _seed(seed)
         self.optimizer = _optimizer(optimizer, space, solver, settings)

@@ -213,6 +213,14 @@ def test_an_executor_that_breaks_counts_as_failed_evaluations(space: mc.Space) -
     assert "the executor failed: ZeroDivisionError" in result.history[0].message
 
 
+def test_what_is_no_objective_and_no_space_is_refused(space: mc.Space, journal: Path) -> None:
+    with pytest.raises(TypeError, match=r"objective must be callable, got .*Space"):
+        minimize(space, tiny.loss, 3, storage=journal)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"space must be a mipcash\.Space, got .*'network'"):
+        minimize(tiny.loss, "network", 3, storage=journal)  # type: ignore[arg-type]
+    assert not journal.exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
