@@ -185,7 +185,9 @@ def show(
         result = old.result
         trials = list(result.history)
         if top is not None:
-            trials = sorted((t for t in trials if t.done), key=lambda t: (t.loss, t.number))[:top]
+            trials = sorted((t for t in trials if t.done and t.loss is not None), key=lambda t: (t.loss, t.number))[
+                :top
+            ]
         _print(tables.trials_table(trials, result.best, f"{old.title}, {len(result.history)} trials"))
         _close(old, plot)
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, Outcome
+from mipcash.optimizers.outcome import DONE, FAILED, PENDING, Outcome
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Apart
 from mipcash.space.solution import Solution
@@ -32,7 +32,7 @@ class Observation:
     Attributes:
         config: the configuration.
         status: ``done``, ``failed`` (raised, nan, inf, or told as Failed) or ``pending`` (being evaluated).
-        loss: finite where it is known: of a done one, unless the loss was not asked for, and of a pending one told in parts.
+        loss: finite where it is known: of a done one, unless others were asked for alone, and of a pending one told in parts.
         values: further black-box values by name, nan and inf included.
         outcome: every output with its status, message and cost; made from loss and values where it is not given.
     """
@@ -50,7 +50,7 @@ class Observation:
             failed = self.status == FAILED
             told = Outcome.failure("", self.values) if failed else Outcome.of(self.loss, self.values)
             object.__setattr__(self, "outcome", told)
-        unasked = self.loss is None and self.outcome.outputs and LOSS not in self.outcome.outputs
+        unasked = self.loss is None and self.outcome.some  # others were asked for alone
         if self.status == DONE and not unasked and (self.loss is None or not math.isfinite(self.loss)):
             raise ValueError(f"a done observation needs a finite loss, got {self.loss!r}")
 
@@ -93,7 +93,8 @@ class Request:
     """What an optimizer is asked.
 
     Attributes:
-        history: everything proposed so far, pending and failed trials included, by number.
+        history: everything proposed so far, pending and failed trials included, by number. An observation is the same object
+            until more is told of it, and is not to be changed.
         rng: the only source of randomness.
         state: ``Proposal.state`` of the latest ask, ``{}`` at the first.
         apart: configurations that the proposal must keep a Hamming distance from (those of the same batch); None: none.
@@ -135,8 +136,8 @@ class Proposal:
         origin: ``initial design``, ``acquisition`` ...; for tables.
         seconds: wall-clock seconds by part, e.g. ``{"surrogate": .., "mip": .., "continuous": ..}``.
         state: the optimizer's state after this ask: JSON-serialisable, handed back at the next ask.
-        outputs: names of the outputs to evaluate; empty: all that the objective gives. A configuration that is proposed
-            again for its other outputs is another trial.
+        outputs: names of the outputs to evaluate, each once; empty: all that the objective gives. A configuration that is
+            proposed again for its other outputs is another trial.
         trace: what reports may show of this step (residuals, the choice of a bandit ...): JSON-serialisable, never read by
             the loop.
         stop: a wish to stop, and why; empty: none. The loop evaluates this proposal and starts no other.

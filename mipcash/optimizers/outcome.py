@@ -97,6 +97,11 @@ class Outcome:
         return {n: o.value for n, o in self.outputs.items() if n != LOSS and o.value is not None}
 
     @property
+    def some(self) -> bool:
+        """Whether an output is present."""
+        return any(o.status == PRESENT for o in self.outputs.values())
+
+    @property
     def message(self) -> str:
         """Why the loss failed, or what was told in its stead; empty otherwise."""
         if LOSS in self.outputs:

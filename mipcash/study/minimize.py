@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import ExecutorError, SpaceExhaustedError, StorageError
 from mipcash.optimizers.base import Optimizer
+from mipcash.optimizers.outcome import LOSS, PRESENT
 from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
 from mipcash.study.evaluating.pool import Executors, LostWorkerError, Pool, collect
 from mipcash.study.progress import Progress, make_progress
@@ -129,7 +130,7 @@ def run(
         else:
             with Pool(executor, workers) as pool:
                 reason = loop.together(pool, workers)
-        if reason == EXHAUSTED and not study.result.n_failed:
+        if reason == EXHAUSTED and _all_known(study):
             # every legal configuration has an outcome, so the best of them is the optimum
             reason = PROVEN
         study.stop(reason)
@@ -242,6 +243,8 @@ class _Loop:
         except LostWorkerError as cause:
             after = self._study.lose(trial, str(cause))
             if after.pending:
+                if self._ended not in (TIMEOUT, CALLBACK):
+                    self._ended = ""  # there is something to evaluate again
                 self._display.note(f"trial {trial.number} lost its worker and is evaluated again: {cause}")
             else:
                 self._told(after)
@@ -260,6 +263,12 @@ class _Loop:
         for callback in self._callbacks:
             if callback(self._study, finished) is True:
                 self._ended = self._ended or CALLBACK
+
+
+def _all_known(study: Study) -> bool:
+    """Whether every trial has a loss, and what decides whether it keeps the limits."""
+    decide = (LOSS, *(limit.output for limit in study.limits))
+    return all(t.done and all(t.outcome[name].status == PRESENT for name in decide) for t in study.trials)
 
 
 def _check_plan(budget: int, timeout: float | None, workers: int) -> None:

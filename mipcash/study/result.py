@@ -26,7 +26,7 @@ class Convergence(NamedTuple):
 
     Attributes:
         number: trial numbers.
-        loss: nan where the trial failed or is pending.
+        loss: nan where the trial failed, is pending or was not asked for its loss.
         incumbent: lowest loss so far, nan before the first.
     """
 
@@ -91,7 +91,8 @@ class Result:
         return {"ask": asks, "evaluation": sum(t.duration or 0.0 for t in self.history)}
 
     def convergence(self) -> Convergence:
-        losses = np.array([math.nan if t.loss is None else t.loss for t in self.history], dtype=np.float64)
+        known = [t.loss if t.done and t.loss is not None else math.nan for t in self.history]
+        losses = np.array(known, dtype=np.float64)
         numbers = np.array([t.number for t in self.history], dtype=np.int64)
         return Convergence(numbers, losses, np.fmin.accumulate(losses) if losses.size else losses)
 

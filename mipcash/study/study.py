@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from mipcash.errors import SpaceExhaustedError
-from mipcash.optimizers.base import Observation, Optimizer, Proposal, Request
+from mipcash.optimizers.base import Optimizer, Proposal, Request
 from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
 from mipcash.study.records.encoding import plain
@@ -56,7 +56,7 @@ class Study:
         limits: what outputs of a good configuration keep, by name: an upper limit, or (low, high) with None for no limit.
             An optimizer that does not learn from them refuses them.
         retries: further attempts at a trial whose worker died, after which it has failed; an attempt that runs when its
-            process is killed is one.
+            process is killed is one. With 0, what ran beside the one that killed a pool has failed with it.
         model, options: what ``mipcash resume`` needs to load the space and the objective again.
 
     Methods may be called from several threads. A study holds its journal until ``close()`` or the end of its ``with``
@@ -157,7 +157,9 @@ class Study:
         began, number = time.perf_counter(), len(self._ledger.trials)
         rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
         kept = apart if apart and apart.configs else None
-        proposal = self.optimizer.ask(Request(self._history(), rng, self._ledger.state, kept, self.limits))
+        proposal = self.optimizer.ask(Request(self._ledger.history, rng, self._ledger.state, kept, self.limits))
+        if not isinstance(proposal, Proposal):
+            raise TypeError(f"optimizer {self.optimizer.name!r} must return a Proposal, and returned {shown(proposal)}")
         self._check(number, proposal)
         return self._ledger.add(proposal_row(self.space, self.optimizer, number, proposal, began))
 
@@ -238,7 +240,7 @@ class Study:
     def n_told(self) -> int:
         """How many trials have an outcome."""
         with self._lock:
-            return sum(not t.pending for t in self._ledger.trials)
+            return self._ledger.n_told
 
     @property
     def wish(self) -> str:
@@ -293,12 +295,9 @@ class Study:
 
     # -- internals ----------------------------------------------------------------------------------------------
 
-    def _history(self) -> tuple[Observation, ...]:
-        return tuple(Observation(dict(t.config), t.status, t.loss, t.values, t.outcome) for t in self._ledger.trials)
-
     def _recommended(self) -> int | None:
         """The number of the trial that the optimizer recommends."""
-        history = self._history()
+        history = self._ledger.history
         found = self.optimizer.recommend(history, self.limits)
         if found is None:
             return None
@@ -362,6 +361,11 @@ def _optimizer(optimizer: str | Optimizer, space: Space, solver: str | Backend, 
         if settings is not None:
             raise ValueError("settings= belong to a named optimizer; build them into the optimizer object instead")
         return optimizer
+    if not isinstance(optimizer, str):
+        raise TypeError(
+            f"optimizer must be a name, or an object of a class derived from mipcash.optimizers.base.Optimizer; got "
+            f"{shown(optimizer)}"
+        )
     from mipcash.optimizers.registry import make_optimizer  # brings surrogates and solvers along
 
     return make_optimizer(optimizer, space, solver=solver, settings=settings)

@@ -16,6 +16,7 @@ from mipcash.errors import MipcashError, StorageError
 from mipcash.optimizers.base import History, Limit, Observation, Proposal, Request
 from mipcash.optimizers.registry import make_optimizer, optimizer_names
 from mipcash.study.minimize import minimize
+from mipcash.study.storage.sqlite.reading import read_journal
 
 FAST = Limit("latency_ms", high=5.0)
 
@@ -180,3 +181,37 @@ def test_limits_that_would_be_ignored_or_are_none_are_refused_before_anything_is
     with pytest.raises(ValueError, match="needs a finite low or high"):
         mc.Study(space, Careful(space), limits={"ms": (None, None)}, storage=journal)
     assert not journal.exists()
+
+
+def test_what_is_no_optimizer_no_proposal_or_no_storage_is_told(space: mc.Space) -> None:
+    class Old(tiny.Sampler):
+        def propose(self, request: Request) -> Proposal:
+            return super().propose(request).config  # type: ignore[return-value]
+
+    with pytest.raises(TypeError, match=r"optimizer 'sampler' must return a Proposal, and returned dict"):
+        mc.Study(space, Old(space)).ask()
+    with pytest.raises(
+        TypeError, match=r"must be a name, or an object of a class derived from .*Optimizer; got object"
+    ):
+        mc.Study(space, object())  # type: ignore[arg-type]
+    with pytest.raises(
+        TypeError, match=r"storage must be the path of a journal, a Storage, or None for memory; got int 5"
+    ):
+        mc.Study(space, tiny.Sampler(space), storage=5)  # type: ignore[arg-type]
+
+
+def test_an_optimum_is_proven_only_where_all_losses_are_known(space: mc.Space) -> None:
+    class AskingMs(tiny.Finite):
+        def propose(self, request: Request) -> Proposal:
+            return replace(super().propose(request), outputs=("ms",))
+
+    result = minimize(lambda c: {"ms": 1.0}, space, 9, optimizer=AskingMs(space), progress=False)
+    assert (result.n_done, result.stopped) == (3, "space exhausted")
+
+
+def test_a_recommendation_is_void_when_more_is_told(space: mc.Space, journal: Path) -> None:
+    minimize(tiny.loss, space, 2, optimizer=tiny.Sampler(space), storage=journal, progress=False)
+    assert read_journal(journal)[0].recommended is not None
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        study.tell(study.ask(), -1.0)
+    assert read_journal(journal)[0].recommended is None

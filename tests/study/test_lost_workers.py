@@ -7,6 +7,7 @@ import signal
 import time
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from test_processes import finish, launch
 
 import mipcash as mc
 from mipcash.errors import ExecutorError
+from mipcash.optimizers.base import Proposal, Request
 from mipcash.study.minimize import minimize, run
 from mipcash.study.progress import Progress
 from mipcash.study.storage.base import TrialRow
@@ -94,6 +96,28 @@ def test_one_death_costs_a_retry_and_nothing_else(space: mc.Space, journal: Path
     whole = minimize(tiny.loss, space, 6, optimizer=tiny.Counter(space), progress=False)
     assert [(t.config, t.loss) for t in result.history] == [(t.config, t.loss) for t in whole.history]
     assert sorted(t.lost for t in result.history)[-1] == 2
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_the_last_trials_of_a_budget_are_retried_too(space: mc.Space, tmp_path: Path, workers: int) -> None:
+    """The budget is spent when they are handed out, and is not when their worker is lost."""
+
+    class DeadlyAtTheEnd(tiny.Sampler):
+        def propose(self, request: Request) -> Proposal:
+            proposal = super().propose(request)
+            layers = 3 if len(request.history) == 3 else 0
+            return replace(proposal, config={**proposal.config, "layers": layers})
+
+    result = minimize(
+        Deadly(3, tmp_path, 1),
+        space,
+        4,
+        optimizer=DeadlyAtTheEnd(space),
+        executor=pool,
+        workers=workers,
+        progress=False,
+    )
+    assert (result.stopped, result.n_done, result.history[3].lost) == ("budget", 4, 1)
 
 
 def test_retries_are_as_many_as_were_asked_for(space: mc.Space) -> None:

@@ -254,8 +254,7 @@ def test_names_that_no_file_can_hold(journal: Path) -> None:
     """A space, a parameter and a category with lone surrogates, as an undecodable command line gives them."""
 
     def space() -> mc.Space:
-        made = tiny.tiny_space()
-        made.name = "\udcff"
+        made = tiny.tiny_space(name="\udcff")
         made.categorical("\udcfe", ["\udcfd", "b"])
         return made
 

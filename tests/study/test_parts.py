@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -162,3 +163,51 @@ def test_optimizers_live_with_parts_and_learn_from_a_loss_that_is_known(name: st
         else:
             study.tell(trial, {"loss": tiny.loss(trial.config)} if k % 2 else {"ms": 1.0}, partial=True)
     assert space.is_legal(study.ask().config)
+
+
+def test_a_loss_that_nobody_asked_for_decides_nothing(space: mc.Space) -> None:
+    study, optimizer = opened(space, "a", "b")
+    done = study.tell(study.ask(), {"a": 1, "b": 2, "loss": mc.Failed("not computed")})
+    assert (done.status, done.loss) == ("done", None)
+    failed = study.tell(study.ask(), {"a": math.nan, "b": math.nan, "loss": 1.0})
+    assert (failed.status, failed.loss) == ("failed", 1.0)
+    study.ask()
+    assert [o.status for o in optimizer.histories[-1]] == ["done", "failed"]
+
+
+def test_only_done_trials_count_for_convergence(space: mc.Space) -> None:
+    study, _ = opened(space)
+    study.tell(study.ask(), 3.0)
+    study.tell(study.ask(), 1.0, partial=True)  # folds so far
+    curve = study.result.convergence()
+    assert curve.loss[0] == 3.0
+    assert math.isnan(curve.loss[1])
+    assert list(curve.incumbent) == [3.0, 3.0]
+
+
+def test_outputs_are_asked_for_once_each_and_by_name(space: mc.Space, tmp_path: Path) -> None:
+    study = mc.Study(space, asking("a", "b", "a")(space), storage=tmp_path / "run.db")
+    trial = study.ask()
+    assert trial.evaluate == ("a", "b")
+    study.give_back(trial)
+    assert study.ask().attempt == 2
+    study.close()
+
+    class Careless(tiny.Sampler):
+        def propose(self, request: Request) -> Proposal:
+            return replace(super().propose(request), outputs="loss")  # type: ignore[arg-type]
+
+    with pytest.raises(TypeError, match=r"wants the outputs str 'loss'; they are a tuple of names"):
+        mc.Study(space, Careless(space)).ask()
+
+
+def test_an_observation_is_the_same_until_more_is_told(space: mc.Space) -> None:
+    study, optimizer = opened(space)
+    first, second = study.ask(), study.ask()
+    study.tell(first, 1.0)
+    study.ask()
+    study.tell(second, 2.0, partial=True)
+    study.ask()
+    before, after = optimizer.histories[-2:]
+    assert before[0] is after[0]
+    assert (before[1].loss, after[1].loss) == (None, 2.0)

@@ -14,9 +14,9 @@ from mipcash.optimizers.base import History, Optimizer, Proposal, Request
 from mipcash.space.solution import Solution
 
 
-def tiny_space(cap: float = 10.0) -> mc.Space:
+def tiny_space(cap: float = 10.0, name: str = "tiny") -> mc.Space:
     """Every kind of value that a journal has to bring back: None, True, a tuple, floats, a wide integer, an order."""
-    space = mc.Space("tiny")
+    space = mc.Space(name)
     layers = space.integer("layers", 0, 4)
     space.real("lr", 1e-4, 1e-1, log=True)
     space.integer("rounds", 3, 5000)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import StorageError
+from mipcash.optimizers.base import Observation
 from mipcash.study.records.telling import Telling
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
 from mipcash.study.storage.attempts import Change, begun, ended, given_up, told
@@ -39,6 +40,8 @@ class Ledger:
         self._space, self._storage, self._retries = space, storage, retries
         self._rows: list[TrialRow] = []
         self._clocks: dict[int, float] = {}
+        self._pending: set[int] = set()
+        self._seen: list[Observation | None] = []
         self.trials: list[Trial] = []
         self.state: dict[str, Any] = {}
         storage.open(record)
@@ -57,12 +60,27 @@ class Ledger:
     @property
     def waiting(self) -> list[int]:
         """Numbers of trials that have no outcome and that nobody is at."""
-        return [row.number for row in self._rows if row.waits]
+        return [number for number in sorted(self._pending) if self._rows[number].waits]
 
     @property
     def suspects(self) -> bool:
         """Whether a trial waits that lost a worker."""
-        return any(row.waits and row.lost for row in self._rows)
+        return any(self._rows[number].lost for number in self.waiting)
+
+    @property
+    def n_told(self) -> int:
+        """How many trials have an outcome."""
+        return len(self._rows) - len(self._pending)
+
+    @property
+    def history(self) -> tuple[Observation, ...]:
+        """The trials as an optimizer sees them; one of which nothing new is known is the same object as before."""
+        for number, trial in enumerate(self.trials):
+            if self._seen[number] is None:
+                self._seen[number] = Observation(
+                    dict(trial.config), trial.status, trial.loss, trial.values, trial.outcome
+                )
+        return tuple(self._seen)  # type: ignore[arg-type]
 
     def sync(self) -> None:
         """Take what other writers of the storage have done."""
@@ -79,8 +97,7 @@ class Ledger:
         row, _ = begun(row, this_worker(), time.time())
         trial = trial_of(self._space, row, self.record.id)
         self._storage.insert(row)
-        self._rows.append(row)
-        self.trials.append(trial)
+        self._hold(row, trial)
         self.state = json.loads(row.state)
         self._clocks[row.number] = time.perf_counter()
         return trial
@@ -127,23 +144,32 @@ class Ledger:
 
     def _write(self, change: Change) -> Trial:
         row, changed = change
+        if self.record.recommended is not None:  # it was so before this was known
+            self.note(recommended=None)
         self._storage.write(row, changed)
         return self._keep(row)
 
     def _keep(self, row: TrialRow) -> Trial:
         trial = refreshed(self.trials[row.number], row)
-        self._rows[row.number], self.trials[row.number] = row, trial
+        self._hold(row, trial)
         return trial
+
+    def _hold(self, row: TrialRow, trial: Trial) -> None:
+        """Put a row, new or changed, in its place."""
+        if row.number == len(self._rows):
+            self._rows.append(row)
+            self.trials.append(trial)
+            self._seen.append(None)
+        else:
+            self._rows[row.number], self.trials[row.number], self._seen[row.number] = row, trial, None
+        (self._pending.add if trial.pending else self._pending.discard)(row.number)
 
     def _take(self, row: TrialRow) -> None:
         """A row from the storage."""
         trial = checked_trial(self._space, row, self.record.id)
-        if row.number < len(self._rows):
-            self._rows[row.number], self.trials[row.number] = row, trial
-            return
-        self._rows.append(row)
-        self.trials.append(trial)
-        self.state = parse(row.state, f"state of trial {row.number}")
+        if row.number == len(self._rows):
+            self.state = parse(row.state, f"state of trial {row.number}")
+        self._hold(row, trial)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -20,7 +20,7 @@ from mipcash.study.records.encoding import (
 )
 from mipcash.study.storage.base import TrialRow
 from mipcash.study.storage.checks import DamageError
-from mipcash.study.text import storable
+from mipcash.study.text import shown, storable
 from mipcash.study.trial import Trial
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def proposal_row(space: Space, optimizer: Optimizer, number: int, proposal: Prop
         began: ``time.perf_counter()`` when the optimizer was asked.
 
     Raises:
-        TypeError: a state or a trace that JSON cannot hold.
+        TypeError: a state or a trace that JSON cannot hold, or outputs that are no names.
     """
     return TrialRow(
         number=number,
@@ -45,7 +45,7 @@ def proposal_row(space: Space, optimizer: Optimizer, number: int, proposal: Prop
         origin=storable(str(proposal.origin)),
         seconds=json.dumps({**plain(proposal.seconds), "ask": time.perf_counter() - began}),
         state=json_text(optimizer, "state", proposal.state),
-        outputs=json.dumps([str(name) for name in proposal.outputs]),
+        outputs=json.dumps(outputs_of(optimizer, proposal)),
         trace=json_text(optimizer, "trace", proposal.trace),
         stop=storable(str(proposal.stop)),
         proposed=time.time(),
@@ -112,6 +112,20 @@ def checked_trial(space: Space, row: TrialRow, study: str) -> Trial:
         reasons = "; ".join(v.message for v in violations)
         raise DamageError(f"the configuration of trial {row.number} is illegal: {reasons}")
     return trial
+
+
+def outputs_of(optimizer: Optimizer, proposal: Proposal) -> list[str]:
+    """The outputs that a proposal names, each once.
+
+    Raises:
+        TypeError: they are no tuple of names.
+    """
+    outputs = proposal.outputs
+    if isinstance(outputs, str) or not all(isinstance(name, str) for name in outputs):
+        raise TypeError(
+            f"optimizer {optimizer.name!r} wants the outputs {shown(outputs)}; they are a tuple of names, such as ('loss',)"
+        )
+    return list(dict.fromkeys(outputs))
 
 
 def json_text(optimizer: Optimizer, what: str, value: Mapping[str, Any]) -> str:

@@ -49,6 +49,11 @@ TABLES = {
 STUDY = [f.name for f in fields(StudyRecord)]
 TRIAL = [f.name for f in fields(TrialRow) if f.name != "evaluations"]
 EVALUATION = [f.name for f in fields(EvaluationRow)]
+KEY = ("trial", "attempt", "output")
+UPSERT = f"ON CONFLICT ({', '.join(KEY)}) DO UPDATE SET " + ", ".join(
+    f"{name} = excluded.{name}" for name in EVALUATION if name not in KEY
+)
+"""Unlike REPLACE it leaves a row in its place, so that outputs keep their order."""
 
 
 def check_tables(database: sqlite3.Connection, tables: Mapping[str, str], schema: int) -> None:
@@ -89,7 +94,7 @@ def insert_trial(database: sqlite3.Connection, row: TrialRow) -> None:
 def insert_evaluations(database: sqlite3.Connection, rows: Iterable[EvaluationRow], replace: bool = False) -> None:
     """Add evaluations; ``replace``: in the place of what was known of the same attempts."""
     coded = [{**vars(e), "output": coded_name(e.output), "value": _coded_value(e.value)} for e in rows]
-    _insert(database, "evaluation", EVALUATION, coded, "INSERT OR REPLACE" if replace else "INSERT")
+    _insert(database, "evaluation", EVALUATION, coded, UPSERT if replace else "")
 
 
 def read_trials(database: sqlite3.Connection) -> list[TrialRow]:
@@ -147,7 +152,9 @@ def _insert(
     table: str,
     names: Sequence[str],
     rows: Iterable[Mapping[str, Any]],
-    verb: str = "INSERT",
+    conflict: str = "",
 ) -> None:
     columns, marks = ", ".join(f'"{n}"' for n in names), ", ".join("?" * len(names))
-    database.executemany(f"{verb} INTO {table} ({columns}) VALUES ({marks})", [[row[n] for n in names] for row in rows])
+    database.executemany(
+        f"INSERT INTO {table} ({columns}) VALUES ({marks}) {conflict}", [[row[n] for n in names] for row in rows]
+    )
