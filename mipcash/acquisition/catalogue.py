@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,59 +16,23 @@ from mipcash.acquisition.analytic import (
     SampleAcquisition,
 )
 from mipcash.acquisition.base import Acquisition
-from mipcash.program.points import Point
-from mipcash.surrogates.base import MixedFunction, Posterior
+from mipcash.acquisition.ingredients import Ingredients
 
 NOISES = 5.0
 """Standard deviations of the noise by which a sampled minimum lies below the observations at least (Wang and Jegelka 2017)."""
 
 
 @dataclass(frozen=True)
-class Limited:
-    """An output beside the loss that is to stay between two ends.
+class Entry:
+    """An acquisition function that has a name.
 
     Attributes:
-        posterior: of the output.
-        low, high: on the posterior's scale; infinite where there is no such end.
+        make: from what was fitted and drawn.
+        takes_limits: whether it looks at ``Ingredients.limited``.
     """
 
-    posterior: Posterior
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A posterior sample of the loss, and its least value over the legal points.
-
-    Attributes:
-        sample: the function.
-        point: where the least value was found.
-        value: that value.
-    """
-
-    sample: MixedFunction
-    point: Point
-    value: float
-
-
-@dataclass(frozen=True)
-class Ingredients:
-    """What an acquisition function may be made of.
-
-    Attributes:
-        loss: the posterior of the loss.
-        best: the least mean of the loss at an observation that keeps all limits; inf where none does.
-        limited: the other outputs that count, by name.
-        drawn: samples of the loss' posterior.
-        kappa: deviations of a confidence bound.
-    """
-
-    loss: Posterior
-    best: float
-    limited: Mapping[str, Limited] = field(default_factory=dict)
-    drawn: Sequence[Drawn] = ()
-    kappa: float = 2.0
+    make: Callable[[Ingredients], Acquisition]
+    takes_limits: bool = False
 
 
 def log_ei(given: Ingredients) -> Acquisition:
@@ -94,9 +58,9 @@ def thompson(given: Ingredients) -> Acquisition:
     return SampleAcquisition(min(given.drawn, key=lambda d: d.value).sample)
 
 
-ACQUISITIONS: Mapping[str, Callable[[Ingredients], Acquisition]] = {
-    "log-ei": log_ei,
-    "ucb": ucb,
-    "mes": mes,
-    "thompson": thompson,
+ACQUISITIONS: Mapping[str, Entry] = {
+    "log-ei": Entry(log_ei),
+    "ucb": Entry(ucb),
+    "mes": Entry(mes),
+    "thompson": Entry(thompson),
 }

@@ -162,7 +162,7 @@ class Optimizer(ABC):
     """
 
     name: ClassVar[str]
-    takes_limits: ClassVar[bool] = False
+    takes_limits: bool = False
 
     def ask(self, request: Request) -> Proposal:
         """The next configuration to evaluate.

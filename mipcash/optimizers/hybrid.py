@@ -27,8 +27,9 @@ import numpy as np
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.base import Acquisition
-from mipcash.acquisition.catalogue import ACQUISITIONS, Drawn, Ingredients, Limited
+from mipcash.acquisition.catalogue import ACQUISITIONS
 from mipcash.acquisition.clock import Clock
+from mipcash.acquisition.ingredients import Drawn, Ingredients, Limited
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.acquisition.plateau import shared_choice
@@ -131,6 +132,7 @@ class Hybrid(ModelBased):
     def __init__(self, domain: Domain, settings: HybridSettings | None = None) -> None:
         super().__init__(domain)
         self.settings: HybridSettings = settings or HybridSettings()
+        self.takes_limits = ACQUISITIONS[self.settings.acquisition].takes_limits
         chosen = self.settings.interactions
         graph = None if chosen is None else resolve(domain.declaration, self.program, self.scale, chosen)
         self.surrogate = StructuredSurrogate(Structure.of(self.program, self.scale, graph), self.settings.surrogate)
@@ -177,6 +179,8 @@ class Hybrid(ModelBased):
         before, others, limited = state.get("outputs", {}), dict[str, Any](), dict[str, Limited]()
         for limit in limits:
             rows, values = data.values(limit.output)
+            if not len(rows):  # nothing tells one point from another
+                continue
             posterior, others[limit.output] = self.surrogate.fit(
                 tables.part(rows), values, before.get(limit.output, {})
             )
@@ -204,7 +208,7 @@ class Hybrid(ModelBased):
         if settings.acquisition == "thompson" and not drawn:
             return None
         began = time.perf_counter()
-        acquisition = ACQUISITIONS[settings.acquisition](replace(fitted, drawn=drawn))
+        acquisition = ACQUISITIONS[settings.acquisition].make(replace(fitted, drawn=drawn))
         if settings.acquisition == "thompson":  # it is quadratic in the binaries, and its minimiser is known
             least = min(drawn, key=lambda d: d.value)
             return Target(least.sample, acquisition, least.point)

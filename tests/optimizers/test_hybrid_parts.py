@@ -10,7 +10,8 @@ import pytest
 
 from mipcash.acquisition.analytic import AnalyticAcquisition, MaxValueEntropy
 from mipcash.acquisition.base import Acquisition
-from mipcash.acquisition.catalogue import Drawn, Ingredients, mes
+from mipcash.acquisition.catalogue import mes
+from mipcash.acquisition.ingredients import Drawn, Ingredients
 from mipcash.acquisition.mixed_search import MixedSearch
 from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings

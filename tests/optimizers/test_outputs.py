@@ -1,16 +1,18 @@
-"""One surrogate per output: an optimizer that takes limits is an acquisition, its name in the catalogue, and a flag."""
+"""One surrogate per output: an acquisition that takes limits is a file, and its entry in the catalogue."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
 from mipcash.acquisition.base import Acquisition
-from mipcash.acquisition.catalogue import ACQUISITIONS, Ingredients
+from mipcash.acquisition.catalogue import ACQUISITIONS, Entry
+from mipcash.acquisition.ingredients import Ingredients
 from mipcash.errors import MipcashError
 from mipcash.optimizers.base import Limit, Observation, Request
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
@@ -18,21 +20,16 @@ from mipcash.space.domain import Domain
 from tests.acquisition.test_contract import ConstrainedEI
 
 
-class Constrained(Hybrid):
-    """The default with the flag set."""
-
-    name: ClassVar[str] = "constrained"
-    takes_limits: ClassVar[bool] = True
-
-
 def constrained(given: Ingredients) -> Acquisition:
+    if "g" not in given.limited:
+        return AnalyticAcquisition(given.loss, LogEI(float(given.loss.fitted.min())))
     limit = given.limited["g"]
     return ConstrainedEI(given.loss, limit.posterior, given.best, limit.high)
 
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ACQUISITIONS, "constrained", constrained)  # type: ignore[arg-type]
+    monkeypatch.setitem(ACQUISITIONS, "constrained", Entry(constrained, takes_limits=True))  # type: ignore[arg-type]
 
 
 def space_with_a_wall() -> mc.Space:
@@ -53,7 +50,7 @@ def evaluated(config: dict[str, Any], known: bool = True) -> Observation:
 def run(acquisition: str, asks: int, limits: tuple[Limit, ...]) -> tuple[list[Observation], dict[str, Any]]:
     """Proposals after ten observations, two of them without the output; the state goes through JSON."""
     space = space_with_a_wall()
-    optimizer = Constrained(Domain.of(space), HybridSettings(acquisition=acquisition))
+    optimizer = Hybrid(Domain.of(space), HybridSettings(acquisition=acquisition))
     history = [evaluated(c, k not in (3, 7)) for k, c in enumerate(space.sample(10, 1))]
     state: dict[str, Any] = {}
     for k in range(asks):
@@ -83,7 +80,7 @@ def test_without_limits_there_is_one_surrogate_and_its_state() -> None:
 
 def test_ends_of_a_limit_are_on_the_scale_of_its_posterior() -> None:
     space = space_with_a_wall()
-    optimizer = Constrained(Domain.of(space))
+    optimizer = Hybrid(Domain.of(space))
     data = optimizer.data([evaluated(c, k != 2) for k, c in enumerate(space.sample(12, 3))])
     rows, values = data.values("g")
     assert rows.tolist() == [k for k in range(12) if k != 2]
@@ -104,3 +101,13 @@ def test_the_default_refuses_limits_that_it_would_ignore() -> None:
     history = [evaluated(c) for c in space.sample(8, 0)]
     with pytest.raises(MipcashError, match="does not learn from limits"):
         Hybrid(Domain.of(space)).ask(Request(history, np.random.default_rng(0), limits=(Limit("g", high=0.5),)))
+
+
+def test_an_output_that_nothing_tells_is_left_out_until_one_does() -> None:
+    space = space_with_a_wall()
+    optimizer = Hybrid(Domain.of(space), HybridSettings(acquisition="constrained"))
+    history = [evaluated(c, known=False) for c in space.sample(8, 0)]
+    request = Request(history, np.random.default_rng(0), limits=(Limit("g", high=0.5),))
+    proposal = optimizer.ask(request)
+    assert space.is_legal(proposal.config)
+    assert "outputs" not in proposal.state

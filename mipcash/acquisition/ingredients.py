@@ -1,0 +1,57 @@
+"""What an acquisition function may be made of: what was fitted and drawn for a proposal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mipcash.program.points import Point
+from mipcash.surrogates.base import MixedFunction, Posterior
+
+
+@dataclass(frozen=True)
+class Limited:
+    """An output beside the loss that is to stay between two ends.
+
+    Attributes:
+        posterior: of the output.
+        low, high: on the posterior's scale; infinite where there is no such end.
+    """
+
+    posterior: Posterior
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A posterior sample of the loss, and its least value over the legal points.
+
+    Attributes:
+        sample: the function.
+        point: where the least value was found.
+        value: that value.
+    """
+
+    sample: MixedFunction
+    point: Point
+    value: float
+
+
+@dataclass(frozen=True)
+class Ingredients:
+    """What an acquisition function may be made of.
+
+    Attributes:
+        loss: the posterior of the loss.
+        best: the least mean of the loss at an observation that keeps all limits; inf where none does.
+        limited: the other outputs that count, by name.
+        drawn: samples of the loss' posterior.
+        kappa: deviations of a confidence bound.
+    """
+
+    loss: Posterior
+    best: float
+    limited: Mapping[str, Limited] = field(default_factory=dict)
+    drawn: Sequence[Drawn] = ()
+    kappa: float = 2.0
