@@ -12,6 +12,7 @@ import pytest
 import tiny
 
 import mipcash as mc
+from mipcash.errors import StorageError
 from mipcash.optimizers.base import Proposal, Request
 from mipcash.study.storage.attempts import ended
 from mipcash.study.storage.base import LOST, RUNNING, EvaluationRow, Storage, StudyRecord, TakenError, TrialRow
@@ -241,3 +242,15 @@ def test_memory_leaves_no_file(space: mc.Space, storage: Any, tmp_path: Path, mo
         study.tell(study.ask(), 1.0)
         assert study.storage is None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_memory_that_was_closed_goes_on_like_a_file(space: mc.Space) -> None:
+    memory = MemoryStorage()
+    with mc.Study(space, tiny.Sampler(space), seed=3, storage=memory) as study:
+        study.tell(study.ask(), 1.0)
+        asked = study.ask()
+    with mc.Study(space, tiny.Sampler(space), seed=3, storage=memory) as study:
+        again = study.ask()
+        assert (again.number, again.config, again.attempt, again.lost) == (1, asked.config, 2, 0)
+    with pytest.raises(StorageError, match="this memory belongs to another study: seed was 3 and is 4 now"):
+        mc.Study(space, tiny.Sampler(space), seed=4, storage=memory)

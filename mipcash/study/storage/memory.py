@@ -6,19 +6,25 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mipcash.study.storage.base import EvaluationRow, StudyRecord, TrialRow
+from mipcash.study.storage.attempts import ended
+from mipcash.study.storage.base import RETURNED, EvaluationRow, StudyRecord, TrialRow
+from mipcash.study.storage.compare import compare
 
 
 class MemoryStorage:
-    """See :class:`mipcash.study.storage.base.Storage`."""
+    """See :class:`mipcash.study.storage.base.Storage`. One that was closed may be given to another study of the same kind."""
 
     path = None
+    record: StudyRecord
 
     def __init__(self) -> None:
         self._rows: list[TrialRow] = []
 
     def open(self, record: StudyRecord) -> None:
-        self.record = replace(record, created=time.time())
+        if hasattr(self, "record"):
+            compare("this memory", self.record, record)
+        else:
+            self.record = replace(record, created=time.time())
 
     def rows(self) -> list[TrialRow]:
         return list(self._rows)
@@ -44,4 +50,5 @@ class MemoryStorage:
         self.record = record
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Attempts that run are returned."""
+        self._rows = [ended(row, RETURNED, "", time.time())[0] if row.running else row for row in self._rows]
