@@ -44,10 +44,12 @@ from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.solution import as_solution
-from mipcash.surrogates.base import MixedFunction
+from mipcash.surrogates.base import MixedFunction, Surrogate
 from mipcash.surrogates.interactions import NameTuple, named, resolve
+from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.surrogate import StructuredSettings, StructuredSurrogate
+from mipcash.surrogates.structured.tables import Tables
 
 PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""
@@ -135,12 +137,13 @@ class Hybrid(ModelBased):
         self.takes_limits = ACQUISITIONS[self.settings.acquisition].takes_limits
         chosen = self.settings.interactions
         graph = None if chosen is None else resolve(domain.declaration, self.program, self.scale, chosen)
-        self.surrogate = StructuredSurrogate(Structure.of(self.program, self.scale, graph), self.settings.surrogate)
+        structure = Structure.of(self.program, self.scale, graph)
+        self.surrogate: Surrogate[Tables, StructuredPosterior] = StructuredSurrogate(structure, self.settings.surrogate)
         self.alternation = Alternation(domain, self.settings.alternation)
 
     def _search(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
-        fitted, state = self._fitted(step.data, step.request.state, step.request.limits)
+        fitted, state = self._fitted(step.data, step.request.state, step.rng, step.request.limits)
         step.clock.add("surrogate", began)
         excluded, left = self._excluded(step), self._left(step)
         target = self._target(fitted, [*excluded, *left], step)
@@ -167,14 +170,14 @@ class Hybrid(ModelBased):
     # -- the models ---------------------------------------------------------------------------------------------
 
     def _fitted(
-        self, data: Data, state: Mapping[str, Any], limits: Sequence[Limit] = ()
+        self, data: Data, state: Mapping[str, Any], rng: np.random.Generator, limits: Sequence[Limit] = ()
     ) -> tuple[Ingredients, dict[str, Any]]:
         """A posterior per output that counts, and hyperparameters for the next fit.
 
         All outputs share what depends on the points alone. The state is that of the loss, with those of others under ``outputs``.
         """
         tables = self.surrogate.prepare(data.points)
-        loss, after = self.surrogate.fit(tables, data.losses, state)
+        loss, after = self.surrogate.fit(tables, data.losses, state, rng)
         loss = replace(loss, inflation=self._boldness(data))
         before, others, limited = state.get("outputs", {}), dict[str, Any](), dict[str, Limited]()
         for limit in limits:
@@ -182,7 +185,7 @@ class Hybrid(ModelBased):
             if not len(rows):  # nothing tells one point from another
                 continue
             posterior, others[limit.output] = self.surrogate.fit(
-                tables.part(rows), values, before.get(limit.output, {})
+                tables.part(rows), values, before.get(limit.output, {}), rng
             )
             low, high = posterior.scaled(np.array([limit.low, limit.high])).tolist()
             limited[limit.output] = Limited(posterior, low, high)

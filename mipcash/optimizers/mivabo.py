@@ -27,6 +27,7 @@ from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.solution import as_solution
+from mipcash.surrogates.base import Surrogate
 from mipcash.surrogates.interactions import named, resolve
 from mipcash.surrogates.linear.blocks import FeatureSizes
 from mipcash.surrogates.linear.features.maps import known_map
@@ -34,7 +35,7 @@ from mipcash.surrogates.linear.functions import WeightSample
 from mipcash.surrogates.linear.posterior import LinearPosterior
 from mipcash.surrogates.linear.sparse.mixture import SparseSettings
 from mipcash.surrogates.linear.sparse.posterior import SparsePosterior, half_ranges, restricted, thinned
-from mipcash.surrogates.linear.surrogate import LinearSettings, LinearSurrogate
+from mipcash.surrogates.linear.surrogate import LinearSettings, LinearSurrogate, Tables
 
 KNOWN = 32
 """Latest configurations from which local search starts, besides the starts of the alternation."""
@@ -137,7 +138,8 @@ class MiVaBO(ModelBased):
         # resolved in any case, so that a wrong name is refused before anything is evaluated
         resolved = resolve(domain.declaration, self.program, self.scale, self.settings.interactions)
         declared = None if self.settings.interactions is None else resolved
-        self.surrogate = LinearSurrogate(self.program, self.scale, self.settings.surrogate, declared)
+        linear = LinearSurrogate(self.program, self.scale, self.settings.surrogate, declared)
+        self.surrogate: Surrogate[Tables, LinearPosterior | SparsePosterior] = linear
 
     def _search(self, step: Step) -> Proposal | None:
         data, rng, clock = step.data, step.rng, step.clock

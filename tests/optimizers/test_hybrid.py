@@ -39,7 +39,7 @@ def test_no_new_legal_configuration_has_a_lower_structured_prediction_than_the_b
     assert isinstance(optimizer, Hybrid)
     history = history_of(space, 12, seed)
     proposal = optimizer.ask(Request(history, np.random.default_rng(seed), {}))
-    posterior = optimizer._fitted(optimizer.data(history), {})[0].loss
+    posterior = optimizer._fitted(optimizer.data(history), {}, np.random.default_rng(0))[0].loss
     mean, program = posterior.mean(), compiled(space).program
     legality = Domain.of(space).free_legality
     every = np.array(list(product(*(range(int(s)) for s in program.sizes))))
@@ -86,7 +86,7 @@ def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused(
     assert pairs[labels.index("layers"), labels.index("stride")] == 1.0
     assert pairs[labels.index("layers"), labels.index("filter")] == 0.0
     history = history_of(space, 14)
-    posterior = optimizer._fitted(optimizer.data(history), {})[0].loss
+    posterior = optimizer._fitted(optimizer.data(history), {}, np.random.default_rng(0))[0].loss
     together, alone, beside, neither = posterior.predict(second_difference(optimizer, "layers", "filter"))[0]
     assert together - alone - beside + neither == pytest.approx(0.0, abs=1e-9)
     together, alone, beside, neither = posterior.predict(second_difference(optimizer, "layers", "stride"))[0]
@@ -200,7 +200,7 @@ def test_inflation_multiplies_deviations_and_their_slopes() -> None:
     optimizer = make_optimizer("hybrid", space)
     assert isinstance(optimizer, Hybrid)
     data = optimizer.data(history_of(space, 12))
-    posterior = optimizer._fitted(data, {})[0].loss
+    posterior = optimizer._fitted(data, {}, np.random.default_rng(0))[0].loss
     posterior, bold = replace(posterior, inflation=1.0), replace(posterior, inflation=1.5)
     points = Points(data.points.levels, 0.9 * data.points.units)
     (mean, sd), (bold_mean, bold_sd) = posterior.predict(points), bold.predict(points)

@@ -66,7 +66,7 @@ def test_a_minimiser_of_a_surface_is_below_all_observations(name: str) -> None:
     space = ALL[name]()
     optimizer = made(space)
     data = optimizer.data(history_of(space, 14))
-    posterior = optimizer._fitted(data, {})[0].loss
+    posterior = optimizer._fitted(data, {}, np.random.default_rng(0))[0].loss
     units = np.repeat(data.best(1).units, len(data.points), axis=0)
     beside = Points(data.points.levels, units)
     beside = beside[np.array([optimizer.domain.is_legal(point) for point in beside])]
@@ -99,7 +99,7 @@ def test_the_minimiser_of_the_program_is_proposed_where_the_search_is_worse(monk
     proposal = optimizer.ask(Request(history, np.random.default_rng(0), {}))
     proposed = optimizer.program.encode(proposal.config)
     assert not np.array_equal(proposed, worst[0])
-    posterior = optimizer._fitted(optimizer.data(history), {})[0].loss
+    posterior = optimizer._fitted(optimizer.data(history), {}, np.random.default_rng(0))[0].loss
     mean = posterior.mean()
     assert proposal.solution is not None
     assert proposal.solution.status == "optimal"
@@ -137,7 +137,7 @@ def test_a_number_under_three_conditions_is_proposed_with_its_own_certificate() 
         Observation(c, "done", c["d"] + (3.0 * (c["r"] - 0.8) ** 2 - 2.0 if "r" in c else c["s"]))
         for c in space.sample(25, 0)
     ]
-    posterior = optimizer._fitted(optimizer.data(history), {})[0].loss
+    posterior = optimizer._fitted(optimizer.data(history), {}, np.random.default_rng(0))[0].loss
     mean = posterior.mean()
     for seed in range(4):
         proposal = optimizer.ask(Request(history, np.random.default_rng(seed), {}))
@@ -151,7 +151,7 @@ def test_sampled_minima_of_the_entropy_search_lie_below_what_is_known() -> None:
     space = ALL["conv_net"]()
     optimizer = made(space, acquisition="mes", samples=4)
     data = optimizer.data(history_of(space, 25))
-    posterior, rng, drawn = optimizer._fitted(data, {})[0].loss, np.random.default_rng(0), []
+    posterior, rng, drawn = optimizer._fitted(data, {}, np.random.default_rng(0))[0].loss, np.random.default_rng(0), []
     for _ in range(4):
         sample = posterior.sample(rng)
         point = optimizer._minimum(sample, data.best(5), [], rng)

@@ -84,14 +84,14 @@ def test_ends_of_a_limit_are_on_the_scale_of_its_posterior() -> None:
     data = optimizer.data([evaluated(c, k != 2) for k, c in enumerate(space.sample(12, 3))])
     rows, values = data.values("g")
     assert rows.tolist() == [k for k in range(12) if k != 2]
-    limit = optimizer._fitted(data, {}, (Limit("g", 0.2, 0.6),))[0].limited["g"]
+    limit = optimizer._fitted(data, {}, np.random.default_rng(0), (Limit("g", 0.2, 0.6),))[0].limited["g"]
     mean, _ = limit.posterior.predict(data.points[rows])
     assert len(mean) == len(values)
     # the posterior nearly interpolates: what keeps the limit is between the ends
     clear = (np.abs(values - 0.2) > 0.05) & (np.abs(values - 0.6) > 0.05)
     inside = (values >= 0.2) & (values <= 0.6)
     assert np.array_equal(((mean >= limit.low) & (mean <= limit.high))[clear], inside[clear])
-    one_sided = optimizer._fitted(data, {}, (Limit("g", high=0.6),))[0].limited["g"]
+    one_sided = optimizer._fitted(data, {}, np.random.default_rng(0), (Limit("g", high=0.6),))[0].limited["g"]
     assert one_sided.low == -np.inf
     assert one_sided.high == limit.high
 
