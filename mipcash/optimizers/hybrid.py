@@ -39,6 +39,7 @@ from mipcash.backends.reductions.pruned_products import PrunedProducts
 from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.base import Limit, Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step
+from mipcash.optimizers.outcome import LOSS
 from mipcash.program.forms import Indices
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
@@ -169,6 +170,10 @@ class Hybrid(ModelBased):
 
     # -- the models ---------------------------------------------------------------------------------------------
 
+    def surrogate_for(self, output: str) -> Surrogate[Tables, StructuredPosterior]:
+        """The surrogate of an output. A subclass may give one of its own to some, over the same tables."""
+        return self.surrogate
+
     def _fitted(
         self, data: Data, state: Mapping[str, Any], rng: np.random.Generator, limits: Sequence[Limit] = ()
     ) -> tuple[Ingredients, dict[str, Any]]:
@@ -177,14 +182,14 @@ class Hybrid(ModelBased):
         All outputs share what depends on the points alone. The state is that of the loss, with those of others under ``outputs``.
         """
         tables = self.surrogate.prepare(data.points)
-        loss, after = self.surrogate.fit(tables, data.losses, state, rng)
+        loss, after = self.surrogate_for(LOSS).fit(tables, data.losses, state, rng)
         loss = replace(loss, inflation=self._boldness(data))
         before, others, limited = state.get("outputs", {}), dict[str, Any](), dict[str, Limited]()
         for limit in limits:
             rows, values = data.values(limit.output)
             if not len(rows):  # nothing tells one point from another
                 continue
-            posterior, others[limit.output] = self.surrogate.fit(
+            posterior, others[limit.output] = self.surrogate_for(limit.output).fit(
                 tables.part(rows), values, before.get(limit.output, {}), rng
             )
             low, high = posterior.scaled(np.array([limit.low, limit.high])).tolist()

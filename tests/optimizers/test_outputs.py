@@ -111,3 +111,19 @@ def test_an_output_that_nothing_tells_is_left_out_until_one_does() -> None:
     proposal = optimizer.ask(request)
     assert space.is_legal(proposal.config)
     assert "outputs" not in proposal.state
+
+
+def test_a_subclass_gives_an_output_a_surrogate_of_its_own() -> None:
+    asked = []
+
+    class Asking(Hybrid):
+        def surrogate_for(self, output: str) -> Any:
+            asked.append(output)
+            return super().surrogate_for(output)
+
+    domain = Domain.of(space_with_a_wall())
+    configs = domain.sample(8, np.random.default_rng(0))
+    history = [Observation(c, "done", float(k), {"g": float(k % 3)}) for k, c in enumerate(configs)]
+    hybrid = Asking(domain, HybridSettings(acquisition="constrained", n_initial=4))
+    hybrid.ask(Request(history, np.random.default_rng(1), limits=(Limit("g", high=0.5),)))
+    assert asked == ["loss", "g"]
