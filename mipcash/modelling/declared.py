@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from mipcash.modelling.domains import Integer, Real, Value
+from mipcash.modelling.domains import Integer, Real, Value, level_among
 from mipcash.modelling.quadratic import Quadratic, Variable
 
 
@@ -28,6 +28,12 @@ class OneHot:
     values: tuple[Value, ...]
     on: Quadratic | None
     kind: str
+
+    def level(self, value: Value) -> int:
+        """The level at which the parameter has a canonical value: of an ordering, the position of the group's module."""
+        if self.kind == "ordering":
+            return list(value).index(self.label[len(self.parameter) + 1 :])
+        return level_among(self.values, value)
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,11 @@ def same_value(a: object, b: object) -> bool:
         return False
 
 
+def level_among(values: Sequence[Value], value: Value) -> int:
+    """The level of a canonical value of a domain, one of ``values``: of the same type, as True == 1."""
+    return next(l for l, v in enumerate(values) if v is value or (v == value and type(v) is type(value)))
+
+
 @dataclass(frozen=True)
 class Real:
     """All real numbers in ``[low, high]``; ``log=True`` searches on the log scale.

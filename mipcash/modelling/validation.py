@@ -128,13 +128,7 @@ def _assign_parameters(
         value: Any = parameter.domain.canonical(config[label])
         for g in groups.get(label, []):
             spec = declaration.groups[g]
-            if spec.kind == "ordering":
-                level = list(value).index(spec.label[len(label) + 1 :])
-            else:
-                level = next(
-                    l for l, v in enumerate(spec.values) if v is value or (v == value and type(v) is type(value))
-                )
-            assignment[id(spec.variables[level])] = 1.0
+            assignment[id(spec.variables[spec.level(value)])] = 1.0
         if label in numbers:
             assignment[id(numbers[label].variable)] = float(value)
     for link in declaration.links:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mipcash.modelling.domains import Configuration, Integer, Permutation, Real, Value
+from mipcash.modelling.domains import Configuration, Integer, Permutation, Real, Value, level_among
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.products import Product
 
@@ -233,7 +233,7 @@ class BinaryProgram:
     def _level(self, group: Group, value: Value) -> int:
         """The level of a value however it is spelt (a NumPy integer for an integer)."""
         value = self.domains[group.parameter].canonical(value)  # type: ignore[attr-defined]
-        return next(l for l, v in enumerate(group.values) if v is value or (v == value and type(v) is type(value)))
+        return level_among(group.values, value)
 
     @cached_property
     def _known_levels(self) -> list[dict[tuple[type, Value], int]]:

@@ -197,8 +197,7 @@ class Domain:
     def legality(self, units: Vector) -> Legality | None:
         """Which levels are legal beside numbers, (D,); None where only a solver can tell."""
         # where a rule relates a number to a helper, levels and numbers alone do not decide
-        search = self.minimiser.search(self.scale.natural(units)) if self.minimiser.separable else None
-        return None if search is None else search.legality
+        return self.minimiser.legality(self.scale.natural(units)) if self.minimiser.separable else None
 
     @property
     def free_legality(self) -> Legality:

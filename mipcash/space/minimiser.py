@@ -50,10 +50,14 @@ class Minimiser:
 
     def search(self, numbers: Mapping[str, float] | None) -> LocalSearch | None:
         """The local search at fixed numbers (None: free); None where legality cannot be decided without a solver."""
-        if not self.program.numbers or numbers is None:
-            return LocalSearch(self.program, self._free) if self._free.complete else None
-        legality = legality_at(self.program, numbers)
-        return LocalSearch(self.program, legality) if legality.complete else None
+        legality = self.legality(numbers)
+        return None if legality is None else LocalSearch(self.program, legality)
+
+    def legality(self, numbers: Mapping[str, float] | None) -> Legality | None:
+        """Which levels are legal beside numbers (None: free); None where legality cannot be decided without a solver."""
+        free = not self.program.numbers or numbers is None
+        legality = self._free if free else legality_at(self.program, numbers)
+        return legality if legality.complete else None
 
     def minimise(
         self,

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from mipcash.backends.base import Backend
 from mipcash.errors import InfeasibleSpaceError, SpaceError
-from mipcash.modelling.declared import OneHot
 from mipcash.modelling.domains import Value
 from mipcash.modelling.quadratic import Quadratic, Variable
 from mipcash.modelling.rules import Rule
@@ -62,7 +61,7 @@ def _rules(space: CompiledSpace, label: str, value: Value) -> Iterator[Rule]:
     name = _name(label, value)
     for spec in space.declaration.groups:
         if spec.parameter == label:
-            yield _equals(name, spec.variables[_level(spec, value)], 1.0)
+            yield _equals(name, spec.variables[spec.level(value)], 1.0)
     for number in space.declaration.numbers:
         if number.label == label:
             yield _equals(name, number.variable, float(value))
@@ -77,13 +76,6 @@ def _name(label: str, value: Value) -> str:
 
 def _equals(name: str, variable: Variable, value: float) -> Rule:
     return Rule(name, Quadratic(0.0, {id(variable): 1.0}, {}, {id(variable): variable}), value, value)
-
-
-def _level(spec: OneHot, value: Value) -> int:
-    """The level of a group at which its parameter has a value: of an ordering, the position of the group's module."""
-    if spec.kind == "ordering":
-        return list(value).index(spec.label[len(spec.parameter) + 1 :])
-    return next(l for l, v in enumerate(spec.values) if v is value or (v == value and type(v) is type(value)))
 
 
 def _row(algebra: AlgebraicModel, rule: Rule) -> AlgebraicRow:
