@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mipcash.errors import StorageError
-from mipcash.study.minimize import EXHAUSTED, OPTIMIZER
+from mipcash.study.loop import EXHAUSTED, OPTIMIZER
 from mipcash.study.records.trials import readable_trial
 from mipcash.study.result import BY_LOSS, Result
 from mipcash.study.storage.base import NOTHING, StudyRecord

@@ -30,6 +30,17 @@ INTERRUPTED = 130
 COUNT_LIMIT = 40
 """Legal configurations that `check` enumerates one by one where they cannot be counted at once."""
 
+STANDARD = {
+    "budget": 50,
+    "seed": 0,
+    "solver": "auto",
+    "optimizer": "hybrid",
+    "timeout": None,
+    "workers": 1,
+    "seconds_per_proposal": 5.0,
+}
+"""Of ``mipcash run``, where neither the command nor the model says more."""
+
 app = typer.Typer(
     name="mipcash",
     help="Find the best configuration of an expensive black box, under rules that are known in advance.",
@@ -46,6 +57,9 @@ Options = Annotated[
 ]
 Workers = Annotated[int | None, typer.Option(min=1, help="Evaluations at a time, in threads.")]
 Timeout = Annotated[float | None, typer.Option(min=0.001, help="Seconds after which no new evaluation starts.")]
+SecondsPerProposal = Annotated[
+    float | None, typer.Option(min=0.001, help="Seconds that a proposal may take; default 5, inf for no limit.")
+]
 Journal = Annotated[Path, typer.Argument(metavar="RUN.DB", help="The journal of a run.")]
 ModelName = Annotated[
     str, typer.Argument(metavar="MODEL", help="A name of `mipcash models`, or the path of a Python file.")
@@ -62,6 +76,7 @@ class Plan:
     optimizer: str
     timeout: float | None
     workers: int
+    seconds_per_proposal: float
     storage: Path
     options: Mapping[str, str]
     quiet: bool
@@ -95,6 +110,7 @@ def run(
     timeout: Timeout = None,
     option: Options = None,
     workers: Workers = None,
+    seconds_per_proposal: SecondsPerProposal = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start anew; an old journal is moved aside.")] = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -110,6 +126,7 @@ def run(
             "optimizer": optimizer,
             "timeout": timeout,
             "workers": workers,
+            "seconds_per_proposal": seconds_per_proposal,
         }
         plan = _plan(loaded, given, storage, options, quiet)
         if fresh and plan.storage.exists():
@@ -137,6 +154,7 @@ def resume(
     ] = None,
     timeout: Timeout = None,
     workers: Workers = None,
+    seconds_per_proposal: SecondsPerProposal = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -165,6 +183,7 @@ def resume(
             record.optimizer,
             timeout,
             workers or int(defaults.get("workers", 1)),
+            seconds_per_proposal or defaults.get("seconds_per_proposal", STANDARD["seconds_per_proposal"]),
             journal,
             record.options,
             quiet,
@@ -237,8 +256,7 @@ def main() -> None:
 def _plan(
     loaded: modelfile.Model, given: Mapping[str, Any], storage: Path | None, options: Mapping[str, str], quiet: bool
 ) -> Plan:
-    standard = {"budget": 50, "seed": 0, "solver": "auto", "optimizer": "hybrid", "timeout": None, "workers": 1}
-    chosen = {**standard, **loaded.defaults, **{name: value for name, value in given.items() if value is not None}}
+    chosen = {**STANDARD, **loaded.defaults, **{name: value for name, value in given.items() if value is not None}}
     path = storage or archive.default_path(loaded.title, chosen["seed"])
     return Plan(**chosen, storage=path, options=options, quiet=quiet)
 
@@ -273,6 +291,7 @@ def _run(loaded: modelfile.Model, plan: Plan) -> None:
                 plan.solver,
                 seed=plan.seed,
                 storage=plan.storage,
+                seconds_per_proposal=plan.seconds_per_proposal,
                 model=loaded.reference,
                 options=plan.options,
             ) as study,

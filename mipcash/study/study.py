@@ -6,7 +6,6 @@ left with the latest trial. All three are in the journal, so a resumed study goe
 
 from __future__ import annotations
 
-import operator
 import os
 import threading
 import time
@@ -24,6 +23,7 @@ from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.base import Optimizer, Proposal, Request
 from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
+from mipcash.study.arguments import optimizer_of, retries_of, seconds_of, seed_of
 from mipcash.study.records.encoding import plain
 from mipcash.study.records.fingerprint import fingerprint, listing
 from mipcash.study.records.ledger import Ledger
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
     from mipcash.backends.base import Backend
 
+SECONDS_PER_PROPOSAL = 5.0
+"""What a proposal may take where nothing else is said."""
+
 
 class Study:
     """Proposes configurations and records their outcomes.
@@ -57,6 +60,8 @@ class Study:
             An optimizer that does not learn from them refuses them.
         retries: further attempts at a trial whose worker died, after which it has failed; an attempt that runs when its
             process is killed is one. With 0, what ran beside the one that killed a pool has failed with it.
+        seconds_per_proposal: wall-clock seconds that a proposal may take at most; None: no limit but those of the settings. It
+            is a matter of the machine, and may be another one when a journal is resumed.
         model, options: what ``mipcash resume`` needs to load the space and the objective again.
 
     Methods may be called from several threads. A study holds its journal until ``close()`` or the end of its ``with``
@@ -80,21 +85,23 @@ class Study:
         settings: Any = None,
         limits: LimitsGiven = None,
         retries: int = 2,
+        seconds_per_proposal: float | None = SECONDS_PER_PROPOSAL,
         model: str | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
         if not isinstance(space, Space):
             raise TypeError(f"space must be a mipcash.Space, got {shown(space)}")
         self.space = space
-        self.seed = _seed(seed)
-        self.optimizer = _optimizer(optimizer, space, solver, settings)
+        self.seed = seed_of(seed)
+        self.optimizer = optimizer_of(optimizer, space, solver, settings)
         self._lock = threading.RLock()
         # A name says more than the object made from it: a preset may share its class with another name.
         name = optimizer if isinstance(optimizer, str) else optimizer.name
         self.limits = limits_of(limits)
         self.optimizer.check_limits(self.limits)
         record = _record(self, name, solver, settings, model, options)
-        retries = _retries(retries)
+        retries = retries_of(retries)
+        self._seconds = seconds_of("seconds_per_proposal", seconds_per_proposal)
         self._storage = make_storage(storage)
         # At the end of the process too, so that what was not told counts as given back and not as killed.
         weakref.finalize(self, self._storage.close)
@@ -107,12 +114,12 @@ class Study:
     # -- the loop -----------------------------------------------------------------------------------------------
 
     @overload
-    def ask(self) -> Trial: ...
+    def ask(self, *, seconds: float | None = None) -> Trial: ...
 
     @overload
-    def ask(self, n: int, *, distance: int = 1) -> list[Trial]: ...
+    def ask(self, n: int, *, distance: int = 1, seconds: float | None = None) -> list[Trial]: ...
 
-    def ask(self, n: int | None = None, *, distance: int = 1) -> Trial | list[Trial]:
+    def ask(self, n: int | None = None, *, distance: int = 1, seconds: float | None = None) -> Trial | list[Trial]:
         """The next trial, or a list of n distinct ones to be evaluated together; journaled before they are returned.
 
         Trials that a killed run left without an outcome come first, with the number and configuration they had. Trials
@@ -122,20 +129,23 @@ class Study:
             n: None: one trial. A number: a list of that many; fewer only where the space is exhausted.
             distance: least Hamming distance between the new trials of a batch: the number of one-hot groups (discrete
                 parameters; each module of an ordering counts, and so does being inactive) in which any two differ.
+            seconds: what each proposal may take at most, where that is less than ``seconds_per_proposal``.
 
         Raises:
             SpaceExhaustedError: every legal configuration has been proposed, or none is far enough from the batch.
             IllegalProposalError: the optimizer proposed an illegal configuration (a bug; nothing is recorded).
-            ValueError: n below 1 or a negative distance.
+            ValueError: n below 1, a negative distance, or seconds that are not above 0.
         """
+        given = [s for s in (self._seconds, seconds_of("seconds", seconds)) if s is not None]
+        limit = min(given, default=None)
         if n is None:
-            return self._ask(None)
+            return self._ask(None, limit)
         if n < 1 or distance < 0:
             raise ValueError(f"ask(n, distance) needs n >= 1 and distance >= 0, got {n} and {distance}")
         batch: list[Trial] = []
         for _ in range(n):
             try:
-                batch.append(self._ask(Apart(tuple(t.config for t in batch), distance)))
+                batch.append(self._ask(Apart(tuple(t.config for t in batch), distance), limit))
             except SpaceExhaustedError:
                 if not batch or distance > 1:
                     # what was asked for stays in the journal as pending; it is handed out again
@@ -145,19 +155,20 @@ class Study:
                 break
         return batch
 
-    def _ask(self, apart: Apart | None) -> Trial:
+    def _ask(self, apart: Apart | None, seconds: float | None) -> Trial:
         with self._lock:
             while True:
                 self._ledger.sync()
                 waiting = self._ledger.waiting
                 with suppress(TakenError):  # by another writer: look again
-                    return _copy(self._ledger.restart(waiting[0]) if waiting else self._new(apart))
+                    return _copy(self._ledger.restart(waiting[0]) if waiting else self._new(apart, seconds))
 
-    def _new(self, apart: Apart | None) -> Trial:
+    def _new(self, apart: Apart | None, seconds: float | None) -> Trial:
         began, number = time.perf_counter(), len(self._ledger.trials)
         rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
         kept = apart if apart and apart.configs else None
-        proposal = self.optimizer.ask(Request(self._ledger.history, rng, self._ledger.state, kept, self.limits))
+        request = Request(self._ledger.history, rng, self._ledger.state, kept, self.limits, seconds)
+        proposal = self.optimizer.ask(request)
         if not isinstance(proposal, Proposal):
             raise TypeError(f"optimizer {self.optimizer.name!r} must return a Proposal, and returned {shown(proposal)}")
         self._check(number, proposal)
@@ -334,41 +345,6 @@ class Study:
         if not mine.pending:
             raise TellError(f"trial {trial.number} has been told already ({mine.status}); each trial is told once")
         return mine
-
-
-def _seed(seed: Any) -> int:
-    try:
-        number = operator.index(seed)
-    except TypeError:
-        raise ValueError(f"seed must be a whole number, got {seed!r}") from None
-    if number < 0:
-        raise ValueError(f"seed must not be negative, got {number}")
-    return number
-
-
-def _retries(retries: Any) -> int:
-    try:
-        number = operator.index(retries)
-    except TypeError:
-        number = -1
-    if number < 0:
-        raise ValueError(f"retries must be a whole number, at least 0, got {shown(retries)}")
-    return number
-
-
-def _optimizer(optimizer: str | Optimizer, space: Space, solver: str | Backend, settings: Any) -> Optimizer:
-    if isinstance(optimizer, Optimizer):
-        if settings is not None:
-            raise ValueError("settings= belong to a named optimizer; build them into the optimizer object instead")
-        return optimizer
-    if not isinstance(optimizer, str):
-        raise TypeError(
-            f"optimizer must be a name, or an object of a class derived from mipcash.optimizers.base.Optimizer; got "
-            f"{shown(optimizer)}"
-        )
-    from mipcash.optimizers.registry import make_optimizer  # brings surrogates and solvers along
-
-    return make_optimizer(optimizer, space, solver=solver, settings=settings)
 
 
 def _record(

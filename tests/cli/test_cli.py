@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 from mipcash import __version__
 from mipcash.cli.main import app
+from mipcash.optimizers.base import Optimizer, Proposal, Request
 from mipcash.study.storage.sqlite.reading import read_journal
 
 Write = Callable[..., Path]
@@ -124,6 +125,22 @@ def test_an_objective_that_changes_the_folder_does_not_lose_the_journal(write: W
     assert told("run.db") == 4
     assert Path("run.png").exists()
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_seconds_per_proposal(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float | None] = []
+    ask = Optimizer.ask
+
+    def noted(self: Optimizer, request: Request) -> Proposal:
+        given.append(request.seconds)
+        return ask(self, request)
+
+    monkeypatch.setattr(Optimizer, "ask", noted)
+    write()
+    for options in (("run", "bowl.py", "--budget", "1"), ("resume", "runs/bowl-seed0.db", "--budget", "2", *BOWL)):
+        assert mipcash(*options, "-q", "--seconds-per-proposal", "0.5").exit_code == 0
+    assert mipcash("resume", "runs/bowl-seed0.db", "--budget", "3", "-q", *BOWL).exit_code == 0
+    assert given == [0.5, 0.5, 5.0]
 
 
 def test_workers_and_timeout(write: Write) -> None:

@@ -1,0 +1,67 @@
+"""What a study is given, checked before anything is opened."""
+
+from __future__ import annotations
+
+import math
+import operator
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+from mipcash.optimizers.base import Optimizer
+from mipcash.study.text import shown
+
+if TYPE_CHECKING:
+    from mipcash.backends.base import Backend
+    from mipcash.space.space import Space
+
+
+def seed_of(seed: Any) -> int:
+    """A whole number >= 0."""
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        raise ValueError(f"seed must be a whole number, got {seed!r}") from None
+    if number < 0:
+        raise ValueError(f"seed must not be negative, got {number}")
+    return number
+
+
+def retries_of(retries: Any) -> int:
+    """A whole number >= 0."""
+    try:
+        number = operator.index(retries)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise ValueError(f"retries must be a whole number, at least 0, got {shown(retries)}")
+    return number
+
+
+def seconds_of(name: str, seconds: Any) -> float | None:
+    """A limit in seconds, > 0; None: there is none, which infinity says too.
+
+    Raises:
+        ValueError: it is none, by its name.
+    """
+    if seconds is None:
+        return None
+    number = float(seconds) if isinstance(seconds, Real) and not isinstance(seconds, bool) else math.nan
+    if not number > 0:
+        raise ValueError(f"{name} must be a positive number of seconds, or None for no limit; got {shown(seconds)}")
+    return None if math.isinf(number) else number
+
+
+def optimizer_of(optimizer: str | Optimizer, space: Space, solver: str | Backend, settings: Any) -> Optimizer:
+    """The optimizer of a name, or the object that was given."""
+    if isinstance(optimizer, Optimizer):
+        if settings is not None:
+            raise ValueError("settings= belong to a named optimizer; build them into the optimizer object instead")
+        return optimizer
+    if not isinstance(optimizer, str):
+        raise TypeError(
+            f"optimizer must be a name, or an object of a class derived from mipcash.optimizers.base.Optimizer; got "
+            f"{shown(optimizer)}"
+        )
+    from mipcash.optimizers.registry import make_optimizer  # brings surrogates and solvers along
+
+    return make_optimizer(optimizer, space, solver=solver, settings=settings)

@@ -1,0 +1,160 @@
+"""The loop of a run: ask, evaluate, tell, until something ends it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager, suppress
+
+from mipcash.errors import ExecutorError, SpaceExhaustedError, StorageError
+from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
+from mipcash.study.evaluating.pool import LostWorkerError, Pool, collect
+from mipcash.study.progress import Progress
+from mipcash.study.result import SUSPICIOUS
+from mipcash.study.study import Study
+from mipcash.study.trial import TellError, Trial
+
+Callback = Callable[[Study, Trial], object]
+"""Called after each evaluation; returning True ends the run."""
+
+BUDGET = "budget"
+TIMEOUT = "timeout"
+EXHAUSTED = "space exhausted"
+PROVEN = f"{EXHAUSTED}: proven optimum"
+UNPROVEN = f"{EXHAUSTED} up to the margins of rules that multiply reals"
+CALLBACK = "callback"
+OPTIMIZER = "optimizer"
+"""It wished to stop; its reason follows."""
+
+
+class Loop:
+    """The two ways through the loop; each returns why it ended."""
+
+    def __init__(
+        self,
+        study: Study,
+        objective: Objective,
+        budget: int,
+        deadline: float | None,
+        callbacks: tuple[Callback, ...],
+        display: Progress,
+    ) -> None:
+        self._study, self._objective, self._display = study, objective, display
+        self._budget, self._deadline, self._callbacks = budget, deadline, callbacks
+        self._ended = ""
+
+    def alone(self) -> str:
+        """One evaluation at a time, in this thread, so that Ctrl-C reaches the objective at once."""
+        while True:
+            trial = self._next(in_flight=0)
+            if trial is None:
+                return self._ended
+            with self._kept([trial]):
+                self._evaluated(trial, evaluate(self._objective, trial.config))
+
+    def together(self, pool: Pool, workers: int) -> str:
+        """Up to ``workers`` evaluations at a time; outcomes are told as they come in."""
+        in_flight: dict[Future[Evaluation], Trial] = {}
+        with self._kept(in_flight.values()):
+            while True:
+                while self._room(in_flight.values(), workers):
+                    trial = self._next(len(in_flight))
+                    if trial is None:
+                        break
+                    with self._kept([trial]):
+                        in_flight[self._submitted(pool, trial)] = trial
+                if not in_flight:
+                    return self._ended
+                done, _ = wait(in_flight, return_when=FIRST_COMPLETED)
+                for future in sorted(done, key=lambda f: in_flight[f].number):
+                    self._collected(in_flight[future], future)
+                    del in_flight[future]
+
+    def _submitted(self, pool: Pool, trial: Trial) -> Future[Evaluation]:
+        try:
+            return pool.submit(self._objective, trial.config)
+        except ExecutorError as error:
+            path = self._study.storage
+            told = f"All {self._study.n_told} outcomes are "
+            if path is None:
+                raise ExecutorError(f"{error}. {told}in the study, as long as it lives; storage= keeps them") from error
+            raise ExecutorError(f"{error}. {told}in {path}; run again with it as storage= to go on") from error
+
+    def _room(self, in_flight: Collection[Trial], workers: int) -> bool:
+        """Whether another evaluation may start. A broken pool ends all that run in it, so a suspect runs alone."""
+        if any(trial.lost for trial in in_flight):
+            return False
+        return not in_flight if self._study.suspects else len(in_flight) < workers
+
+    @contextmanager
+    def _kept(self, trials: Collection[Trial]) -> Iterator[None]:
+        """Where the loop is broken off, trials without an outcome are for the next ask of the study, if it stays open."""
+        try:
+            yield
+        except BaseException:
+            for trial in trials:
+                # told already, where it was a callback that raised; or the journal itself cannot be written to
+                with suppress(TellError, StorageError):
+                    self._study.give_back(trial)
+            raise
+
+    def _next(self, in_flight: int) -> Trial | None:
+        """The next trial to evaluate; None, with the reason noted, when none is to start."""
+        if not self._ended:
+            self._ended = self._reason(in_flight)
+        if self._ended:
+            return None
+        self._display.asking()
+        try:
+            trial = self._study.ask(seconds=self._left())
+        except SpaceExhaustedError as left:
+            self._ended = EXHAUSTED if left.proven else UNPROVEN
+            return None
+        if self._late():  # the ask itself took the rest of the time
+            self._study.give_back(trial)
+            self._ended = TIMEOUT
+            return None
+        self._display.evaluating(trial)
+        return trial
+
+    def _reason(self, in_flight: int) -> str:
+        if self._study.n_told + in_flight >= self._budget:
+            return BUDGET
+        if self._late():
+            return TIMEOUT
+        return f"{OPTIMIZER}: {self._study.wish}" if self._study.wish else ""
+
+    def _left(self) -> float | None:
+        """Seconds until the deadline; None: there is none. Never 0, which is no limit on a proposal."""
+        return None if self._deadline is None else max(1e-3, self._deadline - time.monotonic())
+
+    def _late(self) -> bool:
+        return self._deadline is not None and time.monotonic() >= self._deadline
+
+    def _collected(self, trial: Trial, future: Future[Evaluation]) -> None:
+        try:
+            evaluation = collect(future)
+        except LostWorkerError as cause:
+            after = self._study.lose(trial, str(cause))
+            if after.pending:
+                if self._ended not in (TIMEOUT, CALLBACK):
+                    self._ended = ""  # there is something to evaluate again
+                self._display.note(f"trial {trial.number} lost its worker and is evaluated again: {cause}")
+            else:
+                self._told(after)
+            return
+        self._evaluated(trial, evaluation)
+
+    def _evaluated(self, trial: Trial, evaluation: Evaluation) -> None:
+        self._told(
+            self._study.tell(trial, evaluation.returned, evaluation.seconds, partial=False, worker=evaluation.worker)
+        )
+
+    def _told(self, finished: Trial) -> None:
+        self._display.told(finished)
+        if self._study.n_told == SUSPICIOUS and self._study.result.problem():
+            self._display.note(self._study.result.problem())
+        for callback in self._callbacks:
+            if callback(self._study, finished) is True:
+                self._ended = self._ended or CALLBACK
