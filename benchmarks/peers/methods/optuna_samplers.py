@@ -73,10 +73,14 @@ class _Optuna(Method):
     def observe(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
         self._add(config, loss, violations)
 
-    def _add(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
+    def _told(self, config: dict[str, Any]) -> tuple[dict[str, Any], dict[str, BaseDistribution]]:
+        """A configuration as the library has it."""
         values = self.shape.full(config) if self.flat else config
         params = {n: self.shape.by_name[n].index(v) if self.shape.by_name[n].listed else v for n, v in values.items()}
-        told = {n: self.distributions[n] for n in params}
+        return params, {n: self.distributions[n] for n in params}
+
+    def _add(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
+        params, told = self._told(config)
         constraints = {"rules": sum(violations.values()) if violations else -1e-3} if self.shape.rules else None
         self.study.add_trial(create_trial(params=params, distributions=told, value=loss, constraints=constraints))
 
