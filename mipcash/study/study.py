@@ -64,8 +64,8 @@ class Study:
             is a matter of the machine, and may be another one when a journal is resumed.
         model, options: what ``mipcash resume`` needs to load the space and the objective again.
 
-    Methods may be called from several threads. A study holds its journal until ``close()`` or the end of its ``with``
-    block.
+    Methods may be called from several threads; while one asks, others may tell. A study holds its journal until ``close()`` or
+    the end of its ``with`` block.
 
     Raises:
         StorageError: the journal is in use, damaged, or belongs to another space, seed, optimizer, solver, settings or
@@ -94,7 +94,9 @@ class Study:
         self.space = space
         self.seed = seed_of(seed)
         self.optimizer = optimizer_of(optimizer, space, solver, settings)
-        self._lock = threading.RLock()
+        # Around what is known; held for moments. Around calls of the optimizer, which keeps one thread busy for seconds and
+        # need not bear two; whoever takes both takes this one first.
+        self._lock, self._asking = threading.RLock(), threading.RLock()
         # A name says more than the object made from it: a preset may share its class with another name.
         name = optimizer if isinstance(optimizer, str) else optimizer.name
         self.limits = limits_of(limits)
@@ -156,23 +158,40 @@ class Study:
         return batch
 
     def _ask(self, apart: Apart | None, seconds: float | None) -> Trial:
+        while True:
+            with suppress(TakenError):  # by another writer, or an addition meanwhile: look again
+                return self._waiting() or self._new(apart, seconds)
+
+    def _waiting(self) -> Trial | None:
+        """Another attempt at the first trial that nobody is at; None: there is none."""
         with self._lock:
-            while True:
-                self._ledger.sync()
-                waiting = self._ledger.waiting
-                with suppress(TakenError):  # by another writer: look again
-                    return _copy(self._ledger.restart(waiting[0]) if waiting else self._new(apart, seconds))
+            self._ledger.sync()
+            waiting = self._ledger.waiting
+            return _copy(self._ledger.restart(waiting[0])) if waiting else None
 
     def _new(self, apart: Apart | None, seconds: float | None) -> Trial:
-        began, number = time.perf_counter(), len(self._ledger.trials)
-        rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
-        kept = apart if apart and apart.configs else None
-        request = Request(self._ledger.history, rng, self._ledger.state, kept, self.limits, seconds)
-        proposal = self.optimizer.ask(request)
-        if not isinstance(proposal, Proposal):
-            raise TypeError(f"optimizer {self.optimizer.name!r} must return a Proposal, and returned {shown(proposal)}")
-        self._check(number, proposal)
-        return self._ledger.add(proposal_row(self.space, self.optimizer, number, proposal, began))
+        """A new trial. The optimizer is asked of a snapshot, so that others may tell outcomes meanwhile.
+
+        Raises:
+            TakenError: meanwhile its number has become another's.
+        """
+        with self._asking:
+            began = time.perf_counter()
+            with self._lock:
+                self._ledger.sync()
+                number, history, state = len(self._ledger.trials), self._ledger.history, self._ledger.state
+            rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
+            kept = apart if apart and apart.configs else None
+            proposal = self.optimizer.ask(Request(history, rng, state, kept, self.limits, seconds))
+            if not isinstance(proposal, Proposal):
+                raise TypeError(
+                    f"optimizer {self.optimizer.name!r} must return a Proposal, and returned {shown(proposal)}"
+                )
+            self._check(number, proposal)
+            row = proposal_row(self.space, self.optimizer, number, proposal, began)
+            with self._lock:
+                self._ledger.sync()
+                return _copy(self._ledger.add(row))
 
     def tell(
         self,
@@ -244,7 +263,7 @@ class Study:
     @property
     def result(self) -> Result:
         """What has been found so far."""
-        with self._lock:
+        with self._asking, self._lock:
             return Result(self.trials, self.space.name, self.record.stopped, self._recommended())
 
     @property
@@ -283,13 +302,13 @@ class Study:
 
     def stop(self, reason: str) -> None:
         """Note in the journal why a run ended; it becomes ``result.stopped``."""
-        with self._lock:
+        with self._asking, self._lock:
             found = self._recommended()
             self._ledger.note(stopped=storable(reason), recommended=NOTHING if found is None else found)
 
     def close(self) -> None:
         """Let go of the journal. Trials without an outcome stay in it and are handed out again when it is resumed."""
-        with self._lock:
+        with self._asking, self._lock:
             self._storage.close()
 
     def __enter__(self) -> Study:

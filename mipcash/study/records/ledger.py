@@ -13,7 +13,7 @@ from mipcash.optimizers.base import Observation
 from mipcash.study.records.telling import Telling
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
 from mipcash.study.storage.attempts import Change, begun, ended, given_up, told
-from mipcash.study.storage.base import LOST, RETURNED, Storage, StudyRecord, TrialRow, this_worker
+from mipcash.study.storage.base import LOST, RETURNED, Storage, StudyRecord, TakenError, TrialRow, this_worker
 from mipcash.study.storage.checks import DamageError, parse
 from mipcash.study.trial import Trial
 
@@ -92,8 +92,10 @@ class Ledger:
         """A proposal, its first attempt begun. The trial is made from the row, so that a resumed run sees the same values.
 
         Raises:
-            TakenError: another writer has the number.
+            TakenError: another trial has the number.
         """
+        if row.number != len(self._rows):
+            raise TakenError(f"trial {row.number} is another one already")
         row, _ = begun(row, this_worker(), time.time())
         trial = trial_of(self._space, row, self.record.id)
         self._storage.insert(row)
