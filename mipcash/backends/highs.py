@@ -8,7 +8,7 @@ of this is kept (least recently used ones are dropped).
 from __future__ import annotations
 
 import math
-import os
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -270,20 +270,28 @@ def _load(program: BinaryProgram) -> Any:
     return highs
 
 
-def write_program(program: BinaryProgram, path: Path, names: Sequence[str]) -> None:
-    """Write a program without an objective in the format of the path's suffix (``.lp``, ``.mps``).
+def program_text(program: BinaryProgram, names: Sequence[str], suffix: str) -> bytes:
+    """A program without an objective in the format of a suffix, ``.lp`` or ``.mps``.
+
+    HiGHS writes into a folder of its own: where it cannot open a file, it ends the process.
 
     Raises:
-        SolverError: the file cannot be written.
+        SolverError: there is no temporary folder, or no space in it.
     """
-    folder = path.parent
-    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):  # HiGHS would end the process
-        raise SolverError(f"the program cannot be written to {path}; check that the folder exists and is writable")
     highs = _load(program)
     for column, name in enumerate(names):
         highs.passColName(column, name)
-    if highs.writeModel(str(path)) == highspy.HighsStatus.kError or not path.is_file():
-        raise SolverError(f"the program cannot be written to {path}; check that the folder exists and is writable")
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / f"program{suffix}"
+            file.touch()
+            if highs.writeModel(str(file)) == highspy.HighsStatus.kError:
+                raise OSError(f"HiGHS cannot write {file}")
+            return file.read_bytes()
+    except OSError as error:
+        raise SolverError(
+            f"the program cannot be written to a temporary folder: {error}; set TMPDIR to one with space"
+        ) from error
 
 
 def _warm_start(highs: Any, start: Vector, program: BinaryProgram) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module, metadata, resources
@@ -80,6 +81,9 @@ def make_backend(name: str, options: Mapping[str, str] | None = None) -> Backend
     """
     name, named = split_options(name)
     options = {**named, **(options or {})}
+    for option, value in options.items():
+        if option.lower().endswith("file"):
+            _check_file(name, option, value)
     profile = find_profile(name)
     if not _installed(profile.module):
         raise SolverError(f"solver {profile.name!r} is not installed; {profile.install}")
@@ -116,6 +120,27 @@ def split_options(solver: str) -> tuple[str, dict[str, str]]:
             raise SolverError(f"solver {solver!r}: {part!r} is not an option of the form KEY=VALUE")
         pairs[key] = value
     return head, pairs
+
+
+def _check_file(solver: str, option: str, value: str) -> None:
+    """See that a solver can open a file that an option names: some end the process where they cannot.
+
+    Raises:
+        SolverError: it cannot.
+    """
+    path = Path(value).expanduser()
+    said = f"solver {solver!r}: option {option}={value}"
+    if not value or value.isdecimal():  # a number, as CPLEX takes for where node files go
+        return
+    if path.is_dir():
+        raise SolverError(f"{said} names a folder; give a file, such as {option}={path / 'solver.log'}")
+    if option.lower().startswith("read"):
+        if not (path.is_file() and os.access(path, os.R_OK)):
+            raise SolverError(f"{said} names a file that does not exist or cannot be read; give another")
+    elif not path.parent.is_dir():
+        raise SolverError(f"{said}: the folder {path.parent} does not exist; create it (mkdir -p {path.parent})")
+    elif not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise SolverError(f"{said} names a file that cannot be written to; check permissions, or give another")
 
 
 def find_profile(name: str) -> SolverProfile:

@@ -55,6 +55,10 @@ def summary(result: Result) -> Text:
     text.append(f"\ntime: {seconds['ask']:.1f} s asking, {seconds['evaluation']:.1f} s evaluating")
     if best is not None and best.values:
         text.append("\nvalues: " + ", ".join(f"{visible(k)} = {v:.6g}" for k, v in best.values.items()))
+    if best is not None and best.texts:
+        text.append(
+            "\ntexts: " + ", ".join(f"{visible(k)} = {one_line(v, LEVELS_SHOWN)}" for k, v in best.texts.items())
+        )
     if result.problem():
         text.append(f"\n{one_line(result.problem())}", style="bold red")
     return text

@@ -1,4 +1,4 @@
-"""What is known of a trial: named outputs, each present, missing or failed, with what it cost.
+"""What is known of a trial: named outputs, each present, missing or failed, or a text that is kept, with what it cost.
 
 The loss is the output of that name. What was never told is missing, and no entry is made for it.
 """
@@ -17,6 +17,8 @@ PENDING = "pending"
 """Proposed, and not all that was asked for is known."""
 PRESENT = "present"
 MISSING = "missing"
+TEXT = "text"
+"""Of an output beside the numbers, for people: nothing computes with it."""
 
 LOSS = "loss"
 """The output that is minimised."""
@@ -27,9 +29,9 @@ class Output:
     """One output of a trial.
 
     Attributes:
-        status: ``present`` (a finite number), ``failed``, or ``missing`` (not told yet, or never asked for).
+        status: ``present`` (a finite number), ``failed``, ``text``, or ``missing`` (not told yet, or never asked for).
         value: the number; of a failed one what was told, where that was a number at all (nan, inf).
-        message: why it failed; empty otherwise.
+        message: why it failed, or the text; empty otherwise.
         cost: what its evaluation cost, in seconds or as it was told; None: nobody said. Outputs of one call bear the cost of
             that call each.
     """
@@ -40,10 +42,12 @@ class Output:
     cost: float | None = None
 
     def __post_init__(self) -> None:
-        if self.status not in (PRESENT, FAILED, MISSING):
-            raise ValueError(f"an output is {PRESENT!r}, {FAILED!r} or {MISSING!r}, and not {self.status!r}")
+        if self.status not in (PRESENT, FAILED, MISSING, TEXT):
+            raise ValueError(f"an output is {PRESENT!r}, {FAILED!r}, {TEXT!r} or {MISSING!r}, and not {self.status!r}")
         if self.status == PRESENT and (self.value is None or not math.isfinite(self.value)):
             raise ValueError(f"a present output needs a finite value, got {self.value!r}")
+        if self.status == TEXT and self.value is not None:
+            raise ValueError(f"a text has no value, got {self.value!r}")
 
     @classmethod
     def of(cls, value: float, cost: float | None = None) -> Output:
@@ -97,6 +101,11 @@ class Outcome:
         return {n: o.value for n, o in self.outputs.items() if n != LOSS and o.value is not None}
 
     @property
+    def texts(self) -> dict[str, str]:
+        """What was told beside the numbers, by name."""
+        return {n: o.message for n, o in self.outputs.items() if o.status == TEXT}
+
+    @property
     def some(self) -> bool:
         """Whether an output is present."""
         return any(o.status == PRESENT for o in self.outputs.values())
@@ -106,7 +115,7 @@ class Outcome:
         """Why the loss failed, or what was told in its stead; empty otherwise."""
         if LOSS in self.outputs:
             return self[LOSS].message
-        return next((o.message for o in self.outputs.values() if o.message), "")
+        return next((o.message for o in self.outputs.values() if o.message and o.status != TEXT), "")
 
     def missing(self, names: Iterable[str]) -> tuple[str, ...]:
         """Those of some names that are missing."""
@@ -117,11 +126,11 @@ class Outcome:
         return Outcome({**self.outputs, **part.outputs})
 
     def status(self, asked: Iterable[str] = ()) -> str:
-        """``done`` or ``failed``: as the loss is; where others were asked for alone, failed if all of them are.
+        """``done`` or ``failed``: as the loss is; where others were asked for alone, failed if none of them is a number.
 
         Args:
             asked: the outputs that were asked for; empty: all that the objective gives.
         """
         names = tuple(asked) or (LOSS,)
         decides = (LOSS,) if LOSS in names else names
-        return FAILED if all(self[name].status == FAILED for name in decides) else DONE
+        return FAILED if all(self[name].status in (FAILED, TEXT) for name in decides) else DONE

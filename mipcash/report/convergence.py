@@ -61,15 +61,41 @@ def plot_convergence(result: Result, path: str | os.PathLike[str], title: str = 
     """
     if not drawable():
         raise MipcashError("a picture needs the package matplotlib; pip install 'mipcash[plots]'")
-    target = Path(path).expanduser()
+    try:
+        target = Path(path).expanduser()
+    except (TypeError, RuntimeError) as error:
+        raise MipcashError(f"{path!r} is no path of a picture ({error}); give a file such as 'run.png'") from error
     if target.suffix.lower() not in SUFFIXES:
         raise MipcashError(f"{target} cannot be drawn: the suffix must be {' or '.join(SUFFIXES)}")
+    _check_place(target)
     heading = visible(title or result.space)  # XML holds no control characters
     try:
         _draw(_curve(result), heading, _caption(result), target)
-    except OSError as error:
-        raise MipcashError(f"the picture {target} cannot be written: {error}; give another file with --plot") from error
+    except (OSError, ValueError) as error:  # a name that no file can have
+        raise MipcashError(
+            f"the picture {visible(str(target))} cannot be written: {error}; give another file with --plot"
+        ) from error
     return target
+
+
+def _check_place(target: Path) -> None:
+    """See that a picture can be written there before it is drawn.
+
+    Raises:
+        MipcashError: its folder is missing, or it is a folder.
+    """
+    name = visible(str(target))
+    try:
+        if target.is_dir():
+            raise MipcashError(
+                f"the picture {name} cannot be written: it is a folder; give a file such as {name}/run.png"
+            )
+        if not target.parent.is_dir():
+            folder = visible(str(target.parent))
+            cure = "give another file" if target.parent.exists() else f"create it (mkdir -p {folder})"
+            raise MipcashError(f"the picture {name} cannot be written: {folder} is no folder; {cure}")
+    except (OSError, ValueError) as error:
+        raise MipcashError(f"the picture {name} cannot be written: {error}; give another file") from error
 
 
 def _caption(result: Result) -> str:

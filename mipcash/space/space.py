@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from mipcash.space.compiled import QUESTION, LiveSpace, compiled, minimiser_of
 from mipcash.space.conflict import Conflict
 from mipcash.space.counting import Count, count
 from mipcash.space.explanation import conflict_of, explained
+from mipcash.space.export import export
 from mipcash.space.nearest import nearest, why_illegal
 from mipcash.space.optimum import optimum
 from mipcash.space.sampling import sample
@@ -284,19 +285,18 @@ class Space:
             "nonzeros": program.matrix.nnz,
         }
 
-    def to_lp(self, path: str | Path) -> Path:
-        """Write the compiled program (no objective) in LP format, for any solver; returns the path."""
-        return self._write(Path(path), ".lp")
+    def to_lp(self, path: str | os.PathLike[str]) -> Path:
+        """Write the compiled program (no objective) in LP format, for any solver; returns the path.
 
-    def to_mps(self, path: str | Path) -> Path:
-        """Write the compiled program (no objective) in MPS format; returns the path."""
-        return self._write(Path(path), ".mps")
+        Raises:
+            SolverError: it cannot be written there.
+        """
+        return export(compiled(self), path, ".lp")
 
-    def _write(self, path: Path, suffix: str) -> Path:
-        from mipcash.backends.highs import write_program
+    def to_mps(self, path: str | os.PathLike[str]) -> Path:
+        """Write the compiled program (no objective) in MPS format; returns the path.
 
-        program = compiled(self).program
-        target = path if path.suffix.lower() == suffix else path.with_name(path.name + suffix)
-        names = [re.sub(r"[^A-Za-z0-9_]+", "_", name) for name in program.names]
-        write_program(program, target, [f"{name}_{k}" for k, name in enumerate(names)])
-        return target
+        Raises:
+            SolverError: it cannot be written there.
+        """
+        return export(compiled(self), path, ".mps")

@@ -1,4 +1,4 @@
-"""Read what an objective returned or raised: a loss, named values, or the reason why there is none.
+"""Read what an objective returned or raised: a loss, named values, texts beside them, or the reason why there is none.
 
 Nothing that an objective does may end a run or leave a trial without an outcome: objects whose methods raise, texts that
 no file can hold and numbers that no surrogate can square all become failures that can be read.
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mipcash.optimizers.outcome import FAILED, LOSS, Outcome, Output
+from mipcash.optimizers.outcome import FAILED, LOSS, TEXT, Outcome, Output
 from mipcash.study.text import MESSAGE_LIMIT, kind, listed, readable, shown, storable
 from mipcash.study.trial import Failed
 
@@ -93,40 +93,49 @@ def _read(returned: Any, wanted: Sequence[str], required: Sequence[str]) -> dict
     if isinstance(returned, Failed):
         return _all_failed(wanted, _why(returned))
     if isinstance(returned, Mapping):
-        return _read_mapping(returned, required)
+        return _read_mapping(returned, wanted, required)
     if len(wanted) == 1 and wanted[0] != LOSS:  # the only one that was asked for needs no name
-        return _read_mapping({wanted[0]: returned}, required)
+        return _read_mapping({wanted[0]: returned}, wanted, required)
     loss, problem = _loss("the objective returned", returned)
     found = {LOSS: Output(FAILED, message=problem) if loss is None else Output.of(loss)}
     return {**_left_out(required, found, returned), **found}
 
 
-def _read_mapping(returned: Mapping[Any, Any], required: Sequence[str]) -> dict[str, Output]:
+def _read_mapping(returned: Mapping[Any, Any], wanted: Sequence[str], required: Sequence[str]) -> dict[str, Output]:
+    """Outputs by name. One that cannot be read has failed alone: it does not cost the others, nor the loss."""
     found: dict[str, Output] = {}
-    problems = []
     for name, value in returned.items():
-        if name == LOSS:
-            continue
-        number = _number(value)
-        text = str.__str__(name) if isinstance(name, str) else None
-        if text is not None and isinstance(value, Failed):
-            found[text] = Output(FAILED, message=_why(value))
-        elif text is not None and number is not None:
-            found[text] = Output.of(number)
-        else:
-            problem = f"the objective returned {readable(name, repr)}: {shown(value)}; named values must be numbers"
-            problems.append(problem)
-            if text is not None:
-                found[text] = Output(FAILED, message=problem)
+        if name != LOSS:
+            label = str.__str__(name) if isinstance(name, str) else readable(name, repr)
+            found[label] = _further(label, value, text=label not in wanted)
     if LOSS in returned:
         given = returned[LOSS]
         loss, problem = (
             (None, _why(given)) if isinstance(given, Failed) else _loss("the objective returned 'loss':", given)
         )
-        # a value that cannot be read spoils the evaluation: it is a mistake in the objective
-        problems = [problem, *problems] if problem else problems
-        found[LOSS] = Output(FAILED, message="; ".join(problems)) if loss is None or problems else Output.of(loss)
+        found[LOSS] = Output(FAILED, message=problem) if loss is None else Output.of(loss)
     return {**_left_out(required, found, returned), **found}
+
+
+def _further(name: str, value: Any, text: bool) -> Output:
+    """An output beside the loss: a number; a text where nobody asked for a number; else failed, and why.
+
+    Args:
+        text: whether it may be a text.
+    """
+    if isinstance(value, Failed):
+        return Output(FAILED, message=_why(value))
+    if text and isinstance(value, str):
+        return Output(TEXT, message=str.__str__(value))
+    try:
+        number, cause = _number(value), "a further value is a number" + (" or a text" if text else "")
+    except BaseException as error:
+        if stops(error):
+            raise
+        number, cause = None, f"it cannot be read: {describe_error(error)}"
+    if number is not None:
+        return Output.of(number)
+    return Output(FAILED, message=f"the objective returned {readable(name, repr)}: {shown(value)}; {cause}")
 
 
 def _left_out(required: Sequence[str], found: Mapping[str, Output], returned: Any) -> dict[str, Output]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.outcome import PENDING
-from mipcash.study.text import visible
+from mipcash.study.text import one_line, visible
 from mipcash.study.trial import Trial
 
 SUSPICIOUS = 10
@@ -99,8 +99,8 @@ class Result:
     def to_rows(self) -> list[dict[str, Any]]:
         """One flat dict per trial, for ``pandas.DataFrame(result.to_rows())``.
 
-        Columns: number, status, loss, duration, message, origin, then ``config.<name>``, ``values.<name>`` and
-        ``seconds.<part>``.
+        Columns: number, status, loss, duration, message, origin, then ``config.<name>``, ``values.<name>``,
+        ``texts.<name>`` and ``seconds.<part>``.
         """
         return [_flat(trial) for trial in self.history]
 
@@ -137,6 +137,7 @@ class Result:
             yield f"best value {self.value:.6g} (trial {best.number})"
             yield from (f"  {name} = {value!r}" for name, value in best.config.items())
             yield from (f"  [{name}] {value:.6g}" for name, value in best.values.items())
+            yield from (f"  [{name}] {one_line(text, 160)}" for name, text in best.texts.items())
         yield f"seconds: {self.seconds['ask']:.1f} asking, {self.seconds['evaluation']:.1f} evaluating"
 
 
@@ -149,6 +150,7 @@ def _flat(trial: Trial) -> dict[str, Any]:
         "message": trial.message,
         "origin": trial.origin,
     }
-    for prefix, entries in (("config", trial.config), ("values", trial.values), ("seconds", trial.seconds)):
+    further = (("values", trial.values), ("texts", trial.texts), ("seconds", trial.seconds))
+    for prefix, entries in (("config", trial.config), *further):
         row.update({f"{prefix}.{name}": value for name, value in entries.items()})
     return row

@@ -88,6 +88,11 @@ class Trial:
         return self.outcome.values
 
     @property
+    def texts(self) -> dict[str, str]:
+        """What the objective said beside its numbers, by name."""
+        return self.outcome.texts
+
+    @property
     def message(self) -> str:
         """Why it failed; empty otherwise."""
         return self.outcome.message

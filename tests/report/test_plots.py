@@ -71,10 +71,18 @@ def test_other_suffixes_and_folders_are_refused(tmp_path: Path) -> None:
     for name, message in (
         ("picture.jpg", ".png or .svg"),
         ("picture", ".png or .svg"),
-        ("no/folder.svg", "cannot be written"),
+        ("no/folder.svg", r"cannot be written: .*/no is no folder; create it \(mkdir -p .*/no\)"),
+        ("taken.svg", r"taken\.svg cannot be written: it is a folder; give a file such as"),
+        ("file.svg/picture.svg", "is no folder; give another file"),
+        ("nul\0.svg", r"nul\\x00.svg cannot be written: .*null byte"),
+        ("x" * 300 + ".svg", "cannot be written: .*too long"),
     ):
+        (tmp_path / "taken.svg").mkdir(exist_ok=True)
+        (tmp_path / "file.svg").touch()
         with pytest.raises(MipcashError, match=message):
             plots.plot_convergence(CASES[0], tmp_path / name)
+    with pytest.raises(MipcashError, match="None is no path of a picture"):
+        plots.plot_convergence(CASES[0], None)  # type: ignore[arg-type]
 
 
 def test_an_outlier_does_not_flatten_the_rest() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from pathlib import Path
 
 import highspy
 import numpy as np
@@ -205,11 +206,59 @@ def test_written_programs_can_be_read_back(tmp_path, suffix):
     assert highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
 
 
-def test_a_program_that_cannot_be_written_is_told_of(tmp_path):
+UNWRITABLE = {
+    "": "the path is empty; give a file, such as 'space.lp'",
+    ".": "cannot be written to '.': it is a folder; give a file, such as 'space.lp'",
+    "/nonexistent/x.lp": "the folder '/nonexistent' does not exist; create it (mkdir -p /nonexistent)",
+    "taken.lp": "cannot be written to 'taken.lp': it is a folder; give a file, such as 'taken.lp/space.lp'",
+    "taken": "cannot be written to 'taken.lp': it is a folder",
+    "file/x.lp": "the folder 'file' is no folder; give another file",
+    "dangling.lp": "cannot be written to 'dangling.lp': No such file or directory; check its permissions",
+    "circle/x.lp": "cannot be written to 'circle/x.lp'",
+    "nul\0.lp": "embedded null byte",
+    "x" * 300 + ".lp": "File name too long",
+}
+
+
+@pytest.mark.parametrize("path", UNWRITABLE)
+def test_a_program_that_cannot_be_written_is_told_of(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "taken.lp").mkdir()
-    for place in (tmp_path / "no folder" / "space.lp", tmp_path / "taken.lp"):
-        with pytest.raises(SolverError, match=r"cannot be written to .*; check that the folder exists and is writable"):
-            conv_net().to_lp(place)
+    (tmp_path / "file").touch()
+    (tmp_path / "dangling.lp").symlink_to("nowhere/x.lp")
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(SolverError) as refusal:
+        conv_net().to_lp(path)
+    assert UNWRITABLE[path] in str(refusal.value)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["circle", "dangling.lp", "file", "taken.lp"]
+
+
+def test_a_program_is_not_written_where_that_is_not_permitted(tmp_path, monkeypatch):
+    def refuse(path, text):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    with pytest.raises(
+        SolverError, match=r"space.mps': Permission denied; check its permissions and the space on the disk"
+    ):
+        conv_net().to_mps(tmp_path / "space.mps")
+    with pytest.raises(TypeError, match=r"the path of a program is a str or a Path, such as 'space.lp', got None"):
+        conv_net().to_lp(None)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("write_model_file=/nonexistent/x.lp", "the folder /nonexistent does not exist; create it"),
+        ("solution_file=/", "names a folder; give a file"),
+        ("read_solution_file=/nonexistent.sol", "does not exist or cannot be read"),
+    ],
+)
+def test_files_in_options_of_a_solver_are_looked_at_before_it_gets_them(option, message):
+    """HiGHS ends the process where it cannot open a file."""
+    with pytest.raises(SolverError, match=message) as refusal:
+        conv_net().optimum(0, solver=f"highs {option} write_model_to_file=on")
+    assert option in str(refusal.value)
 
 
 def test_sixty_four_configurations_end_a_budget_of_a_hundred():

@@ -1,6 +1,7 @@
-"""Journals of format 1, written by the version that had it: looked at as they are, made into the present format when resumed.
+"""Journals of earlier formats, written by the versions that had them: looked at as they are, made into the present one when
+resumed.
 
-``journals/*-format-1.journal`` are its own files: a run with seed 7 whose objective is ``outcome`` below, killed before its end.
+``journals/*-format-N.journal`` are their own files: runs with seed 7 whose objective is ``outcome`` below, killed before the end.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import mipcash as mc
 from mipcash.cli.main import app
 from mipcash.errors import StorageError
 from mipcash.study.records.encoding import encode_config
-from mipcash.study.storage.sqlite import format_1
+from mipcash.study.storage.base import FORMAT
+from mipcash.study.storage.sqlite import schema as tables
 from mipcash.study.storage.sqlite.reading import read_journal
 
 FOLDER = Path(__file__).parent / "journals"
@@ -73,7 +75,7 @@ def test_resumed_it_goes_on_as_an_unbroken_run(old: Path, name: str) -> None:
     unbroken = mc.Study(space, OPTIMIZERS[name](space), seed=7)
     there = len(read_journal(old)[1])
     with opened(old, name) as study:
-        assert schema(old) == study.record.schema == 2
+        assert schema(old) == study.record.schema == FORMAT
         assert len(study.trials) == there
         if name == "sampler":  # its last outcome was another one, under a name that UTF-8 cannot hold
             assert study.trials[-1].values == {"\ud800": 2.0}
@@ -125,7 +127,7 @@ def test_one_of_another_study_is_refused_and_stays_as_it_is(old: Path, name: str
 def test_a_migration_that_is_broken_off_leaves_it_as_it_was(
     old: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, insert, calls = read_journal(old), format_1.insert_trial, []
+    before, insert, calls = read_journal(old), tables.insert_trial, []
 
     def breaking(*arguments: Any) -> None:
         calls.append(1)
@@ -133,7 +135,7 @@ def test_a_migration_that_is_broken_off_leaves_it_as_it_was(
             raise KeyboardInterrupt
         insert(*arguments)
 
-    monkeypatch.setattr(format_1, "insert_trial", breaking)
+    monkeypatch.setattr(tables, "insert_trial", breaking)
     with pytest.raises(KeyboardInterrupt):
         opened(old, name)
     assert repr(read_journal(old)) == repr(before)
@@ -168,7 +170,8 @@ STATEMENTS = {
     "UPDATE study SET budget = 'many'": "the budget is str 'many'",
     "UPDATE study SET schema = 2": "has other columns or checks than those of format 2",
     "UPDATE study SET schema = 'one'": "its format is str 'one'",
-    "UPDATE study SET schema = 3": "has journal format 3 and this mipcash",
+    "UPDATE study SET schema = 3": "has other columns or checks than those of format 3",
+    "UPDATE study SET schema = 4": "has journal format 4 and this mipcash",
     "PRAGMA application_id = 0": "not a journal of mipcash",
 }
 
@@ -210,3 +213,48 @@ def test_a_damaged_one_is_refused_and_stays_as_it_is(journal: Path, statement: s
     assert str(journal) in str(refusal.value)
     assert not journal.with_name("run.db.lock").exists()
     assert journal.read_bytes() == before
+
+
+@pytest.fixture
+def second(name: str, journal: Path) -> Path:
+    """A journal of format 2: an attempt that lost its worker, nan, a part that was told, a name that UTF-8 cannot hold."""
+    shutil.copy(FOLDER / f"{name}-format-2.journal", journal)
+    return journal
+
+
+def test_format_2_is_looked_at_and_migrated_with_nothing_changed(second: Path, name: str, tmp_path: Path) -> None:
+    raw, (record, rows) = second.read_bytes(), read_journal(second)
+    assert (record.schema, record.seed, record.budget, len(rows)) == (2, 7, 12, 7)
+    assert (record.recommended, record.stopped) == ((6, "timeout") if name == "sampler" else (None, ""))
+    shown = CliRunner().invoke(app, ["show", str(second), "--plot", str(tmp_path / "picture.svg")])
+    assert (shown.exit_code, second.read_bytes()) == (0, raw), shown.output
+    opened(second, name).close()
+    after, kept = read_journal(second)
+    assert (schema(second), after.schema, after.recommended) == (FORMAT, FORMAT, record.recommended)
+    assert repr(kept) == repr(rows)
+
+
+def test_format_2_goes_on_as_an_unbroken_run_and_takes_texts(second: Path, name: str) -> None:
+    space = tiny.tiny_space()
+    unbroken = mc.Study(space, OPTIMIZERS[name](space), seed=7)
+    with opened(second, name) as study:
+        for number in range(9):
+            trial = unbroken.ask()
+            told: Any = outcome(trial.config)
+            if name == "sampler" and number == 6:
+                told = {"loss": 1.0, "\ud800": 2.0}
+            unbroken.tell(trial, told)
+            same = study.trials[number] if number < 6 or (name, number) == ("sampler", 6) else study.ask()
+            assert (same.number, encode_config(space, same.config)) == (number, encode_config(space, trial.config))
+            if same.pending:
+                study.tell(same, told if number < 8 else {"loss": 1.0, "note": "written late"})
+    assert read_journal(second)[1][8].outcome.texts == {"note": "written late"}
+
+
+def test_a_text_in_a_journal_of_format_2_is_damage(second: Path, name: str) -> None:
+    database = sqlite3.connect(second, isolation_level=None)
+    database.execute("PRAGMA ignore_check_constraints = ON")
+    database.execute("UPDATE evaluation SET status = 'text', value = 1.0 WHERE output = 'rounds'")
+    database.close()
+    with pytest.raises(StorageError, match=r"CHECK constraint failed|is a text"):
+        opened(second, name)

@@ -121,7 +121,6 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "items raise": (BadMapping, "BadMapping, which cannot be read: RuntimeError: no items"),
     "complex": (lambda: np.complex128(1 + 0j), "complex128 np.complex128(1+0j), which is not a loss"),
     "complex array": (lambda: np.array(1 + 2j), "which is not a loss"),
-    "complex value": (lambda: {"loss": 1.0, "z": np.complex64(1)}, "'z': complex64"),
     "huge": (lambda: 1e308, "1e+308; a loss must lie within 1e+100 of 0: rescale it"),
     "huge and low": (lambda: {"loss": -1e101}, "'loss': -1e+101; a loss must lie within"),
     "huge integer": (lambda: 10**5000, "int "),
@@ -132,7 +131,6 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "failed with a mute object": (lambda: mc.Failed(MuteError()), "whose text cannot be had"),  # type: ignore[arg-type]
     "failed and forgot": (Silent, "failed"),
     "raised a mute failure": (raising(mc.Failed(BadRepr())), "whose text cannot be had"),  # type: ignore[arg-type]
-    "odd name of a value": (lambda: {"loss": 1.0, OddName("n"): "x"}, "(OddName, whose text cannot be had"),
     "no loss among many": (lambda: {str(k): 1.0 for k in range(1000)}, "without 'loss', only ['0', '1'"),
 }
 
@@ -183,6 +181,66 @@ def test_names_of_values_with_a_surrogate_are_kept(space: mc.Space, journal: Pat
     assert all(type(name) is str for name in told.values)
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         assert dict(study.trials[0].values) == dict(told.values)
+
+
+def test_texts_beside_the_loss_are_kept(space: mc.Space, journal: Path) -> None:
+    said = {"loss": 1.0, "note": "early stop at 7", OddName("n"): np.str_("x"), "lone": "\ud800\0", "long": "y" * 10**5}
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        told = study.tell(study.ask(), {**said, "ms": 3.0})
+    assert (told.status, told.loss, told.message, told.values) == ("done", 1.0, "", {"ms": 3.0})
+    assert {n: told.texts[n] for n in ("note", "n", "lone")} == {
+        "note": "early stop at 7",
+        "n": "x",
+        "lone": "\\ud800\\x00",
+    }
+    assert len(told.texts["long"]) <= MESSAGE_LIMIT + 50
+    assert all(type(text) is str for text in told.texts.values())
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        again = study.trials[0]
+        assert (again.texts, again.values, again.loss) == (told.texts, told.values, 1.0)
+        row = study.result.to_rows()[0]
+        assert (row["texts.note"], row["values.ms"]) == ("early stop at 7", 3.0)
+        assert "[note] early stop at 7" in str(study.result)
+
+
+FURTHER: dict[str, tuple[Any, str]] = {
+    "nothing": (None, "the objective returned 'more': None; a further value is a number or a text"),
+    "a list": ([1.0, 2.0], "the objective returned 'more': list [1.0, 2.0]; a further value"),
+    "a complex number": (np.complex64(1), "'more': complex64"),
+    "bytes": (b"x", "'more': bytes b'x'"),
+    "float raises": (BadFloat(), "cannot be read: RuntimeError: no number"),
+    "float panics": (PanickingFloat(), "cannot be read: Panic: in float"),
+    "repr raises": (BadRepr(), "'more': BadRepr"),
+    "a failure": (mc.Failed("no battery"), "no battery"),
+}
+
+
+@pytest.mark.parametrize("case", FURTHER)
+def test_a_further_value_that_cannot_be_read_does_not_cost_the_loss(space: mc.Space, journal: Path, case: str) -> None:
+    value, message = FURTHER[case]
+    trials = loop(space, journal, lambda config: {"more": value, "loss": 0.5, 7: 1.0}, progress=False)
+    assert [(t.status, t.loss, t.values) for t in trials] == [("done", 0.5, {"7": 1.0})] * 3
+    kept = read_journal(journal)[1][0].outcome["more"]
+    assert kept.status == "failed"
+    assert message in kept.message
+
+
+def test_a_text_in_the_place_of_the_loss_or_of_what_was_asked_for_is_a_failure(space: mc.Space) -> None:
+    read = read_outcome({"loss": "low", "note": "x"})
+    assert (read.status(), read["note"].status) == ("failed", "text")
+    assert "'loss': str 'low', which is not a loss" in read.message
+    asked = read_outcome({"ms": "slow"}, ("ms",))
+    assert (asked.status(("ms",)), asked.message) == (
+        "failed",
+        "the objective returned 'ms': str 'slow'; a further value is a number",
+    )
+
+
+def test_nothing_that_computes_reads_a_text(space: mc.Space) -> None:
+    study = mc.Study(space, "random", limits=None)
+    trial = study.tell(study.ask(), {"loss": 1.0, "ms": "3.0"})
+    assert trial.outcome["ms"].value is None
+    assert study._ledger.history[0].values == {}
 
 
 def test_the_limit_of_a_loss(space: mc.Space) -> None:

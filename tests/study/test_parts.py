@@ -139,7 +139,7 @@ def test_costs_that_are_none_are_refused_before_anything_is_recorded(space: mc.S
 
 
 def test_outputs_and_observations_are_checked() -> None:
-    with pytest.raises(ValueError, match="'present', 'failed' or 'missing', and not 'done'"):
+    with pytest.raises(ValueError, match="'present', 'failed', 'text' or 'missing', and not 'done'"):
         Output("done")
     with pytest.raises(ValueError, match="a present output needs a finite value, got None"):
         Output("present")

@@ -142,7 +142,7 @@ def test_a_changed_config_does_not_change_the_record(space: mc.Space) -> None:
         ({"loss": math.inf}, "failed", None, "'loss': inf"),
         ({"loss": None}, "failed", None, "'loss': None"),
         ({"score": 1.0}, "failed", None, "without 'loss', only ['score']"),
-        ({"loss": 1.0, "name": "x"}, "failed", None, "'name': str 'x'"),
+        ({"loss": 1.0, "name": "x"}, "done", 1.0, ""),
         ("0.5", "failed", None, "str '0.5'"),
         (True, "failed", None, "bool True"),
         (np.array([1.0]), "failed", None, "ndarray"),

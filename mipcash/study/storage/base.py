@@ -20,9 +20,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from mipcash import __version__
 from mipcash.errors import StorageError
-from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, PRESENT, Outcome, Output
+from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, PRESENT, TEXT, Outcome, Output
 
-FORMAT = 2
+FORMAT = 3
 """Of what is stored; a later one has columns that this version does not know."""
 
 RUNNING = "running"
@@ -31,7 +31,7 @@ LOST = "lost"
 """An attempt whose worker died."""
 RETURNED = "returned"
 """An attempt that was given up before its end, by Ctrl-C or on closing: nobody's fault."""
-ATTEMPTS = (RUNNING, PRESENT, FAILED, LOST, RETURNED)
+ATTEMPTS = (RUNNING, PRESENT, FAILED, TEXT, LOST, RETURNED)
 
 NOTHING = -1
 """In the place of the recommended trial: there is none."""
@@ -87,9 +87,9 @@ class EvaluationRow:
             the other outputs join it when they are told.
         attempt: 1, 2, ... of the trial.
         worker: who evaluated it: host and process; empty: nobody said.
-        status: ``running``, ``present``, ``failed``, ``lost`` or ``returned``.
+        status: ``running``, ``present``, ``failed``, ``text``, ``lost`` or ``returned``.
         value: the number, nan and inf included; of one that runs, what was told so far.
-        message: why it failed or was lost.
+        message: why it failed or was lost; a text itself.
         started, finished: seconds since the epoch; ``finished`` is None while it runs.
         cost: see :class:`mipcash.optimizers.outcome.Output`.
     """

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from mipcash.errors import StorageError
-from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, PRESENT
+from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, PRESENT, TEXT
 from mipcash.study.reading import loss_problem
 from mipcash.study.storage.base import ATTEMPTS, RUNNING, EvaluationRow, StudyRecord, TrialRow, asked_for
 from mipcash.study.text import shown
@@ -120,6 +120,8 @@ def evaluation_row(columns: Mapping[str, Any], where: str) -> EvaluationRow:
     row = EvaluationRow(**columns)
     if (row.status == PRESENT) and row.value is None:
         raise DamageError(f"evaluation {name} {where} is {PRESENT!r} and has no value")
+    if row.status == TEXT and (row.value is not None or row.output == LOSS):
+        raise DamageError(f"evaluation {name} {where} is a text, and {'the loss' if row.value is None else 'a number'}")
     if (row.finished is None) != (row.status == RUNNING):
         raise DamageError(f"evaluation {name} {where} is {row.status!r}, which the time of its end contradicts")
     return row

@@ -16,7 +16,7 @@ from typing import Any
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, Output
 from mipcash.study.storage.base import RETURNED, RUNNING, EvaluationRow, StudyRecord, TrialRow
 from mipcash.study.storage.checks import DamageError, number, parse, proposal_columns, text, without_odd_loss
-from mipcash.study.storage.sqlite.schema import create, insert_trial, select
+from mipcash.study.storage.sqlite.schema import select
 from mipcash.study.text import shown
 
 SCHEMA = 1
@@ -68,19 +68,6 @@ def _in_present_words(option: str) -> str:
     """An option of HiGHS' backend, two of which had other names."""
     key, equals, value = option.partition("=")
     return {"dead_ends": "dominated_levels", "row_products": "rlt_rows"}.get(key, key) + equals + value
-
-
-def migrate(database: sqlite3.Connection, record: StudyRecord, rows: list[TrialRow]) -> None:
-    """Write a journal anew in the present format, inside the caller's transaction.
-
-    Args:
-        record, rows: what it holds, in the present format.
-    """
-    for table in TABLES:
-        database.execute(f"DROP TABLE {table}")
-    create(database, record)
-    for row in rows:
-        insert_trial(database, row)
 
 
 def _trial(columns: Mapping[str, Any], expected: int) -> TrialRow:

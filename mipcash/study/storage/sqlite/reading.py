@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from mipcash.errors import StorageError
 from mipcash.study.records.fingerprint import fingerprint
 from mipcash.study.storage.base import FORMAT, NOTHING, StudyRecord, TrialRow
 from mipcash.study.storage.checks import DamageError, study_record
-from mipcash.study.storage.sqlite import format_1, schema
+from mipcash.study.storage.sqlite import format_1, format_2, schema
 from mipcash.study.storage.sqlite.lock import real_path
 from mipcash.study.text import shown
 
@@ -28,6 +28,9 @@ UNUSABLE = (
     sqlite3.SQLITE_CANTOPEN,
 )
 """What SQLite says of a file that it cannot get at; the rest is said of what is in it."""
+
+EARLIER = {past.SCHEMA: past for past in (format_1, format_2)}
+"""Formats before the present one: tables, columns of the study, how trials are read, which words are others now."""
 
 
 def read_journal(path: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialRow]]:
@@ -74,19 +77,19 @@ def read_record(database: sqlite3.Connection, path: Path | None) -> StudyRecord:
         raise StorageError(f"{path} is a SQLite database but not a journal of mipcash; give another storage")
     problem = database.execute("PRAGMA integrity_check(1)").fetchone()
     known = _format(database, path)
-    schema.check_tables(database, schema.TABLES if known == FORMAT else format_1.TABLES, known)
+    schema.check_tables(database, tables_of(known), known)
     if problem is None or problem[0] != "ok":
         raise DamageError(f"SQLite finds: {shown(None if problem is None else problem[0], 200)}")
-    names = schema.STUDY if known == FORMAT else format_1.STUDY
+    names = schema.STUDY if known == FORMAT else EARLIER[known].STUDY
     rows: list[dict[str, Any]] = list(schema.select(database, "study", names, "id"))
     if len(rows) != 1:
         raise DamageError(f"it holds {len(rows)} studies instead of one")
     record = study_record(rows[0])
-    if record.schema not in (FORMAT, format_1.SCHEMA):
+    if record.schema not in (FORMAT, *EARLIER):
         raise DamageError(f"its format is {shown(record.schema)}")
     if fingerprint(record.listing) != record.fingerprint:
         raise DamageError("what it lists of its space does not agree with its fingerprint")
-    return record if record.schema == FORMAT else format_1.in_present_words(record)
+    return record if record.schema == FORMAT else EARLIER[record.schema].in_present_words(record)
 
 
 def read_trials(database: sqlite3.Connection, record: StudyRecord) -> list[TrialRow]:
@@ -95,7 +98,7 @@ def read_trials(database: sqlite3.Connection, record: StudyRecord) -> list[Trial
     Raises:
         DamageError: a row is not as mipcash writes it.
     """
-    rows = schema.read_trials(database) if record.schema == FORMAT else format_1.read_trials(database)
+    rows = schema.read_trials(database) if record.schema == FORMAT else EARLIER[record.schema].read_trials(database)
     if record.recommended is not None and not NOTHING <= record.recommended < len(rows):
         raise DamageError(f"the recommended trial is {shown(record.recommended)}, which is not there")
     return rows
@@ -105,14 +108,20 @@ def _format(database: sqlite3.Connection, path: Path | None) -> int:
     """The format of a journal; of one that says none, the one that its tables are like, so that what is wrong is found there."""
     found = [f for (f,) in database.execute("SELECT schema FROM study LIMIT 2")]
     if len(found) != 1 or type(found[0]) is not int:
-        later = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'evaluation'").fetchone()
-        return format_1.SCHEMA if later is None else FORMAT
-    if found[0] not in (FORMAT, format_1.SCHEMA):
+        later = database.execute("SELECT sql FROM sqlite_master WHERE name = 'evaluation'").fetchone()
+        return format_1.SCHEMA if later is None else FORMAT if "'text'" in str(later[0]) else format_2.SCHEMA
+    if found[0] not in (FORMAT, *EARLIER):
         raise StorageError(
-            f"{path} has journal format {found[0]} and this mipcash ({__version__}) reads formats {format_1.SCHEMA} and "
-            f"{FORMAT}; use the version that wrote it, or start a new journal"
+            f"{path} has journal format {found[0]} and this mipcash ({__version__}) reads formats "
+            f"{', '.join(map(str, EARLIER))} and {FORMAT}; use the version that wrote it, or start a new journal"
         )
     return found[0]
+
+
+def tables_of(number: int) -> Mapping[str, str]:
+    """The tables of a format, by name."""
+    tables: Mapping[str, str] = schema.TABLES if number == FORMAT else EARLIER[number].TABLES
+    return tables
 
 
 @contextmanager

@@ -40,7 +40,7 @@ TABLES = {
     "evaluation": """CREATE TABLE evaluation (
     trial INTEGER NOT NULL REFERENCES trial (number), output TEXT NOT NULL, attempt INTEGER NOT NULL,
     worker TEXT NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('running', 'present', 'failed', 'lost', 'returned')),
+    status TEXT NOT NULL CHECK (status IN ('running', 'present', 'failed', 'text', 'lost', 'returned')),
     value REAL, message TEXT NOT NULL, started REAL NOT NULL, finished REAL, cost REAL,
     PRIMARY KEY (trial, attempt, output)
 )""",
@@ -84,6 +84,20 @@ def create(database: sqlite3.Connection, record: StudyRecord) -> None:
         columns[name] = None if columns[name] is None else storable(columns[name])
     columns["seed"] = str(record.seed)  # a seed may be larger than SQLite's 64-bit integers
     _insert(database, "study", list(columns), [columns])
+
+
+def rewrite(database: sqlite3.Connection, tables: Iterable[str], record: StudyRecord, rows: Iterable[TrialRow]) -> None:
+    """Write a journal of an earlier format anew in the present one, inside the caller's transaction.
+
+    Args:
+        tables: those of the earlier format.
+        record, rows: what it holds, in the present format.
+    """
+    for table in tables:
+        database.execute(f"DROP TABLE {table}")
+    create(database, record)
+    for row in rows:
+        insert_trial(database, row)
 
 
 def insert_trial(database: sqlite3.Connection, row: TrialRow) -> None:

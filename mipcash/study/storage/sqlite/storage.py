@@ -20,10 +20,9 @@ from mipcash.errors import StorageError
 from mipcash.study.storage.attempts import ended
 from mipcash.study.storage.base import FORMAT, LOST, RETURNED, RUNNING, EvaluationRow, StudyRecord, TrialRow
 from mipcash.study.storage.compare import compare
-from mipcash.study.storage.sqlite.format_1 import migrate
 from mipcash.study.storage.sqlite.lock import WriterLock, create_private, real_path
-from mipcash.study.storage.sqlite.reading import connect, explain, is_new, read_record, read_trials
-from mipcash.study.storage.sqlite.schema import create, insert_evaluations, insert_trial
+from mipcash.study.storage.sqlite.reading import connect, explain, is_new, read_record, read_trials, tables_of
+from mipcash.study.storage.sqlite.schema import create, insert_evaluations, insert_trial, rewrite
 
 LARGEST = 2**63 - 1
 """The largest integer of SQLite."""
@@ -94,7 +93,8 @@ class SQLiteStorage:
         else:
             migrated = replace(self.record, schema=FORMAT)
             with self._transaction():
-                migrate(self._database, migrated, read_trials(self._database, self.record))
+                rows = read_trials(self._database, self.record)
+                rewrite(self._database, tables_of(self.record.schema), migrated, rows)
             self.record = migrated
         self._begun = True
 
