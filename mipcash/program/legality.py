@@ -67,7 +67,7 @@ class Legality:
         tables: tables of clusters without numbers, shared between the checks of one program (filled and used).
 
     Attributes:
-        complete: whether the check decides legality; otherwise it is necessary, not sufficient.
+        undecided: the rows that it leaves to a solver; none where it is complete.
         numbers: as given.
     """
 
@@ -80,14 +80,14 @@ class Legality:
         self.program = program
         tables = {} if tables is None else tables
         declared = set(map(id, program.base_rows))
-        self.complete = True
+        self.undecided: list[BaseRow] = []
         direct: list[BaseRow] = []
         clustered: list[tuple[Set[int], BaseRow]] = []
         for each in affine_rows(program):
             if each.latent:
                 continue
             if each.parts is None or (each.parts and numbers is None):
-                self.complete = False
+                self.undecided.append(each.row)
                 continue
             row = each.at(numbers or {})
             if each.helpers:
@@ -112,10 +112,15 @@ class Legality:
                 if key <= declared:
                     tables[key] = table
             if table is None:
-                self.complete = False
+                self.undecided += rows
             else:
                 self._tables.append(table)
                 self._tabulated.append(rows)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the check decides legality; otherwise it is necessary, not sufficient."""
+        return not self.undecided
 
     def effective(self, latent: Indices) -> Indices:
         """Levels with every group off whose conditions fail: (B, G) latent levels -> (B, G)."""

@@ -1,0 +1,313 @@
+"""How many joint states of finite variables keep all constraints: a decision diagram, built and forgotten layer by layer.
+
+Notation
+    i           a variable, with d_i states; the variables take their states one after the other
+    residue     what a constraint still demands of the variables to come. Beginnings with the same residues of all constraints
+                have the same ends, so they are one node of the diagram and are counted together
+    N           nodes of a layer: the residues that occur, each with the number of beginnings that lead there
+
+Residues are, by kind of constraint:
+
+    table over two      the states it leaves the later variable, a mask that all such tables share
+    table over more     which of the different sub-tables is left
+    linear row          its sum so far, or that it is kept whatever comes
+
+For an ordering these are the subsets of places that are taken, so that precedences are counted by dynamic programming over
+subsets (Held and Karp 1962); for rules between neighbours only the frontier counts (frontier-based search: Sekine and Imai
+1995). A layer with too many nodes is cut down to a few, and the count is a lower bound from then on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.deadline import NEVER, Deadline
+from mipcash.program.elimination_order import LinearRow, elimination_order
+from mipcash.program.forms import Booleans, Indices, Vector
+from mipcash.program.tables import RuleTable
+
+EXPANDED = 1 << 20
+"""Ways to go on from a layer up to which a count is exact: nodes times states of the next variable."""
+CELLS = 1 << 24
+"""Residues of all of them up to which it is."""
+KEPT_NODES = 1 << 11
+"""Nodes of a layer once it is not."""
+MASKED = 63
+"""States of a variable that a mask holds."""
+SAME = 1e-3
+"""Sums of a row that differ by less than this share of what it may be missed by are one."""
+WHOLE = 1 << 62
+"""Counts from which on 64 bits are too few."""
+
+
+@dataclass(frozen=True)
+class StateCount:
+    """A number of joint states; where not ``exact``, there are at least so many."""
+
+    number: int
+    exact: bool
+
+
+def count_states(
+    sizes: Sequence[int],
+    tables: Sequence[RuleTable],
+    rows: Sequence[LinearRow] = (),
+    deadline: Deadline = NEVER,
+) -> StateCount:
+    """Count the joint states that keep all constraints.
+
+    Args:
+        sizes: d_i.
+        tables, rows: the constraints; their scopes name variables.
+        deadline: after it, a lower bound is made with a few nodes of each layer.
+    """
+    if any(not t.scope and not bool(t.legal) for t in tables) or not all(sizes):
+        return StateCount(0, True)
+    scopes = [t.scope for t in tables if t.scope]
+    order = elimination_order(sizes, scopes, rows)
+    layer = _Layer(sizes, [t for t in tables if t.scope], rows, order)
+    exact = True
+    for i in order:
+        most = min(EXPANDED, CELLS // max(1, layer.width)) // sizes[i]
+        if deadline.passed or not exact:
+            most = KEPT_NODES
+        if len(layer.counts) > most:
+            layer.cut(min(most, KEPT_NODES))
+            exact = False
+        layer.take(i)
+        if not len(layer.counts):
+            return StateCount(0, exact)
+    return StateCount(int(sum(layer.counts.tolist())), exact)
+
+
+@dataclass
+class _TableResidues:
+    """A table over three variables or more: of each step, the sub-table after a sub-table and a state, -1 where none is left."""
+
+    steps: list[NDArray[np.int32]]
+    next: int = 0
+
+    @classmethod
+    def of(cls, table: RuleTable, place: Sequence[int]) -> _TableResidues:
+        legal = np.transpose(table.legal, np.argsort([place[i] for i in table.scope]))
+        rest, steps = legal.reshape(1, -1), list[NDArray[np.int32]]()
+        for size in legal.shape:
+            known, rest = len(rest), rest.reshape(len(rest) * size, -1)
+            alive = np.flatnonzero(rest.any(axis=1))
+            follows = np.full(len(rest), -1, dtype=np.int32)
+            if len(alive):
+                _, first, which = np.unique(
+                    np.packbits(rest[alive], axis=1), axis=0, return_index=True, return_inverse=True
+                )
+                follows[alive] = which.reshape(-1)
+                rest = rest[alive[first]]
+            steps.append(follows.reshape(known, size))
+            if not len(alive):
+                rest = rest[:1]
+        return cls(steps)
+
+
+@dataclass
+class _RowResidues:
+    """A linear row: of each step, the weights, and the least and the most that later ones add."""
+
+    weights: list[Vector]
+    least: list[float]
+    most: list[float]
+    low: float
+    high: float
+    unit: float
+    next: int = 0
+
+    @classmethod
+    def of(cls, row: LinearRow, place: Sequence[int]) -> _RowResidues:
+        weights = [row.weights[k] for k in np.argsort([place[i] for i in row.scope])]
+        least = np.cumsum([0.0, *(w.min() for w in weights[::-1])])[::-1]
+        most = np.cumsum([0.0, *(w.max() for w in weights[::-1])])[::-1]
+        return cls(weights, least.tolist()[1:], most.tolist()[1:], row.low, row.high, SAME * row.slack)
+
+    def added(self, sums: Vector, state: int) -> tuple[Vector, Booleans]:
+        """Sums after a state, inf where the row is kept whatever comes, and where it can still be kept."""
+        after = sums + self.weights[self.next][state]
+        lowest, highest = after + self.least[self.next], after + self.most[self.next]
+        kept = np.isinf(after) | ((lowest >= self.low) & (highest <= self.high))
+        return np.where(kept, np.inf, after), kept | ((highest >= self.low) & (lowest <= self.high))
+
+
+@dataclass
+class _Layer:
+    """The nodes of a layer: a column of residues per open constraint, and the number of beginnings per node."""
+
+    sizes: Sequence[int]
+    tables: Sequence[RuleTable]
+    rows: Sequence[LinearRow]
+    order: Sequence[int]
+    counts: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        place = [0] * len(self.sizes)
+        for k, i in enumerate(self.order):
+            place[i] = k
+        self.counts = np.ones(1, dtype=np.int64 if math.prod(self.sizes) < WHOLE else object)
+        self._masks: dict[int, Indices] = {}
+        self._classes: dict[int, NDArray[np.int32]] = {}
+        self._sums: dict[int, Vector] = {}
+        self._pairs: dict[int, list[tuple[int, Indices]]] = {}
+        """Variable -> later variables, with the mask that each of its states leaves them."""
+        self._table_of: dict[int, list[int]] = {}
+        self._row_of: dict[int, list[int]] = {}
+        self._allowed: dict[int, Booleans] = {}
+        merged: dict[tuple[int, ...], Booleans] = {}
+        for table in self.tables:
+            at = np.argsort(table.scope, kind="stable")
+            scope = tuple(table.scope[k] for k in at)
+            legal = np.transpose(table.legal, at)
+            merged[scope] = merged[scope] & legal if scope in merged else legal
+        residues = list[_TableResidues]()
+        for scope, legal in merged.items():
+            if len(scope) == 1:
+                self._allowed[scope[0]] = legal
+            elif len(scope) == 2 and self.sizes[max(scope, key=lambda i: place[i])] <= MASKED:
+                first, second = sorted(scope, key=lambda i: place[i])
+                left = legal if scope[0] == first else legal.T
+                masks = left.astype(np.int64) @ (1 << np.arange(left.shape[1], dtype=np.int64))
+                self._pairs.setdefault(first, []).append((second, masks))
+            else:
+                for i in scope:
+                    self._table_of.setdefault(i, []).append(len(residues))
+                residues.append(_TableResidues.of(RuleTable(scope, legal), place))
+        self._table_residues = residues
+        self._row_residues = [_RowResidues.of(row, place) for row in self.rows]
+        for k, row in enumerate(self.rows):
+            for i in row.scope:
+                self._row_of.setdefault(i, []).append(k)
+
+    @property
+    def width(self) -> int:
+        """Open constraints: columns of residues."""
+        return len(self._masks) + len(self._classes) + len(self._sums)
+
+    def cut(self, most: int) -> None:
+        """Keep the nodes that most beginnings lead to."""
+        weight = np.array([float(c) for c in self.counts]) if self.counts.dtype == object else self.counts
+        self._select(np.sort(np.argpartition(-weight, most)[:most]))
+
+    def take(self, i: int) -> None:
+        """The next layer: every node goes on by every state of a variable that its residues leave."""
+        nodes = len(self.counts)
+        for h, _ in self._pairs.get(i, ()):
+            self._masks.setdefault(h, np.full(nodes, (1 << self.sizes[h]) - 1, dtype=np.int64))
+        for k in self._table_of.get(i, ()):
+            self._classes.setdefault(k, np.zeros(nodes, dtype=np.int32))
+        for k in self._row_of.get(i, ()):
+            self._sums.setdefault(k, np.zeros(nodes))
+        own = self._masks.pop(i, None)
+        allowed = self._allowed.get(i, np.ones(self.sizes[i], dtype=bool))
+        parts = [self._after(i, s, own) for s in np.flatnonzero(allowed).tolist()]
+        self._close(i)
+        self._join(parts)
+        self._merge()
+
+    def _after(self, i: int, state: int, own: Indices | None) -> _Part:
+        """Nodes that go on by one state: where from, and their residues that change."""
+        alive = np.ones(len(self.counts), dtype=bool) if own is None else (own >> state) & 1 == 1
+        masks, classes, sums = dict[int, Indices](), dict[int, NDArray[np.int32]](), dict[int, Vector]()
+        for h, left in self._pairs.get(i, ()):
+            masks[h] = self._masks[h] & left[state]
+            alive &= masks[h] != 0
+        for k in self._table_of.get(i, ()):
+            residues = self._table_residues[k]
+            classes[k] = residues.steps[residues.next][:, state][self._classes[k]]
+            alive &= classes[k] >= 0
+        for k in self._row_of.get(i, ()):
+            sums[k], possible = self._row_residues[k].added(self._sums[k], state)
+            alive &= possible
+        at = np.flatnonzero(alive)
+        return _Part(
+            at,
+            {h: m[at] for h, m in masks.items()},
+            {k: c[at] for k, c in classes.items()},
+            {k: s[at] for k, s in sums.items()},
+        )
+
+    def _close(self, i: int) -> None:
+        """Step the constraints over a variable, and forget those that it was the last of."""
+        for k in self._table_of.get(i, ()):
+            table = self._table_residues[k]
+            table.next += 1
+            if table.next == len(table.steps):
+                del self._classes[k]
+        for k in self._row_of.get(i, ()):
+            row = self._row_residues[k]
+            row.next += 1
+            if row.next == len(row.weights):
+                del self._sums[k]
+
+    def _join(self, parts: Sequence[_Part]) -> None:
+        at = np.concatenate([np.zeros(0, dtype=np.int64), *(p.at for p in parts)])
+        self.counts = self.counts[at]
+        for h in self._masks:
+            changed = parts and h in parts[0].masks
+            self._masks[h] = np.concatenate([p.masks[h] for p in parts]) if changed else self._masks[h][at]
+        for k in self._classes:
+            changed = parts and k in parts[0].classes
+            self._classes[k] = np.concatenate([p.classes[k] for p in parts]) if changed else self._classes[k][at]
+        for k in self._sums:
+            changed = parts and k in parts[0].sums
+            self._sums[k] = np.concatenate([p.sums[k] for p in parts]) if changed else self._sums[k][at]
+
+    def _select(self, at: Indices) -> None:
+        self.counts = self.counts[at]
+        self._masks = {h: m[at] for h, m in self._masks.items()}
+        self._classes = {k: c[at] for k, c in self._classes.items()}
+        self._sums = {k: s[at] for k, s in self._sums.items()}
+
+    def _merge(self) -> None:
+        """Nodes with the same residues become one."""
+        if len(self.counts) < 2:
+            return
+        key, top = np.zeros(len(self.counts), dtype=np.int64), 1
+        for ids in self._columns():
+            n = int(ids.max()) + 1
+            if top * n >= WHOLE:
+                _, key = np.unique(key, return_inverse=True)
+                top = int(key.max()) + 1
+                if top * n >= WHOLE:
+                    _, ids = np.unique(ids, return_inverse=True)
+                    n = int(ids.max()) + 1
+            key, top = key * n + ids, top * n
+        order = np.argsort(key, kind="stable")
+        first = np.flatnonzero(np.diff(key[order], prepend=-1))
+        total = np.add.reduceat(self.counts[order], first)
+        self._select(order[first])
+        self.counts = total
+
+    def _columns(self) -> Iterator[Indices]:
+        """Residues as whole numbers from 0."""
+        yield from self._masks.values()
+        for classes in self._classes.values():
+            yield classes.astype(np.int64)
+        for k, sums in self._sums.items():
+            unit = self._row_residues[k].unit
+            rounded = np.round(sums / unit) if unit > 0 else sums
+            yield np.unique(rounded, return_inverse=True)[1]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What goes on by one state of a variable.
+
+    Attributes:
+        at: the nodes, shape (k,).
+        masks, classes, sums: their residues that change, by variable or constraint, shape (k,).
+    """
+
+    at: Indices
+    masks: dict[int, Indices]
+    classes: dict[int, NDArray[np.int32]]
+    sums: dict[int, Vector]

@@ -1,0 +1,113 @@
+"""``count`` against brute force: drawn spaces, orderings under rules, components that only a solver decides."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+import mipcash as mc
+from benchmarks.fuzz.described import Drawn, build
+from mipcash.deadline import Deadline
+from mipcash.space.compiled import QUESTION, compiled, minimiser_of
+from mipcash.space.counting import count
+from tests.strategies.distinct import check_distinct
+from tests.strategies.meaning import Meaning
+from tests.strategies.spaces import drawn_spaces
+
+
+def test_count_is_that_of_brute_force_on_drawn_spaces() -> None:
+    exact = []
+
+    def check(drawn: Drawn) -> None:
+        meaning = Meaning(drawn)
+        configs = meaning.enumerate()
+        space = build(drawn)
+        labels = {group.parameter for group in compiled(space).program.groups}
+        legal = {
+            repr({n: v for n, v in c.items() if n in labels})
+            for c, kept in zip(configs, meaning.legal(configs), strict=True)
+            if kept
+        }
+        found = space.count(limit=60)
+        assert found.number == len(legal) if found.exact else found.number <= len(legal), (found, len(legal))
+        exact.append(found.exact)
+
+    check_distinct(st.tuples(drawn_spaces()), check, 60, 0)
+    assert sum(exact) >= 55
+
+
+def modules_under_rules(n: int, rules: int, number: int) -> tuple[mc.Space, list[tuple[int, int, int]]]:
+    """An ordering of n modules in which differences of places are bounded: (before, after, least difference)."""
+    rng = np.random.default_rng(number)
+    space = mc.Space("ordered modules")
+    modules = [space.module(f"m{k}", {"a": {}, "b": {}}) for k in range(n)]
+    order = space.ordering("order", modules)
+    hidden, found = rng.permutation(n), list[tuple[int, int, int]]()
+    for r in range(rules):
+        i, j = sorted(rng.choice(n, size=2, replace=False).tolist(), key=lambda k: hidden[k])
+        least = int(rng.integers(1, hidden[j] - hidden[i] + 1))
+        space.rule(f"rule {r}", order.position(modules[j]) - order.position(modules[i]) >= least)
+        found.append((i, j, least))
+    return space, found
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_orderings_are_counted_like_their_permutations(number: int) -> None:
+    space, rules = modules_under_rules(6, 1 + number % 4, number)
+    kept = [p for p in itertools.permutations(range(6)) if all(p[j] - p[i] >= least for i, j, least in rules)]
+    assert (space.count().number, space.count().exact) == (len(kept) * 2**6, True)
+
+
+def test_wide_orderings_are_counted_in_a_moment() -> None:
+    space, rules = modules_under_rules(8, 7, 3)
+    kept = [p for p in itertools.permutations(range(8)) if all(p[j] - p[i] >= least for i, j, least in rules)]
+    began = time.process_time()
+    assert (space.count().number, space.count().exact) == (len(kept) * 2**8, True)
+    assert time.process_time() - began < 2.0
+
+
+def test_conditions_and_fixed_levels_count() -> None:
+    space = mc.Space("conditions")
+    kind = space.categorical("kind", ["a", "b", "c"])
+    deep = space.categorical("deep", [1, 2, 3, 4], when=kind.is_("a", "b"))
+    space.categorical("deeper", [1, 2], when=[kind["a"], deep[4]])
+    space.rule("few", deep[1] + kind["b"] <= 1)
+    assert space.count().number == (3 + 2) + 3 + 1
+
+
+def test_a_part_that_only_a_solver_decides_multiplies_with_the_others() -> None:
+    space = mc.Space("parts")
+    x = space.real("x", 0.0, 1.0)
+    bits = [space.categorical(f"b{k}", ["no", "yes"]) for k in range(3)]
+    space.rule("sum", x + sum(b["yes"] for b in bits) <= 1.5)  # one of them at most: two leave x nothing below 0
+    for k in range(40):
+        space.categorical(f"free {k}", list(range(5)))
+    assert (space.count().number, space.count().exact) == (4 * 5**40, True)
+    few = space.count(limit=2)
+    assert (few.number, few.exact) == (2 * 5**40, False)
+
+
+def test_numbers_without_a_solution_leave_nothing() -> None:
+    space = mc.Space("nothing")
+    x, y = space.real("x", 0.0, 1.0), space.real("y", 0.0, 1.0)
+    space.categorical("c", list(range(5)))
+    space.rule("too much", x + y >= 3.0)
+    assert (space.count().number, space.count().exact) == (0, True)
+
+
+def test_after_the_deadline_the_count_is_a_lower_bound() -> None:
+    rng = np.random.default_rng(0)
+    space = mc.Space("tangled")
+    choices = [space.categorical(f"c{k}", list(range(4))) for k in range(20)]
+    for r in range(60):
+        i, j = rng.choice(20, size=2, replace=False).tolist()
+        space.rule(f"rule {r}", choices[i][int(rng.integers(4))] + choices[j][int(rng.integers(4))] <= 1)
+    minimiser = minimiser_of(space)
+    whole = count(minimiser, 100, QUESTION)
+    passed = count(minimiser, 100, QUESTION, Deadline(0.0, lambda: 1.0))
+    assert whole.exact
+    assert 0 < passed.number <= whole.number
