@@ -13,8 +13,8 @@ Residues are, by kind of constraint:
     linear row          its sum so far, or that it is kept whatever comes
 
 For an ordering these are the subsets of places that are taken, so that precedences are counted by dynamic programming over
-subsets (Held and Karp 1962); for rules between neighbours only the frontier counts (frontier-based search: Sekine and Imai
-1995). A layer with too many nodes is cut down to a few, and the count is a lower bound from then on.
+subsets (Held and Karp 1962); for rules between neighbours only the frontier counts (frontier-based search, Sekine,
+Imai and Tani 1995). A layer with too many nodes is cut down to a few, and the count is a lower bound from then on.
 """
 
 from __future__ import annotations

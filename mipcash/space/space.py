@@ -236,8 +236,8 @@ class Space:
     def count(self, limit: int = 10_000) -> Count:
         """How many legal discrete configurations there are: settings of everything but reals and wide integers.
 
-        Independent parts of the space are counted apart and multiplied, so that the number may far exceed ``limit``;
-        where legality needs the solver, configurations are enumerated one by one, up to ``limit``.
+        Independent parts of the space are counted apart and multiplied, so that the number may far exceed ``limit``; a part
+        that only the solver decides, or that is too tangled to be counted, is enumerated one by one, up to ``limit``.
         """
         return count(minimiser_of(self), limit, QUESTION)
 
