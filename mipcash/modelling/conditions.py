@@ -66,7 +66,7 @@ def conditions_of(declaration: Declared, name: str, when: Any) -> list[Quadratic
         else:
             raise SpaceError(
                 f"parameter {name!r}: its condition must follow from the levels of other parameters, this one uses "
-                f"{', '.join(user_name(declaration, v) for i, v in indicator.variables.items() if i not in levels)}; "
+                f"{', '.join(user_name(v) for i, v in indicator.variables.items() if i not in levels)}; "
                 "use indicators such as layers.is_(1, 2)"
             )
     return found
@@ -89,7 +89,9 @@ def activity(block: Any, indicators: Sequence[Quadratic]) -> Expression:
     else:
         block.conjunction = pyo.Var([0], domain=pyo.Binary)
         block.on = on = block.conjunction[0]
-    block.on_only_if = pyo.Constraint(range(len(expressions)), rule=lambda b, i: on <= expressions[i])
+    block.on_only_if = pyo.Constraint(range(len(expressions)))
+    for i, expression in enumerate(expressions):
+        block.on_only_if[i] = on <= expression
     block.on_if = pyo.Constraint(expr=on >= sum(expressions) - (len(expressions) - 1))
     return on
 

@@ -21,6 +21,7 @@ from mipcash.errors import RuleError, SpaceError
 from mipcash.modelling.conditions import activity, check_indicators, conditions_of, expression_of
 from mipcash.modelling.declared import Link, Number, OneHot
 from mipcash.modelling.domains import Categorical, Integer, Ordinal, ParameterDomain, Permutation, Real, Value
+from mipcash.modelling.indicators import Indicators
 from mipcash.modelling.live.parts import LiveParts
 from mipcash.modelling.margins import refuse_inexact
 from mipcash.modelling.names import user_name
@@ -146,10 +147,15 @@ class Declaration:
                 )
         block = self.block(name)
         places = range(len(members))
-        block.z = pyo.Var(places, places, domain=pyo.Binary)
-        block.one_position = pyo.Constraint(places, rule=lambda b, m: sum(b.z[m, t] for t in places) == 1)
-        block.one_module = pyo.Constraint(places, rule=lambda b, t: sum(b.z[m, t] for m in places) == 1)
-        parameter = OrderingParameter(name, Permutation(members), block)
+        block.z = Indicators(places, places, domain=pyo.Binary)
+        block.one_position, block.one_module = (
+            pyo.Constraint(places),
+            pyo.Constraint(places),
+        )  # no rule: those do not pickle
+        for place in places:
+            block.one_position[place] = sum(block.z[place, t] for t in places) == 1
+            block.one_module[place] = sum(block.z[m, place] for m in places) == 1
+        parameter = block.z.handle = OrderingParameter(name, Permutation(members), block)
         for m, member in enumerate(members):
             variables = tuple(block.z[m, t] for t in places)
             positions = tuple(t + 1 for t in places)
@@ -256,7 +262,7 @@ class Declaration:
         block = self.block(name)
         number = isinstance(domain, Real) or (isinstance(domain, Integer) and len(domain) > self.expand_limit)
         if not number:
-            block.z = pyo.Var(range(len(domain.values)), domain=pyo.Binary)
+            block.z = Indicators(range(len(domain.values)), domain=pyo.Binary)
         on = activity(block, indicators)
         if indicators:
             self.conditions[name] = tuple(indicators)
@@ -273,6 +279,7 @@ class Declaration:
                 parameter = self.attach(block, name, domain, worth, tuned=True)
             else:
                 parameter = kind(name, domain, block)
+            block.z.handle = parameter
             variables = tuple(block.z.values())
             self.groups.append(OneHot(name, name, variables, tuple(domain.values), polynomial, domain.kind))
         self.parameters[name] = parameter
@@ -308,8 +315,8 @@ class Declaration:
                 raise RuleError(f"{what} uses {variable.name!r}, which is on no model any more; take it out")
             if owner is not self.model:
                 raise RuleError(
-                    f"{what} uses {user_name(self, variable)!r} of another space ({owner.name!r}); a rule relates parameters of "
-                    f"one space only (this one is {self.name!r})"
+                    f"{what} uses {user_name(variable)!r} of another space ({owner.name!r}); a rule relates parameters of "
+                    f"one space only (this one is {self.name!r}); take those of this one, space['name']"
                 )
 
 

@@ -62,6 +62,13 @@ def is_number(value: object) -> bool:
         return False
 
 
+def short_list(values: Sequence[object], limit: int = 12) -> str:
+    """The values as a list; of many, the first and the last, and how many there are."""
+    if len(values) <= limit:
+        return str(list(values))
+    return f"[{', '.join(map(repr, values[: limit // 2]))}, ..., {values[-1]!r}] ({len(values):,} values)"
+
+
 def same_value(a: object, b: object) -> bool:
     """Equality that keeps ``True`` apart from ``1`` and admits numpy scalars for numbers."""
     if is_bool(a) != is_bool(b):
@@ -271,7 +278,7 @@ class Ordinal(_Listed):
         return all(is_number(v) for v in self.values)
 
     def __str__(self) -> str:
-        return f"ordinal {list(self.values)}"
+        return f"ordinal {short_list(self.values)}"
 
 
 @dataclass(frozen=True)
@@ -289,7 +296,7 @@ class Categorical(_Listed):
         object.__setattr__(self, "values", _distinct(self.kind, self.values))
 
     def __str__(self) -> str:
-        return f"categorical {list(self.values)}"
+        return f"categorical {short_list(self.values)}"
 
 
 @dataclass(frozen=True)

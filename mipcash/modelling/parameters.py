@@ -17,6 +17,7 @@ from pyomo.environ import BooleanVar
 
 from mipcash.errors import SpaceError
 from mipcash.modelling.domains import ParameterDomain, Permutation, Value, same_value
+from mipcash.modelling.wording import shortened, written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,12 +62,24 @@ class Parameter:
         for value in values:
             level = next((l for l, v in enumerate(levels) if same_value(v, value)), None)
             if level is None:
-                raise SpaceError(f"parameter {self.label!r} has no value {value!r}; it takes {list(levels)}")
+                raise SpaceError(self.no_value(value))
             chosen.append(block.z[level])
         return chosen[0] if len(chosen) == 1 else sum(chosen)
 
     def __getitem__(self, value: Value) -> Expression:
         return self.is_(value)
+
+    def no_value(self, value: Value) -> str:
+        """What is said of a value outside the domain."""
+        return f"parameter {self.label!r} has no value {value!r}; it takes {self.domain}"
+
+    def level_of(self, indicator: Any) -> Value:
+        """The value that an indicator of this parameter stands for."""
+        return self.domain.values[indicator.index()]  # type: ignore[union-attr]
+
+    def level_text(self, indicator: Any) -> str:
+        """What users write for an indicator of this parameter."""
+        return f"{self.label}[{self.level_of(indicator)!r}]"
 
     def is_active(self) -> Expression:
         """A 0/1 expression: 1 where the parameter is active (the number 1 where it always is)."""
@@ -83,6 +96,14 @@ class Parameter:
 
     def __hash__(self) -> int:
         return id(self)
+
+    def __str__(self) -> str:
+        return self.label
+
+    def __repr__(self) -> str:
+        on = self._columns().on_expression
+        when = "" if isinstance(on, int) else f", when {shortened(written(on))} is 1"
+        return f"<{'parameter' if self.tuned else 'auxiliary'} {self.label!r}: {self.domain}{when}>"
 
 
 class NumericParameter(Parameter, ScalarExpression):  # type: ignore[misc]
@@ -103,7 +124,7 @@ class NumericParameter(Parameter, ScalarExpression):  # type: ignore[misc]
             return ScalarExpression.__getitem__(self, value)
         return self.is_(value)
 
-    __hash__ = Parameter.__hash__
+    __hash__, __str__, __repr__ = Parameter.__hash__, Parameter.__str__, Parameter.__repr__
 
 
 class ChoiceParameter(Parameter):
@@ -126,12 +147,11 @@ class ChoiceParameter(Parameter):
     __truediv__ = __rtruediv__ = __pow__ = __neg__ = _refuse
     __hash__ = Parameter.__hash__
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.label!r}: {self.domain}>"
-
 
 class ModuleParameter(ChoiceParameter):
     """A module (algorithm choice): z_ij of the CASH program, with one block of hyperparameters per algorithm.
+
+    In rules ``module[algorithm]`` is 1 where the algorithm is chosen, and ``module[algorithm][name]`` its hyperparameter.
 
     Attributes:
         hyperparameters: algorithm -> name -> parameter, each active only where its algorithm is chosen.
@@ -141,6 +161,9 @@ class ModuleParameter(ChoiceParameter):
         super().__init__(label, domain, block)
         self.hyperparameters: dict[str, dict[str, Parameter]] = {}
 
+    def no_value(self, value: Value) -> str:
+        return f"module {self.label!r} has no algorithm {value!r}; it has {list(self.hyperparameters)}"
+
     def parameter(self, algorithm: str, name: str) -> Any:
         """The hyperparameter ``name`` of ``algorithm``.
 
@@ -149,13 +172,10 @@ class ModuleParameter(ChoiceParameter):
         """
         of_algorithm = self.hyperparameters.get(algorithm)
         if of_algorithm is None:
-            raise SpaceError(
-                f"module {self.label!r} has no algorithm {algorithm!r}; it has {list(self.hyperparameters)}"
-            )
+            raise SpaceError(self.no_value(algorithm))
         if name not in of_algorithm:
-            raise SpaceError(
-                f"algorithm {algorithm!r} of module {self.label!r} has no hyperparameter {name!r}; it has {list(of_algorithm)}"
-            )
+            has = f"it has {list(of_algorithm)}" if of_algorithm else "it has none"
+            raise SpaceError(f"algorithm {algorithm!r} of module {self.label!r} has no hyperparameter {name!r}; {has}")
         return of_algorithm[name]
 
 
@@ -180,6 +200,12 @@ class OrderingParameter(ChoiceParameter):
         if not 1 <= position <= len(self.domain.members):
             raise SpaceError(f"ordering {self.label!r} has positions 1 to {len(self.domain.members)}, not {position!r}")
         return self._block.z[self._member(module), position - 1]
+
+    def level_of(self, indicator: Any) -> Value:
+        return indicator.index()[1] + 1
+
+    def level_text(self, indicator: Any) -> str:
+        return f"{self.label}.at({self.domain.members[indicator.index()[0]]!r}, {self.level_of(indicator)})"
 
     def is_(self, *values: Value) -> Expression:
         raise SpaceError(

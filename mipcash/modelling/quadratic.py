@@ -10,7 +10,7 @@ validation, big-M bounds and the compiler all work on the result.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from pyomo.repn.quadratic import QuadraticRepnVisitor
 from pyomo.repn.util import OrderedVarRecorder
 
 from mipcash.errors import RuleError
+from mipcash.modelling.names import user_name
 
 Variable = Any
 """A Pyomo ``VarData``; Pyomo carries no types."""
@@ -54,6 +55,21 @@ class Quadratic:
         products = sum(abs(c) * most(i) * most(j) for (i, j), c in self.products.items())
         return float(linear + products) if math.isfinite(linear + products) else 0.0
 
+    def __str__(self) -> str:
+        of = self.variables
+        terms = [(c, user_name(of[i])) for i, c in self.linear.items()]
+        terms += [(c, f"{user_name(of[i])} * {user_name(of[j])}") for (i, j), c in self.products.items()]
+        parts = [f"{'-' if c < 0 else '+'} {'' if abs(c) == 1 else f'{abs(c):g} * '}{name}" for c, name in terms]
+        parts += [f"{'-' if self.constant < 0 else '+'} {abs(self.constant):g}"] if self.constant or not parts else []
+        return " ".join(parts).removeprefix("+ ")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For copies and pickles, whose variables have ids of their own."""
+        of = self.variables
+        linear = [(of[i], c) for i, c in self.linear.items()]
+        products = [(of[i], of[j], c) for (i, j), c in self.products.items()]
+        return _put_together, (self.constant, linear, products, list(of.values()))
+
     def value(self, assignment: Mapping[int, float]) -> float:
         """The polynomial's value; every occurring variable must be in ``assignment``."""
         total = self.constant
@@ -81,6 +97,20 @@ class Quadratic:
             else:
                 products[i, j] = c
         return Quadratic(constant, {i: c for i, c in linear.items() if c}, products, self.variables)
+
+
+def _put_together(
+    constant: float,
+    linear: Iterable[tuple[Variable, float]],
+    products: Iterable[tuple[Variable, Variable, float]],
+    variables: Iterable[Variable],
+) -> Quadratic:
+    return Quadratic(
+        constant,
+        {id(v): c for v, c in linear},
+        {(id(v), id(w)): c for v, w, c in products},
+        {id(v): v for v in variables},
+    )
 
 
 def take_apart(expression: Any, what: str) -> Quadratic:

@@ -27,6 +27,7 @@ from pyomo.environ import value as pyomo_value
 from mipcash.errors import RuleError
 from mipcash.modelling.domains import is_bool
 from mipcash.modelling.quadratic import Quadratic, take_apart
+from mipcash.modelling.wording import number_text, shortened, written
 
 TOLERANCE = 1e-9
 """How far a rule may be missed, relative to its largest coefficient; solvers work to the same tolerance on rows scaled to it."""
@@ -42,8 +43,9 @@ class Rule:
         name: as declared.
         body, lower, upper: ``lower <= body <= upper``; an absent bound is infinite.
         when: indicators that must all be 1 for the rule to hold; empty: always.
-        text: the relation as written, for messages.
+        text: the relation in Pyomo's words, which journals compare.
         scale: the size of a constant that was moved into the bounds, 0 if there was none.
+        written: the relation as its user wrote it.
     """
 
     name: str
@@ -53,6 +55,14 @@ class Rule:
     when: tuple[Quadratic, ...] = ()
     text: str = ""
     scale: float = 0.0
+    written: str = ""
+
+    def __repr__(self) -> str:
+        return f"<rule {self.name!r}: {self}>"
+
+    def __str__(self) -> str:
+        when = " and ".join(f"{w} is 1" for w in self.when)
+        return shortened(self.written or self.range_text()) + (f", when {shortened(when)}" if when else "")
 
     def applies(self, assignment: Mapping[int, float]) -> bool:
         return all(w.value(assignment) > 0.5 for w in self.when)
@@ -85,13 +95,6 @@ def slack_of(body: Quadratic, lower: float, upper: float, scale: float = 0.0) ->
     if not largest:  # nothing is left to decide: the constants alone are compared
         return TOLERANCE * bounds
     return TOLERANCE * largest + ROUNDING * (body.reach + bounds)
-
-
-def number_text(value: float) -> str:
-    """A number with all its digits, as short as they allow: 11580 and not 1.158e+04."""
-    if math.isfinite(value) and value == int(value) and abs(value) < 1e16:
-        return str(int(value))
-    return repr(float(value))
 
 
 def split_relation(name: str, relation: Any) -> tuple[Any, float, float]:
@@ -166,4 +169,4 @@ def make_rule(name: str, relation: Any, when: Sequence[Quadratic] = (), *, const
         )
     shift = polynomial.constant
     centred = Quadratic(0.0, polynomial.linear, polynomial.products, polynomial.variables)
-    return Rule(name, centred, lower - shift, upper - shift, tuple(when), str(relation), abs(shift))
+    return Rule(name, centred, lower - shift, upper - shift, tuple(when), str(relation), abs(shift), written(relation))

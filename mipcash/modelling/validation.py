@@ -14,7 +14,8 @@ from typing import Any
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Configuration
 from mipcash.modelling.helpers import Misfit, ids_of, settle
-from mipcash.modelling.rules import Rule, number_text
+from mipcash.modelling.rules import Rule
+from mipcash.modelling.wording import number_text
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def objective_form(declaration: Declaration, program: BinaryProgram, expression:
         for a, s in terms_i.items():
             for b, t in terms_j.items():
                 if a >= program.n_z and b >= program.n_z:
-                    first, second = (user_name(declaration, body.variables[k]) for k in (i, j))
+                    first, second = (user_name(body.variables[k]) for k in (i, j))
                     raise SpaceError(
                         f"the objective multiplies two numbers ({first} and {second}); "
                         "a product may hold at most one real or wide integer"

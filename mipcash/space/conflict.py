@@ -17,7 +17,8 @@ from scipy import sparse
 
 from mipcash.backends.base import INFEASIBLE, Answer, Backend, SolverSettings, Task
 from mipcash.errors import SolverError
-from mipcash.modelling.rules import Rule, number_text
+from mipcash.modelling.rules import Rule
+from mipcash.modelling.wording import number_text
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_columns, without_rules

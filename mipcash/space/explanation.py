@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mipcash.backends.base import INFEASIBLE, Backend
 from mipcash.errors import SolverError
-from mipcash.modelling.rules import number_text
+from mipcash.modelling.wording import number_text
 from mipcash.program.rewriting import without_margins
 from mipcash.space.compiled import QUESTION, CompiledSpace
 from mipcash.space.conflict import Conflict, conflicting, emptiness, is_empty, least_relaxation

@@ -96,7 +96,7 @@ def _restrictions(declaration: Declaration) -> list[Rule]:
     bounds += [(v, (float(v.value), float(v.value))) for v in levels if v.fixed]
     return [
         Rule(
-            f"{user_name(declaration, v)} restricted on the model",
+            f"{user_name(v)} restricted on the model",
             Quadratic(0.0, {id(v): 1.0}, {}, {id(v): v}),
             *interval,
         )

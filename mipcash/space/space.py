@@ -70,6 +70,14 @@ class Space:
         adopt_model(space._declaration, model, auxiliary)
         return space
 
+    def __getstate__(self) -> Declaration:
+        """For ``copy.deepcopy`` and ``pickle``: what is declared, its live model included. What was made of it is made again."""
+        return self._declaration
+
+    def __setstate__(self, declaration: Declaration) -> None:
+        self._declaration = declaration
+        self._live = LiveSpace(declaration)
+
     # -- what was declared --------------------------------------------------------------------------------------
 
     @property

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
@@ -318,6 +318,12 @@ class Study:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(
+            "a study holds its journal and cannot be copied or pickled; take study.result or study.trials, or let another "
+            "process resume the journal's file (storage=)"
+        )
 
     def __repr__(self) -> str:
         held = f"{len(self._ledger.trials)} trials in {self.storage or 'memory'}"

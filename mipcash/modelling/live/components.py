@@ -211,12 +211,12 @@ def _refuse_changed_variables(declaration: Declaration) -> None:
             del parts.known[id(variable)]
         elif variable.domain is not known.domain:
             raise SpaceError(
-                f"the domain of {user_name(declaration, variable)!r} was changed after the space was declared; narrow it by "
+                f"the domain of {user_name(variable)!r} was changed after the space was declared; narrow it by "
                 "bounds or a constraint, or declare the space anew"
             )
         elif known.widened():
             raise SpaceError(
-                f"the bounds of {user_name(declaration, variable)!r} were widened to {list(bounds_of(variable))} after the space "
+                f"the bounds of {user_name(variable)!r} were widened to {list(bounds_of(variable))} after the space "
                 f"was declared with {list(known.bounds)}; declare the space with the wider ones"
             )
 
@@ -261,8 +261,8 @@ def _restricted(declaration: Declaration) -> Iterator[tuple[str, Any, float, flo
     for link in declaration.links:
         known = declaration.parts.known.get(id(link.variable))
         if known is not None and (bounds := known.narrowed()) is not None:
-            yield f"{user_name(declaration, link.variable)} restricted on the model", 1 * link.variable, *bounds
+            yield f"{user_name(link.variable)} restricted on the model", 1 * link.variable, *bounds
     for level in (v for g in declaration.groups for v in g.variables):
         low, high = bounds_of(level)
         if not level.fixed and (low > 0 or high < 1):
-            yield f"{user_name(declaration, level)} restricted on the model", 1 * level, low, high
+            yield f"{user_name(level)} restricted on the model", 1 * level, low, high

@@ -72,6 +72,14 @@ class LiveParts:
     known: dict[int, Known] = field(default_factory=dict)
     left_out: dict[int, tuple[Variable, str]] = field(default_factory=dict)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For copies and pickles, whose variables have ids of their own."""
+        return _gathered, (self.derived, list(self.known.values()), list(self.left_out.values()))
+
     def remember(self, variable: Variable, low: float, high: float) -> None:
         now_low, now_high = bounds_of(variable)
         self.known[id(variable)] = Known(variable, variable.domain, low, high, (min(low, now_low), max(high, now_high)))
+
+
+def _gathered(derived: dict[str, Derived], known: list[Known], left_out: list[tuple[Variable, str]]) -> LiveParts:
+    return LiveParts(derived, {id(k.variable): k for k in known}, {id(entry[0]): entry for entry in left_out})

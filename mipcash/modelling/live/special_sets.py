@@ -66,8 +66,7 @@ def _differs(declaration: Declaration, name: str, variable: Any, helper: Any, re
     low, high = (math.nan if b is None else float(b) for b in variable.bounds)
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuleError(
-            f"SOSConstraint {name!r} holds {user_name(declaration, variable)!r}, which has no finite bounds; "
-            "set both (setlb, setub)"
+            f"SOSConstraint {name!r} holds {user_name(variable)!r}, which has no finite bounds; set both (setlb, setub)"
         )
     if low > 0 or high < 0:
         return 1

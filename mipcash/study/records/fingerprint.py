@@ -143,7 +143,8 @@ def _condition(space: Declaration, label: str) -> str:
     if only_if is not None:
         return " when " + " and ".join(str(row.expr) for row in only_if.values())
     on = getattr(block, "on_expression", 1)
-    return "" if isinstance(on, (int, float)) else f" when {getattr(on, 'expr', on)}"
+    # to_string: Pyomo's names, which every version of mipcash writes alike
+    return "" if isinstance(on, (int, float)) else f" when {getattr(on, 'expr', on).to_string()}"
 
 
 def _affine_text(polynomial: Quadratic) -> str:

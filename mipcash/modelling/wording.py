@@ -1,0 +1,111 @@
+"""Expressions as users wrote them: ``layers * width <= 200``, where Pyomo says ``(parameters[layers].z[0] + 2.0*...) <= 200``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import pyomo.environ as pyo
+from pyomo.core.base.expression import NamedExpressionData
+from pyomo.core.expr import numeric_expr as numeric
+from pyomo.core.expr import relational_expr as relational
+
+from mipcash.modelling.names import user_name
+
+LIMIT = 120
+"""Characters of an expression in a sentence."""
+
+_SUM, _PRODUCT, _ATOM = 1, 2, 3
+"""How tightly a text holds together; a looser one stands in brackets inside a tighter one."""
+
+
+def number_text(value: float) -> str:
+    """A number with all its digits, as short as they allow: 11580 and not 1.158e+04."""
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e16:
+        return str(int(value))
+    return repr(float(value))
+
+
+def written(expression: Any) -> str:
+    """An expression or relation as its user may have written it."""
+    return _text(expression)[0]
+
+
+def shortened(text: str, limit: int = LIMIT) -> str:
+    """A text on one line; of a long one, its begin and its end."""
+    text = " ".join(text.split())
+    head = (limit - 5) * 2 // 3
+    return text if len(text) <= limit else f"{text[:head]} ... {text[head + 5 - limit :]}"
+
+
+def _text(expression: Any) -> tuple[str, int]:
+    """The text and how tightly it holds together."""
+    if isinstance(expression, NamedExpressionData):  # a parameter's value, for one
+        return str(expression), _ATOM
+    if isinstance(expression, (int, float)):
+        return number_text(expression), _ATOM if expression >= 0 else _SUM
+    if isinstance(expression, numeric.SumExpression):
+        return _sum(expression.args), _SUM
+    if isinstance(expression, numeric.ProductExpression):
+        return _product(*expression.args)
+    if isinstance(expression, numeric.NegationExpression):
+        return f"-{_held(expression.arg(0), _PRODUCT)}", _SUM
+    if isinstance(expression, numeric.DivisionExpression):
+        return f"{_held(expression.arg(0), _PRODUCT)} / {_held(expression.arg(1), _ATOM)}", _PRODUCT
+    if isinstance(expression, numeric.PowExpression):
+        return f"{_held(expression.arg(0), _ATOM)}**{_held(expression.arg(1), _ATOM)}", _ATOM
+    if isinstance(expression, numeric.UnaryFunctionExpression):
+        return f"{expression.getname()}({_text(expression.arg(0))[0]})", _ATOM
+    if isinstance(expression, relational.RelationalExpression):
+        return _relation(expression), _SUM
+    if getattr(expression, "is_variable_type", lambda: False)():
+        return user_name(expression), _ATOM
+    return str(expression), _ATOM if not _is_expression(expression) else _SUM
+
+
+def _is_expression(value: Any) -> bool:
+    return bool(getattr(value, "is_expression_type", lambda: False)())
+
+
+def _held(expression: Any, level: int) -> str:
+    text, own = _text(expression)
+    return text if own >= level else f"({text})"
+
+
+def _sum(terms: Iterable[Any]) -> str:
+    parts: list[str] = []
+    for term in terms:
+        text = _text(term)[0]
+        if not parts:
+            parts.append(text)
+        elif text.startswith("-"):
+            parts.append(f"- {text[1:]}")
+        else:
+            parts.append(f"+ {text}")
+    return " ".join(parts)
+
+
+def _product(left: Any, right: Any) -> tuple[str, int]:
+    for factor, other in ((left, right), (right, left)):
+        if isinstance(factor, (int, float)) and abs(factor) == 1:
+            sign = "-" if factor < 0 else ""
+            return sign + _held(other, _PRODUCT), _SUM if sign else _PRODUCT
+    if isinstance(left, (int, float)) and left < 0:
+        return f"-{_product(-left, right)[0]}", _SUM
+    return f"{_held(left, _PRODUCT)} * {_held(right, _PRODUCT)}", _PRODUCT
+
+
+def _relation(relation: Any) -> str:
+    strict = getattr(relation, "strict", False)
+    operator = "<" if strict is True or (isinstance(strict, tuple) and any(strict)) else "<="
+    if isinstance(relation, relational.RangedExpression):
+        return f" {operator} ".join(_text(a)[0] for a in relation.args)
+    if isinstance(relation, relational.EqualityExpression):
+        operator = "=="
+    elif not isinstance(relation, relational.InequalityExpression):
+        return str(relation)
+    left, right = relation.args
+    if operator != "==" and not pyo.is_potentially_variable(left):  # Pyomo turns a >= 2 round
+        return f"{_text(right)[0]} {operator.replace('<', '>')} {_text(left)[0]}"
+    return f"{_text(left)[0]} {operator} {_text(right)[0]}"

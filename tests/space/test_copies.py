@@ -1,0 +1,127 @@
+"""A space can be copied and pickled, used or not; the copy is the same space and leads a life of its own."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+
+import pyomo.environ as pyo
+import pytest
+from pyomo.gdp import Disjunction
+
+import mipcash as mc
+from mipcash.errors import RuleError
+from mipcash.study.records.fingerprint import listing
+
+Copy = Callable[[mc.Space], mc.Space]
+
+COPIES = pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda space: pickle.loads(pickle.dumps(space))], ids=["deepcopy", "pickle"]
+)
+
+
+def declared() -> mc.Space:
+    """Every kind of parameter, with conditions, rules over all of them, and parts of a live model."""
+    space = mc.Space("everything", expand_limit=16)
+    layers = space.integer("layers", 1, 3)
+    act = space.categorical("act", ["relu", "tanh"])
+    width = space.ordinal("width", [16, 32, 64])
+    wide = space.integer("wide", 0, 1000, step=10)
+    lr = space.real("lr", 1e-4, 1e-1, log=True)
+    drop = space.real("drop", 0.1, 0.5, when=[layers.is_(2, 3), act["relu"]])
+    helper = space.auxiliary("helper", 0, 3)
+    first = space.module("first", {"forest": {"n": mc.Integer(1, 9)}, "line": {}})
+    second = space.module("second", {"pca": {"k": mc.Integer(1, 4)}, "none": {}})
+    order = space.ordering("order", [first, second])
+    space.rule("memory", layers * width <= 128)
+    space.rule("wide", wide - 100 * layers >= 50)
+    space.rule("drop", drop + lr <= 0.4, when=drop.is_active())
+    space.rule("helper", helper == layers)
+    space.rule("order", order.position(first) * first["forest"]["n"] <= 10)
+    space.model.extra = pyo.Constraint(expr=width + 10 * act["tanh"] <= 64)
+    space.model.either = Disjunction(expr=[[layers <= 1], [width >= 32]])
+    return space
+
+
+def adopted() -> mc.Space:
+    model = pyo.ConcreteModel("adopted")
+    model.a = pyo.Var(domain=pyo.Integers, bounds=(0, 3))
+    model.b = pyo.Var(bounds=(0.0, 2.0))
+    model.c = pyo.Var(domain=pyo.Binary)
+    model.h = pyo.Var(domain=pyo.Integers, bounds=(0, 2))
+    model.sets = pyo.Set(initialize=[0, 1])
+    model.limit = pyo.Constraint(model.sets, rule=lambda m, i: m.a + m.b * (i + 1) <= 3 + i)
+    model.help = pyo.Constraint(expr=model.h >= model.a - model.c)
+    model.s = pyo.Var([0, 1], domain=pyo.Integers, bounds=(0, 2))
+    model.special = pyo.SOSConstraint(var=model.s, sos=1)
+    return mc.Space.from_pyomo(model, auxiliary=["h"])
+
+
+@COPIES
+@pytest.mark.parametrize("make", [declared, adopted])
+@pytest.mark.parametrize("used", [False, True])
+def test_a_copy_is_the_same_space(make: Callable[[], mc.Space], copied: Copy, used: bool) -> None:
+    if make is adopted and copied is not copy.deepcopy:
+        pytest.skip("a model with a lambda in it does not pickle, with or without mipcash")
+    space = make()
+    if used:
+        space.sample(3)
+    other = copied(space)
+    assert listing(other) == listing(space)
+    assert other.sample(3, seed=3) == space.sample(3, seed=3)
+    assert [v.message for v in other.validate({})] == [v.message for v in space.validate({})]
+    assert list(other.parameters) == list(space.parameters)
+    assert not any(other[label] is space[label] for label in space.parameters)
+
+
+@COPIES
+def test_a_copy_makes_the_same_proposals(copied: Copy) -> None:
+    def loss(config: dict[str, float]) -> float:
+        return config["lr"] * config["layers"] + config.get("drop", 0.3)
+
+    space = declared()
+    first = mc.minimize(loss, space, 8, seed=4, progress=False)
+    second = mc.minimize(loss, copied(space), 8, seed=4, progress=False)
+    assert [t.config for t in first.history] == [t.config for t in second.history]
+
+
+@COPIES
+def test_a_rule_of_the_copy_does_not_reach_the_original(copied: Copy) -> None:
+    space = declared()
+    space.sample(1)
+    before, other = listing(space), copied(space)
+    other.rule("shallow", other["layers"] + other["first"]["forest"]["n"] <= 2)
+    other.real("more", 0, 1)
+    other.model.parameters["act"].z[0].fix(0)
+    assert all(c["layers"] <= 2 and c["act"] == "tanh" and "more" in c for c in other.sample(3))
+    assert listing(space) == before
+    assert "shallow" not in space.rules
+    assert {c["act"] for c in space.sample(4)} == {"relu", "tanh"}
+    space.rule("deep", space["layers"] >= 2)
+    assert "deep" not in other.rules
+
+
+def test_handles_of_the_original_are_not_those_of_the_copy() -> None:
+    space = declared()
+    other = copy.deepcopy(space)
+    with pytest.raises(RuleError, match=r"'shallow' uses 'layers\[1\]' of another space .*space\['name'\]"):
+        other.rule("shallow", space["layers"] <= 2)
+
+
+def test_what_a_run_gives_pickles() -> None:
+    space = declared()
+    study = mc.Study(space)
+    study.tell(study.ask(), {"loss": 1.0, "size": 2.0})
+    study.tell(study.ask(), mc.Failed("out of memory"))
+    for thing in (study.result, *study.trials, space.optimum(space["lr"]), space.bounds(), mc.Failed("why")):
+        again = pickle.loads(pickle.dumps(thing))
+        assert repr(again) == repr(thing)
+        assert repr(copy.deepcopy(thing)) == repr(thing)
+
+
+@pytest.mark.parametrize("take", [copy.deepcopy, copy.copy, pickle.dumps])
+def test_a_study_says_what_to_copy_instead(take: Callable[[object], object]) -> None:
+    study = mc.Study(declared())
+    with pytest.raises(TypeError, match=r"holds its journal.*study\.result.*storage="):
+        take(study)
