@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager, suppress
+from statistics import median
 
 from mipcash.errors import ExecutorError, SpaceExhaustedError, StorageError
 from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
@@ -27,6 +29,29 @@ CALLBACK = "callback"
 OPTIMIZER = "optimizer"
 """It wished to stop; its reason follows."""
 
+NOTABLE = 0.05
+"""Share of an evaluation, from which on proposals are made ahead. One that is made ahead knows one outcome less."""
+LATEST = 5
+"""Trials by which the share is judged."""
+
+
+class Pace:
+    """How long proposals and evaluations take."""
+
+    def __init__(self) -> None:
+        self._asks: deque[float] = deque(maxlen=LATEST)
+        self._evaluations: deque[float] = deque(maxlen=LATEST)
+
+    def note(self, trial: Trial) -> None:
+        """A trial that was told."""
+        self._asks.append(trial.seconds.get("ask", 0.0))
+        self._evaluations.append(trial.duration or 0.0)
+
+    @property
+    def slow(self) -> bool:
+        """Whether a proposal takes a notable share of an evaluation."""
+        return bool(self._asks) and median(self._asks) > NOTABLE * median(self._evaluations)
+
 
 class Loop:
     """The two ways through the loop; each returns why it ended."""
@@ -42,7 +67,7 @@ class Loop:
     ) -> None:
         self._study, self._objective, self._display = study, objective, display
         self._budget, self._deadline, self._callbacks = budget, deadline, callbacks
-        self._ended = ""
+        self._ended, self._pace = "", Pace()
 
     def alone(self) -> str:
         """One evaluation at a time, in this thread, so that Ctrl-C reaches the objective at once."""
@@ -54,22 +79,42 @@ class Loop:
                 self._evaluated(trial, evaluate(self._objective, trial.config))
 
     def together(self, pool: Pool, workers: int) -> str:
-        """Up to ``workers`` evaluations at a time; outcomes are told as they come in."""
+        """Up to ``workers`` evaluations at a time; outcomes are told as they come in, before anything else is asked for."""
         in_flight: dict[Future[Evaluation], Trial] = {}
         with self._kept(in_flight.values()):
             while True:
-                while self._room(in_flight.values(), workers):
+                self._collect(in_flight, 0.0)
+                if self._room(in_flight.values(), workers):
                     trial = self._next(len(in_flight))
-                    if trial is None:
-                        break
-                    with self._kept([trial]):
-                        in_flight[self._submitted(pool, trial)] = trial
+                    if trial is not None:
+                        with self._kept([trial]):
+                            in_flight[self._submitted(pool, trial)] = trial
+                        continue
+                elif self._ahead(len(in_flight), workers):
+                    continue
                 if not in_flight:
                     return self._ended
-                done, _ = wait(in_flight, return_when=FIRST_COMPLETED)
-                for future in sorted(done, key=lambda f: in_flight[f].number):
-                    self._collected(in_flight[future], future)
-                    del in_flight[future]
+                self._collect(in_flight, None)
+
+    def _collect(self, in_flight: dict[Future[Evaluation], Trial], seconds: float | None) -> None:
+        """Tell what has ended; None: wait for the next that does."""
+        done, _ = wait(in_flight, seconds, FIRST_COMPLETED)
+        for future in sorted(done, key=lambda f: in_flight[f].number):
+            self._collected(in_flight[future], future)
+            del in_flight[future]
+
+    def _ahead(self, in_flight: int, workers: int) -> bool:
+        """Propose while all workers are busy, if no worker is to wait for it later; whether it was done.
+
+        The proposal waits in the study until a worker is free, and there it stays where the run ends before.
+        """
+        if in_flight < workers or workers == 1 or self._ended or self._reason(in_flight) or not self._pace.slow:
+            return False
+        try:
+            return self._study.prepare(seconds=self._left())
+        except SpaceExhaustedError as left:
+            self._ended = EXHAUSTED if left.proven else UNPROVEN
+            return False
 
     def _submitted(self, pool: Pool, trial: Trial) -> Future[Evaluation]:
         try:
@@ -152,6 +197,7 @@ class Loop:
         )
 
     def _told(self, finished: Trial) -> None:
+        self._pace.note(finished)
         self._display.told(finished)
         if self._study.n_told == SUSPICIOUS and self._study.result.problem():
             self._display.note(self._study.result.problem())

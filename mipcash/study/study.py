@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import uuid
 import weakref
 from collections.abc import Mapping
@@ -17,24 +16,22 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
-import numpy as np
-
 from mipcash.errors import SpaceExhaustedError
-from mipcash.optimizers.base import Optimizer, Proposal, Request
+from mipcash.optimizers.base import Optimizer
 from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
 from mipcash.study.arguments import optimizer_of, retries_of, seconds_of, seed_of
+from mipcash.study.asking import Asking
 from mipcash.study.records.encoding import plain
 from mipcash.study.records.fingerprint import fingerprint, listing
 from mipcash.study.records.ledger import Ledger
 from mipcash.study.records.limits import LimitsGiven, limits_of, stored_limits
 from mipcash.study.records.telling import Telling, costs, finite
-from mipcash.study.records.trials import proposal_row
 from mipcash.study.result import Result
 from mipcash.study.storage.base import NOTHING, Storage, StudyRecord, TakenError
 from mipcash.study.storage.registry import make_storage
 from mipcash.study.text import MESSAGE_LIMIT, shown, storable
-from mipcash.study.trial import IllegalProposalError, TellError, Trial
+from mipcash.study.trial import TellError, Trial
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,6 +98,7 @@ class Study:
         name = optimizer if isinstance(optimizer, str) else optimizer.name
         self.limits = limits_of(limits)
         self.optimizer.check_limits(self.limits)
+        self._questions = Asking(space, self.optimizer, self.seed, self.limits)
         record = _record(self, name, solver, settings, model, options)
         retries = retries_of(retries)
         self._seconds = seconds_of("seconds_per_proposal", seconds_per_proposal)
@@ -138,8 +136,7 @@ class Study:
             IllegalProposalError: the optimizer proposed an illegal configuration (a bug; nothing is recorded).
             ValueError: n below 1, a negative distance, or seconds that are not above 0.
         """
-        given = [s for s in (self._seconds, seconds_of("seconds", seconds)) if s is not None]
-        limit = min(given, default=None)
+        limit = self._limit(seconds)
         if n is None:
             return self._ask(None, limit)
         if n < 1 or distance < 0:
@@ -157,6 +154,36 @@ class Study:
                 break
         return batch
 
+    def prepare(self, *, seconds: float | None = None) -> bool:
+        """Make the next proposal ahead, while evaluations run: it is journaled and pending, and the next ``ask`` returns it.
+
+        Nothing is done where a trial waits already.
+
+        Args:
+            seconds: see :meth:`ask`.
+
+        Returns:
+            Whether a proposal was made.
+
+        Raises:
+            SpaceExhaustedError, IllegalProposalError, ValueError: as for :meth:`ask`.
+        """
+        limit = self._limit(seconds)
+        with self._asking:
+            while True:
+                with self._lock:
+                    self._ledger.sync()
+                    if self._ledger.waiting:
+                        return False
+                with suppress(TakenError):
+                    self._new(None, limit, begin=False)
+                    return True
+
+    def _limit(self, seconds: float | None) -> float | None:
+        """What a proposal may take."""
+        given = [s for s in (self._seconds, seconds_of("seconds", seconds)) if s is not None]
+        return min(given, default=None)
+
     def _ask(self, apart: Apart | None, seconds: float | None) -> Trial:
         while True:
             with suppress(TakenError):  # by another writer, or an addition meanwhile: look again
@@ -169,29 +196,22 @@ class Study:
             waiting = self._ledger.waiting
             return _copy(self._ledger.restart(waiting[0])) if waiting else None
 
-    def _new(self, apart: Apart | None, seconds: float | None) -> Trial:
-        """A new trial. The optimizer is asked of a snapshot, so that others may tell outcomes meanwhile.
+    def _new(self, apart: Apart | None, seconds: float | None, begin: bool = True) -> Trial:
+        """A new trial, its first attempt begun or left to a later ask.
+
+        The optimizer is asked of a snapshot, so that others may tell outcomes meanwhile.
 
         Raises:
             TakenError: meanwhile its number has become another's.
         """
         with self._asking:
-            began = time.perf_counter()
             with self._lock:
                 self._ledger.sync()
-                number, history, state = len(self._ledger.trials), self._ledger.history, self._ledger.state
-            rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
-            kept = apart if apart and apart.configs else None
-            proposal = self.optimizer.ask(Request(history, rng, state, kept, self.limits, seconds))
-            if not isinstance(proposal, Proposal):
-                raise TypeError(
-                    f"optimizer {self.optimizer.name!r} must return a Proposal, and returned {shown(proposal)}"
-                )
-            self._check(number, proposal)
-            row = proposal_row(self.space, self.optimizer, number, proposal, began)
+                history, state = self._ledger.history, self._ledger.state
+            row = self._questions.proposal(history, state, apart, seconds)
             with self._lock:
                 self._ledger.sync()
-                return _copy(self._ledger.add(row))
+                return _copy(self._ledger.add(row, begin))
 
     def tell(
         self,
@@ -264,7 +284,9 @@ class Study:
     def result(self) -> Result:
         """What has been found so far."""
         with self._asking, self._lock:
-            return Result(self.trials, self.space.name, self.record.stopped, self._recommended())
+            return Result(
+                self.trials, self.space.name, self.record.stopped, self._questions.recommended(self._ledger.history)
+            )
 
     @property
     def n_told(self) -> int:
@@ -303,7 +325,7 @@ class Study:
     def stop(self, reason: str) -> None:
         """Note in the journal why a run ended; it becomes ``result.stopped``."""
         with self._asking, self._lock:
-            found = self._recommended()
+            found = self._questions.recommended(self._ledger.history)
             self._ledger.note(stopped=storable(reason), recommended=NOTHING if found is None else found)
 
     def close(self) -> None:
@@ -330,28 +352,6 @@ class Study:
         return f"Study({self.space.name!r}, {self.optimizer.name!r}, seed={self.seed}, {held})"
 
     # -- internals ----------------------------------------------------------------------------------------------
-
-    def _recommended(self) -> int | None:
-        """The number of the trial that the optimizer recommends."""
-        history = self._ledger.history
-        found = self.optimizer.recommend(history, self.limits)
-        if found is None:
-            return None
-        for number, observation in enumerate(history):
-            if observation is found:
-                return number
-        raise TypeError(
-            f"optimizer {self.optimizer.name!r} recommended {found!r}, which is none of the observations that it was given"
-        )
-
-    def _check(self, number: int, proposal: Proposal) -> None:
-        violations = self.space.validate(proposal.config)
-        if violations:
-            reasons = "; ".join(v.message for v in violations)
-            raise IllegalProposalError(
-                f"optimizer {self.optimizer.name!r} proposed an illegal configuration as trial {number}: {reasons}. "
-                f"This is a bug, please report it with the space and this configuration: {proposal.config!r}"
-            )
 
     def _mine(self, trial: Trial) -> Trial:
         """What is known of a trial that may be told.

@@ -88,15 +88,18 @@ class Ledger:
             for row in self._storage.news():
                 self._take(row)
 
-    def add(self, row: TrialRow) -> Trial:
-        """A proposal, its first attempt begun. The trial is made from the row, so that a resumed run sees the same values.
+    def add(self, row: TrialRow, begin: bool = True) -> Trial:
+        """A proposal, its first attempt begun, or waiting for it.
+
+        The trial is made from the row, so that a resumed run sees the same values.
 
         Raises:
             TakenError: another trial has the number.
         """
         if row.number != len(self._rows):
             raise TakenError(f"trial {row.number} is another one already")
-        row, _ = begun(row, this_worker(), time.time())
+        if begin:
+            row, _ = begun(row, this_worker(), time.time())
         trial = trial_of(self._space, row, self.record.id)
         self._storage.insert(row)
         self._hold(row, trial)

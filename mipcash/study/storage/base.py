@@ -208,7 +208,7 @@ class Storage(Protocol):
         ...
 
     def insert(self, row: TrialRow) -> None:
-        """Add a trial, with its first attempt, before its evaluation.
+        """Add a trial, with its first attempt before its evaluation, or without one, to wait.
 
         Raises:
             TakenError: the number is another writer's.

@@ -1,0 +1,70 @@
+"""Questions to the optimizer, and the check of what it answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mipcash.optimizers.base import History, Limit, Optimizer, Proposal, Request
+from mipcash.study.records.trials import proposal_row
+from mipcash.study.text import shown
+from mipcash.study.trial import IllegalProposalError
+
+if TYPE_CHECKING:
+    from mipcash.space.exclusion import Apart
+    from mipcash.space.space import Space
+    from mipcash.study.storage.base import TrialRow
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What stays the same from one ask of a study to the next."""
+
+    space: Space
+    optimizer: Optimizer
+    seed: int
+    limits: tuple[Limit, ...]
+
+    def proposal(
+        self, history: History, state: Mapping[str, Any], apart: Apart | None, seconds: float | None
+    ) -> TrialRow:
+        """The row of the trial that follows a history, no attempt begun.
+
+        Raises:
+            SpaceExhaustedError: nothing is left.
+            IllegalProposalError: the proposal is illegal.
+            TypeError: the optimizer returned what is no proposal.
+        """
+        began, number = time.perf_counter(), len(history)
+        rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
+        kept = apart if apart and apart.configs else None
+        proposal = self.optimizer.ask(Request(history, rng, state, kept, self.limits, seconds))
+        if not isinstance(proposal, Proposal):
+            raise TypeError(f"optimizer {self.optimizer.name!r} must return a Proposal, and returned {shown(proposal)}")
+        self._check(number, proposal)
+        return proposal_row(self.space, self.optimizer, number, proposal, began)
+
+    def recommended(self, history: History) -> int | None:
+        """The number of the trial that the optimizer recommends; None: it recommends none."""
+        found = self.optimizer.recommend(history, self.limits)
+        if found is None:
+            return None
+        for number, observation in enumerate(history):
+            if observation is found:
+                return number
+        raise TypeError(
+            f"optimizer {self.optimizer.name!r} recommended {found!r}, which is none of the observations that it was given"
+        )
+
+    def _check(self, number: int, proposal: Proposal) -> None:
+        violations = self.space.validate(proposal.config)
+        if violations:
+            reasons = "; ".join(v.message for v in violations)
+            raise IllegalProposalError(
+                f"optimizer {self.optimizer.name!r} proposed an illegal configuration as trial {number}: {reasons}. "
+                f"This is a bug, please report it with the space and this configuration: {proposal.config!r}"
+            )
