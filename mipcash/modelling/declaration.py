@@ -10,6 +10,7 @@ Notation
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
@@ -20,7 +21,16 @@ import pyomo.environ as pyo
 from mipcash.errors import RuleError, SpaceError
 from mipcash.modelling.conditions import activity, check_indicators, conditions_of, expression_of
 from mipcash.modelling.declared import Link, Number, OneHot
-from mipcash.modelling.domains import Categorical, Integer, Ordinal, ParameterDomain, Permutation, Real, Value
+from mipcash.modelling.domains import (
+    Categorical,
+    Integer,
+    Ordinal,
+    ParameterDomain,
+    Permutation,
+    Real,
+    Value,
+    short_list,
+)
 from mipcash.modelling.indicators import Indicators
 from mipcash.modelling.live.parts import LiveParts
 from mipcash.modelling.margins import refuse_inexact
@@ -177,7 +187,10 @@ class Declaration:
         """A parameter or auxiliary by its name."""
         found = self.parameters.get(name, self.auxiliaries.get(name))
         if found is None:
-            raise SpaceError(f"space {self.name!r} has no parameter {name!r}; it has {list(self.parameters)}")
+            names = [*self.parameters, *self.auxiliaries]
+            close = difflib.get_close_matches(str(name), names, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it has {short_list(names)}"
+            raise SpaceError(f"space {self.name!r} has no parameter {name!r}; {hint}")
         return found
 
     # -- rules --------------------------------------------------------------------------------------------------

@@ -10,12 +10,17 @@ import numpy as np
 import pyomo.environ as pyo
 from pyomo.core.base.indexed_component import IndexedComponent
 from pyomo.core.base.objective import Objective, ObjectiveData
+from pyomo.core.expr.relational_expr import RelationalExpression
+from pyomo.core.pyomoobject import PyomoObject
 
 from mipcash.backends.base import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Answer, SolverSettings, Task, relative_gap
 from mipcash.errors import SpaceError
-from mipcash.modelling.domains import Configuration
+from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.domains import Configuration, is_bool, is_number
+from mipcash.modelling.parameters import ChoiceParameter
 from mipcash.modelling.quadratic import take_apart
 from mipcash.modelling.validation import check
+from mipcash.modelling.wording import shortened, written
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.objective import objective_form
 from mipcash.program.rewriting import without_margins
@@ -33,7 +38,7 @@ def optimum(
         minimiser: of the space's program.
         settings: its seed is that of local search, too.
     """
-    expression, sense = _objective(expression, sense)
+    expression, sense = _objective(_expression(space.declaration, expression), sense)
     unused = _unused_numbers(space, expression)
     if unused:
         space = space.wider(unused)
@@ -81,6 +86,31 @@ def _unused_numbers(space: CompiledSpace, expression: Any) -> set[str]:
     return {n.label for n in missing if any(id(v) in used for v in n.columns())}
 
 
+def _expression(declaration: Declaration, expression: Any) -> Any:
+    """What can be optimised: an expression as it is, a parameter by its name.
+
+    Raises:
+        SpaceError: a name that there is not, or what has no numeric value.
+    """
+    if isinstance(expression, str):
+        expression = declaration[expression]
+    if isinstance(expression, ChoiceParameter):
+        cure = f"optimise one of its indicators, such as space[{expression.label!r}]"
+        values = getattr(expression.domain, "values", None)
+        cure += f"[{values[0]!r}]" if values else ".position(module)"
+        raise SpaceError(f"parameter {expression.label!r} ({expression.domain}) has no numeric value; {cure}")
+    if is_bool(expression) or isinstance(expression, RelationalExpression):
+        raise SpaceError(
+            f"optimum() takes an expression such as layers * width, not the relation {shortened(written(expression))}; a relation "
+            "belongs into space.rule(name, relation)"
+        )
+    if not (is_number(expression) or isinstance(expression, PyomoObject)):
+        raise SpaceError(
+            f"optimum() takes an expression such as layers * width or a parameter's name, got {shortened(repr(expression), 60)}"
+        )
+    return expression
+
+
 def _objective(expression: Any, sense: str | None) -> tuple[Any, str]:
     """What is optimised and in which sense.
 
@@ -98,7 +128,7 @@ def _objective(expression: Any, sense: str | None) -> tuple[Any, str]:
     if isinstance(expression, ObjectiveData):
         own, expression = "max" if expression.sense == pyo.maximize else "min", expression.expr
     if sense not in ("min", "max", None):
-        raise SpaceError(f"sense must be 'min' or 'max', got {sense!r}")
+        raise SpaceError(f"sense must be 'min' or 'max', got {sense!r}; space.optimum(expression, 'max') maximises")
     if own is not None and sense is not None and sense != own:
         raise SpaceError(
             f"the objective is to be {own}imised and sense= says {sense!r}; leave sense= out, or give its .expr"

@@ -228,8 +228,8 @@ class Space:
         """Minimise or maximise an expression over the legal configurations, with proof.
 
         Args:
-            expression: linear or quadratic in the parameters; a product may hold at most one real or wide integer. A Pyomo
-                ``Objective`` brings its sense along.
+            expression: linear or quadratic in the parameters; a product may hold at most one real or wide integer. Or the name
+                of a parameter. A Pyomo ``Objective`` brings its sense along.
             sense: ``min`` or ``max``; None: that of an ``Objective``, else ``min``.
             time_limit: seconds; when it is reached the incumbent and the bound are returned, never an exception.
 

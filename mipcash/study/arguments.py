@@ -20,9 +20,9 @@ def seed_of(seed: Any) -> int:
     try:
         number = operator.index(seed)
     except TypeError:
-        raise ValueError(f"seed must be a whole number, got {seed!r}") from None
+        raise ValueError(f"seed must be a whole number, at least 0, got {shown(seed)}") from None
     if number < 0:
-        raise ValueError(f"seed must not be negative, got {number}")
+        raise ValueError(f"seed must be a whole number, at least 0, and not be negative; got {number}")
     return number
 
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from mipcash.optimizers.base import Optimizer
 from mipcash.optimizers.outcome import LOSS, PRESENT
+from mipcash.space.space import Space
 from mipcash.study.arguments import seconds_of
+from mipcash.study.calls import callbacks_of, check_objective, check_order, explained
 from mipcash.study.evaluating.evaluation import Objective
 from mipcash.study.evaluating.pool import Executors, Pool
 from mipcash.study.loop import EXHAUSTED, PROVEN, Callback, Loop
@@ -23,9 +25,9 @@ from mipcash.study.text import shown
 
 if TYPE_CHECKING:
     from mipcash.backends.base import Backend
-    from mipcash.space.space import Space
 
 
+@explained
 def minimize(
     objective: Objective,
     space: Space,
@@ -36,7 +38,7 @@ def minimize(
     seed: int = 0,
     storage: str | os.PathLike[str] | Storage | None = None,
     timeout: float | None = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Callback | Sequence[Callback] = (),
     settings: Any = None,
     limits: LimitsGiven = None,
     workers: int = 1,
@@ -56,8 +58,8 @@ def minimize(
         optimizer, solver, seed, storage, settings, limits, seconds_per_proposal: see :class:`mipcash.Study`.
         timeout: seconds from now after which no new evaluation starts; one that runs is finished. A proposal gets at most
             what is left of them.
-        callbacks: called as ``callback(study, trial)`` after each evaluation. One that returns True ends the run; an
-            exception ends it too and is passed on. In both cases the run can be resumed.
+        callbacks: one or several, called as ``callback(study, trial)`` after each evaluation. One that returns True ends the
+            run; an exception ends it too and is passed on. In both cases the run can be resumed.
         workers: evaluations at a time, in threads. With one, runs of the same seed are the same; with more, the order
             in which evaluations end decides what the optimizer knows when.
         progress: None shows a bar on a terminal and a line per evaluation elsewhere; True forces the bar, False is
@@ -72,14 +74,16 @@ def minimize(
     they interrupt is done again.
 
     Raises:
-        TypeError: the objective cannot be called, or the space is none.
+        TypeError: the objective cannot be called with one configuration, the space is none, or an argument is unknown.
         ValueError: budget, workers, retries or a number of seconds out of range.
         StorageError: see :class:`mipcash.Study`.
         ExecutorError: a lent executor is broken; nothing is lost, and the run can be resumed.
     """
+    check_order(objective, space, budget)
     _check_plan(budget, timeout, workers)
-    if not callable(objective):
-        raise TypeError(f"the objective must be callable, got {shown(objective)}; the space comes after it")
+    callbacks = callbacks_of(callbacks)
+    if isinstance(space, Space):  # else the study says so
+        check_objective(objective, space.parameters)
     with Study(
         space,
         optimizer,
@@ -109,7 +113,7 @@ def run(
     budget: int,
     *,
     timeout: float | None = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Callback | Sequence[Callback] = (),
     workers: int = 1,
     progress: bool | Progress | None = None,
     executor: Executors = None,
@@ -117,10 +121,11 @@ def run(
     """:func:`minimize` for a study that exists; the study stays open."""
     deadline = None if timeout is None else time.monotonic() + timeout
     _check_plan(budget, timeout, workers)
+    check_objective(objective, study.space.parameters)
     study.plan(int(budget), timeout)
     with make_progress(progress) as display:
         display.begin(study.space.name, budget, study.trials)
-        loop = Loop(study, objective, budget, deadline, tuple(callbacks), display)
+        loop = Loop(study, objective, budget, deadline, callbacks_of(callbacks), display)
         if executor is None and workers == 1:
             reason = loop.alone()
         else:
@@ -141,10 +146,10 @@ def _all_known(study: Study) -> bool:
 
 def _check_plan(budget: int, timeout: float | None, workers: int) -> None:
     if not _positive(budget):
-        raise ValueError(f"budget must be a whole number of evaluations, at least 1, got {budget!r}")
+        raise ValueError(f"budget must be a whole number of evaluations, at least 1, got {shown(budget)}")
     seconds_of("timeout", timeout)
     if not _positive(workers):
-        raise ValueError(f"workers must be a whole number, at least 1, got {workers!r}")
+        raise ValueError(f"workers must be a whole number, at least 1, got {shown(workers)}")
 
 
 def _positive(count: object) -> bool:

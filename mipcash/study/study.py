@@ -22,6 +22,7 @@ from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
 from mipcash.study.arguments import optimizer_of, retries_of, seconds_of, seed_of
 from mipcash.study.asking import Asking
+from mipcash.study.calls import explained
 from mipcash.study.records.encoding import plain
 from mipcash.study.records.fingerprint import fingerprint, listing
 from mipcash.study.records.ledger import Ledger
@@ -71,6 +72,7 @@ class Study:
         TypeError: ``space`` is no :class:`mipcash.Space`.
     """
 
+    @explained
     def __init__(
         self,
         space: Space,

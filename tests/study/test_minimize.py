@@ -214,7 +214,9 @@ def test_an_executor_that_breaks_counts_as_failed_evaluations(space: mc.Space) -
 
 
 def test_what_is_no_objective_and_no_space_is_refused(space: mc.Space, journal: Path) -> None:
-    with pytest.raises(TypeError, match=r"objective must be callable, got .*Space"):
+    with pytest.raises(
+        TypeError, match=r"takes the objective, the space and the budget in this order.*the space .tiny."
+    ):
         minimize(space, tiny.loss, 3, storage=journal)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"space must be a mipcash\.Space, got .*'network'"):
         minimize(tiny.loss, "network", 3, storage=journal)  # type: ignore[arg-type]

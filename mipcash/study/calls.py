@@ -1,0 +1,153 @@
+"""Calls that go wrong: words of other libraries, arguments in another's place, objectives that cannot be called.
+
+Everything here is said before anything is opened or evaluated.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from mipcash.space.space import Space
+from mipcash.study.text import listed, shown
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+OURS = {
+    "budget": "n_trials n_calls max_evals n_iter n_iters n_iterations max_iter maxiter max_iterations iterations trials evals "
+    "n_evals n_evaluations num_evals num_trials total_trials evaluations maxfun max_fevals",
+    "seed": "random_state random_seed rng rstate np_random",
+    "workers": "n_jobs n_workers num_workers n_parallel n_threads threads processes jobs parallel",
+    "timeout": "max_time time_limit max_seconds walltime walltime_limit time_budget",
+    "optimizer": "sampler algorithm algo method strategy acq_func base_estimator suggest",
+    "callbacks": "callback",
+    "progress": "show_progress_bar verbose show_progressbar progressbar disp",
+    "storage": "journal db database checkpoint path file study_name load_if_exists",
+    "objective": "func fn fun function f target loss",
+    "space": "search_space dimensions bounds domain params param_space config_space configspace",
+    "known": "x0 y0 points_to_evaluate initial_points",
+    "executor": "pool map backend",
+    "limits": "constraints constraints_func",
+    "settings": "config options optimizer_settings",
+}
+"""Our word -> what other libraries call it."""
+
+SENSES = frozenset({"direction", "directions", "sense", "maximize", "maximise", "minimize", "minimise", "mode"})
+
+
+def explained(function: Callable[P, R]) -> Callable[P, R]:
+    """A function whose unknown keywords are refused with the word that was meant."""
+    signature = inspect.signature(function)
+    ours = [p.name for p in signature.parameters.values() if p.name != "self"]
+    by_place = [n for n in ours if signature.parameters[n].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    title = function.__qualname__.removesuffix(".__init__")
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        unknown = [name for name in kwargs if name not in ours]
+        if unknown:
+            raise TypeError(f"{title}() has no argument {unknown[0]!r}; {_cure(unknown[0], ours)}")
+        given = len(args) - ("self" in signature.parameters)
+        if given > len(by_place):
+            raise TypeError(
+                f"{title}() takes {', '.join(by_place)} by their place and all else by name, such as seed=1; got {given} arguments"
+            )
+        return function(*args, **kwargs)
+
+    return called
+
+
+def _cure(name: str, ours: Collection[str]) -> str:
+    if name.lower() in SENSES:
+        return "mipcash minimises: leave it out, and to maximise return the negative value as the loss"
+    for our, others in OURS.items():
+        if our in ours and name.lower() in others.split():
+            return f"it is called {our}="
+    close = difflib.get_close_matches(name, ours, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(ours)}"
+
+
+def check_order(objective: Any, space: Any, budget: Any) -> None:
+    """The first three arguments of ``minimize``, in their places.
+
+    Raises:
+        TypeError: they are not.
+    """
+    if isinstance(objective, Space) or isinstance(budget, Space):
+        raise TypeError(
+            f"minimize() takes the objective, the space and the budget in this order: minimize(objective, space, 20); got "
+            f"{', '.join(_role(a) for a in (objective, space, budget))}"
+        )
+    if not callable(objective):
+        raise TypeError(f"the objective must be callable, got {shown(objective)}; the space comes after it")
+
+
+def _role(argument: Any) -> str:
+    if isinstance(argument, Space):
+        return f"the space {argument.name!r}"
+    return f"the function {_name(argument)}" if callable(argument) else shown(argument)
+
+
+def check_objective(objective: Callable[..., Any], names: Collection[str]) -> None:
+    """See that an objective can be called with one configuration.
+
+    Args:
+        names: of the space's parameters.
+
+    Raises:
+        TypeError: it cannot: it takes none, or several arguments, or keywords alone.
+    """
+    try:
+        signature = inspect.signature(objective)
+    except (TypeError, ValueError):  # some that are written in C do not tell
+        return
+    try:
+        signature.bind({})
+    except TypeError:
+        takes = [p for p in signature.parameters.values() if p.kind is not p.VAR_POSITIONAL]
+        called = _name(objective)
+        raise TypeError(
+            f"the objective {called}{signature} cannot be called with one configuration, the dict of parameter values that "
+            f"mipcash gives it; {_wrapped(called, takes, names)}"
+        ) from None
+
+
+def _wrapped(called: str, takes: Collection[inspect.Parameter], names: Collection[str]) -> str:
+    wanted = [p.name for p in takes if p.kind is not p.VAR_KEYWORD and p.default is p.empty]
+    keywords = any(p.kind is p.VAR_KEYWORD for p in takes)
+    if not takes:
+        return f"let it take one: def {called}(config)"
+    if set(wanted) <= set(names) and (keywords or len(wanted) == len(names)):
+        return f"write lambda config: {called}(**config)"
+    first = wanted[0] if wanted and wanted[0] in names else next(iter(names), "name")
+    return f"write lambda config: {called}(config[{first!r}], ...)"
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def callbacks_of(callbacks: Any) -> tuple[Any, ...]:
+    """One callback or several as a tuple.
+
+    Raises:
+        TypeError: something in it cannot be called.
+    """
+    if callbacks is None:
+        return ()
+    found = (callbacks,) if callable(callbacks) else callbacks
+    if isinstance(found, (str, Mapping)) or not hasattr(found, "__iter__"):
+        raise TypeError(
+            f"callbacks must be a function callback(study, trial), or a list of them; got {shown(callbacks)}"
+        )
+    found = tuple(found)
+    for callback in found:
+        if not callable(callback):
+            raise TypeError(
+                f"callbacks must be functions callback(study, trial), and {shown(callback)} is none; got {listed(found)}"
+            )
+    return found
