@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +49,7 @@ def summary(result: Result) -> Text:
     text.append(f"{result.n_done} done, {result.n_failed} failed")
     pending = sum(t.pending for t in result.history)
     text.append(f", {pending} without an outcome" if pending else "")
+    text.append(f", {result.n_known} known from elsewhere" if result.n_known else "")
     text.append(f", stopped: {visible(result.stopped)}" if result.stopped else "")
     seconds = result.seconds
     text.append(f"\ntime: {seconds['ask']:.1f} s asking, {seconds['evaluation']:.1f} s evaluating")
@@ -69,13 +69,13 @@ def trials_table(trials: Sequence[Trial], best: Trial | None, title: str) -> Ren
     table = _table("trial", "loss", "ask", "eval", "origin", "configuration or failure")
     for trial in trials:
         loss = trial.status if trial.loss is None else f"{trial.loss:.6g}"
-        ask, duration = trial.seconds.get("ask", math.nan), trial.duration
+        ask, duration = trial.seconds.get("ask"), None if trial.known else trial.duration
         what = trial.message if trial.failed else "  ".join(f"{k}={show(v)}" for k, v in trial.config.items())
         style = "green bold" if best is not None and trial.number == best.number else "yellow" if trial.failed else ""
         table.add_row(
             str(trial.number),
             plain_text(loss),
-            f"{ask:.2f} s",
+            "" if ask is None else f"{ask:.2f} s",
             "" if duration is None else f"{duration:.2f} s",
             plain_text(trial.origin),
             plain_text(one_line(what), overflow="ellipsis", no_wrap=True),

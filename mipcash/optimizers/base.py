@@ -27,7 +27,7 @@ from mipcash.space.solution import Solution
 
 @dataclass(frozen=True)
 class Observation:
-    """One configuration that has been proposed.
+    """One configuration that has been proposed, or was evaluated elsewhere.
 
     Attributes:
         config: the configuration.
@@ -35,6 +35,9 @@ class Observation:
         loss: finite where it is known: of a done one, unless others were asked for alone, and of a pending one told in parts.
         values: further black-box values by name, nan and inf included.
         outcome: every output with its status, message and cost; made from loss and values where it is not given.
+        known: whether it was evaluated elsewhere and never proposed.
+        legal: whether the rules admit it. One that they do not is known, is learned from, and is never an incumbent, a start or the
+            answer.
     """
 
     config: Configuration
@@ -42,6 +45,8 @@ class Observation:
     loss: float | None = None
     values: Mapping[str, float] = field(default_factory=dict)
     outcome: Outcome = field(default_factory=Outcome, repr=False)
+    known: bool = False
+    legal: bool = True
 
     def __post_init__(self) -> None:
         if self.status not in (DONE, FAILED, PENDING):
@@ -192,9 +197,8 @@ class Optimizer(ABC):
 
     def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
         """The final answer, one of ``history``: here the first with the lowest loss that keeps all limits; None: there is none."""
-        kept = [
-            (o.loss, k) for k, o in enumerate(history) if o.status == DONE and o.loss is not None and _keeps(o, limits)
-        ]
+        done = ((o, k) for k, o in enumerate(history) if o.status == DONE and o.legal)
+        kept = [(o.loss, k) for o, k in done if o.loss is not None and _keeps(o, limits)]
         return history[min(kept)[1]] if kept else None
 
 

@@ -153,7 +153,7 @@ class MiVaBO(ModelBased):
         starts = self._starts(data, rng)
         clock.add("starts", began)
         solve_began = time.perf_counter()
-        known = [self.program.encode(o.config) for o in step.request.history[-KNOWN:]]
+        known = [self.program.encode(o.config) for o in step.request.history[-KNOWN:] if o.legal]
         excluded = self._excluded(step)
         found = self.alternation.minimise(f, starts, excluded, rng, clock, known)
         if found is None:

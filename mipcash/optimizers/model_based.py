@@ -1,6 +1,7 @@
 """What optimizers with a model share: the data, the loop around a search of their own, and the solver for the rest.
 
-1. initial design: solver-made configurations that cover the values a legal configuration can take
+1. initial design: solver-made configurations that cover the values a legal configuration can take; what is known already counts
+   as a part of it
 2. the subclass's proposal, made from the data
 3. where it finds none, the solver says what is left, or proves that nothing is
 """
@@ -47,7 +48,7 @@ class Data:
         observations: t of them.
         points: theirs.
         losses: failures at the worst loss, shape (t,).
-        order: rows of those whose loss is known, best first.
+        order: rows of legal ones whose loss is known, best first.
     """
 
     observations: History
@@ -56,17 +57,24 @@ class Data:
     order: Indices
 
     def stalled(self) -> int:
-        """Observations since the incumbent was found."""
-        return len(self.losses) - 1 - (int(self.order[0]) if len(self.order) else 0)
+        """Observations of this study since the incumbent was found: known ones tell nothing of the search."""
+        after = int(self.order[0]) + 1 if len(self.order) else 1
+        return sum(not o.known for o in self.observations[after:])
+
+    @property
+    def legal(self) -> NDArray[np.bool_]:
+        """Which observations the rules admit: shape (t,)."""
+        return np.array([o.legal for o in self.observations], dtype=bool)
 
     def best(self, count: int | None = None) -> Points:
-        """The best observations; None: all that are done."""
+        """The best legal observations; None: all that are done."""
         return self.points[self.order[:count]]
 
     def feasible(self, limits: Sequence[Limit]) -> NDArray[np.bool_]:
-        """Which observations keep all limits, for all that is known of them: shape (t,)."""
+        """Which observations keep all rules and limits, for all that is known of them: shape (t,)."""
         outcomes = [o.outcome for o in self.observations]
-        return np.array([not any(l.violation(o[l.output].value) for l in limits) for o in outcomes], dtype=bool)
+        kept = np.array([not any(l.violation(o[l.output].value) for l in limits) for o in outcomes], dtype=bool)
+        return np.asarray(self.legal & kept)
 
     def values(self, output: str) -> tuple[Indices, Vector]:
         """Where another output is known, and its values there: rows of the points (k,), increasing, and (k,)."""
@@ -113,8 +121,8 @@ class ModelBased(Optimizer):
 
     def propose(self, request: Request) -> Proposal:
         """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
-        done = any(o.loss is not None for o in request.history)
-        if len(request.history) < self.settings.n_initial or not done:
+        done = any(o.loss is not None and o.legal for o in request.history)
+        if shown(request.history) < self.settings.n_initial or not done:
             return solver_made(self.domain, "initial design", request)
         # matrices of a few hundred rows gain nothing from more threads, and one thread gives the same sums everywhere
         with threadpool_limits(1):
@@ -128,7 +136,7 @@ class ModelBased(Optimizer):
         known = [o for o in history if o.outcome[LOSS].status != MISSING]
         losses = np.array([np.nan if o.loss is None else o.loss for o in known])
         failed = np.array([k for k, o in enumerate(known) if o.outcome[LOSS].status == FAILED], dtype=np.int64)
-        done = np.flatnonzero(np.isfinite(losses))
+        done = np.flatnonzero(np.isfinite(losses) & np.array([o.legal for o in known], dtype=bool))
         order = done[np.argsort(losses[done], kind="stable")]
         return Data(known, self.domain.encode([o.config for o in known]), imputed(losses, failed), order)
 
@@ -143,6 +151,12 @@ class ModelBased(Optimizer):
             if not self.domain.repeats(self.domain.decode(moved), step.before):
                 return moved
         return None
+
+
+def shown(history: History) -> int:
+    """How much of an initial design a history makes up: what was proposed, and what is known, each configuration once."""
+    elsewhere = {repr(o.config) for o in history if o.known}
+    return sum(not o.known for o in history) + len(elsewhere)
 
 
 def imputed(losses: Vector, failed: Indices) -> Vector:

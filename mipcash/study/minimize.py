@@ -17,6 +17,7 @@ from mipcash.study.evaluating.evaluation import Objective
 from mipcash.study.evaluating.pool import Executors, Pool
 from mipcash.study.loop import EXHAUSTED, PROVEN, Callback, Loop
 from mipcash.study.progress import Progress, make_progress
+from mipcash.study.records.given import KnownGiven
 from mipcash.study.records.limits import LimitsGiven
 from mipcash.study.result import Result
 from mipcash.study.storage.base import Storage
@@ -46,6 +47,7 @@ def minimize(
     executor: Executors = None,
     retries: int = 2,
     seconds_per_proposal: float | None = SECONDS_PER_PROPOSAL,
+    known: KnownGiven = (),
 ) -> Result:
     """Find the configuration of ``space`` with the lowest ``objective``.
 
@@ -54,7 +56,7 @@ def minimize(
             further named numbers. What it raises is a failure, and so is a loss that is not finite or beyond 1e100 in
             magnitude, or any other value; the run goes on.
         space: the space to search.
-        budget: number of evaluations, failed ones and those of a resumed journal included.
+        budget: number of evaluations, failed ones and those of a resumed journal included, known ones not.
         optimizer, solver, seed, storage, settings, limits, seconds_per_proposal: see :class:`mipcash.Study`.
         timeout: seconds from now after which no new evaluation starts; one that runs is finished. A proposal gets at most
             what is left of them.
@@ -69,6 +71,8 @@ def minimize(
             is replaced. With processes the objective must be importable.
         retries: further attempts at an evaluation whose worker died, or whose process was killed; after that it has
             failed. A trial that lost a worker is evaluated alone, so that none fails for another's fault.
+        known: evaluations made elsewhere, as pairs of a configuration and its outcome; see :meth:`mipcash.Study.add`. What is in
+            the storage already is not added again.
 
     Ctrl-C, ``SystemExit`` and a killed process leave a journal that resumes with the same proposals: the evaluation
     they interrupt is done again.
@@ -76,6 +80,7 @@ def minimize(
     Raises:
         TypeError: the objective cannot be called with one configuration, the space is none, or an argument is unknown.
         ValueError: budget, workers, retries or a number of seconds out of range.
+        ConfigurationError: a known configuration is illegal.
         StorageError: see :class:`mipcash.Study`.
         ExecutorError: a lent executor is broken; nothing is lost, and the run can be resumed.
     """
@@ -95,6 +100,7 @@ def minimize(
         retries=retries,
         seconds_per_proposal=seconds_per_proposal,
     ) as study:
+        study.add_missing(known)
         return run(
             study,
             objective,
@@ -141,7 +147,8 @@ def run(
 def _all_known(study: Study) -> bool:
     """Whether every trial has a loss, and what decides whether it keeps the limits."""
     decide = (LOSS, *(limit.output for limit in study.limits))
-    return all(t.done and all(t.outcome[name].status == PRESENT for name in decide) for t in study.trials)
+    legal = (t for t in study.trials if t.legal)
+    return all(t.done and all(t.outcome[name].status == PRESENT for name in decide) for t in legal)
 
 
 def _check_plan(budget: int, timeout: float | None, workers: int) -> None:

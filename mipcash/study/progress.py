@@ -19,6 +19,7 @@ class Progress:
     def __init__(self) -> None:
         self.budget = 0
         self.told_count = 0
+        self.known_count = 0
         self.failed_count = 0
         self.best = math.inf
         self.best_number: int | None = None
@@ -51,9 +52,12 @@ class Progress:
         """The run ended, for whatever reason."""
 
     def _count(self, trial: Trial) -> None:
-        self.told_count += not trial.pending
-        self.failed_count += trial.failed
-        if trial.loss is not None and trial.loss < self.best:
+        if trial.known:
+            self.known_count += 1
+        else:
+            self.told_count += not trial.pending
+            self.failed_count += trial.failed
+        if trial.legal and trial.loss is not None and trial.loss < self.best:
             self.best, self.best_number = trial.loss, trial.number
 
     def _best_text(self) -> str:
@@ -69,8 +73,11 @@ class Lines(Progress):
 
     def begin(self, title: str, budget: int, trials: Sequence[Trial]) -> None:
         super().begin(title, budget, trials)
+        known = f"{self.known_count} evaluations known from elsewhere, " if self.known_count else ""
         if self.told_count:
-            self._print(f"{title}: resumed after {self.told_count} of {budget} evaluations, best {self._best_text()}")
+            known += f"resumed after {self.told_count} of {budget} evaluations, "
+        if known:
+            self._print(f"{title}: {known}best {self._best_text()}")
 
     def told(self, trial: Trial) -> None:
         super().told(trial)
@@ -129,6 +136,8 @@ class Bar(Progress):
             one_line(title, 160), total=max(budget, self.told_count), completed=self.told_count, state="", doing=""
         )
         self._bar.start()
+        if self.known_count:
+            self.note(f"{self.known_count} evaluations known from elsewhere, best {self._best_text()}")
 
     def asking(self) -> None:
         self._show("asking")

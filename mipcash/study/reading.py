@@ -80,6 +80,23 @@ def stops(error: BaseException) -> bool:
     return any(str(c.__module__).split(".")[0] in STOPPING for c in type(error).__mro__)
 
 
+def statement(returned: Any, wanted: Sequence[str] = (LOSS,)) -> bool:
+    """Whether an outcome says something of its configuration: a number, nan and inf included, or :class:`~mipcash.Failed`.
+
+    Anything else (nothing, a text, a dict without what is wanted) is a mistake of whoever returned it.
+
+    Args:
+        wanted: outputs, of which one must say something.
+    """
+    given = [returned[name] for name in wanted if name in returned] if isinstance(returned, Mapping) else [returned]
+    try:
+        return any(isinstance(v, Failed) or (not _is_boolean(v) and _number(v) is not None) for v in given)
+    except BaseException as error:
+        if stops(error):
+            raise
+        return False
+
+
 def loss_problem(loss: float) -> str:
     """Why a number is no loss; empty if it is one."""
     if not math.isfinite(loss):

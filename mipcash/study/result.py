@@ -26,7 +26,7 @@ class Convergence(NamedTuple):
 
     Attributes:
         number: trial numbers.
-        loss: nan where the trial failed, is pending or was not asked for its loss.
+        loss: nan where the trial failed, is pending, was not asked for its loss, or is a known one that is illegal.
         incumbent: lowest loss so far, nan before the first.
     """
 
@@ -40,7 +40,7 @@ class Result:
     """The outcome of a study.
 
     Attributes:
-        history: all trials by number, failed and pending ones included.
+        history: all trials by number, failed and pending ones included, and known ones, which ``trial.known`` tells apart.
         space: name of the space.
         stopped: why the run ended: ``budget``, ``timeout``, ``space exhausted`` (``: proven optimum`` where
             nothing failed), ``callback``, ``optimizer: ...`` (its wish, and why); empty while it goes on.
@@ -57,7 +57,7 @@ class Result:
         """The trial that the optimizer recommends, as a rule the first with the lowest loss; None where there is none."""
         if self.recommended != BY_LOSS:
             return None if self.recommended is None else self.history[self.recommended]
-        done = [t for t in self.history if t.done and t.loss is not None]
+        done = [t for t in self.history if t.done and t.legal and t.loss is not None]
         return min(done, key=lambda t: math.inf if t.loss is None else t.loss, default=None)
 
     @property
@@ -78,11 +78,18 @@ class Result:
 
     @property
     def n_done(self) -> int:
-        return sum(t.done for t in self.history)
+        """Evaluations of this study that succeeded."""
+        return sum(t.done for t in self.history if not t.known)
 
     @property
     def n_failed(self) -> int:
-        return sum(t.failed for t in self.history)
+        """Evaluations of this study that failed."""
+        return sum(t.failed for t in self.history if not t.known)
+
+    @property
+    def n_known(self) -> int:
+        """Evaluations made elsewhere."""
+        return sum(t.known for t in self.history)
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -91,8 +98,8 @@ class Result:
         return {"ask": asks, "evaluation": sum(t.duration or 0.0 for t in self.history)}
 
     def convergence(self) -> Convergence:
-        known = [t.loss if t.done and t.loss is not None else math.nan for t in self.history]
-        losses = np.array(known, dtype=np.float64)
+        told = [t.loss if t.done and t.legal and t.loss is not None else math.nan for t in self.history]
+        losses = np.array(told, dtype=np.float64)
         numbers = np.array([t.number for t in self.history], dtype=np.int64)
         return Convergence(numbers, losses, np.fmin.accumulate(losses) if losses.size else losses)
 
@@ -106,7 +113,7 @@ class Result:
 
     def problem(self) -> str:
         """A sentence when the run found nothing or its objective looks broken; empty otherwise."""
-        told = [t for t in self.history if not t.pending]
+        told = [t for t in self.history if not (t.pending or t.known)]
         first = told[:SUSPICIOUS]
         if told and all(t.failed and t.message == told[0].message for t in first):
             rest = "" if self.n_done else " and no evaluation succeeded"
@@ -127,8 +134,9 @@ class Result:
 
     def _lines(self) -> Iterator[str]:
         counts = f"{self.n_done} done, {self.n_failed} failed"
-        pending = len(self.history) - self.n_done - self.n_failed
+        pending = sum(t.pending for t in self.history)
         counts += f", {pending} {PENDING}" if pending else ""
+        counts += f", {self.n_known} known" if self.n_known else ""
         yield f"{self.space}: {counts}" + (f", stopped: {self.stopped}" if self.stopped else "")
         if self.problem():
             yield f"  {' '.join(self.problem().split())}"

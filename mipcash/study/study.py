@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import os
 import threading
-import uuid
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from mipcash.errors import SpaceExhaustedError
+from mipcash.modelling.domains import Value
 from mipcash.optimizers.base import Optimizer
 from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
 from mipcash.study.arguments import optimizer_of, retries_of, seconds_of, seed_of
 from mipcash.study.asking import Asking
 from mipcash.study.calls import explained
-from mipcash.study.records.encoding import plain
-from mipcash.study.records.fingerprint import fingerprint, listing
+from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
 from mipcash.study.records.ledger import Ledger
-from mipcash.study.records.limits import LimitsGiven, limits_of, stored_limits
+from mipcash.study.records.limits import LimitsGiven, limits_of
+from mipcash.study.records.opening import record_of
 from mipcash.study.records.telling import Telling, costs, finite
 from mipcash.study.result import Result
 from mipcash.study.storage.base import NOTHING, Storage, StudyRecord, TakenError
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mipcash.backends.base import Backend
+
+T = TypeVar("T")
 
 SECONDS_PER_PROPOSAL = 5.0
 """What a proposal may take where nothing else is said."""
@@ -101,7 +103,7 @@ class Study:
         self.limits = limits_of(limits)
         self.optimizer.check_limits(self.limits)
         self._questions = Asking(space, self.optimizer, self.seed, self.limits)
-        record = _record(self, name, solver, settings, model, options)
+        record = record_of(space, self.optimizer, name, solver, self.seed, settings, self.limits, model, options)
         retries = retries_of(retries)
         self._seconds = seconds_of("seconds_per_proposal", seconds_per_proposal)
         self._storage = make_storage(storage)
@@ -274,6 +276,56 @@ class Study:
         with self._lock:
             self._ledger.give_back(self._mine(trial).number)
 
+    # -- what a user brings -------------------------------------------------------------------------------------
+
+    def add(self, config: Mapping[str, Value], outcome: Any, *, illegal: str = REFUSE) -> Trial:
+        """Learn from an evaluation that was made elsewhere: a trial of its own, of origin ``known``, which counts for no budget.
+
+        Args:
+            config: its configuration. One that is there already is another measurement of it.
+            outcome: a number, a dict with ``"loss"`` or :class:`Failed`, as for :meth:`tell`.
+            illegal: ``refuse`` a configuration that breaks rules, or ``learn`` from it: the model knows it, and it is never the
+                answer.
+
+        Raises:
+            ConfigurationError: unknown, missing or inactive parameters, values outside their domains; or broken rules.
+            ValueError: no outcome (None, a text, a dict without the loss ...), or another word for ``illegal``.
+        """
+        known = Known.of(self.space, config, outcome, illegal)
+        return _copy(self._agreed(lambda: self._ledger.know([known])[0]))
+
+    def add_missing(self, known: KnownGiven) -> None:
+        """:meth:`add` those of several pairs of a configuration and its outcome that are not there yet.
+
+        A pair that is given twice is there twice. All are checked before the first is added.
+
+        Raises:
+            ConfigurationError, ValueError: as for :meth:`add`, with the pair's index.
+            TypeError: no pairs.
+        """
+        listed = Known.listed(self.space, known)
+        self._agreed(lambda: self._ledger.know(self._ledger.unknown(listed)))
+
+    def enqueue(self, config: Mapping[str, Value]) -> Trial:
+        """Propose a configuration next: ``ask`` hands it out before it asks the optimizer; several in the order they came.
+
+        Returns:
+            The trial, pending. Nothing is evaluated twice: of a configuration that was proposed or is known, the trial that
+            there is.
+
+        Raises:
+            ConfigurationError: it is illegal; the message has the broken rules and the nearest legal configuration.
+        """
+        plain = wanted(self.space, config)
+        return _copy(self._agreed(lambda: self._ledger.enqueue(plain)))
+
+    def _agreed(self, change: Callable[[], T]) -> T:
+        """What a change gives that other writers of the storage may come before: then it is made again, of what they did."""
+        while True:
+            with self._lock, suppress(TakenError):
+                self._ledger.sync()
+                return change()
+
     # -- what is known ------------------------------------------------------------------------------------------
 
     @property
@@ -292,7 +344,7 @@ class Study:
 
     @property
     def n_told(self) -> int:
-        """How many trials have an outcome."""
+        """How many trials were evaluated, here or by others who share the storage; what is known from elsewhere does not count."""
         with self._lock:
             return self._ledger.n_told
 
@@ -372,32 +424,6 @@ class Study:
         if not mine.pending:
             raise TellError(f"trial {trial.number} has been told already ({mine.status}); each trial is told once")
         return mine
-
-
-def _record(
-    study: Study,
-    name: str,
-    solver: str | Backend,
-    settings: Any,
-    model: str | None,
-    options: Mapping[str, str] | None,
-) -> StudyRecord:
-    entries = listing(study.space)
-    # The effective settings, not those given: a default that changes between versions changes the proposals.
-    effective = plain(getattr(study.optimizer, "settings", settings))
-    return StudyRecord(
-        id=uuid.uuid4().hex,
-        space=study.space.name,
-        fingerprint=fingerprint(entries),
-        listing=entries,
-        seed=study.seed,
-        optimizer=name,
-        solver=solver if isinstance(solver, str) else solver.name,
-        settings=effective if effective is None or isinstance(effective, dict) else {"settings": effective},
-        limits=stored_limits(study.limits),
-        model=model,
-        options=dict(options or {}),
-    )
 
 
 def _copy(trial: Trial) -> Trial:

@@ -12,6 +12,13 @@ from mipcash.optimizers.outcome import DONE, FAILED, PENDING, Outcome
 from mipcash.space.solution import Solution
 from mipcash.study.text import readable
 
+KNOWN = "known"
+"""Origin of an evaluation that was made elsewhere."""
+ILLEGAL = "known, illegal"
+"""Of one whose configuration breaks rules: it is learned from, and is never the answer."""
+ENQUEUED = "enqueued"
+"""Of a configuration that the user wants evaluated."""
+
 
 class Failed(Exception):
     """An evaluation without a loss. An objective may return it or raise it; ``study.tell`` takes it as an outcome.
@@ -48,7 +55,8 @@ class Trial:
         outcome: its outputs by name (the loss among them), each present, missing or failed; of a pending trial the parts
             that were told.
         proof: the solver's answer that made the proposal.
-        origin: ``initial design``, ``acquisition`` ...
+        origin: ``initial design``, ``acquisition`` ...; ``known`` or ``known, illegal`` of an evaluation made elsewhere,
+            ``enqueued`` of a configuration that the user wanted.
         seconds: wall-clock seconds of the ask by part; ``"ask"`` is its total.
         evaluate: names of the outputs that the optimizer wants evaluated; empty: all that the objective gives.
         trace: what the optimizer tells reports about this proposal.
@@ -96,6 +104,16 @@ class Trial:
     def message(self) -> str:
         """Why it failed; empty otherwise."""
         return self.outcome.message
+
+    @property
+    def known(self) -> bool:
+        """Whether it was evaluated elsewhere: then it counts for no budget."""
+        return self.origin in (KNOWN, ILLEGAL)
+
+    @property
+    def legal(self) -> bool:
+        """Whether the rules admit its configuration: of all trials but known ones that were to be learned from nevertheless."""
+        return self.origin != ILLEGAL
 
     @property
     def done(self) -> bool:

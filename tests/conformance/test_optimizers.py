@@ -139,6 +139,37 @@ def test_pending_trials_are_not_proposed_again(name):
     assert proposal.config not in [o.config for o in (*done, *pending)]
 
 
+def test_known_data_count_as_observations_and_illegal_ones_are_never_the_answer(name):
+    """Evaluations made elsewhere: many, twice the same with another loss, and the lowest loss where rules forbid it."""
+    space = ALL["bound_numbers"]()
+    known = [Observation(c, "done", loss(c), known=True) for c in space.sample(14, seed=4)]
+    known += [Observation(o.config, "done", o.loss + 0.1, known=True) for o in known[:4]]
+    illegal = [{**c.config, "size": 300, "level": 4} for c in known[:2]]
+    assert not any(map(space.is_legal, illegal))
+    known += [Observation(c, "done", -50.0, known=True, legal=False) for c in illegal]
+    optimizer = make_optimizer(name, space)
+    proposals = run(optimizer, 5, history=known)
+    assert not any(p.origin == "initial design" for p in proposals)
+    assert all(space.is_legal(p.config) for p in proposals)
+    before = [o.config for o in known]
+    for t, proposal in enumerate(proposals):
+        assert proposal.config not in [*before, *(p.config for p in proposals[:t])]
+    history = [*known, *(Observation(p.config, "done", loss(p.config)) for p in proposals)]
+    best = optimizer.recommend(history)
+    assert best.legal
+    assert best.loss == min(o.loss for o in history if o.legal)
+    again = run(make_optimizer(name, space), 2, history=known)
+    assert [p.config for p in again] == [p.config for p in proposals[:2]]
+
+
+def test_illegal_ones_alone_leave_the_optimizer_to_find_a_legal_one(name):
+    space = ALL["bound_numbers"]()
+    illegal = [{**c, "size": 300, "level": 4} for c in space.sample(12, seed=4)]
+    known = [Observation(c, "done", -50.0 - k, known=True, legal=False) for k, c in enumerate(illegal)]
+    assert make_optimizer(name, space).recommend(known) is None
+    assert all(space.is_legal(p.config) for p in run(make_optimizer(name, space), 3, history=known))
+
+
 def test_unknown_names_and_foreign_settings_are_refused():
     space = ALL["discrete"]()
     with pytest.raises(MipcashError, match="did you mean 'mivabo'"):

@@ -47,6 +47,7 @@ def main() -> None:
     parser.add_argument("--optimizer", default="Sampler")
     parser.add_argument("--die", nargs=2, default=["", "-1"])
     parser.add_argument("--slow", type=float, default=0.0)
+    parser.add_argument("--known", type=int, default=0)
     options = parser.parse_args()
     where, at = options.die[0], int(options.die[1])
     space = tiny.tiny_space()
@@ -80,6 +81,7 @@ def main() -> None:
         seed=7,
         storage=options.journal,
         callbacks=[told],
+        known=tiny.known(space, options.known),
         progress=False,
     )
     print("finished", flush=True)

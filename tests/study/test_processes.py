@@ -36,11 +36,12 @@ Record = list[tuple[int, str, float | None]]
 """Number, exact configuration and loss of each trial."""
 
 
-def run_here(optimizer: str, journal: Path | None = None) -> Record:
+def run_here(optimizer: str, journal: Path | None = None, known: int = 0) -> Record:
     """Run, or resume, in this process, which is another one than the script's."""
     space = tiny.tiny_space()
     chosen = getattr(tiny, optimizer)(space)
-    result = minimize(tiny.loss, space, BUDGET, optimizer=chosen, seed=7, storage=journal, progress=False)
+    given = tiny.known(space, known)
+    result = minimize(tiny.loss, space, BUDGET, optimizer=chosen, seed=7, storage=journal, known=given, progress=False)
     return [(t.number, encode_config(space, t.config), t.loss) for t in result.history]
 
 
@@ -52,6 +53,13 @@ def unbroken() -> dict[str, Record]:
 
 def journaled(journal: Path) -> Record:
     return [(row.number, row.exact, row.loss) for row in read_journal(journal)[1]]
+
+
+def test_killed_with_known_data_it_goes_on_as_an_unbroken_run(journal: Path) -> None:
+    finish(launch(journal, "--known", "4", "--die", "evaluation", "6"), -signal.SIGKILL)
+    assert [row.origin for row in read_journal(journal)[1]] == ["known"] * 4 + ["acquisition"] * 3
+    again = run_here("Sampler", journal, known=4)
+    assert (again, len(again)) == (run_here("Sampler", known=4), BUDGET + 4)
 
 
 def test_the_same_seed_in_another_process_gives_the_same_run(journal: Path, unbroken: dict[str, Record]) -> None:

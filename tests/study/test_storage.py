@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tiny
 
@@ -156,10 +157,11 @@ class Client:
         self.read = len(self.server.log)
         return [self.server.rows[k] for k in numbers]
 
-    def insert(self, row: TrialRow) -> None:
-        if row.number < len(self.server.rows):
-            raise TakenError(f"trial {row.number} is another's")
-        self.server.put(self._signed(row))
+    def insert(self, *rows: TrialRow) -> None:
+        if rows[0].number < len(self.server.rows):
+            raise TakenError(f"trial {rows[0].number} is another's")
+        for row in rows:
+            self.server.put(self._signed(row))
 
     def start(self, evaluations: Sequence[EvaluationRow]) -> None:
         row = self.server.rows[evaluations[0].trial]
@@ -223,6 +225,38 @@ def test_a_writer_that_was_too_late_looks_again() -> None:
     study = mc.Study(space, Overtaken(space), seed=7, storage=Client(server, "slow"))
     assert study.ask().number == 1
     assert [t.loss for t in study.trials] == [1.0, None]
+
+
+def test_what_one_writer_knows_and_wants_is_there_for_all() -> None:
+    server, spaces = Server(), (tiny.tiny_space(), tiny.tiny_space())
+    a, b = (mc.Study(s, tiny.Counter(s), seed=7, storage=Client(server, n)) for s, n in zip(spaces, "ab", strict=True))
+    known = [(tiny.draw(spaces[0], np.random.default_rng(k)), float(k)) for k in range(3)]
+    a.add_missing(known)
+    b.add_missing(known)  # it says the same
+    b.add_missing([*known, known[0]])  # and that one was measured twice
+    assert [(t.loss, t.origin) for t in a.result.history] == [(0.0, "known"), (1.0, "known"), (2.0, "known")]
+    wanted = tiny.draw(spaces[0], np.random.default_rng(9))
+    assert b.enqueue(wanted).number == 4  # a has not looked yet, and still finds it
+    assert a.enqueue(wanted).number == 4
+    assert (a.ask().config, b.ask().number, a.ask().number) == (wanted, 5, 6)
+    assert [t.number for t in a.trials] == list(range(7))
+    assert a.n_told == b.n_told == 0
+
+
+def test_an_addition_that_was_too_late_is_made_again(space: mc.Space) -> None:
+    server = Server()
+    known = [(tiny.draw(space, np.random.default_rng(k)), float(k)) for k in range(3)]
+    other = mc.Study(tiny.tiny_space(), tiny.Counter(space), seed=7, storage=Client(server, "fast"))
+
+    class Slow(Client):
+        def insert(self, *rows: TrialRow) -> None:
+            if not self.server.rows:
+                other.add_missing(known[:2])
+            super().insert(*rows)
+
+    study = mc.Study(space, tiny.Counter(space), seed=7, storage=Slow(server, "slow"))
+    study.add_missing(known)
+    assert [t.loss for t in study.trials] == [0.0, 1.0, 2.0]
 
 
 def test_storages_are_what_the_protocol_says(journal: Path, space: mc.Space) -> None:

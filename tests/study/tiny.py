@@ -46,6 +46,12 @@ def draw(space: mc.Space, rng: np.random.Generator) -> dict[str, Any]:
     return config
 
 
+def known(space: mc.Space, n: int) -> list[tuple[dict[str, Any], float]]:
+    """Evaluations made elsewhere."""
+    rng = np.random.default_rng(3)
+    return [(c, loss(c)) for c in (draw(space, rng) for _ in range(n))]
+
+
 class Sampler(Optimizer):
     """Draws from the generator; the learning rate depends on every earlier outcome, as a surrogate's proposal would."""
 

@@ -162,7 +162,7 @@ class JointGP(ModelBased):
         began = time.perf_counter()
         x = self.cube.encode(step.data.points)
         gp = GaussianProcess(x, step.data.losses, self.settings.ard)
-        log_ei = LogEI(float(np.min(gp(x)[0])) - self.settings.jitter)
+        log_ei = LogEI(float(np.min(gp(x[step.data.legal])[0])) - self.settings.jitter)
 
         def loss(points: Vector) -> Vector:
             return -np.exp(

@@ -24,6 +24,8 @@ from mipcash.modelling.domains import (
     Value,
     same_value,
 )
+from mipcash.modelling.validation import check
+from mipcash.space.compiled import compiled
 from mipcash.space.solution import Solution
 from mipcash.space.space import Space
 from mipcash.study.storage.checks import DamageError, parse
@@ -50,6 +52,14 @@ def decode_config(space: Space, text: str) -> Configuration:
                 f"it holds {readable(label, repr)}: {shown(code)}, which space {space.name!r} does not have"
             ) from error
     return config
+
+
+def misplaced(space: Space, config: Any) -> str:
+    """What is wrong with a configuration but for the rules; empty: it can be encoded.
+
+    That is: parameters that are unknown, missing, or given though they are not active, and values outside their domains.
+    """
+    return "; ".join(map(str, check(compiled(space).declaration, config, ()).violations))
 
 
 def readable_config(config: Mapping[str, Value]) -> str:

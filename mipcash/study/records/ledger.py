@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import StorageError
 from mipcash.optimizers.base import Observation
+from mipcash.study.records.given import Known, enqueued_row, same
 from mipcash.study.records.telling import Telling
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
 from mipcash.study.storage.attempts import Change, begun, ended, given_up, told
@@ -18,8 +20,9 @@ from mipcash.study.storage.checks import DamageError, parse
 from mipcash.study.trial import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from mipcash.modelling.domains import Configuration
     from mipcash.space.space import Space
 
 
@@ -41,6 +44,7 @@ class Ledger:
         self._rows: list[TrialRow] = []
         self._clocks: dict[int, float] = {}
         self._pending: set[int] = set()
+        self._known: list[int] = []
         self._seen: list[Observation | None] = []
         self.trials: list[Trial] = []
         self.state: dict[str, Any] = {}
@@ -69,17 +73,16 @@ class Ledger:
 
     @property
     def n_told(self) -> int:
-        """How many trials have an outcome."""
-        return len(self._rows) - len(self._pending)
+        """How many trials have an outcome that was not known before."""
+        return len(self._rows) - len(self._pending) - len(self._known)
 
     @property
     def history(self) -> tuple[Observation, ...]:
         """The trials as an optimizer sees them; one of which nothing new is known is the same object as before."""
         for number, trial in enumerate(self.trials):
             if self._seen[number] is None:
-                self._seen[number] = Observation(
-                    dict(trial.config), trial.status, trial.loss, trial.values, trial.outcome
-                )
+                told = (trial.status, trial.loss, trial.values, trial.outcome)
+                self._seen[number] = Observation(dict(trial.config), *told, known=trial.known, legal=trial.legal)
         return tuple(self._seen)  # type: ignore[arg-type]
 
     def sync(self) -> None:
@@ -106,6 +109,47 @@ class Ledger:
         self.state = json.loads(row.state)
         self._clocks[row.number] = time.perf_counter()
         return trial
+
+    def know(self, known: Sequence[Known]) -> list[Trial]:
+        """Evaluations made elsewhere, all of them or none.
+
+        Raises:
+            TakenError: another trial has one of their numbers.
+        """
+        first = len(self._rows)
+        rows = [one.row(self._space, first + k, self.state) for k, one in enumerate(known)]
+        if not rows:
+            return []
+        self._outdate()
+        return self._enter(rows)
+
+    def unknown(self, given: Sequence[Known]) -> list[Known]:
+        """Those of some evaluations that are not there yet; one that is given twice is to be there twice."""
+        there = Counter(Known.told(self.trials[number]).key(self._space) for number in self._known)
+        left = []
+        for one in given:
+            key = one.key(self._space)
+            if not there[key]:
+                left.append(one)
+            there[key] -= there[key] > 0
+        return left
+
+    def enqueue(self, config: Configuration) -> Trial:
+        """A configuration that waits for its first attempt; where it was proposed or is known, the trial that there is.
+
+        Raises:
+            TakenError: another trial has its number.
+        """
+        found = same(self._space, config, self.trials)
+        return found or self._enter([enqueued_row(self._space, len(self._rows), config, self.state)])[0]
+
+    def _enter(self, rows: Sequence[TrialRow]) -> list[Trial]:
+        """Trials that a user brings, as they are."""
+        trials = [trial_of(self._space, row, self.record.id) for row in rows]
+        self._storage.insert(*rows)
+        for row, trial in zip(rows, trials, strict=True):
+            self._hold(row, trial)
+        return trials
 
     def restart(self, number: int) -> Trial:
         """Another attempt at a trial that waits.
@@ -149,10 +193,14 @@ class Ledger:
 
     def _write(self, change: Change) -> Trial:
         row, changed = change
-        if self.record.recommended is not None:  # it was so before this was known
-            self.note(recommended=None)
+        self._outdate()
         self._storage.write(row, changed)
         return self._keep(row)
+
+    def _outdate(self) -> None:
+        """What was recommended was so before this was known."""
+        if self.record.recommended is not None:
+            self.note(recommended=None)
 
     def _keep(self, row: TrialRow) -> Trial:
         trial = refreshed(self.trials[row.number], row)
@@ -165,6 +213,8 @@ class Ledger:
             self._rows.append(row)
             self.trials.append(trial)
             self._seen.append(None)
+            if trial.known:
+                self._known.append(row.number)
         else:
             self._rows[row.number], self.trials[row.number], self._seen[row.number] = row, trial, None
         (self._pending.add if trial.pending else self._pending.discard)(row.number)

@@ -15,27 +15,32 @@ from mipcash.study.records.encoding import (
     decode_solution,
     encode_config,
     encode_solution,
+    misplaced,
     plain,
     readable_config,
 )
 from mipcash.study.storage.base import TrialRow
 from mipcash.study.storage.checks import DamageError
 from mipcash.study.text import shown, storable
-from mipcash.study.trial import Trial
+from mipcash.study.trial import ENQUEUED, ILLEGAL, KNOWN, Trial
 
 if TYPE_CHECKING:
     from mipcash.space.space import Space
 
 
 def proposal_row(space: Space, optimizer: Optimizer, number: int, proposal: Proposal, began: float) -> TrialRow:
-    """A proposal as the row to write, no attempt begun.
+    """A proposal as the row to write, no attempt begun. Origins of what a user brings are not an optimizer's to give.
 
     Args:
         began: ``time.perf_counter()`` when the optimizer was asked.
 
     Raises:
-        TypeError: a state or a trace that JSON cannot hold, or outputs that are no names.
+        TypeError: a state or a trace that JSON cannot hold, outputs that are no names, or the origin of what a user brings.
     """
+    if proposal.origin in (KNOWN, ILLEGAL, ENQUEUED):
+        raise TypeError(
+            f"optimizer {optimizer.name!r} calls a proposal {proposal.origin!r}, which only a user's are called"
+        )
     return TrialRow(
         number=number,
         status=PENDING,
@@ -107,11 +112,24 @@ def checked_trial(space: Space, row: TrialRow, study: str) -> Trial:
     trial = trial_of(space, row, study)
     if readable_config(trial.config) != row.config:
         raise DamageError(f"the two records of the configuration of trial {row.number} differ")
+    if not trial.legal:
+        placed(space, trial)
+        return trial
     violations = space.validate(trial.config)
     if violations:
         reasons = "; ".join(v.message for v in violations)
         raise DamageError(f"the configuration of trial {row.number} is illegal: {reasons}")
     return trial
+
+
+def placed(space: Space, trial: Trial) -> None:
+    """What breaks rules alone may be learned from, and nothing but an outcome can be.
+
+    Raises:
+        DamageError: a configuration that the space has no place for, or no outcome.
+    """
+    if trial.pending or misplaced(space, trial.config):
+        raise DamageError(f"trial {trial.number} is said to be known and illegal, and is not a known one")
 
 
 def outputs_of(optimizer: Optimizer, proposal: Proposal) -> list[str]:

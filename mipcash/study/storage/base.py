@@ -207,11 +207,11 @@ class Storage(Protocol):
         """Trials that other writers made or changed since ``rows`` or the last call; with one writer there are none."""
         ...
 
-    def insert(self, row: TrialRow) -> None:
-        """Add a trial, with its first attempt before its evaluation, or without one, to wait.
+    def insert(self, *rows: TrialRow) -> None:
+        """Add trials, all of them or none: with its first attempt before its evaluation, without one to wait, or with its outcome.
 
         Raises:
-            TakenError: the number is another writer's.
+            TakenError: a number is another writer's.
         """
         ...
 

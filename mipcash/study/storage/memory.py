@@ -35,8 +35,8 @@ class MemoryStorage:
     def news(self) -> Sequence[TrialRow]:
         return ()
 
-    def insert(self, row: TrialRow) -> None:
-        self._rows.append(row)
+    def insert(self, *rows: TrialRow) -> None:
+        self._rows += rows
 
     def start(self, evaluations: Sequence[EvaluationRow]) -> None:
         for evaluation in evaluations:

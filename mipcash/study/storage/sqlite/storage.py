@@ -102,10 +102,11 @@ class SQLiteStorage:
         """None: a journal has one writer."""
         return ()
 
-    def insert(self, row: TrialRow) -> None:
+    def insert(self, *rows: TrialRow) -> None:
         """See :meth:`mipcash.study.storage.base.Storage.insert`."""
         with self._transaction():
-            insert_trial(self._database, row)
+            for row in rows:
+                insert_trial(self._database, row)
 
     def start(self, evaluations: Sequence[EvaluationRow]) -> None:
         """See :meth:`mipcash.study.storage.base.Storage.start`."""

@@ -1,0 +1,317 @@
+"""Evaluations made elsewhere, and configurations that a user wants evaluated: learned from, journaled, counted apart."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny
+from typer.testing import CliRunner
+
+import mipcash as mc
+from mipcash.cli.archive import open_archive
+from mipcash.cli.main import app
+from mipcash.errors import ConfigurationError, StorageError
+from mipcash.optimizers.base import Proposal, Request
+from mipcash.study.minimize import minimize
+from mipcash.study.progress import Lines
+from mipcash.study.records.encoding import encode_config
+from mipcash.study.storage.sqlite.reading import read_journal
+
+
+def ruled() -> mc.Space:
+    """Two integers under a rule, and a number that is there only beside the second category."""
+    space = mc.Space("ruled")
+    a, b = space.integer("a", 0, 9), space.integer("b", 0, 9)
+    kind = space.categorical("kind", ["plain", "deep"])
+    space.real("x", 0.0, 1.0, when=kind["deep"])
+    space.rule("little", a + b <= 9)
+    return space
+
+
+def bowl(config: dict[str, Any]) -> float:
+    return (config["a"] - 6.0) ** 2 + (config["b"] - 2.0) ** 2 + config.get("x", 0.7)
+
+
+ILLEGAL = {"a": 8, "b": 8, "kind": "plain"}
+
+
+# -- known data ---------------------------------------------------------------------------------------------------
+
+
+def test_known_evaluations_are_trials_that_count_for_no_budget(space: mc.Space, journal: Path) -> None:
+    known = tiny.known(space, 5)
+    result = minimize(tiny.loss, space, 3, optimizer=tiny.Sampler(space), storage=journal, known=known, progress=False)
+    assert [t.origin for t in result.history] == ["known"] * 5 + ["acquisition"] * 3
+    assert [(t.config, t.loss, t.status, t.known) for t in result.history[:5]] == [
+        (c, v, "done", True) for c, v in known
+    ]
+    assert (result.n_known, result.n_done, result.n_failed, result.stopped) == (5, 3, 0, "budget")
+    assert result.value == min(t.loss for t in result.history if t.loss is not None)
+    assert "3 done, 0 failed, 5 known, stopped: budget" in str(result)
+    assert [row["origin"] for row in result.to_rows()][:5] == ["known"] * 5
+
+
+def test_they_are_added_once_and_more_of_them_later(space: mc.Space, journal: Path) -> None:
+    known = tiny.known(space, 3)
+
+    def go(budget: int, known: Any) -> list[mc.Trial]:
+        chosen = tiny.Sampler(space)
+        return list(
+            minimize(tiny.loss, space, budget, optimizer=chosen, storage=journal, known=known, progress=False).history
+        )
+
+    go(2, known)
+    assert len(go(2, reversed(known))) == 5
+    again = go(3, [*known, known[0], (known[1][0], 9.0)])  # one measured twice, one with another outcome
+    assert [t.loss for t in again if t.known] == [v for _, v in known] + [known[0][1], 9.0]
+    assert [t.number for t in again if not t.known] == [3, 4, 7]
+    assert len(go(3, [*known, known[0], (known[1][0], 9.0)])) == 8
+
+
+def test_outcomes_are_those_of_tell(space: mc.Space, journal: Path) -> None:
+    (one, _), (two, _), (three, _), (four, _) = tiny.known(space, 4)
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        study.add(one, {"loss": np.float32(0.5), "ms": 3, "note": "by hand"})
+        study.add(two, mc.Failed("out of memory"))
+        study.add(three, math.nan)
+        study.add(four, {"loss": mc.Failed("diverged"), "ms": math.inf})
+        for outcome in (None, "0.5", {"score": 1.0}, [0.5], True):
+            with pytest.raises(
+                ValueError, match=r"what came of the configuration is not known: .*mc.Failed|without 'loss'"
+            ):
+                study.add(one, outcome)
+        before = study.trials
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        assert [(t.status, t.loss, t.message, t.texts) for t in study.trials] == [
+            ("done", 0.5, "", {"note": "by hand"}),
+            ("failed", None, "out of memory", {}),
+            ("failed", None, "the objective returned nan; a loss must be finite", {}),
+            ("failed", None, "diverged", {}),
+        ]
+        assert repr(study.trials) == repr(before)
+        assert (study.n_told, study.result.n_known, study.result.problem()) == (0, 4, "")
+
+
+def test_numpy_values_become_the_declared_ones_in_the_declared_order(space: mc.Space, journal: Path) -> None:
+    config = tiny.draw(space, np.random.default_rng(0))
+    odd = {n: config[n] for n in reversed(config)}
+    odd |= {"layers": np.int8(config["layers"]), "rounds": np.float64(config["rounds"]), "lr": np.float64(config["lr"])}
+    odd |= {"width": np.uint8(config["width"]), "order": list(config["order"])}
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        for trial in (study.add(odd, 1.0), study.enqueue({**odd, "rounds": np.int64(77)})):
+            assert list(trial.config) == [n for n in space.parameters if n in config]
+            assert {n: type(v) for n, v in trial.config.items()} == {n: type(v) for n, v in config.items()}
+    assert read_journal(journal)[1][0].exact == encode_config(space, config)
+
+
+def test_what_is_illegal_is_refused_with_the_rules_that_it_breaks() -> None:
+    study = mc.Study(ruled(), "random")
+    with pytest.raises(
+        ConfigurationError, match=r"the configuration is illegal: rule 'little' is broken: its value is 16"
+    ):
+        study.add(ILLEGAL, 1.0)
+    for config, message in (
+        ({**ILLEGAL, "kind": "odd"}, r"has no place in space 'ruled'.*parameter 'kind': 'odd' is not one of"),
+        ({**ILLEGAL, "x": 0.5}, r"parameter 'x' is given, but it is not active"),
+        ({"a": 8, "b": 8, "kind": "deep"}, r"parameter 'x' is missing"),
+        ({**ILLEGAL, "a": 11}, r"parameter 'a': 11 is outside \[0, 9\]"),
+        ({**ILLEGAL, "c": 1}, r"'c' is not a parameter of space 'ruled'"),
+        (None, r"a configuration is a dict of parameter values, got None"),
+    ):
+        for illegal in ("refuse", "learn"):
+            with pytest.raises(ConfigurationError, match=message):
+                study.add(config, 1.0, illegal=illegal)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="illegal must be 'refuse' or 'learn', got str 'drop'"):
+        study.add(ILLEGAL, 1.0, illegal="drop")
+    assert study.trials == ()
+
+
+def test_one_that_is_illegal_keeps_all_of_a_list_out(journal: Path) -> None:
+    space = ruled()
+    good = ({"a": 1, "b": 1, "kind": "plain"}, 1.0)
+    for known, error, message in (
+        ([good, (ILLEGAL, 2.0)], ConfigurationError, r"the configuration of known\[1\] is illegal: rule 'little'"),
+        ([good, (good[0], None)], ValueError, r"what came of the configuration of known\[1\] is not known: it is None"),
+        ([good, good[0]], TypeError, r"a list of pairs .* known\[1\] is dict"),
+        (good[0], TypeError, r"known= is a list of pairs \(configuration, outcome\), got dict"),
+        (3, TypeError, r"known= is a list of pairs \(configuration, outcome\), got int 3"),
+    ):
+        with pytest.raises(error, match=message):
+            mc.minimize(bowl, space, 2, optimizer="random", storage=journal, known=known, progress=False)  # type: ignore[arg-type]
+        assert read_journal(journal)[1] == []
+
+
+def test_an_illegal_one_is_learned_from_and_never_the_answer(journal: Path) -> None:
+    space = ruled()
+    with mc.Study(space, "hybrid", storage=journal) as study:
+        trial = study.add(ILLEGAL, -100.0, illegal="learn")
+        assert (trial.origin, trial.known, trial.legal, trial.loss) == ("known, illegal", True, False, -100.0)
+        assert (study.result.best, math.isnan(study.result.value)) == (None, True)
+        study.add({"a": 1, "b": 1, "kind": "plain"}, 5.0)
+        assert (study.result.value, study.result.best and study.result.best.number) == (5.0, 1)
+    result = mc.minimize(bowl, space, 12, storage=journal, progress=False)
+    assert result.best is not None
+    assert (result.best.legal, result.n_known, result.n_done) == (True, 2, 12)
+    assert result.value < 5.0
+    assert all(space.is_legal(t.config) for t in result.history[1:])
+    assert np.isnan(result.convergence().loss[0])
+    assert open_archive(journal).result.value == result.value
+
+
+def test_the_space_is_exhausted_with_known_ones_and_proven() -> None:
+    space = mc.Space("few")
+    a, b = space.integer("a", 0, 2), space.integer("b", 0, 2)
+    space.rule("little", a + b <= 2)
+    with mc.Study(space, "random") as study:
+        study.add({"a": 2, "b": 2}, -9.0, illegal="learn")
+        for c in ({"a": 0, "b": 0}, {"a": 1, "b": 1}):
+            study.add(c, float(c["a"]))
+        from mipcash.study.minimize import run
+
+        result = run(study, lambda c: 5.0 + c["a"], 50, progress=False)
+    assert (result.n_done, result.n_known, result.stopped) == (4, 3, "space exhausted: proven optimum")
+    assert (result.value, result.config) == (0.0, {"a": 0, "b": 0})
+
+
+@pytest.mark.parametrize("n", [0, 2, 20])
+def test_known_ones_are_a_part_of_the_initial_design(n: int) -> None:
+    space = ruled()
+    known = [(c, bowl(c)) for c in space.sample(n, seed=1)]
+    result = mc.minimize(bowl, space, 8, known=[*known, *known], progress=False)  # each measured twice
+    assert sum(t.origin == "initial design" for t in result.history) == max(0, 6 - n)
+    assert len(result.history) == 8 + 2 * n
+
+
+def test_known_failures_alone_do_not_end_the_initial_design() -> None:
+    space = ruled()
+    known = [(c, mc.Failed("no power")) for c in space.sample(10, seed=1)]
+    result = mc.minimize(bowl, space, 2, known=known, progress=False)
+    assert [t.origin for t in result.history[10:]] == ["initial design", "log-ei"]
+
+
+# -- what is wanted -----------------------------------------------------------------------------------------------
+
+
+def test_what_is_enqueued_is_proposed_next_in_its_order_and_counts(space: mc.Space, journal: Path) -> None:
+    (one, _), (two, _) = tiny.known(space, 2)
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        study.tell(study.ask(), 1.0)
+        study.enqueue(one)
+        assert study.enqueue(two).pending
+    result = minimize(tiny.loss, space, 4, optimizer=tiny.Sampler(space), storage=journal, progress=False)
+    assert [(t.number, t.origin) for t in result.history] == [
+        (0, "acquisition"),
+        (1, "enqueued"),
+        (2, "enqueued"),
+        (3, "acquisition"),
+    ]
+    assert [t.config for t in result.history[1:3]] == [one, two]
+    assert (result.n_done, result.n_known, result.stopped) == (4, 0, "budget")
+
+
+def test_nothing_is_enqueued_twice(space: mc.Space) -> None:
+    (one, loss), (two, _) = tiny.known(space, 2)
+    study = mc.Study(space, tiny.Sampler(space))
+    assert study.enqueue(one).number == study.enqueue(one).number == 0
+    assert study.ask().number == 0
+    assert study.enqueue(one).pending  # it is being evaluated
+    study.tell(study.trials[0], loss)
+    assert (study.enqueue(one).number, study.enqueue(one).loss) == (0, loss)
+    study.add(two, 3.0)
+    assert (study.enqueue(two).number, study.enqueue(two).known) == (1, True)
+    assert len(study.trials) == 2
+
+
+def test_what_is_illegal_is_not_enqueued_and_the_nearest_legal_one_is_the_cure() -> None:
+    study = mc.Study(ruled(), "random")
+    with pytest.raises(
+        ConfigurationError,
+        match=r"rule 'little' is broken: its value is 16.*The nearest legal configuration has [ab] = ",
+    ):
+        study.enqueue(ILLEGAL)
+    with pytest.raises(ConfigurationError, match="got int 3"):
+        study.enqueue(3)  # type: ignore[arg-type]
+    assert study.trials == ()
+
+
+# -- the same proposals, the same file ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["Counter", "Sampler"])
+def test_resumed_at_any_point_the_proposals_are_those_of_an_unbroken_run(
+    space: mc.Space, journal: Path, name: str
+) -> None:
+    known = tiny.known(space, 5)
+
+    def steps(study: mc.Study, k: int) -> None:
+        if k in (2, 3):
+            study.add(*known[k])
+        if k == 4:
+            study.enqueue(known[4][0])
+        trial = study.ask()
+        study.tell(trial, tiny.loss(trial.config))
+
+    chosen = getattr(tiny, name)
+    unbroken = mc.Study(space, chosen(space), seed=7)
+    unbroken.add_missing(known[:2])
+    for k in range(7):
+        steps(unbroken, k)
+        with mc.Study(space, chosen(space), seed=7, storage=journal) as study:  # opened anew for each
+            study.add_missing(known[:2])
+            steps(study, k)
+    with mc.Study(space, chosen(space), seed=7, storage=journal) as study:
+        assert [(t.number, t.config, t.loss, t.origin) for t in study.trials] == [
+            (t.number, t.config, t.loss, t.origin) for t in unbroken.trials
+        ]
+    assert unbroken.n_told == 7
+
+
+DAMAGE = {
+    "UPDATE trial SET origin = 'known' WHERE number = 0": "the configuration of trial 0 is illegal",
+    """UPDATE trial SET exact = '{"a": 8, "b": 8}', config = '{"a": 8, "b": 8}' WHERE number = 0""": "is not a known one",
+    "UPDATE trial SET origin = 'known, illegal' WHERE number = 1": "is not a known one",
+}
+
+
+@pytest.mark.parametrize("statement", DAMAGE)
+def test_a_journal_that_says_so_of_another_is_damaged(journal: Path, statement: str) -> None:
+    space = ruled()
+    with mc.Study(space, "random", storage=journal) as study:
+        study.add(ILLEGAL, 1.0, illegal="learn")
+        study.ask()
+    with sqlite3.connect(journal) as database:
+        database.execute(statement)
+    with pytest.raises(StorageError, match=DAMAGE[statement]):
+        mc.Study(space, "random", storage=journal)
+
+
+def test_an_optimizer_may_not_call_its_proposals_known(space: mc.Space) -> None:
+    class Liar(tiny.Sampler):
+        def propose(self, request: Request) -> Proposal:
+            return Proposal(super().propose(request).config, origin="known")
+
+    with pytest.raises(TypeError, match="'sampler' calls a proposal 'known', which only a user's are called"):
+        mc.Study(space, Liar(space)).ask()
+
+
+def test_show_and_progress_tell_them_apart(journal: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    space = ruled()
+    known = [(c, bowl(c)) for c in space.sample(3, seed=1)]
+    mc.minimize(bowl, space, 2, optimizer="random", storage=journal, known=known, progress=Lines())
+    said = capsys.readouterr().err.splitlines()
+    best = min(v for _, v in known)
+    assert said[0].startswith(f"ruled: 3 evaluations known from elsewhere, best {best:.6g} (#")
+    assert [line[:6] for line in said[1:]] == ["[1/2] ", "[2/2] "]
+    mc.minimize(bowl, space, 3, optimizer="random", storage=journal, known=known, progress=Lines())
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("ruled: 3 evaluations known from elsewhere, resumed after 2 of 3 evaluations, best ")
+    shown = CliRunner().invoke(app, ["show", str(journal), "--plot", str(tmp_path / "picture.svg")])
+    assert shown.exit_code == 0, shown.output
+    assert "3 done, 0 failed, 3 known from elsewhere, stopped: budget" in shown.output
+    assert shown.output.count("  known  ") == 3
+    assert open_archive(journal).told == 3
