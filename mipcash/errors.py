@@ -15,6 +15,10 @@ class RuleError(SpaceError):
     """A rule that cannot be part of a space: not a relation, degree above two, foreign parameters ..."""
 
 
+class RuleWarning(UserWarning):
+    """A rule that holds, and that most likely says more than was meant."""
+
+
 class ConfigurationError(MipcashError, ValueError):
     """A configuration that the space does not admit; the message lists every problem."""
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
@@ -26,6 +26,7 @@ from mipcash.program.compile import compile_space
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.space.conflict import conflicting, is_empty
+from mipcash.space.forced import Forced, warn_of_forced
 from mipcash.space.live_model import active_rules, signature
 from mipcash.space.minimiser import Minimiser
 from mipcash.space.numbers.assembly import number_rules
@@ -208,10 +209,12 @@ class CompiledSpace:
 class LiveSpace:
     """A declaration and what was made of it when its live model was last looked at."""
 
-    def __init__(self, declaration: Declaration) -> None:
+    def __init__(self, declaration: Declaration, warned: Iterable[Forced] = ()) -> None:
         self.declaration = declaration
+        self.warned = set(warned)
         self._known: tuple[object, tuple[object, ...], CompiledSpace] | None = None
         self._minimisers: dict[str, Minimiser] = {}
+        self._looked_at: BinaryProgram | None = None
 
     def now(self) -> CompiledSpace:
         """The space as it is; compiled again when the live model has changed."""
@@ -229,7 +232,11 @@ class LiveSpace:
 
     def minimiser(self, solver: str | Backend = DEFAULT) -> Minimiser:
         """The minimiser of the space as it is, with a solver (kept between calls)."""
-        program = self.now().program
+        space = self.now()
+        program = space.program
+        if self._looked_at is not program:
+            self._looked_at = program
+            warn_of_forced(space.declaration, space.rules, program, space.backend, self.warned)
         name = solver if isinstance(solver, str) else solver.name
         kept = self._minimisers.get(name)
         if kept is None or kept.program is not program or not (isinstance(solver, str) or kept.backend is solver):

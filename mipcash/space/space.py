@@ -70,13 +70,13 @@ class Space:
         adopt_model(space._declaration, model, auxiliary)
         return space
 
-    def __getstate__(self) -> Declaration:
+    def __getstate__(self) -> tuple[Any, ...]:
         """For ``copy.deepcopy`` and ``pickle``: what is declared, its live model included. What was made of it is made again."""
-        return self._declaration
+        return self._declaration, self._live.warned
 
-    def __setstate__(self, declaration: Declaration) -> None:
-        self._declaration = declaration
-        self._live = LiveSpace(declaration)
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._declaration, warned = state
+        self._live = LiveSpace(self._declaration, warned)
 
     # -- what was declared --------------------------------------------------------------------------------------
 
@@ -161,7 +161,8 @@ class Space:
             name: for messages; unique.
             relation: ``<=``, ``>=`` or ``==`` between expressions of degree at most two.
             when: an indicator or a list of them (all must hold): the rule holds only there. An inactive parameter
-                reads as 0, so a rule about a conditional parameter usually wants ``when=parameter.is_active()``.
+                reads as 0, so a rule about a conditional parameter usually wants ``when=parameter.is_active()``; one that
+                forces it to be active is warned of (:class:`mipcash.errors.RuleWarning`) when the space is first searched.
 
         Raises:
             RuleError: name taken, a plain bool, degree above two, parameters of another space, no finite bounds, an

@@ -1,0 +1,157 @@
+"""A rule that forces the condition of a parameter, because what is inactive reads as 0, is warned of: once, and never wrongly."""
+
+from __future__ import annotations
+
+import copy
+import time
+import warnings
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import mipcash as mc
+from benchmarks.peers.problems import binary, engineering, ising, rbfopt, sensors, synthetic
+from mipcash.cli.modelfile import load
+from mipcash.errors import RuleWarning
+from mipcash.space.compiled import minimiser_of
+from mipcash.space.forced import SECONDS
+
+
+def told(question: Callable[[], object]) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        question()
+    return [str(w.message) for w in caught if w.category is RuleWarning]
+
+
+def network() -> mc.Space:
+    space = mc.Space("network")
+    layers = space.integer("layers", 1, 3)
+    space.categorical("act", ["relu", "tanh"])
+    space.real("dropout", 0.1, 0.5, when=layers.is_(2, 3))
+    space.module("estimator", {"forest": {"n": mc.Integer(2, 9), "split": mc.Categorical(["a", "b"])}, "line": {}})
+    return space
+
+
+def test_the_warning_has_the_rule_the_parameter_and_the_cure() -> None:
+    space = network()
+    space.rule("at least", space["dropout"] >= 0.2)
+    assert space.is_legal({"layers": 1, "act": "relu", "estimator": "line"}) is False
+    assert told(lambda: space.sample(1)) == [
+        "rule 'at least' (dropout >= 0.2) forces parameter 'dropout' to be active: where it is not, it reads as 0, which breaks "
+        "the rule. If it is meant for where it is active, add when=dropout.is_active(); if not, say so by a rule of its own, "
+        "layers[2] + layers[3] == 1"
+    ]
+
+
+def test_the_cure_cures_and_so_does_to_say_that_it_is_meant() -> None:
+    space = network()
+    space.rule("at least", space["dropout"] >= 0.2, when=space["dropout"].is_active())
+    assert told(lambda: space.sample(3)) == []
+    assert {c["layers"] for c in space.sample(9)} == {1, 2, 3}
+    space = network()
+    space.rule("at least", space["dropout"] >= 0.2)
+    space.rule("deep", space["layers"].is_(2, 3) == 1)
+    assert told(lambda: space.sample(3)) == []
+
+
+FORCING: dict[str, tuple[Callable[[mc.Space], object], list[str]]] = {
+    "a number": (lambda s: s["dropout"] >= 0.2, ["'r' (dropout >= 0.2) forces parameter 'dropout'"]),
+    "a product": (lambda s: s["dropout"] * s["layers"] >= 0.3, ["forces parameter 'dropout'"]),
+    "an equation": (lambda s: s["dropout"] + 0.1 * s["layers"] == 0.5, ["forces parameter 'dropout'"]),
+    "a hyperparameter": (
+        lambda s: s["estimator"]["forest"]["n"] >= 3,
+        ["when=space['estimator.forest.n'].is_active()"],
+    ),
+    "a level": (lambda s: s["estimator"]["forest"]["split"]["a"] == 1, ["forces parameter 'estimator.forest.split'"]),
+    "two at once": (
+        lambda s: s["estimator"]["forest"]["n"] + 10 * s["dropout"] >= 13.5,
+        ["forces parameter 'estimator.forest.n'", "forces parameter 'dropout'"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FORCING)
+def test_rules_that_force(what: str) -> None:
+    relation, messages = FORCING[what]
+    space = network()
+    space.rule("r", relation(space))
+    found = told(lambda: space.optimum("layers"))
+    assert len(found) == len(messages)
+    assert all(any(part in message for message in found) for part in messages), found
+
+
+HARMLESS: dict[str, Callable[[mc.Space], object]] = {
+    "an upper bound": lambda s: s["dropout"] <= 0.4,
+    "beside something else": lambda s: s["dropout"] + s["act"]["relu"] >= 0.2,
+    "a level that is not taken": lambda s: s["estimator"]["forest"]["split"]["a"] == 0,
+    "activity itself": lambda s: s["estimator"]["forest"]["n"].is_active() == 1,
+    "all its levels": lambda s: s["estimator"]["forest"]["split"].is_("a", "b") >= 1,
+    "the condition": lambda s: s["layers"] >= 2,
+    "only where it is off already": lambda s: s["dropout"] <= s["layers"] / 3,
+}
+
+
+@pytest.mark.parametrize("what", HARMLESS)
+def test_rules_that_do_not(what: str) -> None:
+    space = network()
+    space.rule("r", HARMLESS[what](space))
+    assert told(lambda: space.sample(2)) == []
+
+
+def test_a_rule_that_another_makes_needless_is_not_blamed() -> None:
+    space = network()
+    space.rule("deep", space["layers"] >= 2)
+    space.rule("at least", space["dropout"] >= 0.2)
+    assert told(lambda: space.sample(2)) == []
+
+
+def test_rules_that_force_only_together() -> None:
+    space = network()
+    n = space["estimator"]["forest"]["n"]
+    space.rule("relu", n + 5 * space["act"]["relu"] >= 5)
+    space.rule("tanh", n + 5 * space["act"]["tanh"] >= 5)
+    (message,) = told(lambda: space.sample(2))
+    assert message.startswith("rules 'relu' (estimator.forest.n + 5 * act['relu'] >= 5) and 'tanh' (")
+    assert "force parameter 'estimator.forest.n' to be active" in message
+
+
+def test_it_is_said_once() -> None:
+    space = network()
+    space.rule("at least", space["dropout"] >= 0.2)
+    assert len(told(lambda: space.sample(1))) == 1
+    assert told(lambda: (space.sample(1), space.optimum("layers"), mc.Study(space).ask())) == []
+    assert told(lambda: copy.deepcopy(space).sample(1)) == []
+    space.rule("more", space["estimator"]["forest"]["n"] >= 3)  # another state of the space
+    assert ["'more'" in m for m in told(lambda: space.sample(1))] == [True]
+
+
+def test_a_study_says_it_too_and_where(recwarn: pytest.WarningsRecorder) -> None:
+    space = network()
+    space.rule("at least", space["dropout"] >= 0.2)
+    mc.minimize(lambda config: 0.0, space, 1, optimizer="random", progress=False)
+    (warning,) = [w for w in recwarn if w.category is RuleWarning]
+    assert warning.filename == __file__
+
+
+def test_the_look_is_short() -> None:
+    space = mc.Space("large")
+    gate = [space.categorical(f"g{i}", ["on", "off"]) for i in range(60)]
+    held = [space.real(f"x{i}", 1, 2, when=g["on"]) for i, g in enumerate(gate)]
+    for i, x in enumerate(held):
+        space.rule(f"r{i}", x + held[i - 1] + gate[i - 2]["on"] >= 1)
+    began = time.perf_counter()
+    declared = told(lambda: space.optimum(1))
+    assert declared == []
+    assert time.perf_counter() - began < 10 * SECONDS  # a busy machine; the limit itself is one of the solver
+
+
+def bundled() -> Iterator[mc.Space]:
+    yield from (load(name).space for name in ("sklearn_pipeline", "xgboost", "synthetic"))
+    for module in (binary, engineering, ising, rbfopt, sensors, synthetic):
+        yield from (problem.space() for problem in module.PROBLEMS)
+
+
+def test_no_bundled_space_is_warned_of() -> None:
+    for space in bundled():
+        assert told(lambda space=space: minimiser_of(space)) == [], space.name  # type: ignore[misc]
