@@ -51,6 +51,10 @@ class ExecutorError(MipcashError, RuntimeError):
     """An executor is broken; trials in it keep, and the run can be resumed with another one."""
 
 
+class ObjectiveError(MipcashError, TypeError):
+    """An objective that cannot run where it is to run; nothing was evaluated."""
+
+
 class ModelError(MipcashError, ValueError):
     """A model file (``models/*.py`` or a path) does not exist or does not declare what it must."""
 

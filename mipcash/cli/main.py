@@ -38,6 +38,7 @@ STANDARD = {
     "timeout": None,
     "workers": 1,
     "seconds_per_proposal": 5.0,
+    "evaluation_timeout": None,
 }
 """Of ``mipcash run``, where neither the command nor the model says more."""
 
@@ -60,6 +61,9 @@ Timeout = Annotated[float | None, typer.Option(min=0.001, help="Seconds after wh
 SecondsPerProposal = Annotated[
     float | None, typer.Option(min=0.001, help="Seconds that a proposal may take; default 5, inf for no limit.")
 ]
+EvaluationTimeout = Annotated[
+    float | None, typer.Option(min=0.001, help="Seconds after which an evaluation is killed; default: no limit.")
+]
 Journal = Annotated[Path, typer.Argument(metavar="RUN.DB", help="The journal of a run.")]
 ModelName = Annotated[
     str, typer.Argument(metavar="MODEL", help="A name of `mipcash models`, or the path of a Python file.")
@@ -77,6 +81,7 @@ class Plan:
     timeout: float | None
     workers: int
     seconds_per_proposal: float
+    evaluation_timeout: float | None
     storage: Path
     options: Mapping[str, str]
     quiet: bool
@@ -111,6 +116,7 @@ def run(
     option: Options = None,
     workers: Workers = None,
     seconds_per_proposal: SecondsPerProposal = None,
+    evaluation_timeout: EvaluationTimeout = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start anew; an old journal is moved aside.")] = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -127,6 +133,7 @@ def run(
             "timeout": timeout,
             "workers": workers,
             "seconds_per_proposal": seconds_per_proposal,
+            "evaluation_timeout": evaluation_timeout,
         }
         plan = _plan(loaded, given, storage, options, quiet)
         if fresh and plan.storage.exists():
@@ -155,6 +162,7 @@ def resume(
     timeout: Timeout = None,
     workers: Workers = None,
     seconds_per_proposal: SecondsPerProposal = None,
+    evaluation_timeout: EvaluationTimeout = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -184,6 +192,7 @@ def resume(
             timeout,
             workers or int(defaults.get("workers", 1)),
             seconds_per_proposal or defaults.get("seconds_per_proposal", STANDARD["seconds_per_proposal"]),
+            evaluation_timeout or defaults.get("evaluation_timeout"),
             journal,
             record.options,
             quiet,
@@ -303,6 +312,7 @@ def _run(loaded: modelfile.Model, plan: Plan) -> None:
                 timeout=plan.timeout,
                 workers=plan.workers,
                 progress=False if plan.quiet else None,
+                evaluation_timeout=plan.evaluation_timeout,
             )
     except KeyboardInterrupt:
         _interrupted(plan)

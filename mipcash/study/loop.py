@@ -11,7 +11,7 @@ from statistics import median
 
 from mipcash.errors import ExecutorError, SpaceExhaustedError, StorageError
 from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
-from mipcash.study.evaluating.pool import LostWorkerError, Pool, collect
+from mipcash.study.evaluating.pool import Evaluating, LostWorkerError, collect
 from mipcash.study.progress import Progress
 from mipcash.study.result import SUSPICIOUS
 from mipcash.study.study import Study
@@ -78,7 +78,7 @@ class Loop:
             with self._kept([trial]):
                 self._evaluated(trial, evaluate(self._objective, trial.config))
 
-    def together(self, pool: Pool, workers: int) -> str:
+    def together(self, pool: Evaluating, workers: int) -> str:
         """Up to ``workers`` evaluations at a time; outcomes are told as they come in, before anything else is asked for."""
         in_flight: dict[Future[Evaluation], Trial] = {}
         with self._kept(in_flight.values()):
@@ -116,9 +116,9 @@ class Loop:
             self._ended = EXHAUSTED if left.proven else UNPROVEN
             return False
 
-    def _submitted(self, pool: Pool, trial: Trial) -> Future[Evaluation]:
+    def _submitted(self, pool: Evaluating, trial: Trial) -> Future[Evaluation]:
         try:
-            return pool.submit(self._objective, trial.config)
+            return pool.submit(trial.config)
         except ExecutorError as error:
             path = self._study.storage
             told = f"All {self._study.n_told} outcomes are "

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from mipcash.study.arguments import seconds_of
 from mipcash.study.calls import callbacks_of, check_objective, check_order, explained
 from mipcash.study.evaluating.evaluation import Objective
 from mipcash.study.evaluating.pool import Executors, Pool
+from mipcash.study.evaluating.processes import Processes, brought
 from mipcash.study.loop import EXHAUSTED, PROVEN, Callback, Loop
 from mipcash.study.progress import Progress, make_progress
 from mipcash.study.records.given import KnownGiven
@@ -45,6 +47,7 @@ def minimize(
     workers: int = 1,
     progress: bool | Progress | None = None,
     executor: Executors = None,
+    evaluation_timeout: float | None = None,
     retries: int = 2,
     seconds_per_proposal: float | None = SECONDS_PER_PROPOSAL,
     known: KnownGiven = (),
@@ -69,6 +72,10 @@ def minimize(
         executor: any ``concurrent.futures.Executor`` to evaluate in instead of threads, ``workers`` at a time; it is
             not shut down. Or a callable that makes one, such as ``lambda: ProcessPoolExecutor(4)``: then one that breaks
             is replaced. With processes the objective must be importable.
+        evaluation_timeout: seconds after which an evaluation is ended and has failed; None: no limit. Evaluations run in
+            ``workers`` processes of their own then, one at a time in each, that load the objective once (the time of that
+            does not count); a process whose time is up is killed, with what the evaluation started. What the objective
+            changes in this process's variables is not seen here.
         retries: further attempts at an evaluation whose worker died, or whose process was killed; after that it has
             failed. A trial that lost a worker is evaluated alone, so that none fails for another's fault.
         known: evaluations made elsewhere, as pairs of a configuration and its outcome; see :meth:`mipcash.Study.add`. What is in
@@ -79,16 +86,20 @@ def minimize(
 
     Raises:
         TypeError: the objective cannot be called with one configuration, the space is none, or an argument is unknown.
-        ValueError: budget, workers, retries or a number of seconds out of range.
+        ValueError: budget, workers, retries or a number of seconds out of range; an executor beside ``evaluation_timeout``.
         ConfigurationError: a known configuration is illegal.
         StorageError: see :class:`mipcash.Study`.
+        ObjectiveError: the objective cannot be brought to a process, which ``evaluation_timeout`` needs.
         ExecutorError: a lent executor is broken; nothing is lost, and the run can be resumed.
     """
     check_order(objective, space, budget)
     _check_plan(budget, timeout, workers)
+    limit = _evaluation_limit(evaluation_timeout, executor)
     callbacks = callbacks_of(callbacks)
     if isinstance(space, Space):  # else the study says so
         check_objective(objective, space.parameters)
+    if limit is not None:
+        brought(objective)  # before a journal is made
     with Study(
         space,
         optimizer,
@@ -110,6 +121,7 @@ def minimize(
             workers=workers,
             progress=progress,
             executor=executor,
+            evaluation_timeout=limit,
         )
 
 
@@ -123,25 +135,48 @@ def run(
     workers: int = 1,
     progress: bool | Progress | None = None,
     executor: Executors = None,
+    evaluation_timeout: float | None = None,
 ) -> Result:
     """:func:`minimize` for a study that exists; the study stays open."""
     deadline = None if timeout is None else time.monotonic() + timeout
     _check_plan(budget, timeout, workers)
     check_objective(objective, study.space.parameters)
-    study.plan(int(budget), timeout)
-    with make_progress(progress) as display:
+    limit = _evaluation_limit(evaluation_timeout, executor)
+    with _place(objective, executor, workers, limit) as place, make_progress(progress) as display:
+        study.plan(int(budget), timeout)
         display.begin(study.space.name, budget, study.trials)
         loop = Loop(study, objective, budget, deadline, callbacks_of(callbacks), display)
-        if executor is None and workers == 1:
-            reason = loop.alone()
-        else:
-            with Pool(executor, workers) as pool:
-                reason = loop.together(pool, workers)
+        reason = loop.alone() if place is None else loop.together(place, workers)
         if reason == EXHAUSTED and _all_known(study):
             # every legal configuration has an outcome, so the best of them is the optimum
             reason = PROVEN
         study.stop(reason)
         return study.result
+
+
+@contextmanager
+def _place(
+    objective: Objective, executor: Executors, workers: int, limit: float | None
+) -> Iterator[Pool | Processes | None]:
+    """Where evaluations run; None: in this thread."""
+    if limit is not None:
+        with Processes(objective, workers, limit) as processes:
+            yield processes
+    elif executor is None and workers == 1:
+        yield None
+    else:
+        with Pool(objective, executor, workers) as pool:
+            yield pool
+
+
+def _evaluation_limit(evaluation_timeout: float | None, executor: Executors) -> float | None:
+    limit = seconds_of("evaluation_timeout", evaluation_timeout)
+    if limit is not None and executor is not None:
+        raise ValueError(
+            "evaluation_timeout= runs evaluations in processes of its own, which executor= would not be used for; leave one "
+            "of them out (workers= says how many processes)"
+        )
+    return limit
 
 
 def _all_known(study: Study) -> bool:

@@ -127,6 +127,20 @@ def test_an_objective_that_changes_the_folder_does_not_lose_the_journal(write: W
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
+def test_an_evaluation_that_takes_too_long_fails(write: Write) -> None:
+    """The objective of a file that no process can import by name."""
+    write()
+    ran = mipcash("run", "bowl.py", "-o", "slow=60", "--evaluation-timeout", "0.2", "--budget", "1", "-q")
+    assert ran.exit_code == 1, ran.output
+    row = read_journal("runs/bowl-seed0.db")[1][0]
+    assert row.outcome.message == "it took longer than evaluation_timeout=0.2 seconds, and its process was killed"
+    assert (
+        mipcash("resume", "runs/bowl-seed0.db", "--budget", "2", "-q", "--evaluation-timeout", "0.2", *BOWL).exit_code
+        == 1
+    )
+    assert told("runs/bowl-seed0.db") == 2
+
+
 def test_seconds_per_proposal(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[float | None] = []
     ask = Optimizer.ask

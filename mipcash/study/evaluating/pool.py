@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from mipcash.errors import ExecutorError
 from mipcash.modelling.domains import Configuration
@@ -28,10 +28,19 @@ class LostWorkerError(Exception):
     """The worker of an evaluation died; the message says how it is known."""
 
 
+class Evaluating(Protocol):
+    """Where a run evaluates its objective."""
+
+    def submit(self, config: Configuration) -> Future[Evaluation]:
+        """Start an evaluation."""
+        ...
+
+
 class Pool:
     """An executor for the time of a ``with`` block.
 
     Args:
+        objective: what it evaluates.
         executor: None makes threads; an executor is lent, and left open; a callable without arguments makes executors, which
             are shut down in the end.
         workers: number of threads.
@@ -40,7 +49,8 @@ class Pool:
         TypeError: executor is none of these.
     """
 
-    def __init__(self, executor: Executors, workers: int) -> None:
+    def __init__(self, objective: Objective, executor: Executors, workers: int) -> None:
+        self._objective = objective
         lent = executor is not None and not isinstance(executor, type) and hasattr(executor, "submit")
         if not (executor is None or lent or callable(executor)):
             raise TypeError(
@@ -54,14 +64,14 @@ class Pool:
             self._make = executor  # type: ignore[assignment]
         self._executor: Any = executor if self._make is None else self._make()
 
-    def submit(self, objective: Objective, config: Configuration) -> Future[Evaluation]:
+    def submit(self, config: Configuration) -> Future[Evaluation]:
         """Start an evaluation, in a new executor where a factory's one is broken.
 
         Raises:
             ExecutorError: a lent executor is broken, or a new one at once.
         """
         try:
-            return self._submit(objective, config)
+            return self._submit(config)
         except BrokenExecutor as error:
             if self._make is None:
                 raise ExecutorError(
@@ -71,15 +81,15 @@ class Pool:
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._executor = self._make()
         try:
-            return self._submit(objective, config)
+            return self._submit(config)
         except BrokenExecutor as error:
             raise ExecutorError(
                 f"the executor that executor= made is broken from the start ({describe_error(error)}). Mend the "
                 "callable"
             ) from error
 
-    def _submit(self, objective: Objective, config: Configuration) -> Future[Evaluation]:
-        future: Future[Evaluation] = self._executor.submit(evaluate, objective, config)
+    def _submit(self, config: Configuration) -> Future[Evaluation]:
+        future: Future[Evaluation] = self._executor.submit(evaluate, self._objective, config)
         return future
 
     def __enter__(self) -> Pool:
@@ -103,6 +113,8 @@ def collect(future: Future[Evaluation]) -> Evaluation:
         return future.result()
     except BaseException as error:
         if stops(error):
+            raise
+        if isinstance(error, LostWorkerError):
             raise
         if _lost(error):
             raise LostWorkerError(describe_error(error)) from error

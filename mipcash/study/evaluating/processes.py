@@ -1,0 +1,292 @@
+"""Evaluations in worker processes with a limit on their time: a process whose time is up is killed, and another takes its place.
+
+A process is started as ``python -c``, without a fork and without running the user's script again, in a session of its own: what
+an evaluation starts is in its group and dies with it, unless it leaves the group. cloudpickle brings the objective there, by value
+where it cannot be imported (lambdas, notebooks, scripts, model files).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing import Pipe
+from types import TracebackType
+from typing import Any
+
+import cloudpickle
+
+from mipcash.errors import ObjectiveError
+from mipcash.modelling.domains import Configuration
+from mipcash.study.evaluating.evaluation import Evaluation, Objective
+from mipcash.study.evaluating.pool import LostWorkerError
+from mipcash.study.evaluating.worker import READY, STOPPED
+from mipcash.study.reading import describe_error
+from mipcash.study.text import shown
+from mipcash.study.trial import Failed
+
+GRACE = 0.5
+"""Seconds between SIGTERM, with which an objective may tidy up, and SIGKILL."""
+TICK = 0.05
+"""Seconds between looks at whether a process lives; an answer is seen at once."""
+
+BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[3]); from mipcash.study.evaluating.worker import main; "
+BOOT += "main(int(sys.argv[1]), int(sys.argv[2]))"
+
+CURE = "Define what it needs inside it, or in a module that can be imported; or leave evaluation_timeout= out"
+
+
+class Processes:
+    """Worker processes for the time of a ``with`` block, one evaluation at a time in each.
+
+    Args:
+        objective: what they evaluate; a first process loads it at once.
+        workers: how many processes at most.
+        seconds: limit of an evaluation, from when a process that has loaded the objective gets the configuration.
+
+    Raises:
+        ObjectiveError: the objective cannot be brought to another process.
+    """
+
+    def __init__(self, objective: Objective, workers: int, seconds: float) -> None:
+        if os.name != "posix":
+            raise ObjectiveError(
+                "evaluation_timeout= needs sessions and process groups, which this system lacks; leave it out, or let the "
+                "executor that executor= takes keep a limit"
+            )
+        self._seconds, self._closed = seconds, False
+        self._text, first = _sent(objective)
+        self._all = [first]
+        self._idle: queue.LifoQueue[_Process] = queue.LifoQueue()
+        self._idle.put(first)
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="mipcash")
+
+    def submit(self, config: Configuration) -> Future[Evaluation]:
+        """Start an evaluation, in a process that is idle or in a new one."""
+        return self._threads.submit(self._evaluate, config)
+
+    def _evaluate(self, config: Configuration) -> Evaluation:
+        process = self._process()
+        evaluation = process.evaluate(config, self._seconds)
+        if process.alive:
+            self._idle.put(process)
+        return evaluation
+
+    def _process(self) -> _Process:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                process = self._idle.get_nowait()
+                if process.alive:
+                    return process
+        process = _Process()
+        self._all = [p for p in self._all if p.alive] + [process]
+        if self._closed:
+            process.kill()
+        error, _ = process.load(self._text)
+        if error:  # it could be loaded before
+            raise LostWorkerError(f"its process could not load the objective: {error}")
+        return process
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Evaluations that still run are killed when the loop is interrupted; processes that idle may end by themselves."""
+        self._closed = error is not None
+        for process in self._all if self._closed else ():
+            process.kill()
+        self._threads.shutdown(cancel_futures=self._closed)
+        for process in self._all:
+            process.close()
+
+
+class _Process:
+    """One worker process, seen from here."""
+
+    def __init__(self) -> None:
+        self._talk, theirs = Pipe()
+        life, lifeline = os.pipe()
+        self._life: int | None = lifeline
+        path = json.dumps([os.getcwd() if entry == "" else os.fspath(entry) for entry in sys.path])
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", BOOT, str(theirs.fileno()), str(life), path],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(), life),
+                start_new_session=True,
+            )
+        finally:
+            theirs.close()
+            os.close(life)
+        self.name, self.alive = "", True
+
+    def load(self, objective: bytes) -> tuple[str, str | None]:
+        """Bring the objective there: why that failed, and the name of the module that it lacks; empty: it did not."""
+        try:
+            self._talk.send_bytes(objective)
+            what, about = self._answer()
+        except LostWorkerError as lost:
+            return str(lost), None
+        if what == READY:
+            self.name = about
+            return "", None
+        self.close()
+        return about[0], about[1]
+
+    def evaluate(self, config: Configuration, seconds: float) -> Evaluation:
+        """One evaluation, which has failed where it takes longer than ``seconds``.
+
+        Raises:
+            LostWorkerError: the process died.
+        """
+        began = time.perf_counter()
+        try:
+            self._talk.send_bytes(cloudpickle.dumps((config, seconds)))
+        except OSError as error:
+            raise self._lost() from error
+        try:
+            what, about = self._answer(seconds)
+        except TimeoutError:
+            self.kill()
+            said = f"it took longer than evaluation_timeout={seconds:g} seconds, and its process was killed"
+            return Evaluation(Failed(said), time.perf_counter() - began, self.name)
+        except LostWorkerError:
+            raise
+        except Exception as error:  # what was returned is read by its own class
+            said = f"what the objective returned cannot be read here: {describe_error(error)}"
+            return Evaluation(Failed(said), time.perf_counter() - began, self.name)
+        if what == STOPPED:
+            raise about
+        evaluation: Evaluation = about
+        return evaluation
+
+    def kill(self) -> None:
+        """End it and what it started: asked first, then not asked."""
+        self.alive = False
+        self._signal(signal.SIGTERM)
+        self._wait(GRACE)
+        # before it is reaped, so that its number is nobody else's
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+
+    def close(self) -> None:
+        """Let it end by itself; doing it twice does no harm."""
+        self._talk.close()
+        if self._life is not None:
+            if not self._wait(GRACE):
+                self.kill()
+            self._process.wait()
+            os.close(self._life)
+            self._life = None
+        self.alive = False
+
+    def _answer(self, seconds: float | None = None) -> Any:
+        """The next message.
+
+        Raises:
+            TimeoutError: it did not come in time.
+            LostWorkerError: the process died.
+        """
+        end = None if seconds is None else time.monotonic() + seconds
+        try:
+            while not self._talk.poll(TICK if end is None else max(0.0, min(TICK, end - time.monotonic()))):
+                if self._exited() and not self._talk.poll(0):
+                    raise self._lost()
+                if end is not None and time.monotonic() >= end:
+                    raise TimeoutError
+            text = self._talk.recv_bytes()
+        except (EOFError, OSError) as error:
+            if isinstance(error, TimeoutError):
+                raise
+            raise self._lost() from error
+        return pickle.loads(text)
+
+    def _lost(self) -> LostWorkerError:
+        self.kill()  # what it started lives on
+        code = self._process.returncode
+        how = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        return LostWorkerError(f"the worker process {self.name} {how}")
+
+    def _signal(self, number: int) -> None:
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
+
+    def _wait(self, seconds: float) -> bool:
+        """Whether it ends within some seconds."""
+        end = time.monotonic() + seconds
+        while not self._exited():
+            if time.monotonic() >= end:
+                return False
+            time.sleep(TICK / 10)
+        return True
+
+    def _exited(self) -> bool:
+        """Whether it has ended, without reaping it where that can be told apart."""
+        if self._process.returncode is not None:
+            return True
+        if not hasattr(os, "waitid"):
+            return self._process.poll() is not None
+        try:
+            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # somebody else reaped it
+            return self._process.poll() is not None
+
+
+def brought(objective: Objective) -> bytes:
+    """An objective as it is sent to a process.
+
+    Raises:
+        ObjectiveError: it holds what no other process can have.
+    """
+    return _pickled(objective, [])
+
+
+def _sent(objective: Objective) -> tuple[bytes, _Process]:
+    """An objective as it is sent, and a process that has loaded it. Modules that are not found there are sent by value."""
+    by_value: list[str] = []
+    while True:
+        text = _pickled(objective, by_value)
+        process = _Process()
+        error, missing = process.load(text)
+        if not error:
+            return text, process
+        top = "" if missing is None else missing.partition(".")[0]
+        if top not in sys.modules or top in by_value:
+            raise ObjectiveError(
+                f"the objective {shown(objective)} cannot be loaded in a worker process, which evaluation_timeout= needs: "
+                f"{error}. {CURE}"
+            )
+        by_value.append(top)
+
+
+def _pickled(objective: Objective, by_value: list[str]) -> bytes:
+    try:
+        for name in by_value:
+            cloudpickle.register_pickle_by_value(sys.modules[name])
+        text: bytes = cloudpickle.dumps(objective)
+    except Exception as error:
+        raise ObjectiveError(
+            f"the objective {shown(objective)} cannot be sent to a worker process, which evaluation_timeout= needs: "
+            f"{describe_error(error)}. {CURE}"
+        ) from error
+    finally:
+        for name in by_value:
+            cloudpickle.unregister_pickle_by_value(sys.modules[name])
+    return text
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,90 @@
+"""A worker process: it loads the objective once and evaluates configurations until its parent lets go of it.
+
+It is started by :mod:`mipcash.study.evaluating.processes` and talks over a connection of its own, so that what an objective
+prints goes where the parent's output goes. A message is a pickled tuple: what it is, and what belongs to it.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import pickle
+import signal
+import threading
+from multiprocessing.connection import Connection
+from typing import Any
+
+import cloudpickle
+
+from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
+from mipcash.study.reading import describe_error
+from mipcash.study.storage.base import this_worker
+from mipcash.study.text import kind
+from mipcash.study.trial import Failed
+
+READY, REFUSED, DONE, STOPPED = "ready", "refused", "done", "stopped"
+"""The objective is loaded; it cannot be, with the error and the module that is missing; an evaluation; an order to stop."""
+
+ORPHANED = 10.0
+"""Seconds after the limit of an evaluation when it ends though nobody killed it: its parent died, and it holds the GIL."""
+
+
+def main(talk: int, life: int) -> None:
+    """Serve until the connection closes.
+
+    Args:
+        talk: the file descriptor of the connection.
+        life: that of a pipe which nothing is written to; it closes when the parent dies.
+    """
+    for descriptor in (talk, life):
+        os.set_inheritable(descriptor, False)  # what the objective starts must not keep them open
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with, args=(life,), daemon=True).start()
+    with Connection(talk) as connection:
+        objective = _objective(connection)
+        while objective is not None:
+            try:
+                config, seconds = pickle.loads(connection.recv_bytes())
+            except EOFError:
+                return
+            connection.send_bytes(_answer(objective, config, seconds))
+
+
+def _objective(connection: Connection) -> Objective | None:
+    """What the parent sent; None: it cannot be loaded, which the parent is told."""
+    try:
+        objective: Objective = pickle.loads(connection.recv_bytes())
+    except BaseException as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        connection.send_bytes(pickle.dumps((REFUSED, (describe_error(error), missing))))
+        return None
+    connection.send_bytes(pickle.dumps((READY, this_worker())))
+    return objective
+
+
+def _answer(objective: Objective, config: Any, seconds: float) -> bytes:
+    faulthandler.dump_traceback_later(seconds + ORPHANED, exit=True)  # by a thread of its own, without the GIL
+    try:
+        evaluation = evaluate(objective, config)
+    except BaseException as error:  # Ctrl-C and the like, raised by the objective: orders to whoever runs
+        return _sent((STOPPED, error), (STOPPED, SystemExit(describe_error(error))))
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    said = f"the objective returned {kind(evaluation.returned)}, which cannot be sent from its worker process; return numbers"
+    return _sent((DONE, evaluation), (DONE, Evaluation(Failed(said), evaluation.seconds, evaluation.worker)))
+
+
+def _sent(message: tuple[str, Any], otherwise: tuple[str, Any]) -> bytes:
+    """A message that can be read again, or another in its place."""
+    try:
+        text: bytes = cloudpickle.dumps(message)
+        pickle.loads(text)
+    except Exception:
+        text = pickle.dumps(otherwise)
+    return text
+
+
+def _end_with(life: int) -> None:
+    """End, with all that the objective started, when the parent is gone."""
+    os.read(life, 1)
+    os.killpg(os.getpid(), signal.SIGKILL)

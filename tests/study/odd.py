@@ -1,0 +1,84 @@
+"""Objectives that do odd things; worker processes import them, so this module imports nothing heavy."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Odd = Callable[[Path], object]
+"""Takes the folder of the marks."""
+
+
+class Once:
+    """Does something odd at the second of its evaluations in all processes; the marks say which that is, and where it ran."""
+
+    def __init__(self, marks: Path, odd: Odd) -> None:
+        self.marks, self.odd = marks, odd
+
+    def __call__(self, config: dict[str, Any]) -> float:
+        number = len(list(self.marks.iterdir()))
+        (self.marks / f"{number}").write_text(str(os.getpid()))
+        if number == 1:
+            self.odd(self.marks)
+        return float(config["layers"])
+
+
+class Homesick:
+    """Cannot be made again elsewhere."""
+
+    def __call__(self, config: dict[str, Any]) -> float:
+        return 1.0
+
+    def __reduce__(self) -> Any:
+        return not_there, ()
+
+
+def not_there() -> None:
+    raise ValueError("not there")
+
+
+def layers(config: dict[str, Any]) -> float:
+    return float(config["layers"])
+
+
+def sleep(marks: Path) -> None:
+    time.sleep(60)
+
+
+def hang_in_c(marks: Path) -> None:
+    """With the GIL: no Python runs in the process any more."""
+    ctypes.PyDLL(None).sleep(60)
+
+
+def ignore_sigterm(marks: Path) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while True:
+        time.sleep(60)
+
+
+def tidy_up(marks: Path) -> None:
+    def tidy(*_: Any) -> None:
+        (marks.parent / "tidy").touch()
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, tidy)
+    time.sleep(60)
+
+
+def start_a_child(marks: Path) -> None:
+    command = "trap '' TERM; echo $$ > \"$0\"; while :; do sleep 1; done"
+    subprocess.run(["sh", "-c", command, str(marks.parent / "child")], check=False)
+
+
+def leave(marks: Path) -> None:
+    os._exit(3)
+
+
+def crash(marks: Path) -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)

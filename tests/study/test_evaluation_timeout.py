@@ -1,0 +1,208 @@
+"""Evaluations with a limit on their time, in real worker processes: what hangs is killed, recorded, and the run goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import odd
+import pytest
+import tiny
+
+import mipcash as mc
+from mipcash.errors import ObjectiveError
+from mipcash.study.evaluating.processes import GRACE
+from mipcash.study.minimize import minimize
+from mipcash.study.storage.sqlite.reading import read_journal
+
+LIMIT = 0.3
+"""Seconds of an evaluation; others take milliseconds."""
+SAID = "it took longer than evaluation_timeout=0.3 seconds, and its process was killed"
+
+
+def run(space: mc.Space, objective: Any, budget: int = 4, **arguments: Any) -> mc.Result:
+    settings = {"optimizer": tiny.Counter(space), "progress": False, "evaluation_timeout": LIMIT, **arguments}
+    return minimize(objective, space, budget, **settings)
+
+
+@pytest.fixture
+def marks(tmp_path: Path) -> Path:
+    folder = tmp_path / "marks"
+    folder.mkdir()
+    return folder
+
+
+def gone(pid: int) -> bool:
+    """Whether a process ends, as one does that was killed; it may be that nobody reaps it."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        try:
+            os.kill(pid, 0)
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.parametrize("deed", [odd.sleep, odd.hang_in_c, odd.ignore_sigterm])
+def test_an_evaluation_that_takes_too_long_fails_and_the_run_goes_on(
+    space: mc.Space, journal: Path, marks: Path, deed: odd.Odd
+) -> None:
+    result = run(space, odd.Once(marks, deed), storage=journal)
+    assert [t.status for t in result.history] == ["done", "failed", "done", "done"]
+    failed = result.history[1]
+    assert (failed.message, failed.lost, failed.attempt) == (SAID, 0, 1)
+    assert failed.duration is not None
+    assert LIMIT <= failed.duration < LIMIT + GRACE + 3.0
+    pids = [int((marks / str(k)).read_text()) for k in range(4)]
+    assert pids[0] == pids[1] != pids[2] == pids[3]  # a process is kept, and replaced where it was killed
+    assert os.getpid() not in pids
+    assert all(map(gone, pids))
+    journaled = [row.evaluations[0].worker.split(":")[-1] for row in read_journal(journal)[1]]
+    assert journaled == list(map(str, pids))
+
+
+def test_it_may_tidy_up_first(space: mc.Space, marks: Path, tmp_path: Path) -> None:
+    assert run(space, odd.Once(marks, odd.tidy_up), 2).n_failed == 1
+    assert (tmp_path / "tidy").exists()
+
+
+def test_what_an_evaluation_started_dies_with_it(space: mc.Space, marks: Path, tmp_path: Path) -> None:
+    assert run(space, odd.Once(marks, odd.start_a_child), 2, evaluation_timeout=1.5).n_failed == 1
+    assert gone(int((tmp_path / "child").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("deed", "said"), [(odd.leave, "ended with exit code 3"), (odd.crash, "was killed by SIGSEGV")]
+)
+def test_a_process_that_dies_is_a_lost_worker(space: mc.Space, marks: Path, deed: odd.Odd, said: str) -> None:
+    """The evaluation is made again, as with any executor."""
+    result = run(space, odd.Once(marks, deed), workers=2)
+    assert (result.n_done, sorted(t.lost for t in result.history)) == (4, [0, 0, 0, 1])
+    always = run(space, lambda config: deed(Path()), 1, retries=1)
+    assert always.history[0].message.startswith("its worker died 2 times; at last: the worker process ")
+    assert always.history[0].message.endswith(said)
+
+
+def test_a_process_for_each_worker(space: mc.Space, tmp_path: Path, journal: Path) -> None:
+    """Two evaluations that wait for each other."""
+
+    def meet(config: dict[str, Any]) -> float:
+        (tmp_path / f"at-{os.getpid()}").touch()
+        end = time.monotonic() + 10
+        while len(list(tmp_path.glob("at-*"))) < 2 and time.monotonic() < end:
+            time.sleep(0.005)
+        return len(list(tmp_path.glob("at-*")))
+
+    result = run(space, meet, 4, workers=2, storage=journal, evaluation_timeout=20)
+    assert [t.loss for t in result.history] == [2.0] * 4
+    assert len({row.evaluations[0].worker for row in read_journal(journal)[1]}) == 2
+
+
+def test_with_one_worker_it_proposes_as_without_a_limit(space: mc.Space) -> None:
+    limited, free = run(space, odd.layers, 6, evaluation_timeout=60), run(space, odd.layers, 6, evaluation_timeout=None)
+    assert [(t.config, t.loss) for t in limited.history] == [(t.config, t.loss) for t in free.history]
+
+
+def test_what_an_objective_returns_raises_and_prints(space: mc.Space, capfd: pytest.CaptureFixture[str]) -> None:
+    calls = []
+
+    def moody(config: dict[str, Any]) -> Any:
+        calls.append(1)  # its own: nothing is seen here
+        print("x" * 1_000_000, flush=True)
+        if len(calls) == 1:
+            raise ZeroDivisionError("no folds")
+        if len(calls) == 2:
+            raise mc.Failed("out of memory")
+        return [threading.Lock(), {"loss": 2.0, "ms": 3}, mc.Failed("diverged"), [1]][len(calls) - 3]
+
+    result = run(space, moody, 6, evaluation_timeout=60)
+    assert calls == []
+    messages = [t.message for t in result.history]
+    assert messages[0].startswith("ZeroDivisionError: no folds (")
+    assert messages[1] == "out of memory"
+    assert messages[2] == "the objective returned lock, which cannot be sent from its worker process; return numbers"
+    assert (result.history[3].loss, result.history[3].values) == (2.0, {"ms": 3.0})
+    assert messages[4] == "diverged"
+    assert "[1]" in messages[5]
+    assert capfd.readouterr().out.count("x") == 6_000_000
+
+
+@pytest.mark.parametrize("order", [KeyboardInterrupt, SystemExit])
+def test_an_order_to_stop_is_passed_on(space: mc.Space, journal: Path, order: type[BaseException]) -> None:
+    def stopped(config: dict[str, Any]) -> float:
+        raise order
+
+    with pytest.raises(order):
+        run(space, stopped, storage=journal)
+    assert run(space, odd.layers, storage=journal).n_done == 4
+
+
+def test_ctrl_c_ends_what_runs(space: mc.Space, marks: Path) -> None:
+    interrupt = threading.Timer(0.0, signal.raise_signal, [signal.SIGINT])
+
+    class Soon(tiny.Counter):
+        def propose(self, request: Any) -> Any:
+            if len(request.history) == 1:
+                interrupt.start()
+            return super().propose(request)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    began = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(space, odd.Once(marks, odd.sleep), optimizer=Soon(space), evaluation_timeout=60)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - began < 20
+    assert all(gone(int(mark.read_text())) for mark in marks.iterdir())
+
+
+def test_objectives_of_scripts_and_lambdas_work(tmp_path: Path) -> None:
+    """Without ``if __name__ == "__main__"``, and with what the script declares around them."""
+    (tmp_path / "beside.py").write_text("def square(x):\n    return x * x\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import beside, mipcash as mc\n"
+        "class Point:\n    def __init__(self, x): self.x = x\n"
+        "SCALE = 3\n"
+        "def train(config):\n    return {'loss': beside.square(Point(config['n']).x), 'scale': SCALE}\n"
+        "space = mc.Space('s')\n"
+        "space.integer('n', 0, 5)\n"
+        "for f in (train, lambda config: train(config)['loss']):\n"
+        "    result = mc.minimize(f, space, 3, optimizer='random', progress=False, evaluation_timeout=30)\n"
+        "    assert [t.loss for t in result.history] == [t.config['n'] ** 2 for t in result.history], result\n"
+        "print('fine')\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd="/", check=False)
+    assert (done.stdout, done.returncode) == ("fine\n", 0), done.stderr
+
+
+def test_what_cannot_be_sent_is_refused_before_anything_is_spent(space: mc.Space, journal: Path) -> None:
+    lock = threading.Lock()
+    with pytest.raises(
+        ObjectiveError, match=r"cannot be sent to a worker process.*lock.*Define what it needs inside it"
+    ):
+        run(space, lambda config: lock.locked(), storage=journal)
+    assert not journal.exists()
+
+    with pytest.raises(ObjectiveError, match=r"cannot be loaded in a worker process.*ValueError: not there.*Define"):
+        run(space, odd.Homesick(), storage=journal)
+    assert read_journal(journal)[1] == []
+
+
+def test_an_executor_beside_it_is_refused(space: mc.Space, journal: Path) -> None:
+    with ThreadPoolExecutor(1) as executor, pytest.raises(ValueError, match="leave one of them out"):
+        run(space, odd.layers, storage=journal, executor=executor)
+    with pytest.raises(ValueError, match="evaluation_timeout must be a positive number of seconds"):
+        run(space, odd.layers, storage=journal, evaluation_timeout=0)
+    assert not journal.exists()
