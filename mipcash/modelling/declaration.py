@@ -157,6 +157,7 @@ class Declaration:
                 )
         block = self.block(name)
         places = range(len(members))
+        block.on_expression = 1
         block.z = Indicators(places, places, domain=pyo.Binary)
         block.one_position, block.one_module = (
             pyo.Constraint(places),

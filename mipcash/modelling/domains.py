@@ -240,6 +240,9 @@ class _Listed:
             return None
         return f"{value!r} is not one of {', '.join(map(repr, self.values))}"
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({short_list(self.values)})"
+
     def canonical(self, value: Value) -> Value:
         known = next((v for v in self.values if v is value), None)  # what the space made itself, nearly always
         return known if known is not None else next(v for v in self.values if same_value(v, value))
@@ -259,7 +262,7 @@ def _distinct(kind: str, values: Iterable[Value]) -> tuple[Value, ...]:
     return listed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ordinal(_Listed):
     """Values in an order that matters, e.g. ``[1, 2, 4, 8]``; numbers may be used in rules by their value.
 
@@ -281,7 +284,7 @@ class Ordinal(_Listed):
         return f"ordinal {short_list(self.values)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Categorical(_Listed):
     """Values without an order. Rules use the indicators ``parameter[value]``.
 

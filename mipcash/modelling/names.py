@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mipcash.modelling.indicators import Indicator
@@ -15,3 +16,14 @@ def user_name(variable: Any) -> str:
     if block is None or block.parent_component() is not variable.model().component("parameters"):
         return str(variable.name)
     return f"{block.index()}.is_active()" if variable.local_name.startswith("conjunction") else str(block.index())
+
+
+def either(variables: Sequence[Any]) -> str:
+    """``layers is 2 or 3`` of levels of one parameter; empty of anything else."""
+    if not all(isinstance(v, Indicator) for v in variables) or len({id(v.handle) for v in variables}) != 1:
+        return ""
+    handle = variables[0].handle
+    if getattr(handle.domain, "values", None) is None:  # an ordering has positions
+        return ""
+    *first, last = [repr(handle.level_of(v)) for v in variables]
+    return f"{handle.label} is {', '.join(first)}{' or ' if first else ''}{last}"

@@ -17,7 +17,8 @@ from pyomo.environ import BooleanVar
 
 from mipcash.errors import SpaceError
 from mipcash.modelling.domains import ParameterDomain, Permutation, Value, same_value
-from mipcash.modelling.wording import shortened, written
+from mipcash.modelling.quadratic import take_apart
+from mipcash.modelling.wording import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,9 +102,17 @@ class Parameter:
         return self.label
 
     def __repr__(self) -> str:
-        on = self._columns().on_expression
-        when = "" if isinstance(on, int) else f", when {shortened(written(on))} is 1"
-        return f"<{'parameter' if self.tuned else 'auxiliary'} {self.label!r}: {self.domain}{when}>"
+        return f"<{'parameter' if self.tuned else 'auxiliary'} {self.label!r}: {self.described()}>"
+
+    def described(self) -> str:
+        """Its values, and where it is active: ``real in [0.1, 0.5], when layers is 2 or 3``."""
+        block = self._columns()
+        if isinstance(block.on_expression, int):
+            return str(self.domain)
+        rows = block.component("on_only_if")
+        conditions = [block.on_expression] if rows is None else [row.expr.arg(1) for row in rows.values()]
+        when = " and ".join(take_apart(c, self.label).condition_text() for c in conditions)
+        return f"{self.domain}, when {shortened(when)}"
 
 
 class NumericParameter(Parameter, ScalarExpression):  # type: ignore[misc]

@@ -19,7 +19,7 @@ from pyomo.repn.quadratic import QuadraticRepnVisitor
 from pyomo.repn.util import OrderedVarRecorder
 
 from mipcash.errors import RuleError
-from mipcash.modelling.names import user_name
+from mipcash.modelling.names import either, user_name
 
 Variable = Any
 """A Pyomo ``VarData``; Pyomo carries no types."""
@@ -62,6 +62,12 @@ class Quadratic:
         parts = [f"{'-' if c < 0 else '+'} {'' if abs(c) == 1 else f'{abs(c):g} * '}{name}" for c, name in terms]
         parts += [f"{'-' if self.constant < 0 else '+'} {abs(self.constant):g}"] if self.constant or not parts else []
         return " ".join(parts).removeprefix("+ ")
+
+    def condition_text(self) -> str:
+        """As the condition of something: ``layers is 2 or 3``, else ``... is 1``."""
+        held = [self.variables[i] for i in self.linear]
+        plain = not self.constant and not self.products and all(c == 1 for c in self.linear.values())
+        return (plain and either(held)) or f"{self} is 1"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For copies and pickles, whose variables have ids of their own."""

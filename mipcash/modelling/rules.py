@@ -61,7 +61,7 @@ class Rule:
         return f"<rule {self.name!r}: {self}>"
 
     def __str__(self) -> str:
-        when = " and ".join(f"{w} is 1" for w in self.when)
+        when = " and ".join(w.condition_text() for w in self.when)
         return shortened(self.written or self.range_text()) + (f", when {shortened(when)}" if when else "")
 
     def applies(self, assignment: Mapping[int, float]) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from mipcash.backends.base import Answer, Backend, SolverSettings
 from mipcash.backends.heuristics.local_search import KICKS
 from mipcash.backends.registry import DEFAULT
+from mipcash.display import counted
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Configuration, Value
 from mipcash.program.forms import Indices, QuadraticForm, Vector
@@ -33,7 +34,7 @@ from mipcash.space.sampling import sample
 from mipcash.space.solution import Solution
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Domain:
     """A space to search, with the solver that answers for it. Make one with :meth:`of`.
 
@@ -46,6 +47,10 @@ class Domain:
     space: CompiledSpace
     minimiser: Minimiser
     scale: UnitScale
+
+    def __repr__(self) -> str:
+        parameters = counted(len(self.declaration.parameters), "parameter")
+        return f"<domain of {self.space.name!r}: {parameters}, solver {self.backend.name}>"
 
     @classmethod
     def of(cls, space: PublicSpace, backend: str | Backend = DEFAULT) -> Domain:

@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mipcash.backends.base import Answer, relative_gap
+from mipcash.display import config_text, proof_text, table, value_text
 from mipcash.modelling.domains import Configuration
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Solution:
     """The result of one exact question.
 
@@ -35,6 +36,17 @@ class Solution:
     status: str
     seconds: float
     solver: str
+
+    def __repr__(self) -> str:
+        return f"<solution: {self}>"
+
+    def __str__(self) -> str:
+        proof = proof_text(self.status, self.value, self.bound, self.solver)
+        return proof if self.config is None else f"{proof}: {config_text(self.config)}"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, value_text(value)) for name, value in (self.config or {}).items()]
+        return table(proof_text(self.status, self.value, self.bound, self.solver), (), rows)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for a journal; the configuration is kept as it is."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from pyomo.environ import ConcreteModel
 
 from mipcash.backends.base import Backend, SolverSettings
 from mipcash.backends.registry import DEFAULT
+from mipcash.display import counted, listing, table
 from mipcash.errors import SpaceError
 from mipcash.modelling.declaration import EXPAND_LIMIT, Declaration
 from mipcash.modelling.domains import Configuration, ParameterDomain, Value
@@ -113,6 +115,31 @@ class Space:
     def __getitem__(self, name: str) -> Any:
         """A parameter or auxiliary by its name."""
         return self._declaration[name]
+
+    def __repr__(self) -> str:
+        return f"<space {self._summary()}>"
+
+    def _summary(self) -> str:
+        kinds = Counter(p.domain.kind for p in self.parameters.values())
+        listed = f" ({', '.join(f'{n:,} {kind}' for kind, n in kinds.items())})" if kinds else ""
+        helpers = f", {counted(len(self.auxiliaries), 'auxiliary', 'auxiliaries')}" if self.auxiliaries else ""
+        return f"{self.name!r}: {counted(len(self.parameters), 'parameter')}{listed}{helpers}, {counted(len(self.rules), 'rule')}"
+
+    def __str__(self) -> str:
+        return "\n".join([f"space {self._summary()}", *listing(self._described()), *listing(self._ruled(), 10)])
+
+    def _described(self) -> list[tuple[str, str]]:
+        """Parameters and auxiliaries with what they are."""
+        return [(name, p.described()) for name, p in {**self.parameters, **self.auxiliaries}.items()]
+
+    def _ruled(self) -> list[tuple[str, str]]:
+        return [(f"rule {name!r}", str(rule)) for name, rule in self.rules.items()]
+
+    def _repr_html_(self) -> str:
+        tables = [table(f"space {self._summary()}", ("parameter", "values"), self._described())]
+        if self.rules:
+            tables.append(table("rules", ("rule", "relation"), [(n, str(r)) for n, r in self.rules.items()]))
+        return "\n".join(tables)
 
     # -- parameters and rules -----------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mipcash.display import counted, table, value_text
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.outcome import PENDING
 from mipcash.study.text import one_line, visible
@@ -124,10 +125,20 @@ class Result:
         return ""
 
     def __repr__(self) -> str:
-        return (
-            f"Result(value={self.value:.6g}, n_done={self.n_done}, n_failed={self.n_failed}, "
-            f"stopped={self.stopped!r}, config={self.config!r})"
-        )
+        return f"<result of {self.space!r}: {self._summary()}>"
+
+    def _summary(self) -> str:
+        best = self.best
+        found = "nothing found" if best is None else f"best {self.value:.6g} (trial {best.number})"
+        failed = f", {self.n_failed:,} failed" if self.n_failed else ""
+        stopped = f", stopped: {self.stopped}" if self.stopped else ""
+        return f"{found} in {counted(self.n_done + self.n_failed, 'evaluation')}{failed}{stopped}"
+
+    def _repr_html_(self) -> str:
+        best = self.best
+        rows = [] if best is None else [(name, value_text(value)) for name, value in best.config.items()]
+        rows += [] if best is None else [(f"[{name}]", value_text(value)) for name, value in best.values.items()]
+        return table(f"{self.space}: {self._summary()}", (), rows)
 
     def __str__(self) -> str:
         return "\n".join(map(visible, self._lines()))

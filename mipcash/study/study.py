@@ -15,6 +15,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
+from mipcash.display import counted
 from mipcash.errors import SpaceExhaustedError
 from mipcash.modelling.domains import Value
 from mipcash.optimizers.base import Optimizer
@@ -402,8 +403,13 @@ class Study:
         )
 
     def __repr__(self) -> str:
-        held = f"{len(self._ledger.trials)} trials in {self.storage or 'memory'}"
-        return f"Study({self.space.name!r}, {self.optimizer.name!r}, seed={self.seed}, {held})"
+        held = counted(len(self._ledger.trials), "trial")
+        best = min((t.loss for t in self._ledger.trials if t.done and t.loss is not None), default=None)
+        found = "" if best is None else f", best {best:.6g}"
+        return (
+            f"<study of {self.space.name!r}: {self.optimizer.name}, seed {self.seed}, {held} in "
+            f"{self.storage or 'memory'}{found}>"
+        )
 
     # -- internals ----------------------------------------------------------------------------------------------
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mipcash.display import config_text, table, value_text
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.outcome import DONE, FAILED, PENDING, Outcome
 from mipcash.space.solution import Solution
-from mipcash.study.text import readable
+from mipcash.study.text import one_line, readable
 
 KNOWN = "known"
 """Origin of an evaluation that was made elsewhere."""
@@ -43,7 +44,7 @@ class TellError(MipcashError, ValueError):
     """An outcome was told for a trial of another study, or for the second time."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trial:
     """One proposal and its evaluation. A trial is a value: ``study.tell`` returns a new one with the outcome.
 
@@ -72,18 +73,35 @@ class Trial:
     config: Configuration
     status: str = PENDING
     outcome: Outcome = field(default_factory=Outcome)
-    proof: Solution | None = field(default=None, repr=False)
+    proof: Solution | None = None
     origin: str = ""
-    seconds: Mapping[str, float] = field(default_factory=dict, repr=False)
-    evaluate: tuple[str, ...] = field(default=(), repr=False)
-    trace: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    stop: str = field(default="", repr=False)
-    started: float = field(default=0.0, repr=False)
-    finished: float | None = field(default=None, repr=False)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    evaluate: tuple[str, ...] = ()
+    trace: Mapping[str, Any] = field(default_factory=dict)
+    stop: str = ""
+    started: float = 0.0
+    finished: float | None = None
     duration: float | None = None
-    attempt: int = field(default=1, repr=False)
-    lost: int = field(default=0, repr=False)
-    study: str = field(default="", repr=False)
+    attempt: int = 1
+    lost: int = 0
+    study: str = ""
+
+    def __repr__(self) -> str:
+        return f"<trial {self}>"
+
+    def __str__(self) -> str:
+        return f"{self.number}: {self._told()}, {config_text(self.config)}"
+
+    def _told(self) -> str:
+        """``done, loss 0.5``, ``failed: out of memory``, ``pending``."""
+        if self.failed:
+            return f"failed: {one_line(self.message, 80)}" if self.message else "failed"
+        return self.status if self.loss is None else f"{self.status}, loss {self.loss:.6g}"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, value_text(value)) for name, value in self.config.items()]
+        rows += [(f"[{name}]", value_text(value)) for name, value in self.values.items()]
+        return table(f"trial {self.number}: {self._told()}", (), rows)
 
     @property
     def loss(self) -> float | None:

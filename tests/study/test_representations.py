@@ -1,0 +1,175 @@
+"""What people see of spaces, parameters, rules, trials and results: golden texts that a person has read.
+
+``python -m tests.study.test_representations`` writes the golden file anew; read what changed.
+"""
+
+from __future__ import annotations
+
+import html.parser
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mipcash as mc
+from mipcash.space.domain import Domain
+from mipcash.space.solution import Solution
+from mipcash.study.result import Result
+
+GOLDEN = Path(__file__).parent / "golden" / "representations.txt"
+
+
+def network() -> mc.Space:
+    space = mc.Space("network")
+    layers = space.integer("layers", 1, 3)
+    width = space.ordinal("width", [16, 32, 64, 128])
+    act = space.categorical("act", ["relu", "tanh", "<script>alert(1)</script>"])
+    space.real("lr", 1e-4, 1e-1, log=True)
+    drop = space.real("dropout", 0.1, 0.5, when=layers.is_(2, 3))
+    space.real("momentum", 0.0, 0.9, when=[layers.is_(2, 3), act["relu"]])
+    first = space.module("first", {"forest": {"n": mc.Integer(1, 9)}, "line": {}})
+    second = space.module("second", {"pca": {}, "none": {}})
+    space.ordering("order", [first, second])
+    space.auxiliary("helper", 0, 3)
+    space.rule("memory", layers * width <= 200)
+    space.rule("dropout", drop >= 0.2, when=drop.is_active())
+    space.rule("few & far", first["forest"]["n"] + 2 * act["tanh"] <= 6)
+    return space
+
+
+def large() -> mc.Space:
+    space = mc.Space("large")
+    held = [space.real(f"x{i:03}", 0, 1) for i in range(500)]
+    space.categorical("c", [f"level {i}" for i in range(5000)])
+    for i in range(100):
+        space.rule(f"rule {i}", sum(held[i : i + 300]) <= 9)
+    return space
+
+
+CONFIG = {"layers": 2, "width": 16, "act": "<script>alert(1)</script>", "lr": 0.003162277660168382, "dropout": 0.25,
+          "first": "line", "second": "pca", "order": ("first", "second")}  # fmt: skip
+
+
+def trials() -> tuple[mc.Trial, ...]:
+    space = network()
+    study = mc.Study(space, optimizer="random")
+    first, second, third = study.ask(), study.ask(), study.ask()
+    done = study.tell(first, {"loss": 0.5, "size": 12.0})
+    failed = study.tell(second, mc.Failed("out of\nmemory: " + "x" * 500))
+    return tuple(_with(t, CONFIG) for t in (done, failed, third))
+
+
+def _with(trial: mc.Trial, config: dict[str, Any]) -> mc.Trial:
+    import dataclasses
+
+    return dataclasses.replace(trial, config=dict(config))
+
+
+def shown() -> Iterator[tuple[str, str]]:
+    """What is shown -> the text."""
+    space, big = network(), large()
+    for name in ("layers", "act", "lr", "dropout", "momentum", "first", "order", "helper"):
+        yield f"repr(space[{name!r}])", repr(space[name])
+    yield "str(space['layers'])", str(space["layers"])
+    yield "repr(space['act']['relu'])", repr(space["act"]["relu"])
+    yield "repr(order.at('first', 1))", repr(space["order"].at("first", 1))
+    for name, rule in space.rules.items():
+        yield f"repr(space.rules[{name!r}])", repr(rule)
+    yield "str(rule)", str(space.rules["dropout"])
+    yield "repr(a rule of 300 terms)", repr(big.rules["rule 0"])
+    yield "repr(a categorical of 5,000 levels)", repr(big["c"])
+    yield "repr(mc.Categorical of 5,000 levels)", repr(big["c"].domain)
+    yield "repr(space)", repr(space)
+    yield "str(space)", str(space)
+    yield "repr(an empty space)", repr(mc.Space())
+    yield "repr(a large space)", repr(big)
+    yield "str(a large space)", str(big)
+    yield "repr(domain)", repr(Domain.of(space, "highs"))
+    for what, solution in solutions().items():
+        yield f"repr(solution, {what})", repr(solution)
+    yield "str(solution)", str(solutions()["proven"])
+    done, failed, pending = trials()
+    yield "repr(trial, done)", repr(done)
+    yield "repr(trial, failed)", repr(failed)
+    yield "repr(trial, pending)", repr(pending)
+    yield "str(trial)", str(done)
+    yield "repr(result)", repr(Result((done, failed, pending), "network", "budget"))
+    yield "repr(result, nothing yet)", repr(Result((), "network"))
+    study = mc.Study(space, seed=3)
+    yield "repr(study)", repr(study)
+    study.tell(study.ask(), 0.25)
+    yield "repr(study, told)", repr(study)
+    yield "html of the space", space._repr_html_()
+    yield "html of the solution", solutions()["proven"]._repr_html_()
+    yield "html of the trial", done._repr_html_()
+    yield "html of the result", Result((done, failed), "network", "budget")._repr_html_()
+
+
+def solutions() -> dict[str, Solution]:
+    return {
+        "proven": Solution(CONFIG, 3.0, 3.0, 0.0, "optimal", 0.01, "enumeration"),
+        "stopped": Solution(CONFIG, 3.0, 2.0, 0.33, "feasible", 1.0, "highs"),
+        "empty": Solution(None, math.nan, math.inf, math.inf, "infeasible", 0.0, "highs"),
+    }
+
+
+def text() -> str:
+    return "\n".join(f"{name}\n    {said.replace(chr(10), chr(10) + '    ')}\n" for name, said in shown())
+
+
+def test_representations_are_those_that_were_read() -> None:
+    assert text() == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_nothing_fills_a_page() -> None:
+    for name, said in shown():
+        lines = said.splitlines()
+        assert len(lines) <= 60, name
+        assert all(len(line) <= 260 for line in lines), name
+
+
+class _Tags(html.parser.HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        assert all(name in ("style", "colspan") for name, _ in attrs)
+        assert all(value == "text-align: left" for name, value in attrs if name == "style")
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+@pytest.mark.parametrize("kind", ["space", "trial", "result", "solution"])
+def test_tables_show_what_users_named_and_obey_nothing(kind: str) -> None:
+    space, history = network(), trials()
+    thing: Any = {
+        "space": space, "trial": history[0], "result": Result(history, "<b>"), "solution": solutions()["proven"]
+    }[kind]  # fmt: skip
+    read = _Tags()
+    read.feed(thing._repr_html_())
+    assert read.tags <= {"table", "caption", "tr", "th", "td"}
+    assert any("<script>" in text for text in read.text)
+
+
+def test_a_value_of_any_kind_is_shown() -> None:
+    class Rude:
+        def __repr__(self) -> str:
+            raise RuntimeError("no")
+
+    rude = Solution({"a": Rude(), "b\u202e": "x\x1b[31m", "c": "y" * 500}, 1.0, 1.0, 0.0, "optimal", 0.0, "highs")
+    assert repr(rude) == (
+        r"<solution: optimal, value 1, proven by highs: a=<Rude>, b\u202e='x\x1b[31m', c='yyyyyyyyyyyyyyyyy...yyyyyyyyyyyyyyyyyy'>"
+    )
+    assert "<Rude>" not in rude._repr_html_()
+    assert "\x1b" not in rude._repr_html_()
+
+
+if __name__ == "__main__":
+    GOLDEN.parent.mkdir(exist_ok=True)
+    GOLDEN.write_text(text(), encoding="utf-8")
