@@ -31,6 +31,7 @@ from mipcash.space.live_model import active_rules, signature
 from mipcash.space.minimiser import Minimiser
 from mipcash.space.numbers.assembly import number_rules
 from mipcash.space.numbers.legal_numbers import LegalNumbers, union_of
+from mipcash.space.numbers.rule_rows import RuleRows
 
 QUESTION = SolverSettings(time_limit=60.0)
 """Limits of one question."""
@@ -72,8 +73,14 @@ class CompiledSpace:
     @cached_property
     def columns(self) -> Mapping[int, int]:
         """Id of a variable in rules that has a column of its own -> that column."""
-        named = {v.name: i for r in self.rules for q in (r.body, *r.when) for i, v in q.variables.items()}
+        variables = {i: v for r in self.rules for q in (r.body, *r.when) for i, v in q.variables.items()}
+        named = {v.name: i for i, v in variables.items()}
         return {named[name]: c for name, c in self.program.variable_columns.items() if name in named}
+
+    @cached_property
+    def rule_rows(self) -> RuleRows:
+        """The rules as rows, for what they say of numbers."""
+        return RuleRows(self.rules)
 
     @cached_property
     def backend(self) -> Backend:
@@ -203,7 +210,7 @@ class CompiledSpace:
             if block.component("conjunction") is not None:
                 assignment[id(block.on)] = float(all(bool(c.holds(z)) for c in program.conditions[label]))
         hint = {i: float(columns[c]) for i, c in self.columns.items()}
-        return union_of(list(number_rules(self.rules, assignment, found, hint)))
+        return union_of(list(number_rules(self.rule_rows, assignment, found, hint)))
 
 
 class LiveSpace:

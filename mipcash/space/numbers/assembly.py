@@ -11,14 +11,16 @@ from mipcash.modelling.declared import Number
 from mipcash.modelling.domains import SNAP, Integer
 from mipcash.modelling.helpers import HelperSearch, ids_of
 from mipcash.modelling.rules import Rule
+from mipcash.program.forms import Vector
 from mipcash.space.numbers.part import NumberRules
+from mipcash.space.numbers.rule_rows import LinearPart, RuleRows, unknown_of
 
 PARTS = 64
 """Combinations of helpers' values, each with its rules, that are looked at."""
 
 
 def number_rules(
-    rules: Sequence[Rule], assignment: Mapping[int, float], active: Sequence[Number], hint: Mapping[int, float]
+    rules: RuleRows, assignment: Mapping[int, float], active: Sequence[Number], hint: Mapping[int, float]
 ) -> Iterator[NumberRules]:
     """What the rules say about the active numbers: one set of rules per part of the legal set.
 
@@ -30,15 +32,16 @@ def number_rules(
     """
     position = {id(n.variable): k for k, n in enumerate(active)}
     fixed = {i: v for i, v in assignment.items() if i not in position}
-    mixed = [r for r in rules if r.body.ids & position.keys() and _may_apply(r, fixed)]
-    unknown = set().union(*(ids_of(r) for r in mixed)) - fixed.keys() - position.keys()
+    linear, left = rules.split(fixed, position)
+    mixed = [(k, r) for k, r in left if r.body.ids & position.keys() and _may_apply(r, fixed)]
+    unknown = unknown_of(mixed, fixed, position)
     if not unknown:
-        yield _part(mixed, fixed, active, position)
+        yield _part(rules, linear, mixed, fixed, active, position)
         return
     pure = _related(
-        [r for r in rules if not r.body.ids & position.keys() and not ids_of(r) <= fixed.keys()], fixed, unknown
+        [r for r in rules.rules if not r.body.ids & position.keys() and not ids_of(r) <= fixed.keys()], fixed, unknown
     )
-    variables = {i: v for r in mixed for q in (r.body, *r.when) for i, v in q.variables.items() if i in unknown}
+    variables = {i: v for _, r in mixed for q in (r.body, *r.when) for i, v in q.variables.items() if i in unknown}
     search = HelperSearch(pure, fixed, also=variables)
     found = []
     for solution in search.solutions():
@@ -50,8 +53,9 @@ def number_rules(
         found = [known] if unknown <= known.keys() else found[:PARTS]
     seen: set[tuple[bytes, ...]] = set()
     for solution in found:
-        part = _part(mixed, {**fixed, **solution}, active, position)
-        key = (part.linear.tobytes(), part.quadratic.tobytes(), part.row_low.tobytes(), part.row_high.tobytes())
+        part = _part(rules, linear, mixed, {**fixed, **solution}, active, position)
+        arrays = (part.linear, part.quadratic, part.products, part.row_low, part.row_high)
+        key = tuple(a.tobytes() for a in arrays)
         if key not in seen:
             seen.add(key)
             yield part
@@ -69,24 +73,48 @@ def _may_apply(rule: Rule, fixed: Mapping[int, float]) -> bool:
 
 
 def _part(
-    rules: Sequence[Rule], fixed: Mapping[int, float], active: Sequence[Number], position: Mapping[int, int]
+    rules: RuleRows,
+    linear: LinearPart,
+    mixed: Sequence[tuple[int, Rule]],
+    fixed: Mapping[int, float],
+    active: Sequence[Number],
+    position: Mapping[int, int],
 ) -> NumberRules:
-    k, rows = len(active), []
-    for rule in rules:
+    """The rules as one set, in the order of the space.
+
+    Args:
+        linear: those that are rows.
+        mixed: the others that may apply, with their numbers.
+    """
+    k, rows, products = len(active), [linear.linear], dict[int, Vector]()
+    at, constants, sizes, plains = [linear.rules], [linear.constant], [linear.substituted], list[bool]()
+    for r, rule in mixed:
         if not rule.applies(fixed):
             continue
         rest = rule.body.partial(fixed)
-        row, matrix = np.zeros(k), np.zeros((k, k))
+        row, matrix = np.zeros((1, k)), np.zeros((k, k))
         for i, c in rest.linear.items():
-            row[position[i]] += c
+            row[0, position[i]] += c
         for (i, j), c in rest.products.items():
             matrix[position[i], position[j]] += c / 2
             matrix[position[j], position[i]] += c / 2
-        moved = abs(rest.constant) + rule.scale + _substituted(rule, fixed)
-        plain = not moved and not rest.products and len(rest.linear) <= 2 and _unmerged(rule, fixed)
-        low_r, high_r = rule.lower - rest.constant, rule.upper - rest.constant
-        rows.append((row, matrix, low_r, high_r, rule.slack, moved, plain, rule.name))
-    linear, quadratic, low, high, slack, size, plains, names = zip(*rows, strict=True) if rows else ([],) * 8
+        if np.any(matrix):
+            products[r] = matrix
+        substituted = _substituted(rule, fixed)
+        moved = abs(rest.constant) + rule.scale + substituted
+        plains.append(not moved and not rest.products and len(rest.linear) <= 2 and _unmerged(rule, fixed))
+        rows.append(row)
+        at.append(np.array([r]))
+        constants.append(np.array([rest.constant]))
+        sizes.append(np.array([substituted]))
+    rule_at, constant = np.concatenate(at), np.concatenate(constants)
+    order = np.argsort(rule_at, kind="stable")
+    moved_all = np.abs(constant) + rules.scale[rule_at] + np.concatenate(sizes)
+    plain = np.concatenate(
+        [(moved_all[: len(linear.rules)] == 0.0) & (linear.terms <= 2), np.array(plains, dtype=bool)]
+    )
+    rule_at, constant, moved_all, plain = rule_at[order], constant[order], moved_all[order], plain[order]
+    curved = np.flatnonzero(np.isin(rule_at, list(products)))
     return NumberRules(
         tuple(n.label for n in active),
         np.array([float(n.domain.low) for n in active]),
@@ -94,14 +122,15 @@ def _part(
         np.array([float(n.domain.step) if isinstance(n.domain, Integer) else 0.0 for n in active]),
         np.array([n.domain.log for n in active], dtype=bool),
         np.array([SNAP * float(n.domain.low if n.domain.log else n.domain.high - n.domain.low) for n in active]),
-        np.array(linear).reshape(len(rows), k),
-        np.array(quadratic).reshape(len(rows), k, k),
-        np.array(low, dtype=float),
-        np.array(high, dtype=float),
-        np.array(slack, dtype=float),
-        np.array(size, dtype=float),
-        np.array(plains, dtype=bool),
-        tuple(names),
+        np.concatenate(rows)[order],
+        np.array([products[int(r)] for r in rule_at[curved]]).reshape(len(curved), k, k),
+        curved,
+        rules.lower[rule_at] - constant,
+        rules.upper[rule_at] - constant,
+        rules.slack[rule_at],
+        moved_all,
+        plain,
+        tuple(rules.rules[int(r)].name for r in rule_at),
     )
 
 

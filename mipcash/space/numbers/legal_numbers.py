@@ -132,7 +132,8 @@ class _Lines:
     def __init__(self, part: NumberRules, rng: np.random.Generator | None) -> None:
         self._part = part
         self._integers, self._null = part.directions, part.null_space
-        bound = np.any(part.linear[part.equal] != 0, axis=0) | np.any(part.quadratic[part.equal] != 0, axis=(0, 1))
+        equations = part.equal[part.products]
+        bound = np.any(part.linear[part.equal] != 0, axis=0) | np.any(part.quadratic[equations] != 0, axis=(0, 1))
         self._axes = np.flatnonzero(~part.integer & ~bound)
         # from a corner of the set nearly every oblique line leaves on both sides
         self._axis_share = 0.6 if np.any(part.log) else 0.3
@@ -161,13 +162,13 @@ class _Lines:
 
 def _within_rows(part: NumberRules, x: Vector, direction: Vector, left: float, right: float) -> tuple[float, float]:
     """The piece of a line within the linear inequalities; equations are kept by the direction."""
-    rows = ~part.curved & ~part.equal
-    slope, body = part.linear[rows] @ direction, part.linear[rows] @ x
-    at = np.abs(slope) > 1e-14 * np.abs(part.linear[rows] * direction).sum(axis=1)
+    linear, sizes, low, high = part.inequalities
+    slope, body = linear @ direction, linear @ x
+    at = np.abs(slope) > 1e-14 * (sizes @ np.abs(direction))
     if not np.any(at):
         return left, right
     with np.errstate(invalid="ignore"):
-        ends = np.stack([(part.row_low[rows] - body)[at] / slope[at], (part.row_high[rows] - body)[at] / slope[at]])
+        ends = np.stack([(low - body)[at] / slope[at], (high - body)[at] / slope[at]])
     left = max(left, min(0.0, float(np.max(ends.min(axis=0)))))
     right = min(right, max(0.0, float(np.min(ends.max(axis=0)))))
     return left, right

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mipcash.backends.polytope import Polytope
 from mipcash.modelling.domains import SNAP
-from mipcash.program.forms import Vector
+from mipcash.program.forms import Indices, Vector
 
 EPS = float(np.finfo(float).eps)
 STRICT = 16.0
@@ -41,7 +41,8 @@ class NumberRules:
         log: which numbers are searched on a log scale, shape (k,).
         near: how close to its lower bound a number is taken to be that bound, shape (k,); less on a log scale.
         linear: shape (m, k).
-        quadratic: m symmetric matrices, shape (m, k, k).
+        quadratic: Q_r of the rules that multiply numbers, symmetric, shape (q, k, k).
+        products: which rules these are, shape (q,).
         row_low, row_high: shape (m,).
         slack: how far each rule may be missed, shape (m,).
         size: what was moved into each rule's bounds, shape (m,): sums with it are no more precise.
@@ -57,6 +58,7 @@ class NumberRules:
     near: Vector
     linear: Vector
     quadratic: Vector
+    products: Indices
     row_low: Vector
     row_high: Vector
     slack: Vector
@@ -72,12 +74,20 @@ class NumberRules:
     @cached_property
     def curved(self) -> NDArray[np.bool_]:
         """Which rules multiply numbers, shape (m,)."""
-        return np.asarray(np.any(self.quadratic, axis=(1, 2)))
+        curved = np.zeros(len(self.row_low), dtype=bool)
+        curved[self.products] = True
+        return curved
 
     @cached_property
     def equal(self) -> NDArray[np.bool_]:
         """Which rules are equations, shape (m,)."""
         return np.asarray(self.row_low == self.row_high)
+
+    @cached_property
+    def inequalities(self) -> tuple[Vector, Vector, Vector, Vector]:
+        """The linear ones of r rows: coefficients and their sizes, (r, k), lower and upper bounds, (r,)."""
+        rows = ~self.curved & ~self.equal
+        return self.linear[rows], np.abs(self.linear[rows]), self.row_low[rows], self.row_high[rows]
 
     @cached_property
     def polytope(self) -> Polytope:
@@ -88,13 +98,15 @@ class NumberRules:
     def body(self, x: Vector) -> Vector:
         """Values of the rules' bodies at x, shape (m,)."""
         value: Vector = self.linear @ x
-        if np.any(self.curved):
-            value = value + np.einsum("mij,i,j->m", self.quadratic, x, x)
+        if len(self.products):
+            value[self.products] += np.einsum("mij,i,j->m", self.quadratic, x, x)
         return value
 
     def gradient(self, x: Vector) -> Vector:
         """Derivatives of the bodies, shape (m, k)."""
-        value: Vector = self.linear + 2.0 * np.einsum("mij,j->mi", self.quadratic, x)
+        value: Vector = self.linear.copy()
+        if len(self.products):
+            value[self.products] += 2.0 * np.einsum("mij,j->mi", self.quadratic, x)
         return value
 
     def legal(self, x: Vector, tolerance: float = 1.0) -> bool:
@@ -165,8 +177,8 @@ class NumberRules:
     def _noise(self, x: Vector) -> Vector:
         """What a sum of each rule's terms may be off by, shape (m,); nothing where there is one way to evaluate it."""
         terms = np.abs(self.linear) @ np.abs(x)
-        if np.any(self.curved):
-            terms = terms + np.einsum("mij,i,j->m", np.abs(self.quadratic), np.abs(x), np.abs(x))
+        if len(self.products):
+            terms[self.products] += np.einsum("mij,i,j->m", np.abs(self.quadratic), np.abs(x), np.abs(x))
         bounds = np.maximum(*(np.where(np.isfinite(b), np.abs(b), 0.0) for b in (self.row_low, self.row_high)))
         one_way = self.plain & ~self.equal
         noise: Vector = np.where(one_way, 0.0, EPS * (terms + bounds + self.size))
@@ -177,10 +189,18 @@ class NumberRules:
         body, noise = self.body(x), self._noise(x)
         margin = np.where(self.equal, -4.0, 0.5 * STRICT) * noise
         clear = (body >= self.row_low + margin) & (body <= self.row_high - margin)
-        for r in np.flatnonzero(self.plain & ~self.equal):  # as Python adds, which a dot product may not
-            value = sum(float(c) * float(v) for c, v in zip(self.linear[r], x, strict=True) if c)
-            clear[r] = self.row_low[r] <= value <= self.row_high[r]
+        at, first, second = self._terms
+        if len(at):  # as Python adds, which a dot product may not
+            value = self.linear[at, first] * x[first] + self.linear[at, second] * x[second] * (second != first)
+            clear[at] = (self.row_low[at] <= value) & (value <= self.row_high[at])
         return all(self._exactly_kept(int(r), x) for r in np.flatnonzero(~clear))
+
+    @cached_property
+    def _terms(self) -> tuple[Indices, Indices, Indices]:
+        """The plain inequalities, and the numbers of their first and their last term."""
+        at = np.flatnonzero(self.plain & ~self.equal)
+        there = self.linear[at] != 0.0
+        return at, np.argmax(there, axis=1), there.shape[1] - 1 - np.argmax(there[:, ::-1], axis=1)
 
     def _exactly_kept(self, r: int, x: Vector) -> bool:
         """Whether a rule holds at numbers where its terms and their sum are floats, so that no order of them is rounded."""
@@ -189,10 +209,11 @@ class NumberRules:
         factors: list[tuple[float, ...]] = [
             (float(self.linear[r, i]), float(x[i])) for i in np.flatnonzero(self.linear[r])
         ]
-        factors += [
-            (float(2.0 * self.quadratic[r, i, j] if i < j else self.quadratic[r, i, j]), float(x[i]), float(x[j]))
-            for i, j in np.argwhere(np.triu(self.quadratic[r]))
-        ]
+        for matrix in self.quadratic[self.products == r]:
+            factors += [
+                (float(2.0 * matrix[i, j] if i < j else matrix[i, j]), float(x[i]), float(x[j]))
+                for i, j in np.argwhere(np.triu(matrix))
+            ]
         total = Fraction(0)
         for term in factors:
             product = math.prod(term)
