@@ -28,6 +28,12 @@ from mipcash.surrogates.base import Section, Sectioned
 BACKTRACKS = 25
 ITERATIONS = 60
 """Of SLSQP."""
+MANY = 400
+"""Rules from which on SLSQP sees those that its end points so far broke."""
+TAKEN = 1
+"""Broken rules that are taken in at a time, per number."""
+TAKINGS = 8
+"""Times that some are taken in before the end point is pulled back."""
 WALK_STEPS = 6
 """Hit-and-run steps of :meth:`ContinuousStep.wander`."""
 SPREAD = 0.15
@@ -126,16 +132,7 @@ class ContinuousStep:
         """SLSQP under the rules; its end point is pulled back towards the legal start until it is legal."""
         current, active = numbers.current, numbers.active
         start = current[active]
-        found = minimize(
-            _over_active(section, current, active),
-            start,
-            jac=True,
-            method="SLSQP",
-            bounds=[(0.0, 1.0)] * len(active),
-            constraints=numbers.constraints(),
-            options={"maxiter": ITERATIONS},
-        )
-        end = np.clip(found.x, 0.0, 1.0) if np.all(np.isfinite(found.x)) else start
+        end = _descended(section, numbers) if len(numbers.rules.row_low) <= MANY else _under_few(section, numbers)
         value_at_start = section(current)[0]
         step = 1.0
         for _ in range(BACKTRACKS):
@@ -144,6 +141,34 @@ class ContinuousStep:
                 return trial
             step *= 0.5
         return current
+
+
+def _descended(section: Section, numbers: _BoundNumbers) -> Vector:
+    """Where SLSQP ends under the rules: x, inside the unit box."""
+    start = numbers.current[numbers.active]
+    found = minimize(
+        _over_active(section, numbers.current, numbers.active),
+        start,
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * len(start),
+        constraints=numbers.constraints(),
+        options={"maxiter": ITERATIONS},
+    )
+    return np.clip(found.x, 0.0, 1.0) if np.all(np.isfinite(found.x)) else start
+
+
+def _under_few(section: Section, numbers: _BoundNumbers) -> Vector:
+    """The same with rules taken in as they are broken: the time of SLSQP grows with the square of their number."""
+    taken = numbers.rules.equal | numbers.rules.curved
+    for _ in range(TAKINGS):
+        end = _descended(section, numbers.under(np.flatnonzero(taken)))
+        missed = np.where(taken, 0.0, numbers.missed(end))
+        broken = np.flatnonzero(missed > 0.0)
+        if not len(broken):
+            break
+        taken[broken[np.argsort(-missed[broken], kind="stable")][: TAKEN * len(end)]] = True
+    return end
 
 
 class _BoundNumbers:
@@ -168,6 +193,16 @@ class _BoundNumbers:
         units = _whole(self.current, self.active, x)[self._bound]
         natural = [self.scale.domains[d].from_unit(v) for d, v in zip(self._bound, units, strict=True)]
         return self.rules.legal(np.array(natural), tolerance=0.5)
+
+    def under(self, rows: Indices) -> _BoundNumbers:
+        """The same numbers under some of the rules."""
+        return _BoundNumbers(self.rules.part(rows), self.scale, self.current, self.active)
+
+    def missed(self, x: Vector) -> Vector:
+        """By how much each rule is missed beyond its slack, relative to its largest coefficient: (m,); integers relaxed."""
+        rules, body = self.rules, self.rules.body(self._relaxed(x)[0])
+        missed = np.maximum(rules.row_low - body, body - rules.row_high) - rules.slack
+        return np.asarray(missed / np.maximum(np.abs(rules.linear).max(axis=1, initial=0.0), 1e-300))
 
     def constraints(self) -> list[Mapping[str, object]]:
         """The rules as SLSQP takes them: equations, then one-sided rows."""

@@ -5,7 +5,8 @@ Notation
 
 Columns are scaled to their ranges and rows to their largest coefficient before HiGHS sees them, whose tolerances are
 absolute and set to the least that it takes. What is missed all the same is magnified and solved for again (iterative
-refinement, Gleixner, Steffy and Wolter 2016): beside ranges of 1e6 that tolerance is 1e-4.
+refinement, Gleixner, Steffy and Wolter 2016): beside ranges of 1e6 that tolerance is 1e-4. Of very many rows HiGHS sees those
+that some vertex so far broke; the others are slack, and are looked at by a product of a matrix and a vector.
 """
 
 from __future__ import annotations
@@ -18,10 +19,14 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from mipcash.program.forms import Vector
+from mipcash.program.forms import Indices, Vector
 
 TIGHTEST = 1e-10
 """The least feasibility tolerance of HiGHS."""
+MANY = 400
+"""Rows from which on they are taken in as they are broken: nearly all of so many are slack at any vertex."""
+TAKEN = 2
+"""Broken rows that are taken in at a time, per number."""
 REFINEMENTS = 3
 ROUNDING = 1e-17
 """What is missed by less than this is not refined."""
@@ -35,19 +40,26 @@ NEAR = 1e4
 
 @dataclass(frozen=True)
 class Polytope:
-    """See the module's notation; every bound on x is finite."""
+    """See the module's notation; every bound on x is finite.
+
+    Attributes:
+        lazy: whether rows are taken in as they are broken where there are MANY.
+    """
 
     low: Vector
     high: Vector
     matrix: Vector
     row_low: Vector
     row_high: Vector
+    lazy: bool = True
 
     def minimise(self, cost: Vector) -> Vector | None:
         """A vertex of least ``cost . x``, shape (k,); None where the set is empty."""
         if not len(self.low):
             empty = bool(np.any(self.row_low > 0.0) or np.any(self.row_high < 0.0))
             return None if empty else np.zeros(0)
+        if self.lazy and len(self.row_low) > MANY:
+            return self._lazily(cost)
         scaled = cost * self._scale
         largest = float(np.abs(scaled).max(initial=0.0))
         columns = np.arange(len(cost), dtype=np.int32)
@@ -63,6 +75,30 @@ class Polytope:
                 break
             v = np.clip(v + step, *self._ends)
         return None if v is None else np.clip(self.low + v * self._scale, self.low, self.high)
+
+    def _lazily(self, cost: Vector) -> Vector | None:
+        """The same with rows taken in as they are broken; those of earlier objectives stay."""
+        taken = self._taken
+        while (found := taken.part.minimise(cost)) is not None:
+            body = self._rows @ ((found - self.low) / self._scale)
+            missed = np.maximum(self._sides[0] - body, body - self._sides[1])
+            missed[taken.rows] = 0.0
+            broken = np.flatnonzero(missed > ROUNDING)
+            if not len(broken):
+                break
+            worst = broken[np.argsort(-missed[broken], kind="stable")][: TAKEN * len(cost)]
+            taken.rows = np.sort(np.concatenate([taken.rows, worst]))
+            taken.part = self._of_rows(taken.rows)
+        return found  # where nothing keeps those, nothing keeps all
+
+    @cached_property
+    def _taken(self) -> _Taken:
+        """Equations, to begin with."""
+        rows = np.flatnonzero(self.row_low == self.row_high)
+        return _Taken(rows, self._of_rows(rows))
+
+    def _of_rows(self, rows: Indices) -> Polytope:
+        return Polytope(self.low, self.high, self.matrix[rows], self.row_low[rows], self.row_high[rows], lazy=False)
 
     def _missed(self, v: Vector) -> float:
         """By how much the scaled rows are missed at most."""
@@ -142,3 +178,11 @@ class Polytope:
             highs.setOptionValue(option, value)
         highs.passModel(lp)
         return highs
+
+
+@dataclass
+class _Taken:
+    """The rows that HiGHS sees, ascending, and the polytope of these."""
+
+    rows: Indices
+    part: Polytope

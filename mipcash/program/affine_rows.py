@@ -14,9 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
-from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
 from mipcash.program.program import BaseRow, BinaryProgram, NumberColumn
+
+MANY = 300
+"""Rows with numbers from which on they are taken together, and those that hold whatever the levels are left out."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,120 @@ def affine_rows(program: BinaryProgram) -> Sequence[AffineRow]:
         program.derived["affine rows"] = [_apart(row, program) for row in program.base_rows]
     found: Sequence[AffineRow] = program.derived["affine rows"]
     return found
+
+
+@dataclass(frozen=True)
+class AffineBlock:
+    """Many rows with numbers and binaries alone, none of them multiplied among themselves.
+
+    Notation: R rows, K numbers; entry e is the coefficient of a binary in a row, at fixed numbers ``rest[e] + slopes[e] . v``.
+
+    Attributes:
+        rows: the R rows.
+        labels: K names.
+        rest: shape (E,).
+        slopes: shape (E, K).
+        constants: what the numbers add whatever the levels, shape (R, K).
+        row, column: of each entry, ascending, shape (E,).
+    """
+
+    program: BinaryProgram
+    rows: tuple[AffineRow, ...]
+    labels: tuple[str, ...]
+    rest: Vector
+    slopes: sparse.csr_array
+    constants: sparse.csr_array
+    row: Indices
+    column: Indices
+
+    @classmethod
+    def of(cls, program: BinaryProgram, rows: Sequence[AffineRow]) -> AffineBlock:
+        """The block of some rows that :func:`blockable` says yes to."""
+        labels = tuple(n.label for n in program.numbers)
+        number = {label: k for k, label in enumerate(labels)}
+        entries: dict[tuple[int, int], int] = {}
+        rest: list[float] = []
+        slopes: list[tuple[int, int, float]] = []
+        constants: list[tuple[int, int, float]] = []
+        for r, each in enumerate(rows):
+            linear = [each.rest.linear[: program.n_z], *(p.form.linear[: program.n_z] for p in each.parts or ())]
+            for c in np.flatnonzero(np.any(linear, axis=0)).tolist():
+                entries[r, c] = len(rest)
+                rest.append(float(linear[0][c]))
+            for part in each.parts or ():
+                k = number[part.label]
+                constants.append((r, k, part.constant))
+                columns = np.flatnonzero(part.form.linear[: program.n_z]).tolist()
+                slopes += [(entries[r, c], k, float(part.form.linear[c])) for c in columns]
+        at = np.array(list(entries), dtype=np.int64).reshape(-1, 2)
+        shapes = (len(rest), len(labels)), (len(rows), len(labels))
+        return cls(
+            program,
+            tuple(rows),
+            labels,
+            np.array(rest),
+            _sparse(slopes, shapes[0]),
+            _sparse(constants, shapes[1]),
+            at[:, 0],
+            at[:, 1],
+        )
+
+    def at(self, numbers: Mapping[str, float]) -> list[BaseRow]:
+        """The rows at these natural values that some levels may break."""
+        v = np.array([numbers[label] for label in self.labels])
+        values, constants = self.rest + self.slopes @ v, self.constants @ v
+        found = []
+        starts = np.searchsorted(self.row, np.arange(len(self.rows) + 1))
+        empty = np.zeros(0, dtype=np.int64)
+        for r in np.flatnonzero(~self._always(values, constants)).tolist():
+            row, inside = self.rows[r].row, slice(starts[r], starts[r + 1])
+            linear = np.zeros(self.program.n)
+            linear[self.column[inside]] = values[inside]
+            form = QuadraticForm(0.0, linear, empty, empty, np.zeros(0))
+            found.append(BaseRow(row.rule, form, row.low - constants[r], row.high - constants[r], row.slack))
+        return found
+
+    def _always(self, values: Vector, constants: Vector) -> Booleans:
+        """Which rows hold whatever the levels: each group adds one of its coefficients."""
+        program = self.program
+        low, high, slack = (
+            np.array([getattr(each.row, name) for each in self.rows]) for name in ("low", "high", "slack")
+        )
+        least, most = np.zeros(len(self.rows)), np.zeros(len(self.rows))
+        if len(values):
+            group = program.group_of[self.column]
+            first = np.flatnonzero(np.diff(self.row * len(program.groups) + group, prepend=-1))
+            # a level without an entry adds nothing
+            some_zero = np.diff(np.append(first, len(values))) < program.sizes[group[first]]
+            lowest, highest = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
+            np.add.at(least, self.row[first], np.where(some_zero, np.minimum(lowest, 0.0), lowest))
+            np.add.at(most, self.row[first], np.where(some_zero, np.maximum(highest, 0.0), highest))
+        # what rounding decides is looked at level by level
+        return np.asarray((least + constants >= low - 0.5 * slack) & (most + constants <= high + 0.5 * slack))
+
+
+def affine_block(program: BinaryProgram) -> AffineBlock | None:
+    """The rows of a program that are taken together, once there are MANY."""
+    if "affine block" not in program.derived:
+        rows = [each for each in affine_rows(program) if blockable(each)]
+        program.derived["affine block"] = AffineBlock.of(program, rows) if len(rows) > MANY else None
+    found: AffineBlock | None = program.derived["affine block"]
+    return found
+
+
+def blockable(each: AffineRow) -> bool:
+    """Whether a row has numbers, no helpers, and no products once its numbers are fixed."""
+    if each.latent or each.helpers or not each.parts:
+        return False
+    return not len(each.rest.rows) and not any(len(p.form.rows) for p in each.parts)
+
+
+def _sparse(entries: Sequence[tuple[int, int, float]], shape: tuple[int, int]) -> sparse.csr_array:
+    rows, columns, values = zip(*entries, strict=True) if entries else ((), (), ())
+    matrix = sparse.coo_array(
+        (np.array(values, dtype=float), (np.array(rows, int), np.array(columns, int))), shape=shape
+    )
+    return sparse.csr_array(matrix)
 
 
 def columns_of(form: QuadraticForm) -> set[int]:

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from mipcash.modelling.clusters import clusters
-from mipcash.program.affine_rows import affine_rows, columns_of
+from mipcash.program.affine_rows import affine_block, affine_rows, columns_of
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.program import BaseRow, BinaryProgram, Indicator
 from mipcash.program.recent import Recent
@@ -27,23 +28,30 @@ from mipcash.program.tables import DECIDING, RuleTable, States, entries
 
 KEPT = 16
 """Settings of the numbers whose legality is kept."""
+MANY, THIN = 300, 0.1
+"""Rows from which on they may be sparse, and the share of their coefficients that is not zero up to which they are."""
 BLOCK_LIMIT = 1 << 17
 """Legal joint levels of a table up to which it is a block for local search."""
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows over the binaries: bounds with their slack, shape (m,), linear part (m, n_z), products by row."""
+    """Rows over the binaries: bounds with their slack, shape (m,), linear part (m, n_z), products by row.
 
-    linear: Vector
+    The linear part is sparse where there are many rows of a few levels each.
+    """
+
+    linear: Vector | sparse.csr_array
     low: Vector
     high: Vector
     products: Sequence[tuple[int, Indices, Indices, Vector]]
 
     @classmethod
     def of(cls, rows: Sequence[BaseRow], n_z: int) -> _Rows:
+        linear = np.array([r.form.linear[:n_z] for r in rows]).reshape(len(rows), n_z)
+        thin = len(rows) > MANY and np.count_nonzero(linear) < THIN * linear.size
         return cls(
-            np.array([r.form.linear[:n_z] for r in rows]).reshape(len(rows), n_z),
+            sparse.csr_array(linear) if thin else linear,
             np.array([r.low - r.slack for r in rows]),
             np.array([r.high + r.slack for r in rows]),
             [(k, r.form.rows, r.form.cols, r.form.values) for k, r in enumerate(rows) if len(r.form.rows)],
@@ -51,7 +59,7 @@ class _Rows:
 
     def hold(self, z: Vector) -> Booleans:
         """Whether every row holds: (B, n_z) -> (B,)."""
-        body = z @ self.linear.T
+        body = (self.linear @ z.T).T if sparse.issparse(self.linear) else z @ self.linear.T
         for k, rows, cols, values in self.products:
             body[:, k] += (z[:, rows] * z[:, cols]) @ values
         within: Booleans = np.all((body >= self.low) & (body <= self.high), axis=1)
@@ -83,8 +91,10 @@ class Legality:
         self.undecided: list[BaseRow] = []
         direct: list[BaseRow] = []
         clustered: list[tuple[Set[int], BaseRow]] = []
+        block = None if numbers is None else affine_block(program)
+        together = set() if block is None else set(map(id, block.rows))
         for each in affine_rows(program):
-            if each.latent:
+            if each.latent or id(each) in together:
                 continue
             if each.parts is None or (each.parts and numbers is None):
                 self.undecided.append(each.row)
@@ -94,6 +104,8 @@ class Legality:
                 clustered.append((each.helpers, row))
             else:
                 direct.append(row)
+        if block is not None and numbers is not None:
+            direct += block.at(numbers)
         self._blocks: list[tuple[Indices, Indices]] | None = None
         self._direct = [row for row in direct if not self._always_true(row)]
         self._rows = _Rows.of(self._direct, program.n_z)

@@ -11,7 +11,7 @@ of the legal set, and the set is the union of its parts.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -28,6 +28,8 @@ STRICT = 16.0
 HELD = 1e4
 """Price of moving a number away from a bound, in those of moving another by the same share of its range."""
 CORRECTIONS = 4
+MANY = 400
+"""Rules from which on vertices are found once and kept."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,24 @@ class NumberRules:
     size: Vector
     plain: NDArray[np.bool_]
     names: tuple[str, ...]
+
+    def part(self, rows: Indices) -> NumberRules:
+        """Some of the rules, ascending."""
+        place = np.full(len(self.row_low), -1)
+        place[rows] = np.arange(len(rows))
+        inside = place[self.products] >= 0
+        return replace(
+            self,
+            linear=self.linear[rows],
+            quadratic=self.quadratic[inside],
+            products=place[self.products[inside]],
+            row_low=self.row_low[rows],
+            row_high=self.row_high[rows],
+            slack=self.slack[rows],
+            size=self.size[rows],
+            plain=self.plain[rows],
+            names=tuple(self.names[r] for r in rows.tolist()),
+        )
 
     @property
     def integer(self) -> NDArray[np.bool_]:
@@ -283,7 +303,21 @@ class NumberRules:
         return corners is not None and bool(np.all(np.ptp(corners, axis=0) <= SNAP * self._width))
 
     def corners(self, rng: np.random.Generator) -> Vector | None:
-        """Vertices in random directions, integers taken as reals, (c, k); None where rules are curved or there are none."""
+        """Vertices in random directions, integers taken as reals, (c, k); None where rules are curved or there are none.
+
+        Of MANY rules they are found once: those of the first generator that asks.
+        """
+        if len(self.row_low) <= MANY:
+            return self._found_corners(rng)
+        if not self._kept_corners:
+            self._kept_corners.append(self._found_corners(rng))
+        return self._kept_corners[0]
+
+    @cached_property
+    def _kept_corners(self) -> list[Vector | None]:
+        return []
+
+    def _found_corners(self, rng: np.random.Generator) -> Vector | None:
         if np.any(self.curved):
             return None
         drawn = rng.normal(size=(self._n_corners // 2, len(self.low))) / self._width
