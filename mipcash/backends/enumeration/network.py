@@ -188,7 +188,16 @@ def _as_tables(program: BinaryProgram, tables: Sequence[RuleTable], rows: Sequen
             found.wide.append(row)
         else:
             found.tables.append(RuleTable(tuple(groups), States.of_levels(program, groups).legal([row])))
-    return replace(found, tables=[t for t in found.tables if not t.legal.all()])
+    return replace(found, tables=_merged([t for t in found.tables if not t.legal.all()]))
+
+
+def _merged(tables: Sequence[RuleTable]) -> list[RuleTable]:
+    """One table per scope, in the order of the first of each."""
+    found: dict[tuple[int, ...], RuleTable] = {}
+    for table in tables:
+        known = found.get(table.scope)
+        found[table.scope] = table if known is None else RuleTable(table.scope, known.legal & table.legal)
+    return list(found.values())
 
 
 @dataclass
@@ -198,15 +207,30 @@ class _Joining:
     tables: Sequence[RuleTable]
     rejected: set[tuple[tuple[int, ...], ...]]
 
+    @cached_property
+    def _of_group(self) -> Mapping[int, list[int]]:
+        """Group -> tables over it, by their places."""
+        found: dict[int, list[int]] = {}
+        for k, table in enumerate(self.tables):
+            for g in table.scope:
+                found.setdefault(g, []).append(k)
+        return found
+
+    def _join(self, members: Sequence[Variable]) -> Variable | None:
+        inside = {g for v in members for g in v.groups}
+        near = sorted({k for g in inside for k in self._of_group.get(g, ())})
+        return _join(members, [self.tables[k] for k in near if inside.issuperset(self.tables[k].scope)])
+
     def run(self, variables: Sequence[Variable], news: Sequence[RuleTable]) -> list[Variable]:
         """The variables, filtered and joined; ``news`` are the tables by which a rejected join may become worth it."""
-        left = [_join([v], self.tables) or v for v in variables]
+        left = [self._join([v]) or v for v in variables]
+        scopes, new_scopes = {t.scope for t in self.tables}, {t.scope for t in news}
         tried: dict[tuple[tuple[int, ...], ...], Variable | None] = {}
         while True:
             of = {g: v for v, variable in enumerate(left) for g in variable.groups}
-            fresh = {frozenset(of[g] for g in t.scope) for t in news}
+            fresh = {frozenset(of[g] for g in scope) for scope in new_scopes}
             best: tuple[int, list[int], Variable] | None = None
-            for chosen in {frozenset(of[g] for g in t.scope) for t in self.tables}:
+            for chosen in {frozenset(of[g] for g in scope) for scope in scopes}:
                 members = sorted(chosen)
                 key = tuple(left[v].groups for v in members)
                 if len(members) < 2 or (key in self.rejected and chosen not in fresh):
@@ -223,7 +247,7 @@ class _Joining:
             left = [v for k, v in enumerate(left) if k not in best[1]] + [best[2]]
 
     def _worth(self, members: Sequence[Variable]) -> Variable | None:
-        joint = _join(members, self.tables)
+        joint = self._join(members)
         if joint is None:
             return None
         size, before = len(joint.levels), sum(len(v.levels) for v in members)
@@ -257,11 +281,14 @@ def _assembled(program: BinaryProgram, rules: _Rules) -> PairwiseNetwork | None:
 
 
 def _join(members: Sequence[Variable], tables: Sequence[RuleTable]) -> Variable | None:
-    """The legal combinations of the states of some variables; None where there are too many to look at."""
+    """The legal combinations of the states of some variables; None where there are too many to look at.
+
+    Args:
+        tables: those over their groups alone.
+    """
     groups: tuple[int, ...] = ()
     levels = np.zeros((1, 0), dtype=np.int64)
-    inside = {g for v in members for g in v.groups}
-    waiting = [t for t in tables if t.scope and inside.issuperset(t.scope)]
+    waiting = list(tables)
     for variable in sorted(members, key=lambda v: len(v.levels)):
         if len(levels) * len(variable.levels) > WORK_LIMIT:
             return None
