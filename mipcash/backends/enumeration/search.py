@@ -28,6 +28,8 @@ SLICE = 20_000
 """Nodes after which a search asks whether it goes on or is split."""
 WHOLE = 40
 """Slices that a search is expected to need at most if it goes on."""
+ROWS = 400
+"""Linear rows beside which a partial solution counts as one node more."""
 SWEEPS = 4
 SPLITTABLE = 6
 """Variables from which on a network is split."""
@@ -152,6 +154,7 @@ class _Search:
     def __post_init__(self) -> None:
         p = self.potentials
         m = len(p.low)
+        self._weight = max(1, m // ROWS)
         last = [
             np.array([p.weights[:, p.span(i)].min(axis=1), p.weights[:, p.span(i)].max(axis=1)])
             for i in range(p.n_variables)
@@ -195,7 +198,7 @@ class _Search:
         if not len(x):
             return
         p, batch = self.potentials, entry.batch
-        self.effort.spent += len(x)
+        self.effort.spent += len(x) * self._weight
         depth, span = batch.depth + 1, p.span(batch.depth)
         s = span.start + x
         body = batch.body[:, parent] + p.weights[:, s]

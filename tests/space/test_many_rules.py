@@ -1,0 +1,135 @@
+"""Spaces under hundreds of linear rules: what is read off matrices, or under few rules at a time, is what plain code says."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.acquisition import continuous_step
+from mipcash.backends.polytope import MANY, Polytope
+from mipcash.program import affine_rows
+from mipcash.program.legality import Legality
+from mipcash.program.points import Point
+from mipcash.space.compiled import compiled
+from mipcash.space.domain import Domain
+from mipcash.space.numbers.rule_rows import RuleRows
+
+
+def conditional(rules: int, number: int) -> mc.Space:
+    """Reals, some of them conditional, and categories under linear rules that a hidden configuration keeps; some with when=."""
+    rng = np.random.default_rng(number)
+    space = mc.Space("many rules")
+    kinds = [space.categorical(f"kind {k}", ["a", "b", "c"]) for k in range(5)]
+    numbers = [space.real(f"x{k}", -1.0, 2.0, **({"when": kinds[k]["a"]} if k < 2 else {})) for k in range(6)]
+    hidden_kinds, hidden = rng.integers(3, size=5), rng.uniform(-1.0, 2.0, size=6)
+    hidden[:2] *= hidden_kinds[:2] == 0
+    for r in range(rules):
+        c, d = rng.normal(size=2).round(2).tolist()
+        i, j = rng.choice(6, size=2, replace=False).tolist()
+        k, l = int(rng.integers(5)), int(rng.integers(3))
+        indicator, on = kinds[k]["abc"[l]], float(hidden_kinds[k] == l)
+        at, room = c * hidden[i] + d * hidden[j], float(rng.uniform(0.1, 2.0))
+        if r % 2:
+            space.rule(f"rule {r}", c * numbers[i] + d * numbers[j] - indicator <= at - on + room)
+        else:
+            space.rule(f"rule {r}", c * numbers[i] + d * numbers[j] <= at + room, when=indicator)
+    return space
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_rows_at_values_are_the_rules_in_plain_python(number: int) -> None:
+    space = compiled(conditional(40, number))
+    rng = np.random.default_rng(number)
+    variables = list({i: None for r in space.rules for q in (r.body, *r.when) for i in q.ids})
+    whole = {id(n.variable) for n in space.tuned}
+    free = {i: k for k, i in enumerate(i for i in variables if i in whole and rng.random() < 0.7)}
+    lacking = {i for i in variables if i not in whole and rng.random() < 0.1}
+    known = {i: float(rng.integers(2)) for i in variables if i not in free and i not in lacking}
+    part, left = RuleRows(space.rules).split(known, free)
+    seen = dict(zip(part.rules.tolist(), range(len(part.rules)), strict=True))
+    for r, rule in enumerate(space.rules):
+        when = [w for w in rule.when if w.ids <= known.keys()]
+        needed = (rule.body.ids | {i for w in rule.when for i in w.ids}) - free.keys() - known.keys()
+        if any(w.value(known) <= 0.5 for w in when) or (not needed and not rule.body.ids & free.keys()):
+            assert r not in seen
+            continue
+        assert (r in seen) == (not needed)
+        assert (r in {k for k, _ in left}) == bool(needed)
+        if r in seen:
+            rest, row = rule.body.partial(known), part.linear[seen[r]]
+            assert part.constant[seen[r]] == rest.constant
+            assert {free[i]: c for i, c in rest.linear.items()} == {k: row[k] for k in np.flatnonzero(row).tolist()}
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_rows_at_fixed_numbers_decide_the_same_levels_together(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = compiled(conditional(8, number)).program
+    rng = np.random.default_rng(number)
+    levels = rng.integers([len(g.values) for g in program.groups], size=(200, len(program.groups)))
+    several = [{n.label: float(rng.uniform(-1.0, 2.0)) for n in program.numbers} for _ in range(8)]
+    apart = [Legality(program, numbers).check(levels) for numbers in several]
+    program.derived.clear()
+    monkeypatch.setattr(affine_rows, "MANY", 0)
+    together = [Legality(program, numbers) for numbers in several]
+    assert affine_rows.affine_block(program) is not None
+    assert all(np.array_equal(a, t.check(levels)) for a, t in zip(apart, together, strict=True))
+    assert 0 < np.mean(apart) < 1
+    # those that hold whatever the levels are gone
+    assert sum(len(t.constraints()[1]) for t in together) < 8 * sum(
+        not a.latent for a in affine_rows.affine_rows(program)
+    )
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_rows_taken_in_as_they_are_broken_lead_to_the_same_vertices(number: int) -> None:
+    rng = np.random.default_rng(number)
+    k, m = 8, MANY + 200
+    matrix, inside = rng.normal(size=(m, k)), rng.uniform(0.3, 0.7, size=k)
+    matrix *= rng.random((m, k)) < rng.choice([0.2, 1.0])
+    body, room = matrix @ inside, rng.uniform(0.0 if number % 2 else -0.01, 0.3, size=m)
+    low, high = np.where(rng.random(m) < 0.3, body - room, -np.inf), body + room
+    low[:2] = high[:2] = body[:2]
+    lazy, whole = (Polytope(np.zeros(k), np.ones(k), matrix, low, high, lazy=l) for l in (True, False))
+    for cost in rng.normal(size=(5, k)):
+        a, b = lazy.minimise(cost), whole.minimise(cost)
+        assert (a is None) == (b is None)
+        if a is not None and b is not None:
+            assert cost @ a == pytest.approx(cost @ b, abs=1e-9)
+            assert np.all(matrix @ a >= low - 1e-12)
+            assert np.all(matrix @ a <= high + 1e-12)
+
+
+def test_a_descent_under_few_rules_at_a_time_ends_where_one_under_all_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = conditional(150, 3)
+    domain = Domain.of(space)
+    (point,) = domain.encode(space.sample(1))
+    middle = np.full(len(domain.scale), 0.35)
+
+    class Bowl:
+        def section(self, z: np.ndarray) -> object:
+            return lambda u: (float(np.sum((u - middle) ** 2)), 2 * (u - middle))
+
+    step = continuous_step.ContinuousStep(domain, 0, 1e-9)
+    value = {}
+    for many in (10**6, 10):
+        monkeypatch.setattr(continuous_step, "MANY", many)
+        units = step.minimise(Bowl(), point, np.random.default_rng(0))  # type: ignore[arg-type]
+        assert domain.is_legal(Point(point.levels, units))
+        value[many] = float(np.sum((units - middle) ** 2))
+    assert value[10] == pytest.approx(value[10**6], abs=1e-4)
+
+
+def test_a_thousand_rules_take_a_moment_and_are_kept() -> None:
+    space = conditional(1000, 0)
+    study = mc.Study(space, seed=0)
+    seconds = []
+    for _ in range(8):
+        began = time.process_time()
+        trial = study.ask()
+        seconds.append(time.process_time() - began)
+        assert space.is_legal(trial.config)
+        study.tell(trial, float(sum(v for v in trial.config.values() if not isinstance(v, str))))
+    assert float(np.median(seconds)) < 2.0
