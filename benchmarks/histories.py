@@ -42,7 +42,14 @@ def run(optimizer: str, problem: str, budget: int, solver: str) -> Run:
     """One run of a problem by name."""
     of = problems()[problem]
     result = mc.minimize(
-        of.objective, of.space(), budget=budget, optimizer=optimizer, solver=solver, seed=SEED, progress=False
+        of.objective,
+        of.space(),
+        budget=budget,
+        optimizer=optimizer,
+        solver=solver,
+        seed=SEED,
+        progress=False,
+        seconds_per_proposal=None,
     )
     return {
         "optimizer": optimizer,

@@ -64,6 +64,14 @@ class Deadline:
         """This deadline, or the one so many seconds from now if that comes first."""
         return self if math.isinf(seconds) else replace(self, at=min(self.at, self.clock() + seconds))
 
+    def later(self, seconds: float) -> Deadline:
+        """This deadline, or the one so many seconds from now if that comes last."""
+        return replace(self, at=max(self.at, self.clock() + seconds))
+
+    def share(self, part: float) -> Deadline:
+        """The moment when this share of what is left now will be over, for a part that others follow."""
+        return self if math.isinf(self.at) else replace(self, at=self.clock() + part * self.left())
+
     def within(self, settings: Settings) -> Settings:
         """The settings, with a time limit of at most what is left."""
         if math.isinf(self.at):

@@ -9,16 +9,7 @@ import pytest
 from mipcash.backends.base import SolverSettings
 from mipcash.deadline import NEVER, Deadline
 from mipcash.errors import MipcashError
-
-
-class FakeClock:
-    """A clock that moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.slow import FakeClock
 
 
 def test_what_is_left_falls_to_nothing() -> None:
@@ -56,6 +47,17 @@ def test_the_sooner_of_two() -> None:
     assert deadline.sooner(1.0).left() == 1.0
     assert deadline.sooner(10.0) == deadline == deadline.sooner(math.inf)
     assert Deadline.after(None, clock).sooner(2.0).left() == 2.0
+
+
+def test_the_later_of_two_and_a_share() -> None:
+    clock = FakeClock()
+    deadline = Deadline.after(4.0, clock)
+    assert deadline.later(1.0) == deadline
+    assert deadline.later(6.0).left() == 6.0
+    assert deadline.share(0.25).left() == 1.0
+    clock.now += 2.0
+    assert deadline.share(0.25).left() == 0.5
+    assert NEVER.share(0.1) == NEVER == NEVER.later(1.0)
 
 
 def test_the_default_clock_runs() -> None:

@@ -40,6 +40,8 @@ from mipcash.surrogates.base import MixedFunction
 class AlternatingSettings:
     """Limits of the alternation.
 
+    What all of them may take together is the deadline of the domain.
+
     Attributes:
         rounds: alternations per start.
         tolerance: relative fall of f below which it stops, and the continuous step where no rule binds it.
@@ -79,7 +81,7 @@ class Minimum:
 
 
 class Alternation:
-    """Alternating minimisation over one domain."""
+    """Alternating minimisation over one domain, until its deadline: the best point found by then, or None."""
 
     def __init__(self, domain: Domain, settings: AlternatingSettings) -> None:
         self.domain, self.settings = domain, settings
@@ -109,8 +111,14 @@ class Alternation:
             found = [self._with_proof(f, start, known, excluded, rng, clock) for start in starts]
             proven = [m for m in found if m is not None]
             return min(proven, key=lambda m: m.value, default=None)
-        descents = [self.descend(f, start, known, excluded, rng, clock) for start in starts]
-        best, _ = min(descents, key=lambda d: d[1])
+        descents = []
+        for start in starts:
+            descents.append(self.descend(f, start, known, excluded, rng, clock))
+            if self.domain.deadline.passed:
+                break
+        best, value = min(descents, key=lambda d: d[1])
+        if self.domain.deadline.passed:  # there is no time left for a proof
+            return Minimum.unproven(self.domain, best, value) if math.isfinite(value) else None
         return self._with_proof(f, best, known, excluded, rng, clock)
 
     def decides_levels(self, point: Point) -> bool:
@@ -129,6 +137,8 @@ class Alternation:
         """Alternate with local search in the place of the MIP: where it stops and f there; inf where it found nothing."""
         here, best = start, math.inf
         for k in range(self.settings.rounds):
+            if self.domain.deadline.passed:
+                break
             began = time.perf_counter()
             starts = [here.levels, start.levels, *known]
             form = f.form_at(here.units)
@@ -159,6 +169,8 @@ class Alternation:
         best: Minimum | None = None
         here = start
         for _ in range(self.settings.rounds):
+            if self.domain.deadline.passed:
+                break
             began = time.perf_counter()
             answer = self.domain.minimise(
                 f.form_at(here.units),

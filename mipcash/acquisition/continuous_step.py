@@ -6,11 +6,12 @@ Notation
 
 Where no rule binds an active number, L-BFGS-B on the unit box from the current point and from random ones. Where rules
 do, SLSQP under them from the current point alone; its end is pulled back towards it until it is legal. Integers are
-rounded before a step is taken, so that f never rises.
+rounded before a step is taken, so that f never rises. Where the deadline of the domain passes, a descent ends where it is.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from mipcash.deadline import Deadline
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Point
 from mipcash.program.unit_scale import INACTIVE, UnitScale
@@ -77,7 +79,7 @@ class ContinuousStep:
         active = np.flatnonzero(self.scale.active(z[None])[0] > 0)
         current = point.units.copy()
         current[np.setdiff1d(np.arange(len(current)), active)] = INACTIVE
-        if not len(active):
+        if not len(active) or self.domain.deadline.passed:
             return current
         section = f.section(z)
         if self._held:
@@ -114,8 +116,10 @@ class ContinuousStep:
         """The best of L-BFGS-B from several starts, (n_active,) each, and of ``current``."""
         best, best_value = current, section(self.scale.rounded(current))[0]
         for start in starts:
+            if self.domain.deadline.passed:
+                break
             found = minimize(
-                _over_active(section, current, active),
+                _over_active(section, current, active, self.domain.deadline),
                 start,
                 jac=True,
                 method="L-BFGS-B",
@@ -132,7 +136,9 @@ class ContinuousStep:
         """SLSQP under the rules; its end point is pulled back towards the legal start until it is legal."""
         current, active = numbers.current, numbers.active
         start = current[active]
-        end = _descended(section, numbers) if len(numbers.rules.row_low) <= MANY else _under_few(section, numbers)
+        deadline = self.domain.deadline
+        few = len(numbers.rules.row_low) <= MANY
+        end = _descended(section, numbers, deadline) if few else _under_few(section, numbers, deadline)
         value_at_start = section(current)[0]
         step = 1.0
         for _ in range(BACKTRACKS):
@@ -143,11 +149,11 @@ class ContinuousStep:
         return current
 
 
-def _descended(section: Section, numbers: _BoundNumbers) -> Vector:
+def _descended(section: Section, numbers: _BoundNumbers, deadline: Deadline) -> Vector:
     """Where SLSQP ends under the rules: x, inside the unit box."""
     start = numbers.current[numbers.active]
     found = minimize(
-        _over_active(section, numbers.current, numbers.active),
+        _over_active(section, numbers.current, numbers.active, deadline),
         start,
         jac=True,
         method="SLSQP",
@@ -158,14 +164,14 @@ def _descended(section: Section, numbers: _BoundNumbers) -> Vector:
     return np.clip(found.x, 0.0, 1.0) if np.all(np.isfinite(found.x)) else start
 
 
-def _under_few(section: Section, numbers: _BoundNumbers) -> Vector:
+def _under_few(section: Section, numbers: _BoundNumbers, deadline: Deadline) -> Vector:
     """The same with rules taken in as they are broken: the time of SLSQP grows with the square of their number."""
     taken = numbers.rules.equal | numbers.rules.curved
     for _ in range(TAKINGS):
-        end = _descended(section, numbers.under(np.flatnonzero(taken)))
+        end = _descended(section, numbers.under(np.flatnonzero(taken)), deadline)
         missed = np.where(taken, 0.0, numbers.missed(end))
         broken = np.flatnonzero(missed > 0.0)
-        if not len(broken):
+        if not len(broken) or deadline.passed:
             break
         taken[broken[np.argsort(-missed[broken], kind="stable")][: TAKEN * len(end)]] = True
     return end
@@ -250,12 +256,16 @@ class _BoundNumbers:
         return np.concatenate([gradient[self._low], -gradient[self._high]])
 
 
-def _over_active(section: Section, current: Vector, active: Indices) -> Section:
-    """A section as a function of the active numbers alone."""
+def _over_active(section: Section, current: Vector, active: Indices, deadline: Deadline) -> Section:
+    """A section as a function of the active numbers alone; flat once the deadline has passed, so that any descent ends."""
+    last = math.inf
 
     def objective(x: Vector) -> tuple[float, Vector]:
-        value, gradient = section(_whole(current, active, x))
-        return value, gradient[active]
+        nonlocal last
+        if deadline.passed and math.isfinite(last):
+            return last, np.zeros(len(active))
+        last, gradient = section(_whole(current, active, x))
+        return last, gradient[active]
 
     return objective
 

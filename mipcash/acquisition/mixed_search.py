@@ -7,7 +7,7 @@ observations, and random legal walks from both; the best of the pool go on by
     levels     best-improvement single moves, all points of the pool in one batch; pair moves where single ones end
     numbers    L-BFGS-B on the analytic gradient; SLSQP where rules bind active numbers
 
-Every point on the way is legal.
+Every point on the way is legal, so that the search may end at any time: the deadline of the domain ends it.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class MixedSearch:
             acquisition: what to minimise.
             starts: legal points, excluded ones allowed.
         """
-        pool = self._pool(acquisition, starts, rng)
+        pool, deadline = self._pool(acquisition, starts, rng), self.step.domain.deadline
         for k in range(self.settings.rounds):
             pool = pool.best(self.settings.survivors if k == 0 else self.settings.finalists)
             if not len(pool.points):
@@ -124,7 +124,7 @@ class MixedSearch:
                 pool = self._pair(acquisition, pool, rng)
             pool = pool.best(self.settings.moved)
             pool = self._move_numbers(acquisition, pool, rng, ROUGH if k == 0 else self.settings.tolerance)
-            if k > 0 and pool.values.min() > before - WORTH * max(1.0, abs(before)):
+            if deadline.passed or (k > 0 and pool.values.min() > before - WORTH * max(1.0, abs(before))):
                 break
         admitted = np.flatnonzero(self.near.admitted(pool.points.levels))
         if not len(admitted):
@@ -166,6 +166,8 @@ class MixedSearch:
         found = [starts[:0]]
         share = max(1, self.settings.walks // (2 * len(starts)))
         for start in starts:
+            if self.step.domain.deadline.passed:
+                break
             moved, levels = self.step.wander(start, rng), start.levels[None]
             legality = self.near.legality_at(moved)
             if legality is not None and legality.check(levels)[0]:
@@ -185,7 +187,7 @@ class MixedSearch:
             owner, latent = self.near.singles(pool.points.levels[moving])
             pool, improved = self._take(acquisition, pool, moving[owner], latent, shared)
             moving = moving[np.isin(moving, improved)]
-            if not len(moving):
+            if not len(moving) or self.step.domain.deadline.passed:
                 break
         return pool
 
@@ -229,6 +231,8 @@ class MixedSearch:
         """The same where legality depends on each point's numbers: promising moves are checked for each point apart."""
         moved = []
         for r in np.unique(owner):
+            if self.step.domain.deadline.passed:
+                break
             mine, u = latent[owner == r], pool.points.units[r]
             guess = self.near.domain.free_legality.effective(mine)
             values = acquisition.values(Points(guess, np.repeat(u[None], len(guess), axis=0)))
@@ -248,6 +252,8 @@ class MixedSearch:
         if not len(self.scale):
             return pool
         for r, point in enumerate(pool.points):
+            if self.step.domain.deadline.passed:
+                break
             units = self.step.minimise(acquisition, point, rng, 0, tolerance)
             to = Points(point.levels[None], units[None])
             value = acquisition.values(to)

@@ -81,6 +81,8 @@ class Neighbourhood:
         legal = np.zeros(len(levels), dtype=bool)
         likely = self.domain.free_legality.check(levels) & self.admitted(levels)
         for k in [int(k) for k in order if likely[k]][:ASKED]:
+            if self.domain.deadline.passed:
+                break
             if self.domain.is_legal(Point(levels[k], u)):
                 legal[k] = True
                 break

@@ -8,7 +8,6 @@ resumed run makes the same proposals as an unbroken one, for every optimizer, wi
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +19,6 @@ import numpy as np
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.outcome import DONE, FAILED, PENDING, Outcome
-from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Apart
 from mipcash.space.solution import Solution
 
@@ -104,8 +102,10 @@ class Request:
         state: ``Proposal.state`` of the latest ask, ``{}`` at the first.
         apart: configurations that the proposal must keep a Hamming distance from (those of the same batch); None: none.
         limits: what the outputs of a good configuration keep; only optimizers with ``takes_limits`` are given any.
-        seconds: wall-clock seconds that the proposal should take at most; None: as the optimizer's settings say. None of the
-            optimizers here reads it yet: their solver calls keep the time limits of their own settings.
+        seconds: wall-clock seconds that the proposal should take at most, all of its parts together; None: as long as the
+            limits of the optimizer's settings let it. A part that they end proposes the best that it has found by then, so
+            that a run in which they are reached differs from machine to machine (``Proposal.trace["cut"]`` names the parts).
+            Where nothing legal and new is known by then, see :mod:`mipcash.optimizers.in_time`.
     """
 
     history: History
@@ -200,17 +200,6 @@ class Optimizer(ABC):
         done = ((o, k) for k, o in enumerate(history) if o.status == DONE and o.legal)
         kept = [(o.loss, k) for o, k in done if o.loss is not None and _keeps(o, limits)]
         return history[min(kept)[1]] if kept else None
-
-
-def solver_made(domain: Domain, origin: str, request: Request) -> Proposal:
-    """The solver's own configuration, far from what was proposed before.
-
-    Raises:
-        SpaceExhaustedError: nothing is left, or nothing far enough apart.
-    """
-    began = time.perf_counter()
-    ((config, solution),) = domain.design(1, request.rng, request.before, request.apart)
-    return Proposal(config, solution, origin, {"mip": time.perf_counter() - began}, dict(request.state))
 
 
 def _keeps(observation: Observation, limits: Sequence[Limit]) -> bool:

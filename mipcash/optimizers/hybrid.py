@@ -9,6 +9,8 @@
    acquisition is better, and its bound is the proposal's certificate: by that part of the model no legal configuration at
    these numbers that was not proposed before has a lower loss than the bound. Predictions add a residual, which no MIP takes
 
+Each of these has a share of the seconds of a request (``FIT`` and so on); what one leaves goes to those after it.
+
 Where the best observations tie exactly, every second proposal leaves a choice that they share (:mod:`mipcash.acquisition.plateau`).
 
 The solution of a proposal holds that certificate: its value is the structured part of the proposal's predicted loss, and its
@@ -54,6 +56,8 @@ from mipcash.surrogates.structured.tables import Tables
 
 PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""
+FIT, SEARCH, POLISH, CERTIFY = 0.35, 0.5, 0.75, 0.75
+"""Shares of what is left of the time for 2., 3., 4. and 5. of the module's description."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,9 @@ class HybridSettings:
         product_columns: product columns of the MIP of the posterior mean; weaker products are bounded, not modelled.
         boldest: factor that predicted deviations reach while the incumbent does not improve; 1: never more than predicted.
         interactions: pairs of parameters that may interact in the structured model, by name; None: all may.
-        alternation, polish, solver: limits.
+        alternation, polish: limits of 3. and 4. of the module's description.
+        solver: limits of the MIP of 5.; its time limit holds for each MIP of the alternation as well, whatever is set there.
+            What all parts may take together is the request's.
     """
 
     acquisition: str = "log-ei"
@@ -140,12 +146,18 @@ class Hybrid(ModelBased):
         graph = None if chosen is None else resolve(domain.declaration, self.program, self.scale, chosen)
         structure = Structure.of(self.program, self.scale, graph)
         self.surrogate: Surrogate[Tables, StructuredPosterior] = StructuredSurrogate(structure, self.settings.surrogate)
-        self.alternation = Alternation(domain, self.settings.alternation)
+
+    @property
+    def alternation(self) -> Alternation:
+        """Over the domain as it is, with its deadline."""
+        settings, limit = self.settings.alternation, self.settings.solver.time_limit
+        solver = replace(settings.solver, time_limit=min(settings.solver.time_limit, limit))
+        return Alternation(self.domain, replace(settings, solver=solver))
 
     def _search(self, step: Step) -> Proposal | None:
-        began = time.perf_counter()
-        fitted, state = self._fitted(step.data, step.request.state, step.rng, step.request.limits)
-        step.clock.add("surrogate", began)
+        began, fitting = time.perf_counter(), self._for(FIT)
+        fitted, state = fitting._fitted(step.data, step.request.state, step.rng, step.request.limits)
+        step.clock.add("surrogate", began, fitting.domain.deadline)
         excluded, left = self._excluded(step), self._left(step)
         target = self._target(fitted, [*excluded, *left], step)
         if target is None and left:  # every legal configuration has that choice
@@ -153,7 +165,8 @@ class Hybrid(ModelBased):
         if target is None:
             return None
         began, origin, point = time.perf_counter(), self.settings.acquisition, target.point
-        proven, bound = self._solved(target.function, point, excluded)
+        certifying = self._for(CERTIFY)
+        proven, bound = certifying._solved(target.function, point, excluded)
         if proven is not None and all(e.admits(proven.levels) for e in left):
             point = self._better(target.acquisition, point, proven)
         if self.domain.repeats(self.domain.decode(point), step.before):
@@ -161,12 +174,16 @@ class Hybrid(ModelBased):
             if moved is None:
                 return None
             point, origin = moved, "neighbour"
-            _, bound = self._solved(target.function, point, excluded)
-        step.clock.add("mip", began)
+            _, bound = certifying._solved(target.function, point, excluded)
+        step.clock.add("mip", began, certifying.domain.deadline)
         config = self.domain.decode(point)
         answer = self._answer(target.function, point, bound)
         solution = as_solution(config, answer, 1.0, began, self.domain.backend.name)
         return Proposal(config, solution, origin, step.clock.seconds, state)
+
+    def _for(self, part: float) -> Hybrid:
+        """The optimizer for a part of the proposal, with its share of what is left of the time."""
+        return self.until(self.domain.deadline.share(part))
 
     # -- the models ---------------------------------------------------------------------------------------------
 
@@ -182,7 +199,7 @@ class Hybrid(ModelBased):
         All outputs share what depends on the points alone. The state is that of the loss, with those of others under ``outputs``.
         """
         tables = self.surrogate.prepare(data.points)
-        loss, after = self.surrogate_for(LOSS).fit(tables, data.losses, state, rng)
+        loss, after = self.surrogate_for(LOSS).fit(tables, data.losses, state, rng, deadline=self.domain.deadline)
         loss = replace(loss, inflation=self._boldness(data))
         before, others, limited = state.get("outputs", {}), dict[str, Any](), dict[str, Limited]()
         for limit in limits:
@@ -190,7 +207,7 @@ class Hybrid(ModelBased):
             if not len(rows):  # nothing tells one point from another
                 continue
             posterior, others[limit.output] = self.surrogate_for(limit.output).fit(
-                tables.part(rows), values, before.get(limit.output, {}), rng
+                tables.part(rows), values, before.get(limit.output, {}), rng, deadline=self.domain.deadline
             )
             low, high = posterior.scaled(np.array([limit.low, limit.high])).tolist()
             limited[limit.output] = Limited(posterior, low, high)
@@ -210,9 +227,13 @@ class Hybrid(ModelBased):
         settings, best, began = self.settings, step.data.best(self.settings.best), time.perf_counter()
         mean = fitted.loss.mean()
         samples = [fitted.loss.sample(step.rng, settings.inflation) for _ in range(settings.samples)]
-        lowest, *minima = [self._minimum(f, best, excluded, step.rng) for f in (mean, *samples)]
+        searching, functions = self._for(SEARCH), [mean, *samples]
+        lowest, *minima = [
+            searching._for(1.0 / (len(functions) - k))._minimum(f, best, excluded, step.rng)
+            for k, f in enumerate(functions)
+        ]
         drawn = [Drawn(f, m, self._value(f, m)) for f, m in zip(samples, minima, strict=True) if m is not None]
-        step.clock.add("search", began)
+        step.clock.add("search", began, searching.domain.deadline)
         if settings.acquisition == "thompson" and not drawn:
             return None
         began = time.perf_counter()
@@ -221,10 +242,11 @@ class Hybrid(ModelBased):
             least = min(drawn, key=lambda d: d.value)
             return Target(least.sample, acquisition, least.point)
         pool = [*([] if lowest is None else [lowest]), *(d.point for d in drawn), *best]
-        near = Neighbourhood(self.domain, excluded, self._memory(step.data.best()))
-        search = MixedSearch(self.alternation.step, near, settings.polish)
+        polishing = self._for(POLISH)
+        near = Neighbourhood(polishing.domain, excluded, self._memory(step.data.best()))
+        search = MixedSearch(polishing.alternation.step, near, settings.polish)
         found = search.minimise(acquisition, self._batch(pool), step.rng)
-        step.clock.add("polish", began)
+        step.clock.add("polish", began, polishing.domain.deadline)
         return None if found is None else Target(mean, acquisition, found)
 
     def _left(self, step: Step) -> list[Exclusion]:

@@ -20,7 +20,7 @@ import numpy as np
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimum
 from mipcash.acquisition.decomposition.search import DecompositionSettings, decompose
 from mipcash.backends.base import FEASIBLE, OPTIMAL, Answer
-from mipcash.errors import SpaceError, at_least
+from mipcash.errors import SolverError, SpaceError, at_least
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step
 from mipcash.program.points import Point, Points
@@ -41,6 +41,8 @@ KNOWN = 32
 """Latest configurations from which local search starts, besides the starts of the alternation."""
 DELTA = 0.1
 """Confidence delta of Proposition 1."""
+FIT, STARTS, SEARCH = 0.35, 0.2, 0.8
+"""Shares of what is left of the time for the fit, for fresh starts and for the alternation; the rest is the certificate's."""
 
 
 @dataclass(frozen=True)
@@ -134,28 +136,34 @@ class MiVaBO(ModelBased):
     def __init__(self, domain: Domain, settings: MiVaBOSettings | None = None) -> None:
         super().__init__(domain)
         self.settings: MiVaBOSettings = settings or MiVaBOSettings()
-        self.alternation = Alternation(domain, self.settings.alternation)
         # resolved in any case, so that a wrong name is refused before anything is evaluated
         resolved = resolve(domain.declaration, self.program, self.scale, self.settings.interactions)
         declared = None if self.settings.interactions is None else resolved
         linear = LinearSurrogate(self.program, self.scale, self.settings.surrogate, declared)
         self.surrogate: Surrogate[Tables, LinearPosterior | SparsePosterior] = linear
 
+    @property
+    def alternation(self) -> Alternation:
+        """Over the domain as it is, with its deadline."""
+        return Alternation(self.domain, self.settings.alternation)
+
     def _search(self, step: Step) -> Proposal | None:
         data, rng, clock = step.data, step.rng, step.clock
-        began = time.perf_counter()
-        posterior, state = self._posterior(data, rng, step.request.state)
+        began, fitting = time.perf_counter(), self.until(self.domain.deadline.share(FIT))
+        posterior, state = fitting._posterior(data, rng, step.request.state)
         f, left_out = self._kept(posterior, posterior.sample(rng, self._inflation(posterior, len(data.losses))))
         if isinstance(posterior, SparsePosterior):
             state["left_out"] = abs(f.scale) * left_out
-        clock.add("surrogate", began)
-        began = time.perf_counter()
-        starts = self._starts(data, rng)
-        clock.add("starts", began)
+        clock.add("surrogate", began, fitting.domain.deadline)
+        began, starting = time.perf_counter(), self.until(self.domain.deadline.share(STARTS))
+        starts = starting._starts(data, rng)
+        clock.add("starts", began, starting.domain.deadline)
         solve_began = time.perf_counter()
+        searching = self.until(self.domain.deadline.share(SEARCH))
         known = [self.program.encode(o.config) for o in step.request.history[-KNOWN:] if o.legal]
         excluded = self._excluded(step)
-        found = self.alternation.minimise(f, starts, excluded, rng, clock, known)
+        found = searching.alternation.minimise(f, starts, excluded, rng, clock, known)
+        clock.note("alternation", searching.domain.deadline)
         if found is None:
             return None
         if self.settings.certificate is not None:
@@ -210,7 +218,7 @@ class MiVaBO(ModelBased):
         self, data: Data, rng: np.random.Generator, state: Mapping[str, Any]
     ) -> tuple[LinearPosterior | SparsePosterior, dict[str, Any]]:
         prepared = self.surrogate.prepare(data.points)
-        return self.surrogate.fit(prepared, data.losses, state, rng)
+        return self.surrogate.fit(prepared, data.losses, state, rng, deadline=self.domain.deadline)
 
     def _kept(self, posterior: LinearPosterior | SparsePosterior, f: WeightSample) -> tuple[WeightSample, float]:
         """Under a sparse prior, the sample without what the settings let go, and how far that may be from it."""
@@ -234,4 +242,10 @@ class MiVaBO(ModelBased):
     def _starts(self, data: Data, rng: np.random.Generator) -> Points:
         """The best observations and fresh legal samples, half and half."""
         best = data.best(max(1, self.settings.starts // 2))
-        return Points.joined(best, self.domain.encode(self.domain.sample(self.settings.starts - len(best), rng)))
+        try:
+            fresh = self.domain.sample(self.settings.starts - len(best), rng)
+        except SolverError:
+            if not self.domain.deadline.passed:
+                raise
+            fresh = []
+        return Points.joined(best, self.domain.encode(fresh))

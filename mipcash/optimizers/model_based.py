@@ -4,23 +4,29 @@
    as a part of it
 2. the subclass's proposal, made from the data
 3. where it finds none, the solver says what is left, or proves that nothing is
+
+All of it keeps the seconds of the request: the solver and every search over the domain end with its deadline.
 """
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from mipcash.acquisition.clock import Clock
+from mipcash.acquisition.clock import CUT, Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
+from mipcash.deadline import Deadline
+from mipcash.errors import SolverError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import History, Limit, Optimizer, Proposal, Request, solver_made
+from mipcash.optimizers.base import History, Limit, Optimizer, Proposal, Request
+from mipcash.optimizers.in_time import solver_made
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PRESENT
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Point, Points
@@ -122,12 +128,32 @@ class ModelBased(Optimizer):
     def propose(self, request: Request) -> Proposal:
         """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
         done = any(o.loss is not None and o.legal for o in request.history)
+        within = self.until(Deadline.after(request.seconds))
         if shown(request.history) < self.settings.n_initial or not done:
-            return solver_made(self.domain, "initial design", request)
+            return solver_made(within.domain, "initial design", request)
+        step = Step(request, self.data(request.history), Clock())
         # matrices of a few hundred rows gain nothing from more threads, and one thread gives the same sums everywhere
         with threadpool_limits(1):
-            proposal = self._search(Step(request, self.data(request.history), Clock()))
-        return proposal or solver_made(self.domain, "what is left", request)
+            found = within._searched(step)
+        proposal = found or solver_made(within.domain, "what is left", request)
+        cut = [*step.clock.cut, *proposal.trace.get(CUT, ())]
+        return replace(proposal, trace={**proposal.trace, CUT: cut}) if cut else proposal
+
+    def until(self, deadline: Deadline) -> Self:
+        """The same optimizer, whose searches and solver end then."""
+        twin = copy.copy(self)
+        twin.domain = self.domain.until(deadline)
+        return twin
+
+    def _searched(self, step: Step) -> Proposal | None:
+        """What the search finds; None also where the time was up before it had anything."""
+        try:
+            return self._search(step)
+        except SolverError:
+            if not self.domain.deadline.passed:
+                raise
+            step.clock.note("search", self.domain.deadline)
+            return None
 
     # -- for searches -------------------------------------------------------------------------------------------
 

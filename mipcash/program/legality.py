@@ -6,8 +6,9 @@ Notation
 
 Rows over z alone are evaluated directly. Rows with helper columns (auxiliaries, conjunctions) are gathered in clusters
 that share helpers; a cluster asks whether *some* helper values satisfy its rows, and the answer for every combination
-of the groups in its scope is tabulated once. Tuned numbers are either held fixed, v = value * on(z), or make the check
-incomplete. What is too large to tabulate makes it incomplete too: then the caller must ask a solver.
+of the groups in its scope is tabulated once; where that table is too large, helpers are eliminated one by one from the tables of
+single rules (:mod:`mipcash.program.elimination`). Tuned numbers are either held fixed, v = value * on(z), or make the check
+incomplete. What is too large for either makes it incomplete too: then the caller must ask a solver.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from scipy import sparse
 
 from mipcash.modelling.clusters import clusters
 from mipcash.program.affine_rows import affine_block, affine_rows, columns_of
+from mipcash.program.elimination import Elimination, make_elimination
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.program import BaseRow, BinaryProgram, Indicator
 from mipcash.program.recent import Recent
@@ -76,6 +78,7 @@ class Legality:
 
     Attributes:
         undecided: the rows that it leaves to a solver; none where it is complete.
+        eliminations: clusters of rules that are no tables; with each, its rows.
         numbers: as given.
     """
 
@@ -83,7 +86,7 @@ class Legality:
         self,
         program: BinaryProgram,
         numbers: Mapping[str, float] | None = None,
-        tables: dict[frozenset[int], RuleTable | None] | None = None,
+        tables: dict[frozenset[int], RuleTable | Elimination | None] | None = None,
     ) -> None:
         self.program = program
         tables = {} if tables is None else tables
@@ -115,16 +118,19 @@ class Legality:
         self._clusters = [(sorted(helpers), rows) for helpers, rows in clusters(clustered)]
         self._tables: list[RuleTable] = []
         self._tabulated: list[Sequence[BaseRow]] = []
+        self.eliminations: list[tuple[Elimination, Sequence[BaseRow]]] = []
         for helpers, rows in self._clusters:
             key = frozenset(map(id, rows))
             if key in tables:
                 table = tables[key]
             else:
-                table = self._tabulate(helpers, rows)
+                table = self._tabulate(helpers, rows) or make_elimination(program, helpers, rows)
                 if key <= declared:
                     tables[key] = table
             if table is None:
                 self.undecided += rows
+            elif isinstance(table, Elimination):
+                self.eliminations.append((table, rows))
             else:
                 self._tables.append(table)
                 self._tabulated.append(rows)
@@ -153,10 +159,14 @@ class Legality:
             free: also look at the rules that hold at any numbers; False where the levels are known to keep them.
         """
         tables, rows = (self._tables, self._rows) if free else self._with_numbers
+        eliminations = [e for e, of in self.eliminations if free or not self._free(of)]
         legal = np.ones(len(levels), dtype=bool)
         for table in tables:
             legal &= table.legal[tuple(levels[:, list(table.scope)].T)]
-        return legal & rows.hold(self.program.one_hot(levels))
+        legal &= rows.hold(self.program.one_hot(levels))
+        for elimination in eliminations:  # what is illegal already is not looked at again
+            legal[legal] = elimination.check(levels[legal])
+        return legal
 
     @cached_property
     def _with_numbers(self) -> tuple[list[RuleTable], _Rows]:
@@ -186,10 +196,16 @@ class Legality:
                 self._blocks.append((np.array(table.scope, dtype=np.int64), tuples))
         return self._blocks
 
+    def _free(self, rows: Sequence[BaseRow]) -> bool:
+        """Whether some rows hold at any numbers."""
+        return all(id(row) in self._declared for row in rows)
+
     def constraints(self) -> tuple[list[tuple[RuleTable, bool]], list[tuple[BaseRow, bool]]]:
-        """What :meth:`check` demands, as tables and rows over the binaries; with each, whether it holds at any numbers."""
+        """What :meth:`check` demands but for ``eliminations``: tables and rows over the binaries, each with whether it holds at any
+        numbers.
+        """
         clusters = zip(self._tables, self._tabulated, strict=True)
-        tables = [(table, all(id(row) in self._declared for row in rows)) for table, rows in clusters]
+        tables = [(table, self._free(rows)) for table, rows in clusters]
         return tables, [(row, id(row) in self._declared) for row in self._direct]
 
     def completed(self, levels: Indices) -> Vector:
@@ -202,7 +218,13 @@ class Legality:
             on = all(bool(c.holds(base[: program.n_z])) for c in number.conditions)
             base[number.latent] = self.numbers[number.label]
             base[number.column] = self.numbers[number.label] if on else 0.0
+        for elimination, _ in self.eliminations:
+            found = elimination.values(levels)
+            base[list(found)] = list(found.values())
+        eliminated = {c for elimination, _ in self.eliminations for c in elimination.order}
         for helpers, rows in self._clusters:
+            if helpers[0] in eliminated:
+                continue
             grid = np.meshgrid(*[np.arange(program.low[c], program.high[c] + 1) for c in helpers], indexing="ij")
             points = np.repeat(base[None], grid[0].size, axis=0)
             points[:, helpers] = np.stack([axis.ravel() for axis in grid], axis=1)

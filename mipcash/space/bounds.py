@@ -7,66 +7,72 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import CUT_SLACK, OPTIMAL, Backend, SolverSettings, Task
-from mipcash.errors import InfeasibleSpaceError, SolverError
+from mipcash.backends.base import CUT_SLACK, INFEASIBLE, OPTIMAL, Answer, Backend, SolverSettings, Task
+from mipcash.errors import InfeasibleSpaceError
 from mipcash.modelling.domains import Integer, Permutation, Real, Value
-from mipcash.program.forms import QuadraticForm, Vector
+from mipcash.program.forms import Booleans, QuadraticForm
 from mipcash.program.program import BaseRow, BinaryProgram
 from mipcash.program.rewriting import with_rows, without_margins
 from mipcash.space.compiled import QUESTION, CompiledSpace
-from mipcash.space.conflict import emptiness, told
+from mipcash.space.conflict import emptiness
 from mipcash.space.explanation import explained
 
 
 @dataclass(frozen=True)
 class Extent:
-    """What a parameter can be under the rules.
+    """What a parameter can be under the rules: never less than it can be, and no more where ``proven``.
 
     Attributes:
         low, high: least and greatest legal value of a number or an ordered parameter; None for categories and orderings.
         values: the legal values of a discrete parameter (of an ordering: positions by module); None for a number.
-        always: whether the parameter is active in every legal configuration.
+        always: whether the parameter is active in every legal configuration, as far as that is proven.
+        proven: whether every value or end is taken by some legal configuration. Where a limit came before that was known, they
+            are all that the rules had not been proven to leave out by then.
     """
 
     low: Value
     high: Value
     values: tuple[Value, ...] | None
     always: bool
+    proven: bool = True
 
     def __str__(self) -> str:
         what = f"[{self.low}, {self.high}]" if self.values is None else ", ".join(map(str, self.values))
+        what = what if self.proven else f"within {what}"
         return what if self.always else f"{what} (or inactive)"
 
 
 def extents(space: CompiledSpace, backend: Backend) -> dict[str, Extent]:
-    """The extent of each parameter that can be active.
+    """The extent of each parameter that can be active; wider ones where the backend comes to a limit.
 
     Raises:
         InfeasibleSpaceError: the space is empty.
-        SolverError: a limit came before an extent was known.
     """
     program, settings = space.program, QUESTION
-    if told(emptiness(program, backend, settings), settings).columns is None:
-        raise InfeasibleSpaceError(explained(space, backend))
+    if emptiness(program, backend, settings).status == INFEASIBLE:
+        raise InfeasibleSpaceError(explained(space, backend, empty=True))
     if program.margin:
         program = without_margins(program)  # a legal value may lie where the margins of products of reals leave it out
-    seen = attainable(program, backend, settings)
+    seen, complete = attainable(program, backend, settings)
     found: dict[str, Extent] = {}
     for label, parameter in space.declaration.parameters.items():
         groups = [g for g in program.groups if g.parameter == label]
+        proven = complete or all(seen[g.span].all() for g in groups)
+        left = seen if proven else np.ones(program.n_z, dtype=bool)
         if isinstance(parameter.domain, Permutation):
             places = tuple(
-                (g.label[len(label) + 1 :], tuple(t for k, t in enumerate(g.values) if seen[g.start + k]))
+                (g.label[len(label) + 1 :], tuple(t for k, t in enumerate(g.values) if left[g.start + k]))
                 for g in groups
             )
-            found[label] = Extent(None, None, places, True)
+            found[label] = Extent(None, None, places, True, proven)
         elif groups:
             group = groups[0]
-            values = tuple(v for k, v in enumerate(group.values) if seen[group.start + k])
+            values = tuple(v for k, v in enumerate(group.values) if left[group.start + k])
             ordered = group.kind in ("integer", "ordinal")
             if values:
-                always = not (group.conditional and seen[group.stop - 1])
-                found[label] = Extent(values[0] if ordered else None, values[-1] if ordered else None, values, always)
+                always = not (group.conditional and left[group.stop - 1])
+                low, high = (values[0], values[-1]) if ordered else (None, None)
+                found[label] = Extent(low, high, values, always, proven)
         else:
             assert isinstance(parameter.domain, (Real, Integer))
             number = _number_extent(label, parameter.domain, program, backend, settings)
@@ -78,60 +84,47 @@ def extents(space: CompiledSpace, backend: Backend) -> dict[str, Extent]:
 def _number_extent(
     label: str, domain: Real | Integer, program: BinaryProgram, backend: Backend, settings: SolverSettings
 ) -> Extent | None:
+    """That of a number; None where it is proven that it is never active."""
+    fixed_on = _activity_cut(program, label)
     if any(n.label == label for n in program.numbers):
-        ends = number_range(program, label, backend, settings)
-        if ends is None:
+        least, most = (_end(fixed_on, label, sign, backend, settings) for sign in (1.0, -1.0))
+        if least.status == INFEASIBLE or most.status == INFEASIBLE:
             return None
-        low, high = (
-            domain.nearest(e) if isinstance(domain, Integer) else domain.canonical(_short(e)) for e in ends[:2]
-        )
+        ends = [max(float(domain.low), least.value), min(float(domain.high), -most.value)]
+        low, high = (domain.nearest(e) if isinstance(domain, Integer) else domain.canonical(_short(e)) for e in ends)
         low, high = min(low, high), max(low, high)
-        return Extent(low, high, None, ends[2])
-    if not can_be_on(program, label, backend, settings):
+        proven = least.status == OPTIMAL and most.status == OPTIMAL
+        return Extent(low, high, None, always_on(program, label, backend, settings), proven)
+    on = backend.solve(Task(fixed_on, QuadraticForm.zero(program.n)), settings)
+    if on.status == INFEASIBLE:
         return None
-    return Extent(domain.low, domain.high, None, always_on(program, label, backend, settings))
+    return Extent(domain.low, domain.high, None, always_on(program, label, backend, settings), on.columns is not None)
 
 
-def attainable(program: BinaryProgram, backend: Backend, settings: SolverSettings) -> Vector:
-    """Which one-hot columns are 1 in some legal configuration: shape (n_z,), booleans.
+def attainable(program: BinaryProgram, backend: Backend, settings: SolverSettings) -> tuple[Booleans, bool]:
+    """Which one-hot columns are 1 in some legal configuration, shape (n_z,), and whether that is all of them.
 
-    Each solve maximises the number of columns not yet seen; the first that finds none proves that no more exist.
+    Each solve maximises the number of columns not yet seen; the first that finds none proves that no more exist. Columns that
+    were seen stay seen where a limit ends it.
     """
     seen = np.zeros(program.n_z, dtype=bool)
     while not seen.all():
         linear = np.zeros(program.n)
         linear[: program.n_z] = -(~seen).astype(float)
         answer = backend.solve(Task(program, replace(QuadraticForm.zero(program.n), linear=linear)), settings)
-        if told(answer, settings).columns is None:
-            break
-        if answer.value > -0.5:
-            if answer.bound < -0.5:
-                raise SolverError(
-                    f"the solver could not tell within {settings.time_limit:.0f} s which levels can be taken"
-                )
-            break
-        assert answer.columns is not None
+        if answer.columns is None or answer.value > -0.5:
+            return seen, answer.status == INFEASIBLE or answer.bound > -0.5
         seen |= answer.columns[: program.n_z] > 0.5
-    return seen
+    return seen, True
 
 
-def number_range(
-    program: BinaryProgram, label: str, backend: Backend, settings: SolverSettings
-) -> tuple[float, float, bool] | None:
-    """Least and greatest value of a number that occurs in rules, and whether it is always active; None if it never is."""
+def _end(program: BinaryProgram, label: str, sign: float, backend: Backend, settings: SolverSettings) -> Answer:
+    """The least value of ``sign`` times a number that occurs in rules; where it is not proven, a bound below all of them."""
     number = next(n for n in program.numbers if n.label == label)
-    fixed_on = _activity_cut(program, label)
-    if fixed_on is None:
-        return None
-    ends = []
-    for sign in (1.0, -1.0):
-        linear = np.zeros(program.n)
-        linear[number.column] = sign
-        answer = backend.solve(Task(fixed_on, replace(QuadraticForm.zero(program.n), linear=linear)), settings)
-        if told(answer, settings).columns is None:
-            return None
-        ends.append(sign * (answer.value if answer.status == OPTIMAL else answer.bound))
-    return ends[0], ends[1], always_on(program, label, backend, settings)
+    linear = np.zeros(program.n)
+    linear[number.column] = sign
+    answer = backend.solve(Task(program, replace(QuadraticForm.zero(program.n), linear=linear)), settings)
+    return answer if answer.status == OPTIMAL else replace(answer, value=answer.bound)
 
 
 def _activity_cut(program: BinaryProgram, label: str) -> BinaryProgram:
@@ -150,19 +143,13 @@ def _activity_cut(program: BinaryProgram, label: str) -> BinaryProgram:
     return with_rows(program, sparse.csr_array(np.array(rows)), low, np.full(len(low), np.inf), slack=slack, base=base)
 
 
-def can_be_on(program: BinaryProgram, label: str, backend: Backend, settings: SolverSettings) -> bool:
-    """Whether a parameter is active in some legal configuration."""
-    active = _activity_cut(program, label)
-    return told(backend.solve(Task(active, QuadraticForm.zero(program.n)), settings), settings).columns is not None
-
-
 def always_on(program: BinaryProgram, label: str, backend: Backend, settings: SolverSettings) -> bool:
-    """Whether a parameter is active in every legal configuration: no condition of it can fail."""
+    """Whether it is proven that a parameter is active in every legal configuration: no condition of it can fail."""
     for condition in program.conditions.get(label, ()):
         linear = np.zeros(program.n)
         np.add.at(linear, condition.columns, condition.coefficients)
         answer = backend.solve(Task(program, replace(QuadraticForm.zero(program.n), linear=linear)), settings)
-        if told(answer, settings).columns is not None and answer.value + condition.constant < 0.5:
+        if answer.status != INFEASIBLE and answer.bound + condition.constant < 0.5:
             return False
     return True
 

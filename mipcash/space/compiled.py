@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
@@ -14,6 +15,8 @@ import numpy as np
 
 from mipcash.backends.base import Backend, SolverSettings
 from mipcash.backends.registry import DEFAULT, make_backend
+from mipcash.backends.timed import timed
+from mipcash.deadline import NEVER, Deadline
 from mipcash.errors import SolverError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.declared import Number
@@ -25,7 +28,7 @@ from mipcash.program.algebra import AlgebraicModel, algebraic_model
 from mipcash.program.compile import compile_space
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
-from mipcash.space.conflict import conflicting, is_empty
+from mipcash.space.conflict import conflicting, emptiness, told
 from mipcash.space.forced import Forced, warn_of_forced
 from mipcash.space.live_model import active_rules, signature
 from mipcash.space.minimiser import Minimiser
@@ -35,6 +38,9 @@ from mipcash.space.numbers.rule_rows import RuleRows
 
 QUESTION = SolverSettings(time_limit=60.0)
 """Limits of one question."""
+DECIDING = 0.5
+"""Seconds that a solver gets at least to decide about one configuration: it takes milliseconds, and a point that was found is
+not lost to them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +53,7 @@ class CompiledSpace:
         rules: what plain Python checks: declared rules that are active, and what was put on the live model.
         algebra: the rows behind the program; it keeps the variables alive that only the transformed model has.
         fixed: parameters that a sub-space holds at a value (:mod:`mipcash.space.restriction`).
+        deadline: until when the solver is asked.
     """
 
     declaration: Declaration
@@ -54,6 +61,7 @@ class CompiledSpace:
     rules: tuple[Rule, ...]
     algebra: AlgebraicModel
     fixed: Mapping[str, Value] = field(default_factory=dict)
+    deadline: Deadline = NEVER
 
     @property
     def name(self) -> str:
@@ -87,6 +95,14 @@ class CompiledSpace:
         """Who is asked where no solver is named."""
         return make_backend(DEFAULT)
 
+    def until(self, deadline: Deadline) -> CompiledSpace:
+        """The same space, whose solver is asked until then."""
+        twin = replace(self, deadline=deadline)
+        # what was worked out of it stays as it is
+        twin.__dict__.update({k: v for k, v in self.__dict__.items() if k not in twin.__dict__})
+        twin.__dict__["backend"] = timed(self.backend, deadline)
+        return twin
+
     def wider(self, labels: Collection[str]) -> CompiledSpace:
         """The same space with columns for these numbers too, which no rule may mention."""
         return replace(self, program=compile_space(self.declaration, labels, self.algebra))
@@ -94,7 +110,11 @@ class CompiledSpace:
     # -- legality -----------------------------------------------------------------------------------------------
 
     def violations(self, config: Configuration) -> list[Violation]:
-        """Every reason why a configuration is illegal; see :meth:`mipcash.Space.validate`."""
+        """Every reason why a configuration is illegal; see :meth:`mipcash.Space.validate`.
+
+        Raises:
+            SolverError: only the solver can tell, and could not within its limit.
+        """
         verdict = check(self.declaration, config, self.rules)
         violations = list(verdict.violations)
         if not violations and verdict.undecided:
@@ -108,9 +128,12 @@ class CompiledSpace:
         for number in program.numbers:
             if number.label in config:
                 held[number.column] = float(config[number.label])
-        if not is_empty(program, self.backend, QUESTION, held):
+        backend = timed(self.backend, self.deadline.later(DECIDING))
+        if told(emptiness(program, backend, QUESTION, held)).columns is not None:
             return []
-        culprits = list(conflicting(program, self.backend, QUESTION, held))
+        culprits = list[str]()
+        with suppress(SolverError):  # that they cannot hold is proven all the same
+            culprits += conflicting(program, backend, QUESTION, held)
         if not culprits:
             culprits = list(undecided) or ["the structure of the space"]
         names = ", ".join(map(repr, culprits))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import INFEASIBLE, Answer, Backend, SolverSettings, Task
+from mipcash.backends.base import INFEASIBLE, OPTIMAL, Answer, Backend, SolverSettings, Task
 from mipcash.errors import SolverError
 from mipcash.modelling.rules import Rule
 from mipcash.modelling.wording import number_text
@@ -67,7 +67,7 @@ def emptiness(
     return backend.solve(Task(program, QuadraticForm.zero(program.n), fixed or {}), settings)
 
 
-def told(answer: Answer, settings: SolverSettings) -> Answer:
+def told(answer: Answer) -> Answer:
     """The answer, if it says whether there is a solution.
 
     Raises:
@@ -75,8 +75,8 @@ def told(answer: Answer, settings: SolverSettings) -> Answer:
     """
     if answer.columns is None and answer.status != INFEASIBLE:
         raise SolverError(
-            f"the solver could not tell within {settings.time_limit:.0f} s whether any configuration is left; try another solver, "
-            "or make the space smaller"
+            "the solver could not tell in the time it was given whether any configuration is left; give it more time, try another "
+            "solver, or make the space smaller"
         )
     return answer
 
@@ -84,8 +84,14 @@ def told(answer: Answer, settings: SolverSettings) -> Answer:
 def conflicting(
     program: BinaryProgram, backend: Backend, settings: SolverSettings, fixed: Mapping[int, float] | None = None
 ) -> tuple[str, ...]:
-    """An irreducible set of rules that cannot hold together, in the order of declaration; () if there is none."""
-    if not is_empty(program, backend, settings, fixed):
+    """An irreducible set of rules that cannot hold together, in the order of declaration; () if there is none.
+
+    Where the backend comes to a limit, the rules cannot hold together, but some may not be needed for that.
+
+    Raises:
+        SolverError: a limit came before it was known whether they can.
+    """
+    if told(emptiness(program, backend, settings, fixed)).columns is not None:
         return ()
     names = [name for name in dict.fromkeys(program.row_rule) if name]
     needed = list(names)
@@ -118,7 +124,7 @@ def least_relaxation(
     linear[program.n :] = 1.0
     form = replace(QuadraticForm.zero(slacked.n), linear=linear)
     answer = backend.solve(Task(slacked, form), settings)
-    if answer.columns is None:
+    if answer.columns is None or answer.status != OPTIMAL:
         return None
     down, up = (float(v) for v in answer.columns[program.n :])
     parts, noise = [], max(1e-12, rule.slack)

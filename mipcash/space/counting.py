@@ -8,7 +8,6 @@ wide, legal configurations of the component are enumerated one by one with no-go
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,23 +21,33 @@ from mipcash.space.exclusion import ANY, Exclusion
 from mipcash.space.minimiser import Minimiser
 
 
-@dataclass(frozen=True)
-class Count:
-    """Number of legal discrete configurations (settings of everything but the numbers).
+class Count(int):
+    """Number of legal discrete configurations (settings of everything but the numbers): an integer that says if it is exact.
 
     Attributes:
-        number: how many were counted.
-        exact: False where the limit stopped the count: there are at least ``number``.
+        exact: False where a limit stopped the count: there are at least so many.
     """
 
-    number: int
     exact: bool
 
-    def __int__(self) -> int:
-        return self.number
+    def __new__(cls, number: int, exact: bool = True) -> Count:
+        made = super().__new__(cls, number)
+        made.exact = exact
+        return made
+
+    def __reduce__(self) -> tuple[type[Count], tuple[int, bool]]:
+        return Count, (int(self), self.exact)
+
+    @property
+    def number(self) -> int:
+        """How many were counted."""
+        return int(self)
 
     def __str__(self) -> str:
-        return f"{self.number:,}" if self.exact else f"at least {self.number:,}"
+        return f"{int(self):,}" if self.exact else f"at least {int(self):,}"
+
+    def __repr__(self) -> str:
+        return f"Count({int(self)}, exact={self.exact})"
 
 
 def count(minimiser: Minimiser, limit: int, settings: SolverSettings, deadline: Deadline = NEVER) -> Count:
@@ -50,14 +59,16 @@ def count(minimiser: Minimiser, limit: int, settings: SolverSettings, deadline: 
     if not minimiser.program.margin or not found.exact:
         return found
     wide = _counted(Minimiser(without_margins(minimiser.program), minimiser.backend), limit, settings, deadline)
-    return Count(found.number, wide == found)
+    return Count(found, wide.exact and wide == found)
 
 
 def _counted(minimiser: Minimiser, limit: int, settings: SolverSettings, deadline: Deadline) -> Count:
     program, legality = minimiser.program, minimiser.free_legality
     if never_kept(legality):
         return Count(0, True)
-    if legality.undecided:
+    # what is decided by eliminating helpers is no table over levels alone
+    undecided = [*legality.undecided, *(row for _, rows in legality.eliminations for row in rows)]
+    if undecided:
         empty = emptiness(program, minimiser.backend, deadline.within(settings))
         if empty.columns is None:
             return Count(0, empty.status == INFEASIBLE)
@@ -65,15 +76,15 @@ def _counted(minimiser: Minimiser, limit: int, settings: SolverSettings, deadlin
             return Count(1, True)
     total = Count(1, True)
     # what a solver must decide comes last, and is not asked for where another part is empty
-    for component in sorted(components_of(program, legality.undecided), key=lambda c: not c.decided):
+    for component in sorted(components_of(program, undecided), key=lambda c: not c.decided):
         part = count_levels(program, legality, component, deadline) if component.decided else None
         found = Count(0, False) if part is None else Count(part.number, part.exact)
-        if not found.exact and found.number < limit:
+        if not found.exact and found < limit:
             one_by_one = _one_by_one(minimiser, component.groups, limit, settings, deadline)
-            found = one_by_one if one_by_one.exact or one_by_one.number > found.number else found
-        if found == Count(0, True):
+            found = one_by_one if one_by_one.exact or one_by_one > found else found
+        if found.exact and not found:
             return found
-        total = Count(total.number * found.number, total.exact and found.exact)
+        total = Count(total * found, total.exact and found.exact)
     return total
 
 

@@ -103,8 +103,8 @@ def _nothing_left(
     """
     if answer.status != INFEASIBLE:
         raise SolverError(
-            f"the solver found no further configuration of space {space.name!r} within {QUESTION.time_limit:.0f} s, nor proved "
-            "that there is none; try again, or another solver"
+            f"the solver found no further configuration of space {space.name!r} in the time it was given, nor "
+            "proved that there is none; give it more time, or try another solver"
         )
     if apart is not None and apart.configs and apart.distance > 1:
         raise SpaceExhaustedError(
@@ -112,7 +112,7 @@ def _nothing_left(
             f"{apart.distance} discrete parameters; ask for fewer at a time or for a smaller distance"
         )
     if not excluded:
-        raise InfeasibleSpaceError(explained(space, minimiser.backend))
+        raise InfeasibleSpaceError(explained(space, minimiser.backend, empty=True))
     if space.program.margin:
         raise SpaceExhaustedError(
             f"no configuration of space {space.name!r} is left but what rules {', '.join(map(repr, space.program.margin))} may "

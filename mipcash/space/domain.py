@@ -14,7 +14,9 @@ import numpy as np
 from mipcash.backends.base import Answer, Backend, SolverSettings
 from mipcash.backends.heuristics.local_search import KICKS
 from mipcash.backends.registry import DEFAULT
+from mipcash.deadline import Deadline
 from mipcash.display import counted
+from mipcash.errors import SolverError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Configuration, Value
 from mipcash.program.forms import Indices, QuadraticForm, Vector
@@ -88,6 +90,15 @@ class Domain:
         space = restricted(self.space, fixed, self.backend)
         return Domain._with(space, Minimiser(space.program, self.backend))
 
+    def until(self, deadline: Deadline) -> Domain:
+        """The same domain, whose solver is asked until then; what searches it ends then too."""
+        return replace(self, space=self.space.until(deadline), minimiser=self.minimiser.until(deadline))
+
+    @property
+    def deadline(self) -> Deadline:
+        """When searches end; never in a domain that was just made."""
+        return self.minimiser.deadline
+
     @property
     def fixed(self) -> Mapping[str, Value]:
         """Parameters that are held, by name; none in a whole space."""
@@ -129,8 +140,11 @@ class Domain:
         return decoded(self.program, self.scale, point.levels, point.units)
 
     def is_legal(self, point: Point) -> bool:
-        """Whether a point is legal as it is; the solver is asked where the rules as declared leave it open."""
-        return not self.space.violations(self.raw(point))
+        """Whether a point is known to be legal as it is; the solver is asked where the rules as declared leave it open."""
+        try:
+            return not self.space.violations(self.raw(point))
+        except SolverError:  # it could not tell in time
+            return False
 
     def columns(self, point: Point) -> Vector:
         """Base columns of a point, shape (n,); nan for helpers, which it does not tell."""

@@ -7,7 +7,7 @@ from mipcash.errors import SolverError
 from mipcash.modelling.wording import number_text
 from mipcash.program.rewriting import without_margins
 from mipcash.space.compiled import QUESTION, CompiledSpace
-from mipcash.space.conflict import Conflict, conflicting, emptiness, is_empty, least_relaxation
+from mipcash.space.conflict import Conflict, conflicting, emptiness, least_relaxation
 
 
 def conflict_of(space: CompiledSpace, backend: Backend) -> Conflict:
@@ -15,6 +15,9 @@ def conflict_of(space: CompiledSpace, backend: Backend) -> Conflict:
 
     Returns:
         An empty conflict where the space is not empty.
+
+    Raises:
+        SolverError: a limit came before that was known.
     """
     names = conflicting(space.program, backend, QUESTION)
     relaxations = []
@@ -31,22 +34,35 @@ def conflict_of(space: CompiledSpace, backend: Backend) -> Conflict:
     return Conflict(names, tuple(relaxations))
 
 
-def explained(space: CompiledSpace, backend: Backend) -> str:
-    """Why a space is empty, or that it is not; see :meth:`mipcash.Space.explain`."""
+def explained(space: CompiledSpace, backend: Backend, *, empty: bool = False) -> str:
+    """Why a space is empty, or that it is not; see :meth:`mipcash.Space.explain`.
+
+    Args:
+        empty: that is proven already.
+    """
     answer, name = emptiness(space.program, backend, QUESTION), space.name
     if answer.columns is not None:
         return f"space {name!r} is not empty"
+    no_time = f"space {name!r} is empty; there was no time left to say why, explain() does"
+    if answer.status != INFEASIBLE and empty:
+        return no_time
     if answer.status != INFEASIBLE:
-        return f"the solver could not tell within {QUESTION.time_limit:.0f} s if space {name!r} is empty; try another"
+        return f"the solver could not tell in the time it was given whether space {name!r} is empty; give it more, or try another"
     margin = space.program.margin
-    if margin and not is_empty(without_margins(space.program), backend, QUESTION):
+    wide = emptiness(without_margins(space.program), backend, QUESTION) if margin else answer
+    if wide.status != INFEASIBLE and wide.columns is None:
+        return no_time
+    if wide.columns is not None:
         kept = ", ".join(f"{rule!r} ({number_text(by)})" for rule, by in margin.items())
         return (
             f"space {name!r} may be empty: all that is left of it lies on the border of rules that multiply two reals, "
             f"which the program keeps within a margin: {kept}. Relax them by that much, or make one factor an integer or "
             "an ordinal"
         )
-    found = conflict_of(space, backend)
+    try:
+        found = conflict_of(space, backend)
+    except SolverError:
+        return no_time
     if not found.rules:
         return f"space {name!r} is empty: its conditions and domains contradict each other"
     listed = ", ".join(map(repr, found.rules))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -9,6 +10,8 @@ import numpy as np
 
 from mipcash.backends.base import FEASIBLE, INFEASIBLE, Answer, Backend, SolverSettings, Task
 from mipcash.backends.heuristics.local_search import KICKS, LocalSearch
+from mipcash.backends.timed import timed
+from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality, legality_at
 from mipcash.program.program import BinaryProgram, orders_of
@@ -26,10 +29,17 @@ class Minimiser:
 
     def __init__(self, program: BinaryProgram, backend: Backend) -> None:
         self.program, self.backend = program, backend
-        self._anchors: list[Indices] | None = None
+        self.deadline = NEVER
+        self._anchors: list[list[Indices]] = []
         self._free = legality_at(program, None)
         self.separable = _separable(program)
         self.orderings = orders_of(program)
+
+    def until(self, deadline: Deadline) -> Minimiser:
+        """The same minimiser, which solves until then; both keep what either finds."""
+        twin = copy.copy(self)
+        twin.backend, twin.deadline = timed(self.backend, deadline), deadline
+        return twin
 
     @property
     def free_legality(self) -> Legality:
@@ -39,14 +49,18 @@ class Minimiser:
     def anchors(self, settings: SolverSettings) -> list[Indices]:
         """A few legal levels that the solver made: starts of local search where the caller has none.
 
-        They depend on the program alone, so that a minimiser that has been used answers like a fresh one.
+        They depend on the program alone, so that a minimiser that has been used answers like a fresh one. What a deadline cut
+        off is not kept.
         """
-        if self._anchors is None:
-            rng = np.random.default_rng(0)
-            forms = [_random_direction(self.program, rng) for _ in range(ANCHORS)]
-            answers = [self.backend.solve(Task(self.program, form), settings) for form in forms]
-            self._anchors = [self.program.levels_of(a.columns) for a in answers if a.columns is not None]
-        return self._anchors
+        if self._anchors:
+            return self._anchors[0]
+        rng = np.random.default_rng(0)
+        forms = [_random_direction(self.program, rng) for _ in range(ANCHORS)]
+        answers = [self.backend.solve(Task(self.program, form), settings) for form in forms]
+        found = [self.program.levels_of(a.columns) for a in answers if a.columns is not None]
+        if not self.deadline.passed:
+            self._anchors.append(found)
+        return found
 
     def search(self, numbers: Mapping[str, float] | None) -> LocalSearch | None:
         """The local search at fixed numbers (None: free); None where legality cannot be decided without a solver."""
@@ -114,7 +128,7 @@ class Minimiser:
         if rng is None or not in_z or np.any(folded.linear[self.program.n_z :]):
             return None
         search = self.search(numbers)
-        if search is None:
+        if search is None or self.deadline.passed:
             return None
         pool = list(starts) or self.anchors(SolverSettings(time_limit=ANCHOR_SECONDS, gap=0.05))
         if not pool:

@@ -34,8 +34,8 @@ def nearest(space: CompiledSpace, config: Configuration) -> Configuration:
     wide = space.wider({x.label for x in space.tuned})
     switches = {x.label: _switch(wide, x.label) for x in space.tuned if x.label in space.declaration.conditions}
     answer = nearest_point(wide.program, config, space.backend, QUESTION, switches)
-    if told(answer, QUESTION).columns is None:
-        raise InfeasibleSpaceError(explained(space, space.backend))
+    if told(answer).columns is None:
+        raise InfeasibleSpaceError(explained(space, space.backend, empty=True))
     assert answer.columns is not None
     levels, at = wide.program.levels_of(answer.columns), {x.label: x.column for x in wide.program.numbers}
     values = {l: float(answer.columns[c]) for l, c in at.items()}

@@ -84,8 +84,8 @@ def _by_program(
         return None
     if answer.columns is None:
         raise SolverError(
-            f"the solver could not tell within {QUESTION.time_limit:.0f} s whether there are other numbers beside {config} in "
-            f"space {space.name!r}; try again"
+            f"the solver could not tell in the time it was given whether there are other numbers beside {config} "
+            f"in space {space.name!r}; give it more time"
         )
     at = {x.label: x.column for x in program.numbers}
     values = {x.label: float(answer.columns[at[x.label]]) for x in numbers}
@@ -133,7 +133,7 @@ def _step(
         linear = np.zeros(program.n)
         linear[column] = sign
         form = replace(QuadraticForm.zero(program.n), linear=linear)
-        answer = told(backend.solve(Task(program, form, held), QUESTION), QUESTION)
+        answer = told(backend.solve(Task(program, form, held), QUESTION))
         ends.append(sign * answer.bound if answer.columns is not None else float(config[number.label]))
     width = ends[1] - ends[0]
     return APART * width if width > PINNED * max(map(abs, ends)) else 0.0

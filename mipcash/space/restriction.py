@@ -38,7 +38,7 @@ def restricted(space: CompiledSpace, fixed: Mapping[str, Value], backend: Backen
     algebra = replace(space.algebra, rows=(*space.algebra.rows, *rows))
     program = compile_space(space.declaration, space.in_rules, algebra)
     sub = CompiledSpace(space.declaration, program, (*space.rules, *rules), algebra, {**space.fixed, **values})
-    if told(emptiness(program, backend, QUESTION), QUESTION).columns is None:
+    if told(emptiness(program, backend, QUESTION)).columns is None:
         raise InfeasibleSpaceError(_why_empty(sub, backend))
     return sub
 

@@ -51,17 +51,22 @@ class DiscreteSample:
 
 
 def sample(space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.random.Generator) -> list[Configuration]:
-    """n legal, well-spread configurations.
+    """n legal, well-spread configurations; fewer where the deadline of the minimiser passes.
 
     Raises:
         InfeasibleSpaceError: the space is empty; the message names the rules in conflict.
-        SolverError: a limit came before that was known.
+        SolverError: a limit came before any was known.
     """
     samples = sample_levels(minimiser, n, replace(QUESTION, gap=0.05), rng)
     if n and not samples:
-        raise InfeasibleSpaceError(explained(space, minimiser.backend))
+        raise InfeasibleSpaceError(explained(space, minimiser.backend, empty=True))
     units = LatinHypercube(len(space.tuned), rng=rng).random(max(1, n))
-    return [finished(space, s.levels, s.columns, units[k], rng) for k, s in enumerate(samples)]
+    found = list[Configuration]()
+    for k, s in enumerate(samples):
+        if found and minimiser.deadline.passed:
+            break
+        found.append(finished(space, s.levels, s.columns, units[k], rng))
+    return found
 
 
 def finished(
@@ -123,15 +128,19 @@ def sample_levels(
 def _seeds(
     minimiser: Minimiser, count: int, settings: SolverSettings, rng: np.random.Generator
 ) -> list[tuple[Indices, Vector]]:
-    """Levels and base columns of so many solver-made points; none if nothing is legal.
+    """Levels and base columns of so many solver-made points, fewer where the deadline passes; none if nothing is legal.
 
     Raises:
         SolverError: a limit came before anything was found or proven.
     """
-    answers = [seed(minimiser, settings, rng) for _ in range(count)]
+    answers = list[Answer]()
+    for _ in range(count):
+        answers.append(seed(minimiser, settings, rng))
+        if minimiser.deadline.passed:
+            break
     found = [a.columns for a in answers if a.columns is not None]
     if answers and not found:
-        told(answers[-1], settings)
+        told(answers[-1])
     return [(minimiser.program.levels_of(columns), columns) for columns in found]
 
 
@@ -157,6 +166,8 @@ def _walks_beside_numbers(
     found = [DiscreteSample(levels, columns) for levels, columns in seeds]
     share = -(-(n - len(found)) // max(1, len(seeds)))
     for levels, columns in seeds if share > 0 else []:
+        if minimiser.deadline.passed:
+            break
         numbers = {x.label: float(columns[x.latent]) for x in minimiser.program.numbers}
         search = minimiser.search(numbers) if minimiser.separable else None
         if search is None:

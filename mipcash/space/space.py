@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +15,7 @@ from pyomo.environ import ConcreteModel
 
 from mipcash.backends.base import Backend, SolverSettings
 from mipcash.backends.registry import DEFAULT
+from mipcash.deadline import Deadline
 from mipcash.display import counted, listing, table
 from mipcash.errors import SpaceError
 from mipcash.modelling.declaration import EXPAND_LIMIT, Declaration
@@ -216,7 +219,7 @@ class Space:
         """Everything that is wrong with a configuration, and the nearest legal one; "" where it is legal."""
         return why_illegal(compiled(self), config)
 
-    def nearest(self, config: Configuration) -> Configuration:
+    def nearest(self, config: Configuration, *, time_limit: float | None = QUESTION.time_limit) -> Configuration:
         """The nearest legal configuration: itself if it is legal. Mends proposals that come from elsewhere.
 
         Unknown names are dropped, missing parameters filled in, values outside their domain moved into it. The distance adds 1
@@ -226,28 +229,45 @@ class Space:
         Raises:
             ConfigurationError: not a dict.
             InfeasibleSpaceError: the space is empty.
+            SolverError: no legal configuration was found in the time.
         """
-        return nearest(compiled(self), config)
+        return nearest(compiled(self).until(Deadline.after(time_limit)), config)
 
     # -- exact questions ----------------------------------------------------------------------------------------
 
-    def sample(self, n: int = 1, seed: int | np.random.Generator = 0) -> list[Configuration]:
+    def sample(
+        self, n: int = 1, seed: int | np.random.Generator = 0, *, time_limit: float | None = QUESTION.time_limit
+    ) -> list[Configuration]:
         """n legal, well-spread configurations.
+
+        Args:
+            time_limit: seconds; when they are over, what was found by then is returned, with a warning where it is fewer than n.
+                Where moves tell what is legal, n are returned all the same, less well spread.
 
         Raises:
             InfeasibleSpaceError: the space is empty; the message names the rules in conflict.
+            SolverError: nothing was found in the time.
             SpaceError: n is negative.
         """
         if n < 0:
             raise SpaceError(f"the number of samples must not be negative, got {n}")
-        return sample(compiled(self), minimiser_of(self), n, np.random.default_rng(seed))
+        deadline = Deadline.after(time_limit)
+        space, minimiser = compiled(self).until(deadline), minimiser_of(self).until(deadline)
+        found = sample(space, minimiser, n, np.random.default_rng(seed))
+        if len(found) < n:
+            warnings.warn(
+                f"{len(found)} of {n} samples of space {self.name!r} were found in {time_limit:g} s; "
+                "give a larger time_limit for more",
+                stacklevel=2,
+            )
+        return found
 
     def optimum(
         self,
         expression: Any,
         sense: str | None = None,
         solver: str | Backend = DEFAULT,
-        time_limit: float = 60.0,
+        time_limit: float | None = QUESTION.time_limit,
         *,
         threads: int = 1,
         seed: int = 0,
@@ -266,40 +286,61 @@ class Space:
             SpaceError: an unknown sense, or a product of two numbers.
             SolverError: the solver is not installed.
         """
-        settings = SolverSettings(time_limit=time_limit, threads=threads, seed=seed, gap=gap)
-        return optimum(compiled(self), minimiser_of(self, solver), expression, sense, settings)
+        deadline = Deadline.after(time_limit)
+        settings = SolverSettings(math.inf if time_limit is None else time_limit, gap, threads, seed)
+        return optimum(compiled(self), minimiser_of(self, solver).until(deadline), expression, sense, settings)
 
-    def count(self, limit: int = 10_000) -> Count:
+    def count(self, limit: int = 10_000, *, time_limit: float | None = QUESTION.time_limit) -> Count:
         """How many legal discrete configurations there are: settings of everything but reals and wide integers.
 
         Independent parts of the space are counted apart and multiplied, so that the number may far exceed ``limit``; a part
         that only the solver decides, or that is too tangled to be counted, is enumerated one by one, up to ``limit``.
-        """
-        return count(minimiser_of(self), limit, QUESTION)
 
-    def bounds(self, solver: str | Backend = DEFAULT) -> dict[str, Extent]:
+        Args:
+            time_limit: seconds; when they are over, the answer is a lower bound.
+
+        Returns:
+            An integer; its ``exact`` is False where a limit came first, and it prints as "at least n" then.
+        """
+        deadline = Deadline.after(time_limit)
+        return count(minimiser_of(self).until(deadline), limit, QUESTION, deadline)
+
+    def bounds(
+        self, solver: str | Backend = DEFAULT, *, time_limit: float | None = QUESTION.time_limit
+    ) -> dict[str, Extent]:
         """The tightest extent of each parameter under the rules; parameters that can never be active are left out.
+
+        Args:
+            time_limit: seconds; when they are over, extents hold every legal value and may be wider than that; their
+                ``proven`` says which are the tightest.
 
         Raises:
             InfeasibleSpaceError: the space is empty.
         """
-        return extents(compiled(self), minimiser_of(self, solver).backend)
+        deadline = Deadline.after(time_limit)
+        return extents(compiled(self).until(deadline), minimiser_of(self, solver).until(deadline).backend)
 
-    def conflict(self, solver: str | Backend = DEFAULT) -> Conflict:
+    def conflict(self, solver: str | Backend = DEFAULT, *, time_limit: float | None = QUESTION.time_limit) -> Conflict:
         """The smallest conflict found among the named rules, and the least relaxations that resolve it.
 
         Returns:
-            An empty conflict where the space is not empty.
-        """
-        return conflict_of(compiled(self), minimiser_of(self, solver).backend)
+            An empty conflict where the space is not empty. When the time is over, the rules cannot hold together, and some of them
+            may not be needed for that.
 
-    def explain(self, solver: str | Backend = DEFAULT) -> str:
-        """Why the space is empty, or that it is not.
+        Raises:
+            SolverError: the time was over before it was known whether the space is empty.
+        """
+        deadline = Deadline.after(time_limit)
+        return conflict_of(compiled(self).until(deadline), minimiser_of(self, solver).until(deadline).backend)
+
+    def explain(self, solver: str | Backend = DEFAULT, *, time_limit: float | None = QUESTION.time_limit) -> str:
+        """Why the space is empty, or that it is not, or that the time was over before that was known.
 
         An irreducible set of rules that cannot hold together (a deletion filter over the named rules), and for each of
         them the least change of its bound that alone makes the space non-empty.
         """
-        return explained(compiled(self), minimiser_of(self, solver).backend)
+        deadline = Deadline.after(time_limit)
+        return explained(compiled(self).until(deadline), minimiser_of(self, solver).until(deadline).backend)
 
     # -- the program --------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
+from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.points import Points
 
@@ -121,7 +122,13 @@ class Surrogate(Protocol[P, Q]):
         """What depends on the observed points alone, for :meth:`fit` of every output that is observed there."""
 
     def fit(
-        self, prepared: P, values: Vector, state: State, rng: np.random.Generator, noise: Noise = 0.0
+        self,
+        prepared: P,
+        values: Vector,
+        state: State,
+        rng: np.random.Generator,
+        noise: Noise = 0.0,
+        deadline: Deadline = NEVER,
     ) -> tuple[Q, dict[str, Any]]:
         """The posterior, and the state for the next fit.
 
@@ -131,4 +138,5 @@ class Surrogate(Protocol[P, Q]):
             state: of the fit before, ``{}`` at the first.
             rng: for features that are drawn; a surrogate without any leaves it alone.
             noise: v on the scale of the values.
+            deadline: when the search for hyperparameters ends; the best that were seen by then are taken.
         """

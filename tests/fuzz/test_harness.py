@@ -22,6 +22,7 @@ from benchmarks.fuzz.questions import begin, interview
 from benchmarks.fuzz.record import Record, refuses
 from benchmarks.fuzz.runs import _exhaust, _keep_going
 from mipcash.errors import InfeasibleSpaceError, SolverError
+from mipcash.space.counting import Count
 from tests.fuzz.test_exact import numbers, rule, truth_of
 
 PLAIN = Drawn(numbers("a", "b"), (), (rule("r0", {"a": 1.0, "b": 1.0}, "<=", 3.0),))
@@ -71,8 +72,8 @@ LIES: list[tuple[str, Drawn, Callable[[Any], Any], str]] = [
     ("optimum", PLAIN, lambda s: replace(s, config={"a": 0}), "optimum min"),
     ("optimum", MIXED, lambda s: replace(s, config={"a": 2, "x": 1.0 + 1e-7}), "optimum min"),
     ("optimum", EMPTY, lambda s: replace(s, status="unknown"), "optimum min"),
-    ("count", PLAIN, lambda c: replace(c, number=c.number + 1), "count"),
-    ("count", PLAIN, lambda c: replace(c, exact=False), "count"),
+    ("count", PLAIN, lambda c: Count(c + 1, c.exact), "count"),
+    ("count", PLAIN, lambda c: Count(c, False), "count"),
     ("conflict", PLAIN, lambda c: replace(c, rules=("r0",)), "conflict"),
     ("conflict", EMPTY, lambda c: replace(c, rules=("r0",)), "conflict"),
     ("conflict", EMPTY, lambda c: replace(c, rules=()), "conflict"),
@@ -199,7 +200,7 @@ def test_a_worker_that_dies_is_a_disagreement() -> None:
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "table.md"
     quick = ["--spaces", "2", "--processes", "0", "--solvers", "default", "--no-runs", "--kinds", "products"]
-    lie(monkeypatch, "count", lambda c: replace(c, number=c.number + 1))
+    lie(monkeypatch, "count", lambda c: Count(c + 1, c.exact))
     assert main([*quick, "--out", str(out)]) == 1
     page = out.read_text(encoding="utf-8")
     assert "| products | 2 |" in page

@@ -137,7 +137,7 @@ def make_network(legality: Legality, allowed: Booleans) -> PairwiseNetwork | Non
         allowed: columns that may be one, shape (n_z,).
     """
     program = legality.program
-    if not legality.complete:
+    if not legality.complete or legality.eliminations:
         return None
     tables, rows = legality.constraints()
     kept: Recent[_Rules | None] = program.derived.setdefault("rules without numbers", Recent(KEPT_NETWORKS))

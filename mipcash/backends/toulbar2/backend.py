@@ -10,7 +10,6 @@ The value of an answer is q at its point, in floating point; its bound is toulba
 from __future__ import annotations
 
 import math
-import signal
 import threading
 import time
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from scipy import sparse
 from mipcash.backends.base import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Answer, SolverSettings, Task, relative_gap
 from mipcash.backends.certificate import certified
 from mipcash.backends.profiles import OptionValue, option_value
+from mipcash.backends.toulbar2.alarm import alarm
 from mipcash.backends.toulbar2.consistency import Consistent, Functions, made_consistent
 from mipcash.backends.toulbar2.cost_network import CostNetwork, LinearRow, make_cost_network, with_cuts
 from mipcash.errors import SolverError
@@ -40,6 +40,8 @@ COST_RANGE = 2.0**40
 """Range of the integer costs: 40 bits leave toulbar2's 59 room for sums, and round at 1e-12 of the range."""
 _PROCESS = threading.Lock()
 """toulbar2 keeps its options and its timer once per process."""
+LONGER = 3600
+"""Seconds by which toulbar2's own timer is later than the alarm that counts."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,8 @@ def _made(task: Task, wanted: set[int]) -> _Made:
 class Toulbar2Backend:
     """Solves tasks with toulbar2; keeps the networks of recent programs, builds a solver for each task.
 
-    The time limit counts seconds of wall-clock time while the network is built, and of processor time, toulbar2's own
-    measure, while it searches. Threads and gap are not used: the search
-    is sequential and ends with the optimum.
+    The time limit counts seconds of wall-clock time (elsewhere than on Linux those of processor time while it searches). Threads
+    and gap are not used: the search is sequential and ends with the optimum.
 
     Args:
         options: toulbar2's own options by the names of its Python interface (``vac``, ``hbfs``, ``elimDegree`` ...).
@@ -157,8 +158,10 @@ class Toulbar2Backend:
             left = settings.time_limit - (time.perf_counter() - began)
             if left <= 0.0:
                 return _Search(None, -math.inf, True)
-            _arm(solver, left)
-            solver.solve()
+            # its timer counts whole seconds of processor time, and sets up the handler of the signal that ends a search
+            solver.timer(math.ceil(left) + LONGER)
+            with alarm(left):
+                solver.solve()
         except tb2.Contradiction:
             problem.whenContradiction()
             return _Search(None, math.inf, False)
@@ -166,8 +169,6 @@ class Toulbar2Backend:
             tb2.option.limited = True
         finally:
             solver.timerStop()
-            if hasattr(signal, "setitimer"):
-                signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
         limited = bool(tb2.option.limited)
         # a search that ran to its end does not always raise its global bound to the optimum it has proven
         bound = float(solver.getDDualBound() if limited else problem.getDPrimalBound())
@@ -201,13 +202,6 @@ class Toulbar2Backend:
                 raise SolverError(f"toulbar2 does not take {value!r} for its option {key!r}: {error}") from error
         tb2.check()
         return tb2.Solver()
-
-
-def _arm(solver: Any, seconds: float) -> None:
-    """toulbar2's timer counts whole seconds; once it has set up its handler, the same timer is set to the fraction."""
-    solver.timer(max(1, math.ceil(seconds)))
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_VIRTUAL, max(1e-3, seconds))
 
 
 def _costs(consistent: Consistent, functions: Functions) -> _Costs:

@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.acquisition.decomposition.split_function import SplitFunction
-from mipcash.errors import SpaceError, at_least
-from mipcash.modelling.domains import Integer
+from mipcash.errors import SolverError, SpaceError, at_least
+from mipcash.modelling.domains import Configuration, Integer
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.baselines.joint_gp import GaussianProcess, UnitCube
 from mipcash.optimizers.model_based import Data, ModelBased, Step
@@ -49,6 +49,8 @@ from mipcash.surrogates.linear.surrogate import LinearSettings, LinearSurrogate
 
 Energy = Callable[[Point], float]
 """E at a legal point."""
+FIT = 0.35
+"""Share of the time for the fit."""
 
 
 @dataclass(frozen=True)
@@ -233,6 +235,8 @@ class _Walk:
 
         point, here = start, kept(start)
         for k in range(self.settings.steps):
+            if self.domain.deadline.passed:
+                break
             found = self.neighbour(point, rng)
             chance = rng.random()
             if found is None:
@@ -266,14 +270,23 @@ class _Annealing(ModelBased):
             return new and all(e.admits(point.levels) for e in distances)
 
         best = step.data.best(1)
-        fresh = self.domain.encode(self.domain.sample(self.cooling.walks - 1, step.rng))
+        fresh = self.domain.encode(self._sampled(self.cooling.walks - 1, step.rng))
         memory = np.minimum(best.levels[0], [len(g.values) - 1 for g in self.program.groups])
         walk = _Walk(self.domain, self.cooling, memory)
         ends = [walk.run(energy, start, admitted, step.rng) for start in Points.joined(best, fresh)]
         found = min((e for e in ends if e is not None), key=lambda e: e[1], default=None)
-        step.clock.add("annealing", began)
+        step.clock.add("annealing", began, self.domain.deadline)
         # the space itself has the last word, as for every proposal
         return None if found is None else Proposal(self.domain.decode(found[0]), None, self.name, step.clock.seconds)
+
+    def _sampled(self, n: int, rng: np.random.Generator) -> list[Configuration]:
+        """Legal samples; none where the time is up."""
+        try:
+            return self.domain.sample(n, rng)
+        except SolverError:
+            if not self.domain.deadline.passed:
+                raise
+            return []
 
 
 class MiVaBOAnnealing(_Annealing):
@@ -290,7 +303,7 @@ class MiVaBOAnnealing(_Annealing):
 
     def _energy(self, data: Data, rng: np.random.Generator) -> Energy:
         prepared = self.surrogate.prepare(data.points)
-        posterior, _ = self.surrogate.fit(prepared, data.losses, {}, rng)
+        posterior, _ = self.surrogate.fit(prepared, data.losses, {}, rng, deadline=self.domain.deadline.share(FIT))
         f = posterior.sample(rng, self.settings.inflation)
         return _split_energy(SplitFunction.of(f, self.program, self.scale), self.program)
 

@@ -6,8 +6,11 @@ import time
 from dataclasses import dataclass
 from typing import ClassVar
 
+from mipcash.deadline import Deadline
+from mipcash.errors import SolverError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import Optimizer, Proposal, Request, solver_made
+from mipcash.optimizers.base import Optimizer, Proposal, Request
+from mipcash.optimizers.in_time import solver_made
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Apart
 
@@ -34,13 +37,18 @@ class RandomSearch(Optimizer):
 
     def propose(self, request: Request) -> Proposal:
         """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
-        began = time.perf_counter()
+        began, domain = time.perf_counter(), self.domain.until(Deadline.after(request.seconds))
         for _ in range(self.settings.attempts):
-            (config,) = self.domain.sample(1, request.rng)
+            try:
+                (config,) = domain.sample(1, request.rng)
+            except SolverError:
+                if not domain.deadline.passed:
+                    raise
+                break
             if not self.domain.repeats(config, request.before) and self._far(config, request.apart):
                 return Proposal(config, None, "random", {"sample": time.perf_counter() - began})
         # a space nearly used up: the solver finds what is left, or proves that nothing is
-        return solver_made(self.domain, "what is left", request)
+        return solver_made(domain, "what is left", request)
 
     def _far(self, config: Configuration, apart: Apart | None) -> bool:
         levels = self.domain.program.encode(config)

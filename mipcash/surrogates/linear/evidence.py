@@ -29,6 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale
@@ -194,7 +195,12 @@ def negative_log_posterior(theta: Vector, grams: Grams, y: Vector, noise: Noise 
 
 
 def fit(
-    grams: Grams, y: Vector, starts: Sequence[Vector], iterations: int = 25, noise: Noise = 0.0
+    grams: Grams,
+    y: Vector,
+    starts: Sequence[Vector],
+    iterations: int = 25,
+    noise: Noise = 0.0,
+    deadline: Deadline = NEVER,
 ) -> tuple[Vector, float]:
     """MAP hyperparameters: the best of L-BFGS-B from several starts (the prior median is always one of them).
 
@@ -202,4 +208,8 @@ def fit(
         theta and its negative log posterior.
     """
     prior = grams.layout.prior()
-    return maximum(lambda theta: negative_log_posterior(theta, grams, y, noise), prior, [*starts, prior[0]], iterations)
+
+    def objective(theta: Vector) -> tuple[float, Vector]:
+        return negative_log_posterior(theta, grams, y, noise)
+
+    return maximum(objective, prior, [*starts, prior[0]], iterations, deadline)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mipcash.deadline import NEVER, Deadline
 from mipcash.errors import SpaceError, at_least
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
@@ -136,7 +137,13 @@ class LinearSurrogate:
         return Tables(self.program, self.scale, self.declared, points)
 
     def fit(
-        self, prepared: Tables, values: Vector, state: State, rng: np.random.Generator, noise: Noise = 0.0
+        self,
+        prepared: Tables,
+        values: Vector,
+        state: State,
+        rng: np.random.Generator,
+        noise: Noise = 0.0,
+        deadline: Deadline = NEVER,
     ) -> tuple[LinearPosterior | SparsePosterior, dict[str, Any]]:
         """See :meth:`mipcash.surrogates.base.Surrogate.fit`; features and the draws of a sparse prior are random."""
         shift, width = standardisation(values)
@@ -146,7 +153,7 @@ class LinearSurrogate:
             posterior, after = self._paper(prepared, values, v, maker, rng), dict(state)
         else:
             starts = [np.array(state["theta"])] if "theta" in state else []
-            theta, _ = evidence.fit(prepared.grams, y, starts, self.settings.iterations, v)
+            theta, _ = evidence.fit(prepared.grams, y, starts, self.settings.iterations, v, deadline)
             posterior, after = self._of(theta, prepared, values, v, maker, rng), {"theta": theta.tolist()}
         if self.settings.prior == "gaussian":
             return posterior, after

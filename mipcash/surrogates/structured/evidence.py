@@ -21,6 +21,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotri
 
+from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.base import Noise
 from mipcash.surrogates.maximum import maximum
@@ -169,13 +170,15 @@ class Evidence:
         return terms
 
 
-def fit(evidence: Evidence, starts: Sequence[Vector], iterations: int = 25) -> tuple[Vector, float]:
+def fit(
+    evidence: Evidence, starts: Sequence[Vector], iterations: int = 25, deadline: Deadline = NEVER
+) -> tuple[Vector, float]:
     """MAP hyperparameters: the best of L-BFGS-B from several starts; none: the prior's median.
 
     Returns:
         theta and its negative log posterior.
     """
-    best, best_value = maximum(evidence, evidence.structure.prior, starts, iterations)
+    best, best_value = maximum(evidence, evidence.structure.prior, starts, iterations, deadline)
     if evidence.held is not None:
         best = best.copy()
         best[evidence.structure.slices["lo"]] = evidence.held[evidence.structure.slices["lo"]]

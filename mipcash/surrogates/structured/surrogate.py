@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mipcash.deadline import NEVER, Deadline
 from mipcash.errors import at_least
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
@@ -97,40 +98,47 @@ class StructuredSurrogate:
         return Tables.of(self.structure, points)
 
     def fit(
-        self, prepared: Tables, values: Vector, state: State, rng: np.random.Generator | None = None, noise: Noise = 0.0
+        self,
+        prepared: Tables,
+        values: Vector,
+        state: State,
+        rng: np.random.Generator | None = None,
+        noise: Noise = 0.0,
+        deadline: Deadline = NEVER,
     ) -> tuple[StructuredPosterior, dict[str, Any]]:
         """See :meth:`mipcash.surrogates.base.Surrogate.fit`; nothing is drawn."""
         before, observed = FitState.of(state), _Observed(prepared, values, noise)
-        theta, warp = self._hyperparameters(observed, before)
+        theta, warp = self._hyperparameters(observed, before, deadline)
         kernel, v = Kernel(self.structure, theta), observed.warped_noise(warp)
         posterior = StructuredPosterior.fit(kernel, prepared.x, values, warp, v)
         return posterior, FitState(theta, warp.strength, 1 if before is None else before.fits + 1).as_dict()
 
-    def _hyperparameters(self, observed: _Observed, before: FitState | None) -> tuple[Vector, Warp]:
+    def _hyperparameters(self, observed: _Observed, before: FitState | None, deadline: Deadline) -> tuple[Vector, Warp]:
         """Those of this fit: found afresh, from where the last search ended, or kept."""
         if before is None:
-            return self._restarted(observed, self.structure.prior[0])
+            return self._restarted(observed, self.structure.prior[0], deadline)
         search, rest = divmod(before.fits, self.settings.every(len(observed.values)))
         if rest:
             return before.theta, Warp.of(observed.values, before.strength)
         if search % self.settings.restart_every == 0:
-            return self._restarted(observed, before.theta)
+            return self._restarted(observed, before.theta, deadline)
         warp = Warp.of(observed.values, before.strength)
-        return fit(observed.evidence(warp, before.theta), [before.theta], self.settings.iterations)[0], warp
+        evidence = observed.evidence(warp, before.theta)
+        return fit(evidence, [before.theta], self.settings.iterations, deadline)[0], warp
 
-    def _restarted(self, observed: _Observed, start: Vector) -> tuple[Vector, Warp]:
+    def _restarted(self, observed: _Observed, start: Vector, deadline: Deadline) -> tuple[Vector, Warp]:
         """From several starts, with the warp of the highest evidence."""
         iterations, part = self.settings.iterations, observed.part(self.settings.compared)
         found = []
         for strength in STRENGTHS if self.settings.warp else STRENGTHS[:1]:
             warp = Warp.of(observed.values, strength)
-            theta, value = fit(part.evidence(warp, start), [start], iterations)
+            theta, value = fit(part.evidence(warp, start), [start], iterations, deadline)
             found.append((value - warp.log_jacobian(part.values), theta, warp))
         _, theta, warp = min(found, key=lambda f: f[0])
         starts = [theta, self.structure.prior[0]]
         if len(part.values) < len(observed.values):  # which start is the better one shows on a part of the observations
-            starts = [fit(part.evidence(warp), starts, iterations)[0]]
-        return fit(observed.evidence(warp), starts, iterations)[0], warp
+            starts = [fit(part.evidence(warp), starts, iterations, deadline)[0]]
+        return fit(observed.evidence(warp), starts, iterations, deadline)[0], warp
 
 
 @dataclass(frozen=True)

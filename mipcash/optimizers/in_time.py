@@ -1,0 +1,120 @@
+"""Proposals that a solver makes, and what is proposed when the time is up.
+
+A proposal has the seconds of its request. Where they end before the solver has a new configuration,
+
+1. a neighbour of a known one is proposed: other numbers, else a legal move over the levels; it takes FALLBACK of the seconds
+2. where none is found, nothing legal that is new is known yet. To propose nothing would end the run, so that the solver goes on
+   for up to PATIENCE times the seconds (FIRST at least): the only part of a proposal that may take longer than it was given
+3. then there is an error that says so; that nothing is left is said only where it is proven
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from mipcash.acquisition.clock import CUT
+from mipcash.acquisition.continuous_step import ContinuousStep
+from mipcash.acquisition.neighbourhood import Neighbourhood
+from mipcash.deadline import Deadline
+from mipcash.errors import SolverError
+from mipcash.modelling.domains import Configuration
+from mipcash.optimizers.base import Proposal, Request
+from mipcash.program.points import Point
+from mipcash.space.domain import Domain
+
+FALLBACK, LEAST_FALLBACK = 0.1, 0.05
+"""Share of the seconds that looking for a neighbour may take, and seconds that it may take at least."""
+PATIENCE, FIRST = 4.0, 10.0
+"""Factor on the seconds, and seconds at least, in which the solver must find something where nothing new is known."""
+BEST, WANDERS, PAIRS = 8, 4, 200
+"""Known configurations whose neighbours are looked at, and of each: draws of other numbers, random changes of two levels."""
+
+
+def solver_made(domain: Domain, origin: str, request: Request) -> Proposal:
+    """The solver's own configuration, far from what was proposed before; see the module's description for its time.
+
+    Args:
+        domain: with the deadline of the proposal.
+
+    Raises:
+        SpaceExhaustedError: nothing is left, or nothing far enough apart.
+        SolverError: nothing new was found, nor the proof that nothing is left, in all the time that it may take.
+    """
+    began = time.perf_counter()
+    try:
+        return _designed(domain, origin, request, began)
+    except SolverError:
+        if request.seconds is None or not domain.deadline.passed:
+            raise
+    trace, seconds = {CUT: [origin]}, request.seconds
+    config = neighbour(domain.until(Deadline.after(max(LEAST_FALLBACK, FALLBACK * seconds))), request)
+    if config is not None:
+        took = {"mip": time.perf_counter() - began}
+        return Proposal(config, None, "neighbour", took, dict(request.state), trace=trace)
+    longer = max(FIRST, PATIENCE * seconds)
+    try:
+        return _designed(domain.until(Deadline.after(longer)), origin, request, began)
+    except SolverError as error:
+        raise SolverError(
+            f"nothing legal and new was found in space {domain.space.name!r} in the {seconds:g} s of a proposal, nor in "
+            f"{longer:g} s more ({error}); allow more seconds_per_proposal, make the space smaller, or use another solver"
+        ) from error
+
+
+def _designed(domain: Domain, origin: str, request: Request, began: float) -> Proposal:
+    ((config, solution),) = domain.design(1, request.rng, request.before, request.apart)
+    return Proposal(config, solution, origin, {"mip": time.perf_counter() - began}, dict(request.state))
+
+
+def neighbour(domain: Domain, request: Request) -> Configuration | None:
+    """A new legal configuration close to one of the best known; None where none is found until the deadline of the domain."""
+    told = [(np.inf if o.loss is None else o.loss, k) for k, o in enumerate(request.history)]
+    excluded = domain.exclusions(request.before, request.apart)
+    near = Neighbourhood(domain, excluded, np.zeros(len(domain.program.groups), dtype=np.int64))
+    for _, k in sorted(told)[:BEST]:
+        point = domain.encode([request.history[k].config])[0]
+        for found in (_other_numbers(domain, near, point, request), _other_levels(domain, near, point, request)):
+            if found is not None:
+                return found
+        if domain.deadline.passed:
+            break
+    return None
+
+
+def _other_numbers(domain: Domain, near: Neighbourhood, point: Point, request: Request) -> Configuration | None:
+    if not len(domain.scale) or not near.admitted(point.levels[None])[0]:
+        return None
+    step = ContinuousStep(domain, 0, 0.0)
+    for _ in range(WANDERS):
+        found = _new(domain, Point(point.levels, step.wander(point, request.rng)), request)
+        if found is not None or domain.deadline.passed:
+            return found
+    return None
+
+
+def _other_levels(domain: Domain, near: Neighbourhood, point: Point, request: Request) -> Configuration | None:
+    """Legal moves in random order, of one level first; numbers stay where they are."""
+    _, singles = near.singles(point.levels[None])
+    for latent in (singles, near.pairs(point.levels, PAIRS, request.rng)):
+        left = request.rng.permutation(len(latent))
+        while len(left) and not domain.deadline.passed:
+            levels, legal = near.legal(latent, point.units, left)
+            if not legal.any():
+                break
+            for k in [int(k) for k in left if legal[k]]:
+                found = _new(domain, Point(levels[k], point.units), request)
+                if found is not None or domain.deadline.passed:
+                    return found
+            left = left[~legal[left]]
+    return None
+
+
+def _new(domain: Domain, point: Point, request: Request) -> Configuration | None:
+    """The configuration of a point, if it is legal and new."""
+    try:
+        config = domain.decode(point)
+    except SolverError:  # what is known may be illegal, and its neighbours too
+        return None
+    return None if domain.repeats(config, request.before) else config

@@ -1,0 +1,139 @@
+"""Rules that share helpers, as tables of single rules: whether some helper values keep all of them, one helper at a time.
+
+Notation
+    s (B, G)    a batch of levels
+    h_i         a helper, an integer column with d_i values
+    T_r         table of rule r: which joint levels of its groups and values of its helpers keep it
+
+The joint table of many rules that are chained by helpers (a width behind layer after layer) is far too large, the table of each
+is small. At given levels each T_r is a table over its helpers alone; a helper is eliminated by joining the tables that it is in
+and asking whether some value of it is left (bucket elimination, Dechter 1999):
+
+    T(others) = any_h  T_1(h, ...) and T_2(h, ...) and ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.program.affine_rows import columns_of
+from mipcash.program.forms import Booleans, Indices
+from mipcash.program.program import BaseRow, BinaryProgram
+from mipcash.program.tables import DECIDING, States, entries
+
+JOINT = 1 << 14
+"""Joint values of the helpers that are looked at in one step for one level vector."""
+ENTRIES = 1 << 23
+"""Entries of one step for a batch: larger batches are taken in parts."""
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """A table at given levels: shape (B, d_i, ...) over its helpers, ascending."""
+
+    helpers: tuple[int, ...]
+    legal: Booleans
+
+    def over(self, scope: Sequence[int]) -> Booleans:
+        """With an axis for each helper of a larger scope, of length 1 where it has none."""
+        sizes = dict(zip(self.helpers, self.legal.shape[1:], strict=True))
+        return self.legal.reshape((len(self.legal), *(sizes.get(h, 1) for h in scope)))
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """Rules over levels and helpers (see the module's notation).
+
+    Attributes:
+        tables: of each rule its groups, its helpers (columns), and T_r with an axis for each of them.
+        order: in which helpers are eliminated.
+        low: least value of each helper.
+        width: joint values of helpers in the largest step.
+    """
+
+    tables: tuple[tuple[tuple[int, ...], tuple[int, ...], Booleans], ...]
+    order: tuple[int, ...]
+    low: dict[int, float]
+    width: int
+
+    def check(self, levels: Indices) -> Booleans:
+        """At which levels some helper values keep every rule: (B, G) -> (B,)."""
+        part = max(1, ENTRIES // self.width)
+        found = [self._eliminated(levels[k : k + part])[0] for k in range(0, len(levels), part)]
+        return np.concatenate([np.zeros(0, dtype=bool), *found])
+
+    def values(self, levels: Indices) -> dict[int, float]:
+        """Helper column -> value, such that every rule holds at one legal level vector, (G,)."""
+        _, steps = self._eliminated(levels[None])
+        chosen: dict[int, int] = {}
+        for helper, joined in reversed(steps):
+            at = tuple(chosen.get(h, slice(None)) for h in joined.helpers)
+            chosen[helper] = int(np.argmax(joined.legal[(0, *at)]))
+        return {h: self.low[h] + k for h, k in chosen.items()}
+
+    def _eliminated(self, levels: Indices) -> tuple[Booleans, list[tuple[int, _Factor]]]:
+        """Which levels are legal, and what was joined to eliminate each helper."""
+        factors = [
+            _Factor(
+                helpers, table[tuple(levels[:, list(groups)].T)] if groups else np.repeat(table[None], len(levels), 0)
+            )
+            for groups, helpers, table in self.tables
+        ]
+        steps = []
+        for helper in self.order:
+            mine = [f for f in factors if helper in f.helpers]
+            scope = sorted({h for f in mine for h in f.helpers})
+            joined = mine[0].over(scope)
+            for f in mine[1:]:
+                joined = joined & f.over(scope)
+            steps.append((helper, _Factor(tuple(scope), joined)))
+            rest = _Factor(tuple(h for h in scope if h != helper), np.asarray(joined.any(axis=1 + scope.index(helper))))
+            factors = [f for f in factors if helper not in f.helpers] + [rest]
+        legal = np.ones(len(levels), dtype=bool)
+        for f in factors:
+            legal &= f.legal
+        return legal, steps
+
+
+def make_elimination(program: BinaryProgram, helpers: Sequence[int], rows: Sequence[BaseRow]) -> Elimination | None:
+    """The rules of one cluster; None where a table or a step would be too large, or a helper is continuous.
+
+    Args:
+        helpers: columns of all that the rules share.
+        rows: over the binaries and these.
+    """
+    if not all(program.integer[c] for c in helpers):
+        return None
+    sizes = {c: int(program.high[c] - program.low[c]) + 1 for c in helpers}
+    scopes = []
+    for row in rows:
+        used = columns_of(row.form)
+        groups = tuple(sorted({int(program.group_of[c]) for c in used if c < program.n_z}))
+        mine = tuple(sorted(c for c in used if c in sizes))
+        if entries([*program.sizes[list(groups)], *(sizes[c] for c in mine)]) > DECIDING:
+            return None
+        scopes.append((groups, mine))
+    order, width = _order([set(mine) for _, mine in scopes], sizes)
+    if width > JOINT:
+        return None
+    tables = [
+        (groups, mine, States.of_levels(program, groups, mine).legal([row]))
+        for row, (groups, mine) in zip(rows, scopes, strict=True)
+    ]
+    return Elimination(tuple(tables), order, {c: float(program.low[c]) for c in helpers}, width)
+
+
+def _order(scopes: list[set[int]], sizes: dict[int, int]) -> tuple[tuple[int, ...], int]:
+    """Helpers in the order of the smallest steps, the first of equals, and the joint values of the largest step."""
+    left, order, width = sorted(sizes), [], 1
+    while left:
+        joint = {h: set().union({h}, *(s for s in scopes if h in s)) for h in left}
+        best = min(left, key=lambda h: entries(sizes[i] for i in joint[h]))
+        width = max(width, entries(sizes[i] for i in joint[best]))
+        scopes = [s for s in scopes if best not in s] + [joint[best] - {best}]
+        left.remove(best)
+        order.append(best)
+    return tuple(order), width

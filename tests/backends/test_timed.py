@@ -1,0 +1,59 @@
+"""Solvers keep a deadline that many solves share, by the clock on the wall."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from benchmarks.scales.shapes import shape_space
+from mipcash.backends.base import UNKNOWN, SolverSettings, Task
+from mipcash.backends.registry import make_backend
+from mipcash.backends.timed import TimedBackend, timed
+from mipcash.deadline import NEVER, Deadline
+from mipcash.program.forms import QuadraticForm
+from mipcash.space.compiled import compiled
+from tests.backends.tasks import SPACES
+from tests.slow import FakeClock, SlowBackend
+
+
+def test_solves_share_what_is_left() -> None:
+    clock, program = FakeClock(), compiled(SPACES["layers"]()).program
+    slow = SlowBackend(clock, 2.0)
+    backend = timed(slow, Deadline.after(5.0, clock))
+    task = Task(program, QuadraticForm.zero(program.n))
+    statuses = [backend.solve(task, SolverSettings(time_limit=3.0)).status for _ in range(5)]
+    assert statuses == ["optimal", "optimal", UNKNOWN, UNKNOWN, UNKNOWN]
+    assert slow.limits == [3.0, 3.0, 1.0]  # once the deadline has passed nobody is asked
+    assert clock.now == 105.0
+
+
+def test_a_later_deadline_takes_the_place_of_the_first() -> None:
+    clock = FakeClock()
+    slow = SlowBackend(clock, 1.0)
+    first = timed(slow, Deadline.after(1.0, clock))
+    assert timed(first, NEVER) is slow
+    second = timed(first, Deadline.after(9.0, clock))
+    assert isinstance(second, TimedBackend)
+    assert second.backend is slow
+    assert second.name == "slow"
+
+
+@pytest.mark.parametrize("name", ["toulbar2", "highs"])
+def test_a_search_ends_by_the_clock_on_the_wall(name: str) -> None:
+    """Processor time would be no limit where many want the processor; what is known by then is a bound and perhaps a point."""
+    program, rng = compiled(shape_space()).program, np.random.default_rng(0)
+    rows, cols = np.triu_indices(program.n_z, k=1)
+    form = program.folded(
+        QuadraticForm(
+            0.0, np.zeros(program.n), rows.astype(np.int64), cols.astype(np.int64), rng.normal(size=len(rows))
+        )
+    )
+    backend = make_backend(name)
+    backend.solve(Task(program, QuadraticForm.zero(program.n)), SolverSettings())  # the model is built
+    began = time.perf_counter()
+    answer = backend.solve(Task(program, form), SolverSettings(time_limit=0.3))
+    assert time.perf_counter() - began < 1.5
+    assert not answer.proven
+    assert answer.columns is None or answer.bound <= answer.value

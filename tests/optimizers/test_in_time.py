@@ -1,0 +1,207 @@
+"""A proposal takes the seconds of its request, in every part; it is legal and new, and a limit proves nothing."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.fuzz.described import Drawn, build
+from benchmarks.proxies import proxy
+from benchmarks.scales.shapes import shape_space
+from mipcash.acquisition.alternating import AlternatingSettings, Alternation
+from mipcash.acquisition.clock import CUT, Clock
+from mipcash.acquisition.continuous_step import ContinuousStep
+from mipcash.backends.base import SolverSettings
+from mipcash.deadline import Deadline
+from mipcash.errors import InfeasibleSpaceError, SolverError, SpaceExhaustedError
+from mipcash.optimizers.base import Observation, Optimizer, Request
+from mipcash.optimizers.hybrid import Hybrid, HybridSettings
+from mipcash.optimizers.in_time import FIRST, PATIENCE, neighbour
+from mipcash.optimizers.mivabo import MiVaBO
+from mipcash.optimizers.outcome import DONE
+from mipcash.optimizers.registry import make_optimizer
+from mipcash.space.domain import Domain
+from mipcash.space.space import Space
+from mipcash.surrogates.maximum import maximum
+from tests.slow import FakeClock, SlowBackend
+from tests.spaces import bound_numbers, conv_net, discrete
+from tests.strategies.spaces import drawn_spaces
+
+OPTIMIZERS = ("hybrid", "mivabo", "mivabo-annealing", "gp-annealing", "joint-gp", "random")
+
+
+def run(optimizer: Optimizer, space: Space, n: int, seconds: float | None) -> list[Observation]:
+    """So many proposals, each checked to be legal and new."""
+    history, state, loss = list[Observation](), {}, proxy(space, 0)
+    for k in range(n):
+        proposal = optimizer.ask(Request(history, np.random.default_rng(k), state, seconds=seconds))
+        assert space.is_legal(proposal.config)
+        assert repr(proposal.config) not in [repr(o.config) for o in history]  # 0 is not False
+        state = dict(proposal.state)
+        history.append(Observation(proposal.config, DONE, loss(proposal.config)))
+    return history
+
+
+@settings(max_examples=12, deadline=None)
+@given(drawn_spaces(limit=40), st.sampled_from((1e-6, 1e-3, 0.05)), st.sampled_from(("hybrid", "random", "mivabo")))
+def test_in_no_time_proposals_are_legal_and_new_until_nothing_is_left(drawn: Drawn, seconds: float, name: str) -> None:
+    """That the space is used up, or empty, is said exactly where it is."""
+    space = build(drawn)
+    number = space.count()
+    try:
+        history = run(make_optimizer(name, space), space, min(12, int(number)), seconds)
+    except InfeasibleSpaceError:
+        assert number == 0
+        return
+    if number <= 12:
+        optimizer, state = make_optimizer(name, space), {}
+        request = Request(history, np.random.default_rng(0), state, seconds=seconds)
+        with pytest.raises(SpaceExhaustedError if history else InfeasibleSpaceError):
+            optimizer.ask(request)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("declared", [conv_net, bound_numbers])
+def test_every_optimizer_proposes_in_no_time(name: str, declared) -> None:
+    space = declared()
+    run(make_optimizer(name, space), space, 12, 1e-6)
+
+
+@pytest.mark.parametrize("name", ["hybrid", "mivabo", "random"])
+def test_parts_share_the_seconds_by_a_clock(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver that takes a second for each answer: all that a proposal asks it comes within its seconds."""
+    clock, space = FakeClock(), bound_numbers()
+    for module in ("model_based", "in_time", "baselines.random"):
+        monkeypatch.setattr(f"mipcash.optimizers.{module}.Deadline", clock.deadlines)
+    slow = SlowBackend(clock, 1.0)
+    optimizer = make_optimizer(name, space, slow)
+    history, loss = list[Observation](), proxy(space, 0)
+    for k in range(12):
+        before = clock.now
+        proposal = optimizer.ask(Request(history, np.random.default_rng(k), {}, seconds=3.0))
+        assert clock.now - before <= 3.0 * 1.2
+        assert space.is_legal(proposal.config)
+        history.append(Observation(proposal.config, DONE, loss(proposal.config)))
+
+
+def test_where_nothing_is_known_the_solver_goes_on_for_so_long_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, space = FakeClock(), conv_net()
+    for module in ("model_based", "in_time"):
+        monkeypatch.setattr(f"mipcash.optimizers.{module}.Deadline", clock.deadlines)
+    found = Hybrid(Domain.of(space, SlowBackend(clock, 8.0))).ask(Request([], np.random.default_rng(0), seconds=1.0))
+    assert space.is_legal(found.config)
+    assert clock.now <= 100.0 + 1.0 + FIRST
+    clock.now = 100.0
+    with pytest.raises(SolverError, match=r"nothing legal and new .* 5 s of a proposal, nor in 20 s more"):
+        Hybrid(Domain.of(space, SlowBackend(clock, 1e3))).ask(Request([], np.random.default_rng(0), seconds=5.0))
+    assert clock.now <= 100.0 + 5.0 + PATIENCE * 5.0 + 1.0
+
+
+def test_a_cut_is_in_the_trace_and_without_one_proposals_are_the_same() -> None:
+    space = conv_net()
+    free, ample = run(Hybrid(Domain.of(space)), space, 10, None), run(Hybrid(Domain.of(space)), space, 10, 1e6)
+    assert [o.config for o in free] == [o.config for o in ample]
+    request = Request(free, np.random.default_rng(0))
+    assert CUT not in Hybrid(Domain.of(space)).ask(request).trace
+    cut = Hybrid(Domain.of(space)).ask(Request(free, np.random.default_rng(0), seconds=1e-6)).trace[CUT]
+    assert set(cut) <= {"surrogate", "search", "polish", "mip", "what is left"}
+    assert cut
+
+
+def test_one_time_limit_of_the_settings_holds_for_every_mip() -> None:
+    given = HybridSettings(solver=SolverSettings(time_limit=0.25))
+    assert Hybrid(Domain.of(discrete()), given).alternation.settings.solver.time_limit == 0.25
+    tighter = HybridSettings(alternation=AlternatingSettings(solver=SolverSettings(time_limit=0.125)))
+    assert Hybrid(Domain.of(discrete()), tighter).alternation.settings.solver.time_limit == 0.125
+
+
+def test_where_only_a_solver_decides_the_seconds_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layers of shapes as any other rules over helpers would be: each ask went on for tens of seconds."""
+    monkeypatch.setattr("mipcash.program.legality.make_elimination", lambda *_: None)
+    space = shape_space(8)
+    history, loss = [Observation(c, DONE, proxy(space, 0)(c)) for c in space.sample(8, 0)], proxy(space, 0)
+    for optimizer in (Hybrid(Domain.of(space)), MiVaBO(Domain.of(space))):
+        began = time.perf_counter()
+        proposal = optimizer.ask(Request(history, np.random.default_rng(0), seconds=0.4))
+        assert time.perf_counter() - began < 3.0  # the machine may be busy
+        assert proposal.trace[CUT]
+        assert space.is_legal(proposal.config)
+        assert math.isfinite(loss(proposal.config))
+
+
+def test_a_neighbour_is_legal_new_and_far_enough() -> None:
+    for space in (conv_net(), discrete(), bound_numbers()):
+        domain, known = Domain.of(space), space.sample(6, 0)
+        history = [Observation(c, DONE, float(k)) for k, c in enumerate(known)]
+        for seed in range(4):
+            found = neighbour(domain, Request(history, np.random.default_rng(seed)))
+            assert found is not None
+            assert space.is_legal(found)
+            assert not domain.repeats(found, known)
+        passed = domain.until(Deadline.after(0.0))
+        late = neighbour(passed, Request(history, np.random.default_rng(0)))
+        assert late is None or space.is_legal(late)
+
+
+class Bowl:
+    """The distance of the numbers from 0.3, by a clock: each look takes a second."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock, self.looks = clock, 0
+
+    def section(self, z):
+        def at(u):
+            self.looks += 1
+            self.clock.now += 1.0
+            return float(np.sum((u - 0.3) ** 2)), 2.0 * (u - 0.3)
+
+        return at
+
+
+@pytest.mark.parametrize("declared", [conv_net, bound_numbers])
+def test_descents_over_numbers_end_with_the_deadline(declared) -> None:
+    clock, domain = FakeClock(), Domain.of(declared())
+    point = domain.encode(domain.sample(1, np.random.default_rng(0)))[0]
+    deadline = Deadline.after(3.0, clock)
+    bowl = Bowl(clock)
+    step = ContinuousStep(domain.until(deadline), 3, 1e-9)
+    units = step.minimise(bowl, point, np.random.default_rng(0))
+    assert bowl.looks <= 3 + 30  # what a step is pulled back by is looked at, too
+    assert domain.is_legal(type(point)(point.levels, units))
+    looks = bowl.looks
+    np.testing.assert_array_equal(step.minimise(bowl, point, np.random.default_rng(0)), units * 0 + point.units)
+    assert bowl.looks == looks
+
+
+def test_alternation_ends_with_the_deadline() -> None:
+    clock = FakeClock()
+    domain = Domain.of(conv_net(), SlowBackend(clock, 1.0)).until(Deadline.after(0.0, clock))
+    alternation = Alternation(domain, AlternatingSettings())
+    optimizer = Hybrid(Domain.of(conv_net()))
+    history = [Observation(c, DONE, float(k)) for k, c in enumerate(conv_net().sample(6, 0))]
+    posterior = optimizer._fitted(optimizer.data(history), {}, np.random.default_rng(0))[0].loss
+    starts = optimizer.data(history).points[np.arange(2)]
+    assert alternation.minimise(posterior.mean(), starts, [], np.random.default_rng(0), Clock()) is None
+
+
+def test_a_fit_ends_with_its_deadline_at_the_best_it_has_seen() -> None:
+    clock, seen = FakeClock(), []
+
+    def objective(x):
+        clock.now += 1.0
+        seen.append((float(np.sum((x - 2.0) ** 2)), x.copy()))
+        return seen[-1][0], 2.0 * (x - 2.0)
+
+    prior = (np.zeros(3), np.ones(3))
+    best, value = maximum(objective, prior, [np.zeros(3), np.ones(3)], 50, Deadline.after(2.0, clock))
+    assert len(seen) == 2
+    assert value == min(v for v, _ in seen)
+    assert any(np.array_equal(best, x) for _, x in seen)
+    clock.now, seen[:] = 1e6, []
+    assert np.isfinite(maximum(objective, prior, [np.zeros(3)], 50, Deadline.after(0.0, clock))[1])
+    assert len(seen) == 1  # one look in any case

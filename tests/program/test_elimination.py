@@ -1,0 +1,90 @@
+"""Helpers eliminated one by one, against joint tables and against the rules as declared in plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import mipcash as mc
+from benchmarks.fuzz.described import Drawn, build
+from benchmarks.scales.shapes import shape_space
+from mipcash.program import elimination
+from mipcash.program.legality import Legality
+from mipcash.program.moves import moves_of
+from mipcash.program.program import BinaryProgram
+from mipcash.space.compiled import compiled, minimiser_of
+from mipcash.space.sampling import uniform_levels
+from tests.strategies.spaces import drawn_spaces
+
+
+def eliminated(program: BinaryProgram) -> Legality:
+    """The legality with an elimination for every cluster of helpers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Legality, "_tabulate", lambda *_: None)
+        return Legality(program)
+
+
+@settings(max_examples=40, deadline=None)
+@given(drawn_spaces(limit=200))
+def test_eliminating_helpers_says_what_joint_tables_say(drawn: Drawn) -> None:
+    space = build(drawn)
+    program = compiled(space).program
+    whole, chained = Legality(program), eliminated(program)
+    assert not chained._tables
+    assert chained.complete == whole.complete
+    rng = np.random.default_rng(0)
+    levels = whole.effective(uniform_levels(minimiser_of(space), 200, rng))
+    legal = whole.check(levels)
+    np.testing.assert_array_equal(chained.check(levels), legal)
+    if whole.complete and not program.numbers:
+        for s in levels[legal][:5]:
+            base = chained.completed(s)
+            for row in program.base_rows:
+                assert row.holds(np.array([row.form.value(base)])).all()
+
+
+def test_layers_of_shapes_are_decided_without_a_solver() -> None:
+    """Ten layers: no joint table could be made, and the verdicts are those of the rules as declared."""
+    space = shape_space()
+    program = compiled(space).program
+    legality = minimiser_of(space).free_legality
+    assert legality.complete
+    assert legality.eliminations
+    rng = np.random.default_rng(0)
+    starts = np.array([program.encode(c) for c in space.sample(4, 0)])
+    assert legality.check(starts).all()
+    moves = moves_of(program)
+    _, near = moves.singles(starts, starts)
+    near = near[rng.permutation(len(near))[:150]]
+    legal = legality.check(near)
+    said = [space.is_legal(program.decode(s, {"rate": 0.01})) for s in near]
+    np.testing.assert_array_equal(legal, said)
+    assert 0 < legal.sum() < len(legal)
+    far = legality.effective(moves.walk(legality, np.repeat(starts, 5, axis=0), 20, rng))
+    assert all(space.is_legal(program.decode(s, {"rate": 0.01})) for s in far)
+
+
+def test_a_batch_is_taken_in_parts() -> None:
+    """Parts of a batch make no difference."""
+    space = shape_space(4, 16)
+    program = compiled(space).program
+    whole, parts = eliminated(program), eliminated(program)
+    levels = uniform_levels(minimiser_of(space), 500, np.random.default_rng(0))
+    found = whole.check(levels)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(elimination, "ENTRIES", 1 << 10)
+        np.testing.assert_array_equal(parts.check(levels), found)
+    assert found.any()
+    assert len(parts.check(levels[:0])) == 0
+
+
+def test_a_step_that_would_be_too_large_is_for_the_solver() -> None:
+    """Helpers that all meet in one rule."""
+    space = mc.Space("tied")
+    k = space.integer("k", 1, 9)
+    helpers = [space.auxiliary(f"h{i}", 1, 40) for i in range(5)]
+    space.rule("product", helpers[0] * helpers[1] == k)
+    space.rule("sum", sum(helpers) == 20 * k)
+    assert not minimiser_of(space).free_legality.complete
+    assert space.is_legal({"k": 1})
