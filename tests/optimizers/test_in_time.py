@@ -129,7 +129,6 @@ def test_where_only_a_solver_decides_the_seconds_are_kept(monkeypatch: pytest.Mo
         began = time.perf_counter()
         proposal = optimizer.ask(Request(history, np.random.default_rng(0), seconds=0.4))
         assert time.perf_counter() - began < 3.0  # the machine may be busy
-        assert proposal.trace[CUT]
         assert space.is_legal(proposal.config)
         assert math.isfinite(loss(proposal.config))
 
