@@ -70,7 +70,7 @@ def _designed(domain: Domain, origin: str, request: Request, began: float) -> Pr
 
 def neighbour(domain: Domain, request: Request) -> Configuration | None:
     """A new legal configuration close to one of the best known; None where none is found until the deadline of the domain."""
-    told = [(np.inf if o.loss is None else o.loss, k) for k, o in enumerate(request.history)]
+    told = [(np.inf if o.loss is None else o.loss, k) for k, o in enumerate(request.history) if o.legal]
     excluded = domain.exclusions(request.before, request.apart)
     near = Neighbourhood(domain, excluded, np.zeros(len(domain.program.groups), dtype=np.int64))
     for _, k in sorted(told)[:BEST]:
