@@ -12,6 +12,7 @@ Nothing but the solver tells which kernels and strides have whole widths: 2 para
 from __future__ import annotations
 
 import mipcash as mc
+from benchmarks.scales.row import Asks, Question, Row, Sized
 
 KERNELS, STRIDES, PADS = (1, 2, 3, 4, 5, 7), (1, 2, 3), 3
 
@@ -29,3 +30,45 @@ def shape_space(layers: int = 10, width: int = 64) -> mc.Space:
     space.rule("something is left", before <= 8)
     space.real("rate", 1e-4, 1e-1, log=True)
     return space
+
+
+def sized(size: str) -> mc.Space:
+    """Ten layers; three for a smoke test."""
+    return shape_space(3 if size == "smoke" else 10)
+
+
+NONE: Sized = {"smoke": 0, "quick": 0, "full": 0}
+EVALUATIONS: Sized = {"smoke": 8, "quick": 30, "full": 30}
+LIMIT = 1.0
+"""Seconds, where a limit is set."""
+NAME = "shapes"
+ROWS: tuple[Row, ...] = (
+    Asks(NAME, sized, NONE, EVALUATIONS, wanted=1.0, worst=5.0, first=True),
+    Asks(NAME, sized, NONE, EVALUATIONS, wanted=LIMIT, worst=1.2 * LIMIT, seconds=LIMIT, first=True),
+    Question(NAME, sized, "sample(50)", lambda space: len(space.sample(50)), wanted=5.0),
+    Question(
+        NAME,
+        sized,
+        f"sample(50, time_limit={LIMIT:g})",
+        lambda space: len(space.sample(50, time_limit=LIMIT)),
+        wanted=1.2 * LIMIT,
+        limit=LIMIT,
+    ),
+    Question(NAME, sized, "bounds()", lambda s: f"{sum(e.proven for e in s.bounds().values())} proven", wanted=20.0),
+    Question(
+        NAME,
+        sized,
+        f"bounds(time_limit={LIMIT:g})",
+        lambda s: f"{sum(e.proven for e in s.bounds(time_limit=LIMIT).values())} proven",
+        wanted=1.2 * LIMIT,
+        limit=LIMIT,
+    ),
+    Question(
+        NAME,
+        sized,
+        f"count(time_limit={LIMIT:g})",
+        lambda space: space.count(time_limit=LIMIT),
+        wanted=1.2 * LIMIT,
+        limit=LIMIT,
+    ),
+)

@@ -29,6 +29,8 @@ INTERRUPTED = 130
 
 COUNT_LIMIT = 40
 """Legal configurations that `check` enumerates one by one where they cannot be counted at once."""
+CHECK_SECONDS = 10.0
+"""What each question of `check` may take; it says what is known by then."""
 
 STANDARD = {
     "budget": 50,
@@ -249,8 +251,11 @@ def check(model: ModelName, option: Options = None, debug: Debug = False) -> Non
             _print(tables.space_tables(loaded.space, sizes))
             _fail(f"no legal configuration exists: {reason}")
             raise typer.Exit(1) from None
-        _print(tables.space_tables(loaded.space, sizes, loaded.space.bounds()))
-        _say(f"legal discrete configurations: {loaded.space.count(COUNT_LIMIT)}\n")
+        extents = loaded.space.bounds(time_limit=CHECK_SECONDS)
+        _print(tables.space_tables(loaded.space, sizes, extents))
+        if not all(extent.proven for extent in extents.values()):
+            _say(f"there may be less under the rules: {CHECK_SECONDS:g} s are not enough to prove what is left\n")
+        _say(f"legal discrete configurations: {loaded.space.count(COUNT_LIMIT, time_limit=CHECK_SECONDS)}\n")
         _print(tables.config_table(example, "a legal configuration"))
 
 

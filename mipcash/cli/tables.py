@@ -133,17 +133,15 @@ def _left(name: str, parameter: Parameter, extents: Mapping[str, Extent] | None)
     domain = parameter.domain
     if isinstance(domain, Permutation):
         free = all(len(places) == len(domain.members) for _, places in extent.values or ())
-        return [
-            plain_text(
-                "" if free else _short("; ".join(f"{m} at {', '.join(map(str, t))}" for m, t in extent.values or ()))
-            )
-        ]
-    if extent.values is not None:
+        text = "" if free else "; ".join(f"{m} at {', '.join(map(str, t))}" for m, t in extent.values or ())
+    elif extent.values is not None:
         whole = len(extent.values) == len(domain.values)  # type: ignore[union-attr]
-        return [plain_text("" if whole else _short(", ".join(map(str, extent.values))))]
-    low, high = domain.low, domain.high  # type: ignore[union-attr]
-    same = abs(extent.low - low) <= 1e-6 * (high - low) and abs(extent.high - high) <= 1e-6 * (high - low)
-    return [plain_text("" if same else f"[{extent.low:.6g}, {extent.high:.6g}]")]
+        text = "" if whole else ", ".join(map(str, extent.values))
+    else:
+        low, high = domain.low, domain.high  # type: ignore[union-attr]
+        same = abs(extent.low - low) <= 1e-6 * (high - low) and abs(extent.high - high) <= 1e-6 * (high - low)
+        text = "" if same else f"[{extent.low:.6g}, {extent.high:.6g}]"
+    return [plain_text(_short(text if extent.proven else f"within {text}" if text else "not proven"))]
 
 
 def show(value: Any) -> str:

@@ -29,6 +29,8 @@ from mipcash.space.minimiser import Minimiser
 
 SEEDS = 48
 """Solver-made starting points of a large sample."""
+SEEDING = 0.6
+"""Share of what is left of the time that they may take together; what is made of them has the rest."""
 BATCH = 2048
 TIE_BREAK = 0.1
 """Pull of the random target beside the reward of an unseen level: a level that excludes many others is still worth it."""
@@ -133,10 +135,10 @@ def _seeds(
     Raises:
         SolverError: a limit came before anything was found or proven.
     """
-    answers = list[Answer]()
+    answers, seeding = list[Answer](), minimiser.until(minimiser.deadline.share(SEEDING))
     for _ in range(count):
-        answers.append(seed(minimiser, settings, rng))
-        if minimiser.deadline.passed:
+        answers.append(seed(seeding, settings, rng))
+        if seeding.deadline.passed:
             break
     found = [a.columns for a in answers if a.columns is not None]
     if answers and not found:

@@ -237,6 +237,15 @@ def test_check_shows_the_space_and_an_example(write: Write) -> None:
         assert part in checked.stdout
 
 
+def test_check_says_what_it_knows_when_the_time_is_over(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mipcash.cli.main.CHECK_SECONDS", 0.0)
+    write()
+    checked = mipcash("check", "bowl.py")
+    assert checked.exit_code == 0, checked.output
+    for part in ("0 s are not enough to prove what is left", "not proven", "a legal configuration"):
+        assert part in checked.stdout
+
+
 def test_check_of_an_empty_space_gives_the_reason(write: Write) -> None:
     text = "import mipcash as mc\nspace = mc.Space('s')\nn = space.integer('n', 0, 5)\nobjective = len\n"
     write(text + "space.rule('many', n >= 4)\nspace.rule('few', n <= 3)\n", "empty.py")
