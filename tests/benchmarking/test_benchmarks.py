@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import scale
 from benchmarks.__main__ import main
 from benchmarks.oracle import markdown
 from benchmarks.registry import benchmark, benchmarks
@@ -42,7 +43,11 @@ def test_the_registry(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_scale_benchmark(tmp_path: Path) -> None:
     out = tmp_path / "scale.json"
     assert main(["run", "scale", "--size", "smoke", "--out", str(out)]) == 0
-    rows = {r["space"]: r for r in json.loads(out.read_text(encoding="utf-8"))["results"]["rows"]}
-    assert set(rows) == {"vae", "sklearn_pipeline", "binaries"}
+    results = json.loads(out.read_text(encoding="utf-8"))["results"]
+    rows = {r["space"]: r for r in results["rows"]}
+    assert set(rows) >= {"vae", "sklearn_pipeline", "binaries", "shapes"}
     assert rows["binaries"]["binaries"] == 40
-    assert all(min(r["seconds"]) > 0 for r in rows.values())
+    for row in results["rows"]:
+        assert min(row["cpu"]) > 0
+        assert min(row["wall"]) > 0
+    assert len(scale.markdown(results).splitlines()) == 2 + len(results["rows"])
