@@ -137,7 +137,7 @@ class Declaration:
             }
         return module
 
-    def ordering(self, name: str, modules: Sequence[ModuleParameter]) -> OrderingParameter:
+    def ordering(self, name: str, modules: Sequence[Any]) -> OrderingParameter:
         """See :meth:`mipcash.Space.ordering`."""
         self._free_name(name)
         members = tuple(m.label if isinstance(m, Parameter) else str(m) for m in modules)

@@ -20,12 +20,10 @@ from mipcash.display import counted, listing, table
 from mipcash.errors import SpaceError
 from mipcash.modelling.declaration import EXPAND_LIMIT, Declaration
 from mipcash.modelling.domains import Configuration, ParameterDomain, Value
+from mipcash.modelling.handles import Choice, Module, Numeric, Ordering, Relation, RuleWhen, When
 from mipcash.modelling.live.adoption import adopt_model
 from mipcash.modelling.parameters import (
-    ChoiceParameter,
-    ModuleParameter,
     NumericParameter,
-    OrderingParameter,
     Parameter,
 )
 from mipcash.modelling.rules import Rule
@@ -146,27 +144,27 @@ class Space:
 
     # -- parameters and rules -----------------------------------------------------------------------------------
 
-    def real(self, name: str, low: float, high: float, *, log: bool = False, when: Any = None) -> NumericParameter:
+    def real(self, name: str, low: float, high: float, *, log: bool = False, when: When = None) -> Numeric:
         """A real parameter in ``[low, high]``; ``log=True`` searches on the log scale (``low > 0``)."""
         return self._declaration.real(name, low, high, log=log, when=when)
 
     def integer(
-        self, name: str, low: int, high: int, *, step: int = 1, log: bool = False, when: Any = None
-    ) -> NumericParameter:
+        self, name: str, low: int, high: int, *, step: int = 1, log: bool = False, when: When = None
+    ) -> Numeric:
         """An integer parameter ``low, low + step, ..., <= high``."""
         return self._declaration.integer(name, low, high, step=step, log=log, when=when)
 
-    def ordinal(self, name: str, values: Iterable[Value], *, when: Any = None) -> Any:
+    def ordinal(self, name: str, values: Iterable[Value], *, when: When = None) -> Any:
         """An ordered list of values; where all are numbers it may be used in rules by its value."""
         return self._declaration.ordinal(name, values, when=when)
 
-    def categorical(self, name: str, values: Iterable[Value], *, when: Any = None) -> ChoiceParameter:
+    def categorical(self, name: str, values: Iterable[Value], *, when: When = None) -> Choice:
         """An unordered list of values; rules use ``parameter[value]``."""
         return self._declaration.categorical(name, values, when=when)
 
     def module(
-        self, name: str, algorithms: Mapping[str, Mapping[str, ParameterDomain]], *, when: Any = None
-    ) -> ModuleParameter:
+        self, name: str, algorithms: Mapping[str, Mapping[str, ParameterDomain]], *, when: When = None
+    ) -> Module:
         """A choice of algorithm, each with its own hyperparameters.
 
         A hyperparameter is named ``module.algorithm.name`` in configurations and is active where its algorithm is chosen.
@@ -176,15 +174,15 @@ class Space:
         """
         return self._declaration.module(name, algorithms, when=when)
 
-    def ordering(self, name: str, modules: Sequence[ModuleParameter]) -> OrderingParameter:
+    def ordering(self, name: str, modules: Sequence[Module | str]) -> Ordering:
         """The order in which ``modules`` are applied; a value is a tuple of their names."""
         return self._declaration.ordering(name, modules)
 
-    def auxiliary(self, name: str, low: int, high: int) -> NumericParameter:
+    def auxiliary(self, name: str, low: int, high: int) -> Numeric:
         """An integer helper in ``[low, high]``: it occurs in rules, is not tuned, and is absent from configurations."""
         return self._declaration.auxiliary(name, low, high)
 
-    def rule(self, name: str, relation: Any, *, when: Any = None) -> Rule:
+    def rule(self, name: str, relation: Relation, *, when: RuleWhen = None) -> Rule:
         """Declare a rule that every configuration obeys.
 
         Args:
