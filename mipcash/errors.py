@@ -55,6 +55,10 @@ class ObjectiveError(MipcashError, TypeError):
     """An objective that cannot run where it is to run; nothing was evaluated."""
 
 
+class DefectError(MipcashError, RuntimeError):
+    """An objective that fails for a reason of its own; what it was given is evaluated again once it is mended."""
+
+
 class ModelError(MipcashError, ValueError):
     """A model file (``models/*.py`` or a path) does not exist or does not declare what it must."""
 

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from mipcash import __version__
 from mipcash.cli import archive, consent, modelfile, tables
-from mipcash.errors import InfeasibleSpaceError, MipcashError, ModelError, StorageError
+from mipcash.errors import DefectError, InfeasibleSpaceError, MipcashError, ModelError, StorageError
 from mipcash.study.text import visible
 
 INTERRUPTED = 130
@@ -321,6 +321,8 @@ def _run(loaded: modelfile.Model, plan: Plan) -> None:
             )
     except KeyboardInterrupt:
         _interrupted(plan)
+    except DefectError as error:
+        raise DefectError(f"{error}.\nTo go on, once it is mended: {_resume_command(plan.storage)}") from error
     report = _report(loaded, result)
     _close(archive.open_archive(plan.storage), None, report)
     if result.best is None:
@@ -406,15 +408,17 @@ def _errors(debug: bool) -> Iterator[None]:
     except MipcashError as error:
         if debug:
             _say(traceback.format_exc(), err=True)
-        _fail(f"error: {error}")
+        _fail(f"error: {error}", lines=isinstance(error, DefectError))
         raise typer.Exit(2) from None
     except BrokenPipeError:  # `mipcash show run.db | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
 
 
-def _fail(message: str) -> None:
-    Console(stderr=True, soft_wrap=True).print(tables.plain_text(message, "bold red"))
+def _fail(message: str, lines: bool = False) -> None:
+    """A red text; ``lines``: of several lines, as a traceback is."""
+    for line in message.split("\n") if lines else [message]:
+        Console(stderr=True, soft_wrap=True).print(tables.plain_text(line, "bold red"))
 
 
 def _say(message: str, err: bool = False) -> None:

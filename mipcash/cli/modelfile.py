@@ -23,13 +23,14 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module, metadata, resources
+from importlib import import_module, resources
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 from mipcash.errors import ModelError
 from mipcash.space.space import Space
+from mipcash.study.evaluating.defects import pip_command
 from mipcash.study.text import kind, readable
 
 PACKAGE = "mipcash.models"
@@ -166,7 +167,7 @@ def _guarded(where: str, action: Callable[[], Any]) -> Any:
         return action()
     except ModuleNotFoundError as error:
         raise ModelError(
-            f"{where} needs the package {error.name!r}, which is not installed: {_cure(error.name or '')}"
+            f"{where} needs the package {error.name!r}, which is not installed: {pip_command(error.name or '')}"
         ) from error
     except SyntaxError as error:
         raise ModelError(f"{where} is not valid Python: {error.msg} ({error.filename}, line {error.lineno})") from error
@@ -176,23 +177,6 @@ def _guarded(where: str, action: Callable[[], Any]) -> Any:
         if isinstance(error, SystemExit):
             place += "; put what runs the model under `if __name__ == '__main__':`"
         raise ModelError(f"{where} failed to load: {kind(error)}: {readable(error)}{place}") from error
-
-
-def _cure(module: str) -> str:
-    """The pip command that brings a missing module."""
-    top = module.split(".")[0]
-    try:
-        requirements = metadata.metadata("mipcash").get_all("Requires-Dist") or []
-    except metadata.PackageNotFoundError:
-        requirements = []
-    extras: list[str] = []
-    for requirement in requirements:
-        package, _, condition = requirement.partition(";")
-        _, is_extra, extra = condition.partition("extra ==")
-        if is_extra and (package.startswith(top) or top == extra.strip(" '\"")):
-            extras.append(extra.strip(" '\""))
-    best = sorted(set(extras), key=lambda e: (e in ("dev", "bench"), e != top, e))
-    return f'pip install "mipcash[{best[0]}]"' if best else f"pip install {top}"
 
 
 # -- what is declared -----------------------------------------------------------------------------------------------

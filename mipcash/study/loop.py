@@ -9,7 +9,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager, suppress
 from statistics import median
 
-from mipcash.errors import ExecutorError, SpaceExhaustedError, StorageError
+from mipcash.errors import DefectError, ExecutorError, SpaceExhaustedError, StorageError
+from mipcash.study.evaluating.defects import Defects
 from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
 from mipcash.study.evaluating.pool import Evaluating, LostWorkerError, collect
 from mipcash.study.progress import Progress
@@ -28,6 +29,8 @@ UNPROVEN = f"{EXHAUSTED} up to the margins of rules that multiply reals"
 CALLBACK = "callback"
 OPTIMIZER = "optimizer"
 """It wished to stop; its reason follows."""
+DEFECT = "defect"
+"""The objective fails for a reason of its own, which follows."""
 
 NOTABLE = 0.05
 """Share of an evaluation, from which on proposals are made ahead. One that is made ahead knows one outcome less."""
@@ -67,7 +70,7 @@ class Loop:
     ) -> None:
         self._study, self._objective, self._display = study, objective, display
         self._budget, self._deadline, self._callbacks = budget, deadline, callbacks
-        self._ended, self._pace = "", Pace()
+        self._ended, self._pace, self._defects = "", Pace(), Defects()
 
     def alone(self) -> str:
         """One evaluation at a time, in this thread, so that Ctrl-C reaches the objective at once."""
@@ -77,6 +80,7 @@ class Loop:
                 return self._ended
             with self._kept([trial]):
                 self._evaluated(trial, evaluate(self._objective, trial.config))
+                self._refuse_defect(in_flight=0)
 
     def together(self, pool: Evaluating, workers: int) -> str:
         """Up to ``workers`` evaluations at a time; outcomes are told as they come in, before anything else is asked for."""
@@ -84,6 +88,7 @@ class Loop:
         with self._kept(in_flight.values()):
             while True:
                 self._collect(in_flight, 0.0)
+                self._refuse_defect(len(in_flight))
                 if self._room(in_flight.values(), workers):
                     trial = self._next(len(in_flight))
                     if trial is not None:
@@ -110,6 +115,8 @@ class Loop:
         """
         if in_flight < workers or workers == 1 or self._ended or self._reason(in_flight) or not self._pace.slow:
             return False
+        if self._defects.found:
+            return False
         try:
             return self._study.prepare(seconds=self._left())
         except SpaceExhaustedError as left:
@@ -128,7 +135,7 @@ class Loop:
 
     def _room(self, in_flight: Collection[Trial], workers: int) -> bool:
         """Whether another evaluation may start. A broken pool ends all that run in it, so a suspect runs alone."""
-        if any(trial.lost for trial in in_flight):
+        if any(trial.lost for trial in in_flight) or self._defects.found:
             return False
         return not in_flight if self._study.suspects else len(in_flight) < workers
 
@@ -192,9 +199,24 @@ class Loop:
         self._evaluated(trial, evaluation)
 
     def _evaluated(self, trial: Trial, evaluation: Evaluation) -> None:
-        self._told(
-            self._study.tell(trial, evaluation.returned, evaluation.seconds, partial=False, worker=evaluation.worker)
-        )
+        returned = evaluation.returned
+        told = self._study.tell(trial, returned, evaluation.seconds, partial=False, worker=evaluation.worker)
+        self._defects.note(told, returned, evaluation.raised, lambda: self._study.trials)
+        self._told(told)
+
+    def _refuse_defect(self, in_flight: int) -> None:
+        """End the run where the objective fails for a reason of its own; what failed for it is to be evaluated again.
+
+        Raises:
+            DefectError: it does. As long as there is doubt, what still runs is waited for.
+        """
+        defect = self._defects.found
+        if defect is None or (in_flight and not defect.certain):
+            return
+        for number in defect.trials:
+            self._study.reopen(self._study.trials[number])
+        self._study.stop(f"{DEFECT}: {defect.text}")
+        raise DefectError(str(defect))
 
     def _told(self, finished: Trial) -> None:
         self._pace.note(finished)

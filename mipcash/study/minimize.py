@@ -57,7 +57,7 @@ def minimize(
     Args:
         objective: takes a configuration (a dict that it may change) and returns a float or a dict with ``"loss"`` and
             further named numbers. What it raises is a failure, and so is a loss that is not finite or beyond 1e100 in
-            magnitude, or any other value; the run goes on.
+            magnitude, or any other value; the run goes on, but for a ``DefectError``.
         space: the space to search.
         budget: number of evaluations, failed ones and those of a resumed journal included, known ones not.
         optimizer, solver, seed, storage, settings, limits, seconds_per_proposal: see :class:`mipcash.Study`.
@@ -91,6 +91,10 @@ def minimize(
         StorageError: see :class:`mipcash.Study`.
         ObjectiveError: the objective cannot be brought to a process, which ``evaluation_timeout`` needs.
         ExecutorError: a lent executor is broken; nothing is lost, and the run can be resumed.
+        DefectError: the objective fails for a reason of its own: an error that cannot depend on the configuration (a name, a
+            package that is missing) before any evaluation has succeeded, or the same error in each of the first five. Those
+            evaluations do not count; run again, once it is mended, and they are made again. :class:`mipcash.Failed` and nan are
+            statements about a configuration, and never end a run.
     """
     check_order(objective, space, budget)
     _check_plan(budget, timeout, workers)

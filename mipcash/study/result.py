@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from mipcash.display import counted, table, value_text
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.outcome import PENDING
-from mipcash.study.text import one_line, visible
+from mipcash.study.text import one_line, visible, without_address
 from mipcash.study.trial import Trial
 
-SUSPICIOUS = 10
-"""So many equal failures from the start are reported as one broken objective."""
+SUSPICIOUS = 5
+"""So many equal failures from the start are one broken objective; where half the space fails, chance makes one run of 32 so."""
 BY_LOSS = -1
 """In the place of a recommended trial: whichever has the lowest loss."""
 
@@ -116,7 +116,7 @@ class Result:
         """A sentence when the run found nothing or its objective looks broken; empty otherwise."""
         told = [t for t in self.history if not (t.pending or t.known)]
         first = told[:SUSPICIOUS]
-        if told and all(t.failed and t.message == told[0].message for t in first):
+        if told and len(same_failures(first)) == len(first):
             rest = "" if self.n_done else " and no evaluation succeeded"
             which = "the only evaluation" if len(first) == 1 else f"each of the first {len(first)} evaluations"
             return f"{which} failed with the same message{rest}: {told[0].message}"
@@ -158,6 +158,12 @@ class Result:
             yield from (f"  [{name}] {value:.6g}" for name, value in best.values.items())
             yield from (f"  [{name}] {one_line(text, 160)}" for name, text in best.texts.items())
         yield f"seconds: {self.seconds['ask']:.1f} asking, {self.seconds['evaluation']:.1f} evaluating"
+
+
+def same_failures(told: Sequence[Trial]) -> list[Trial]:
+    """All of some trials, if they failed with one message, memory addresses aside; else none."""
+    same = all(t.failed for t in told) and len({without_address(t.message) for t in told}) == 1
+    return list(told) if same else []
 
 
 def _flat(trial: Trial) -> dict[str, Any]:

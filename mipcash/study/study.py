@@ -33,7 +33,7 @@ from mipcash.study.result import Result
 from mipcash.study.storage.base import NOTHING, Storage, StudyRecord, TakenError
 from mipcash.study.storage.registry import make_storage
 from mipcash.study.text import MESSAGE_LIMIT, shown, storable
-from mipcash.study.trial import TellError, Trial
+from mipcash.study.trial import Trial
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -249,7 +249,7 @@ class Study:
         said = "seconds must be a finite number, how long the evaluation took"
         taken = None if seconds is None else finite(seconds, said)
         with self._lock:
-            mine = self._mine(trial)
+            mine = self._ledger.mine(trial)
             duration = self._ledger.seconds(mine.number) if taken is None else taken
             telling = Telling.of(mine, outcome, partial, duration if cost is None else costs(cost))
             return _copy(self._ledger.tell(mine.number, telling, worker, duration))
@@ -266,7 +266,7 @@ class Study:
             TellError: as for :meth:`tell`.
         """
         with self._lock:
-            return _copy(self._ledger.lose(self._mine(trial).number, storable(cause, MESSAGE_LIMIT)))
+            return _copy(self._ledger.lose(self._ledger.mine(trial).number, storable(cause, MESSAGE_LIMIT)))
 
     def give_back(self, trial: Trial) -> None:
         """Leave a trial for later: it stays without an outcome, and a later ``ask`` hands it out again.
@@ -275,7 +275,16 @@ class Study:
             TellError: as for :meth:`tell`.
         """
         with self._lock:
-            self._ledger.give_back(self._mine(trial).number)
+            self._ledger.give_back(self._ledger.mine(trial).number)
+
+    def reopen(self, trial: Trial) -> Trial:
+        """Take the outcome of a trial back: it says nothing of its configuration, which a later ``ask`` hands out again.
+
+        Raises:
+            TellError: the trial belongs to another study, has no outcome, or was evaluated elsewhere.
+        """
+        with self._lock:
+            return _copy(self._ledger.reopen(self._ledger.mine(trial, told=True).number))
 
     # -- what a user brings -------------------------------------------------------------------------------------
 
@@ -412,24 +421,6 @@ class Study:
         )
 
     # -- internals ----------------------------------------------------------------------------------------------
-
-    def _mine(self, trial: Trial) -> Trial:
-        """What is known of a trial that may be told.
-
-        Raises:
-            TellError: it may not.
-        """
-        self._ledger.sync()
-        if not isinstance(trial, Trial):
-            raise TellError(
-                f"tell() takes the trial that ask() returned and then its outcome, got {trial!r} as the trial"
-            )
-        if trial.study != self.record.id or trial.number >= len(self._ledger.trials):
-            raise TellError(f"trial {trial.number} was asked of another study; tell it to the study that proposed it")
-        mine = self._ledger.trials[trial.number]
-        if not mine.pending:
-            raise TellError(f"trial {trial.number} has been told already ({mine.status}); each trial is told once")
-        return mine
 
 
 def _copy(trial: Trial) -> Trial:

@@ -78,13 +78,13 @@ def test_what_an_objective_raises_is_recorded_and_the_run_goes_on(space: mc.Spac
 
 def test_an_objective_that_always_fails_is_said_to(space: mc.Space) -> None:
     def broken(config: dict[str, Any]) -> float:
-        raise FileNotFoundError("data.csv")
+        raise mc.Failed("no data.csv")
 
     result = run(space, broken, 12)
     assert result.n_failed == 12
     assert result.config is None
     assert math.isnan(result.value)
-    assert "each of the first 10 evaluations failed with the same message" in result.problem()
+    assert "each of the first 5 evaluations failed with the same message" in result.problem()
     assert "data.csv" in str(result)
     assert run(space, tiny.loss).problem() == ""
     assert "the only evaluation failed" in run(space, broken, 1).problem()

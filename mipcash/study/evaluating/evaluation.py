@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mipcash.modelling.domains import Configuration
-from mipcash.study.reading import describe_error, stops
+from mipcash.study.evaluating.defects import Raised
+from mipcash.study.reading import stops
 from mipcash.study.storage.base import this_worker
 from mipcash.study.trial import Failed
 
@@ -24,16 +25,18 @@ class Evaluation:
         returned: what it returned, or :class:`Failed`.
         seconds: wall-clock.
         worker: host and process that called it; empty: it is not known.
+        raised: what it raised, but for :class:`Failed`; None: nothing.
     """
 
     returned: Any
     seconds: float
     worker: str = ""
+    raised: Raised | None = None
 
 
 def evaluate(objective: Objective, config: Configuration) -> Evaluation:
     """Call the objective. An exception becomes :class:`Failed`; what orders to stop (Ctrl-C ...) passes through."""
-    began = time.perf_counter()
+    began, raised = time.perf_counter(), None
     try:
         returned = objective(config)
     except Failed as failed:
@@ -41,5 +44,6 @@ def evaluate(objective: Objective, config: Configuration) -> Evaluation:
     except BaseException as error:
         if stops(error):
             raise
-        returned = Failed(describe_error(error))
-    return Evaluation(returned, time.perf_counter() - began, this_worker())
+        raised = Raised.of(error)
+        returned = Failed(raised.text)
+    return Evaluation(returned, time.perf_counter() - began, this_worker(), raised)

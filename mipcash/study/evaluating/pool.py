@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from mipcash.errors import ExecutorError
 from mipcash.modelling.domains import Configuration
+from mipcash.study.evaluating.defects import Raised
 from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
 from mipcash.study.reading import describe_error, stops
 from mipcash.study.text import shown
@@ -118,7 +119,8 @@ def collect(future: Future[Evaluation]) -> Evaluation:
             raise
         if _lost(error):
             raise LostWorkerError(describe_error(error)) from error
-        return Evaluation(Failed(f"the executor failed: {describe_error(error)}"), 0.0)
+        text = f"the executor failed: {describe_error(error)}"
+        return Evaluation(Failed(text), 0.0, raised=Raised(text))
 
 
 def _lost(error: BaseException) -> bool:

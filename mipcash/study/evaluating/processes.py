@@ -25,6 +25,7 @@ import cloudpickle
 
 from mipcash.errors import ObjectiveError
 from mipcash.modelling.domains import Configuration
+from mipcash.study.evaluating.defects import Raised
 from mipcash.study.evaluating.evaluation import Evaluation, Objective
 from mipcash.study.evaluating.pool import LostWorkerError
 from mipcash.study.evaluating.worker import READY, STOPPED
@@ -163,7 +164,7 @@ class _Process:
             raise
         except Exception as error:  # what was returned is read by its own class
             said = f"what the objective returned cannot be read here: {describe_error(error)}"
-            return Evaluation(Failed(said), time.perf_counter() - began, self.name)
+            return Evaluation(Failed(said), time.perf_counter() - began, self.name, Raised(said))
         if what == STOPPED:
             raise about
         evaluation: Evaluation = about

@@ -16,6 +16,7 @@ from typing import Any
 
 import cloudpickle
 
+from mipcash.study.evaluating.defects import Raised
 from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
 from mipcash.study.reading import describe_error
 from mipcash.study.storage.base import this_worker
@@ -71,7 +72,8 @@ def _answer(objective: Objective, config: Any, seconds: float) -> bytes:
     finally:
         faulthandler.cancel_dump_traceback_later()
     said = f"the objective returned {kind(evaluation.returned)}, which cannot be sent from its worker process; return numbers"
-    return _sent((DONE, evaluation), (DONE, Evaluation(Failed(said), evaluation.seconds, evaluation.worker)))
+    unsent = Evaluation(Failed(said), evaluation.seconds, evaluation.worker, Raised(said))
+    return _sent((DONE, evaluation), (DONE, unsent))
 
 
 def _sent(message: tuple[str, Any], otherwise: tuple[str, Any]) -> bytes:

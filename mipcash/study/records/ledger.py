@@ -14,10 +14,10 @@ from mipcash.optimizers.base import Observation
 from mipcash.study.records.given import Known, enqueued_row, same
 from mipcash.study.records.telling import Telling
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
-from mipcash.study.storage.attempts import Change, begun, ended, given_up, told
+from mipcash.study.storage.attempts import Change, begun, ended, given_up, reopened, told
 from mipcash.study.storage.base import LOST, RETURNED, Storage, StudyRecord, TakenError, TrialRow, this_worker
 from mipcash.study.storage.checks import DamageError, parse
-from mipcash.study.trial import Trial
+from mipcash.study.trial import TellError, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -151,6 +151,27 @@ class Ledger:
             self._hold(row, trial)
         return trials
 
+    def mine(self, trial: Trial, told: bool = False) -> Trial:
+        """What is known of a trial that may be told, or whose outcome may be taken back.
+
+        Raises:
+            TellError: it may not.
+        """
+        self.sync()
+        if not isinstance(trial, Trial):
+            raise TellError(
+                f"tell() takes the trial that ask() returned and then its outcome, got {trial!r} as the trial"
+            )
+        if trial.study != self.record.id or trial.number >= len(self.trials):
+            raise TellError(f"trial {trial.number} was asked of another study; tell it to the study that proposed it")
+        mine = self.trials[trial.number]
+        if not (mine.pending or told):
+            raise TellError(f"trial {trial.number} has been told already ({mine.status}); each trial is told once")
+        if told and (mine.pending or mine.known):
+            what = "has no outcome" if mine.pending else "was evaluated elsewhere"
+            raise TellError(f"trial {trial.number} {what}, so that there is nothing to evaluate again")
+        return mine
+
     def restart(self, number: int) -> Trial:
         """Another attempt at a trial that waits.
 
@@ -181,6 +202,10 @@ class Ledger:
     def give_back(self, number: int) -> Trial:
         """The latest attempt is given up; the trial waits."""
         return self._write(ended(self._rows[number], RETURNED, "", time.time()))
+
+    def reopen(self, number: int) -> Trial:
+        """The outcome of a trial counts no longer; the trial waits."""
+        return self._write(reopened(self._rows[number]))
 
     def note(self, **changes: Any) -> None:
         """What a run intends, and how it ended."""

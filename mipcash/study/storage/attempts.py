@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, Outcome
-from mipcash.study.storage.base import RUNNING, EvaluationRow, TrialRow, asked_for
+from mipcash.study.storage.base import RETURNED, RUNNING, EvaluationRow, TrialRow, asked_for
 
 Change = tuple[TrialRow, tuple[EvaluationRow, ...]]
 """The row as it is now, and its evaluations that changed."""
@@ -59,6 +59,14 @@ def told(row: TrialRow, part: Outcome, status: str, worker: str, now: float, dur
 def ended(row: TrialRow, status: str, message: str, now: float) -> Change:
     """The attempt that runs ends without an outcome: ``lost`` or ``returned``."""
     rows = tuple(replace(e, status=status, value=None, message=message, finished=now) for e in row.running)
+    return with_evaluations(row, rows), rows
+
+
+def reopened(row: TrialRow) -> Change:
+    """What was told counts no longer: the trial waits for another attempt. Why it failed stays with the attempt."""
+    told = (e for e in row.evaluations if e.told is not None)
+    rows = tuple(replace(e, status=RETURNED, value=None, finished=e.finished or row.finished) for e in told)
+    row = replace(row, status=PENDING, finished=None, duration=None)
     return with_evaluations(row, rows), rows
 
 
