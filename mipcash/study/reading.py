@@ -88,8 +88,8 @@ def statement(returned: Any, wanted: Sequence[str] = (LOSS,)) -> bool:
     Args:
         wanted: outputs, of which one must say something.
     """
-    given = [returned[name] for name in wanted if name in returned] if isinstance(returned, Mapping) else [returned]
     try:
+        given = [returned[name] for name in wanted if name in returned] if isinstance(returned, Mapping) else [returned]
         return any(isinstance(v, Failed) or (not _is_boolean(v) and _number(v) is not None) for v in given)
     except BaseException as error:
         if stops(error):

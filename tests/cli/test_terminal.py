@@ -114,7 +114,14 @@ def test_a_planted_journal_shows_text(write: Write) -> None:
 
 
 def objective(config: dict[str, object]) -> float:
-    raise ValueError(EVIL)
+    raise mc.Failed(EVIL)
+
+
+def test_a_defect_shows_text(write: Write) -> None:
+    write(MODEL.format(evil=EVIL).replace('config["n"] < 5', "True"), "evil.py")
+    done = mipcash("run", "evil.py", "--budget", "8", "--optimizer", "random", "--quiet")
+    assert (done.exit_code, harmless(done.output)) == (2, True), repr(done.output)
+    assert "at each of its first 5 evaluations alike: ValueError: \\x1b]0;owned" in done.output
 
 
 def test_progress_and_results_show_text() -> None:

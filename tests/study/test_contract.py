@@ -134,9 +134,9 @@ def test_a_limit_says_what_it_is_and_how_far_a_value_breaks_it() -> None:
 
 
 def test_what_comes_after_the_first_three_arguments_has_a_name(space: mc.Space) -> None:
-    with pytest.raises(TypeError, match="positional"):
+    with pytest.raises(TypeError, match="by their place and all else by name"):
         mc.minimize(tiny.loss, space, 5, "random")  # type: ignore[misc]
-    with pytest.raises(TypeError, match="positional"):
+    with pytest.raises(TypeError, match="by their place and all else by name"):
         mc.Study(space, "random", "highs", 0)  # type: ignore[misc]
     trial = mc.Study(space, tiny.Sampler(space)).ask()
     assert trial.pending

@@ -45,10 +45,10 @@ def test_silence(space: mc.Space, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_objective_that_always_fails_is_noted_once(space: mc.Space) -> None:
     stream = io.StringIO()
-    minimize(lambda config: None, space, 15, optimizer=tiny.Sampler(space), progress=Lines(stream))
+    minimize(lambda config: mc.Failed("no data"), space, 15, optimizer=tiny.Sampler(space), progress=Lines(stream))
     notes = [line for line in stream.getvalue().splitlines() if line.startswith("note:")]
     assert len(notes) == 1
-    assert "each of the first 10 evaluations failed" in notes[0]
+    assert "each of the first 5 evaluations failed" in notes[0]
 
 
 def test_the_bar_shows_best_failures_and_times(space: mc.Space) -> None:
