@@ -16,6 +16,7 @@ from mipcash.acquisition.analytic import (
     SampleAcquisition,
 )
 from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.fantasies import FantasisedEI
 from mipcash.acquisition.ingredients import Ingredients
 
 NOISES = 5.0
@@ -36,7 +37,9 @@ class Entry:
 
 
 def log_ei(given: Ingredients) -> Acquisition:
-    """Expected improvement."""
+    """Expected improvement; beside pending evaluations its mean over what they may come to."""
+    if given.fantasies is not None:
+        return FantasisedEI(given.fantasies.outcomes, given.fantasies.best)
     return AnalyticAcquisition(given.loss, LogEI(given.best))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mipcash.program.forms import Vector
 from mipcash.program.points import Point
-from mipcash.surrogates.base import MixedFunction, Posterior
+from mipcash.surrogates.base import MixedFunction, Outcomes, Posterior
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,29 @@ class Drawn:
 
 
 @dataclass(frozen=True)
+class Fantasies:
+    """What pending evaluations of the loss may come to, drawn K times.
+
+    Attributes:
+        outcomes: the posteriors of the loss given each draw.
+        best: ``Ingredients.best`` given each, shape (K,).
+    """
+
+    outcomes: Outcomes
+    best: Vector
+
+
+@dataclass(frozen=True)
 class Ingredients:
     """What an acquisition function may be made of.
 
     Attributes:
-        loss: the posterior of the loss.
+        loss: the posterior of the loss; where evaluations are pending, given their means.
         best: the least mean of the loss at an observation that keeps all limits; inf where none does.
         limited: the other outputs that count, by name.
         drawn: samples of the loss' posterior.
         kappa: deviations of a confidence bound.
+        fantasies: of what is pending; None: nothing is.
     """
 
     loss: Posterior
@@ -55,3 +70,4 @@ class Ingredients:
     limited: Mapping[str, Limited] = field(default_factory=dict)
     drawn: Sequence[Drawn] = ()
     kappa: float = 2.0
+    fantasies: Fantasies | None = None

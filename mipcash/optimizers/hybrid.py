@@ -3,6 +3,7 @@
 1. initial design: solver-made configurations that cover the values a legal configuration can take
 2. hyperparameters of the structured kernel by MAP evidence, warm-started; predicted deviations grow while the incumbent
    does not improve, because a posterior that takes its hyperparameters for granted is too sure of itself
+   What is pending counts at what the posterior expects of it (:mod:`mipcash.optimizers.pending`)
 3. a pool: minimisers of the posterior mean and of a few samples over the legal configurations, by alternation
 4. the acquisition function, minimised from that pool by legal moves and L-BFGS-B
 5. the MIP minimises the structured part of the posterior mean at the proposal's numbers: its minimiser joins the pool if its
@@ -23,6 +24,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,6 +44,7 @@ from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.base import Limit, Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step
 from mipcash.optimizers.outcome import LOSS
+from mipcash.optimizers.pending import Awaited, beside_pending
 from mipcash.program.forms import Indices
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
@@ -156,7 +159,8 @@ class Hybrid(ModelBased):
 
     def _search(self, step: Step) -> Proposal | None:
         began, fitting = time.perf_counter(), self._for(FIT)
-        fitted, state = fitting._fitted(step.data, step.request.state, step.rng, step.request.limits)
+        awaited = partial(self.awaited, step.request) if step.request.pending else None
+        fitted, state = fitting._fitted(step.data, step.request.state, step.rng, step.request.limits, awaited)
         step.clock.add("surrogate", began, fitting.domain.deadline)
         excluded, left = self._excluded(step), self._left(step)
         target = self._target(fitted, [*excluded, *left], step)
@@ -192,7 +196,12 @@ class Hybrid(ModelBased):
         return self.surrogate
 
     def _fitted(
-        self, data: Data, state: Mapping[str, Any], rng: np.random.Generator, limits: Sequence[Limit] = ()
+        self,
+        data: Data,
+        state: Mapping[str, Any],
+        rng: np.random.Generator,
+        limits: Sequence[Limit] = (),
+        awaited: Awaited | None = None,
     ) -> tuple[Ingredients, dict[str, Any]]:
         """A posterior per output that counts, and hyperparameters for the next fit.
 
@@ -214,7 +223,8 @@ class Hybrid(ModelBased):
         best = float(np.min(loss.fitted[data.feasible(limits)], initial=math.inf))
         if others:
             after["outputs"] = others
-        return Ingredients(loss, best, limited, kappa=self.settings.kappa), after
+        found = Ingredients(loss, best, limited, kappa=self.settings.kappa)
+        return found if awaited is None else beside_pending(found, loss, awaited, rng), after
 
     def _boldness(self, data: Data) -> float:
         """Factor on predicted deviations: 1 while losses fall, growing with the observations since the incumbent."""

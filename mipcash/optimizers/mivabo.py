@@ -23,6 +23,7 @@ from mipcash.backends.base import FEASIBLE, OPTIMAL, Answer
 from mipcash.errors import SolverError, SpaceError, at_least
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step
+from mipcash.optimizers.pending import believed
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
@@ -151,6 +152,7 @@ class MiVaBO(ModelBased):
         data, rng, clock = step.data, step.rng, step.clock
         began, fitting = time.perf_counter(), self.until(self.domain.deadline.share(FIT))
         posterior, state = fitting._posterior(data, rng, step.request.state)
+        posterior = believed(posterior, self.awaited(step.request))
         f, left_out = self._kept(posterior, posterior.sample(rng, self._inflation(posterior, len(data.losses))))
         if isinstance(posterior, SparsePosterior):
             state["left_out"] = abs(f.scale) * left_out

@@ -166,6 +166,11 @@ class ModelBased(Optimizer):
         order = done[np.argsort(losses[done], kind="stable")]
         return Data(known, self.domain.encode([o.config for o in known]), imputed(losses, failed), order)
 
+    def awaited(self, request: Request, output: str = LOSS) -> Points:
+        """Where an output is being evaluated: the points of pending trials that do not tell it yet."""
+        waiting = [o.config for o in request.pending if o.outcome[output].status == MISSING]
+        return self.domain.encode(waiting)
+
     def _excluded(self, step: Step) -> list[Exclusion]:
         """Levels that may not be proposed."""
         return self.domain.exclusions(step.before, step.request.apart)

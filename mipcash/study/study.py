@@ -122,9 +122,9 @@ class Study:
     def ask(self, *, seconds: float | None = None) -> Trial: ...
 
     @overload
-    def ask(self, n: int, *, distance: int = 1, seconds: float | None = None) -> list[Trial]: ...
+    def ask(self, n: int, *, distance: int = 0, seconds: float | None = None) -> list[Trial]: ...
 
-    def ask(self, n: int | None = None, *, distance: int = 1, seconds: float | None = None) -> Trial | list[Trial]:
+    def ask(self, n: int | None = None, *, distance: int = 0, seconds: float | None = None) -> Trial | list[Trial]:
         """The next trial, or a list of n distinct ones to be evaluated together; journaled before they are returned.
 
         Trials that a killed run left without an outcome come first, with the number and configuration they had. Trials
@@ -133,7 +133,8 @@ class Study:
         Args:
             n: None: one trial. A number: a list of that many; fewer only where the space is exhausted.
             distance: least Hamming distance between the new trials of a batch: the number of one-hot groups (discrete
-                parameters; each module of an ordering counts, and so does being inactive) in which any two differ.
+                parameters; each module of an ordering counts, and so does being inactive) in which any two differ. 0: none
+                beyond being new; what the optimizer expects of those pending keeps a batch apart.
             seconds: what each proposal may take at most, where that is less than ``seconds_per_proposal``.
 
         Raises:

@@ -35,6 +35,9 @@ Section = Callable[[Vector], tuple[float, Vector]]
 MomentSection = Callable[[Vector], tuple[float, float, Vector, Vector]]
 """Mean and deviation as functions of the numbers alone, with their gradients: (D,) -> scalar, scalar, (D,), (D,)."""
 
+OutcomeSection = Callable[[Vector], tuple[Vector, float, Vector, Vector]]
+"""K means and their one deviation as functions of the numbers alone: (D,) -> (K,), scalar, (K, D), (D,)."""
+
 State = Mapping[str, Any]
 """Hyperparameters and what their next fit must know, in JSON's types; ``{}`` before the first fit."""
 
@@ -97,8 +100,18 @@ class Posterior(Protocol):
         Args:
             points: B of them.
             values: on the scale of f, as predictions are; shape (B,).
-            noise: variances on that scale beside the fitted one.
+            noise: variances on that scale beside the fitted one; minus the fitted one, or little less: of values of f itself.
         """
+
+
+class Outcomes(Protocol):
+    """Posteriors given the same further points at K sets of values each: their means differ, and not their deviations."""
+
+    def predict(self, points: Points) -> tuple[Vector, Vector]:
+        """Means and standard deviations of f: (K, B), (B,)."""
+
+    def section(self, z: Vector) -> OutcomeSection:
+        """The moments at fixed binaries, (n_z,)."""
 
 
 class Prepared(Protocol):

@@ -11,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 
+import mipcash as mc
 from mipcash.errors import MipcashError, SpaceExhaustedError
 from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.registry import make_optimizer, optimizer_names
@@ -168,6 +169,41 @@ def test_illegal_ones_alone_leave_the_optimizer_to_find_a_legal_one(name):
     known = [Observation(c, "done", -50.0 - k, known=True, legal=False) for k, c in enumerate(illegal)]
     assert make_optimizer(name, space).recommend(known) is None
     assert all(space.is_legal(p.config) for p in run(make_optimizer(name, space), 3, history=known))
+
+
+def test_a_batch_beside_pending_trials_is_legal_and_distinct(name):
+    space = ALL["bound_numbers"]()
+    study = mc.Study(space, name, seed=3)
+    for trial in study.ask(11):
+        study.tell(trial, loss(trial.config))
+    waiting = [study.ask() for _ in range(2)]
+    batch = study.ask(3)
+    assert len(batch) == 3
+    configs = [t.config for t in study.trials]
+    assert [t.config for t in (*waiting, *batch)] == configs[11:]
+    for a, b in itertools.combinations(configs, 2):
+        assert a != b
+    assert all(space.is_legal(c) for c in configs)
+
+
+def test_asks_without_a_tell_come_to_every_legal_configuration_once(name):
+    """Beside a category and a number in a rule: what is pending counts as proposed, to the last one."""
+    space = mc.Space("counts")
+    a = space.integer("a", 0, 2)
+    kind = space.categorical("kind", ["x", "y", "z"])
+    n = space.integer("n", 1, 70, when=kind["x"])
+    space.rule("few", a + n <= 4)
+    legal = [{"a": i, "kind": "x", "n": k} for i in range(3) for k in range(1, 71) if i + k <= 4]
+    legal += [{"a": i, "kind": kind} for i in range(3) for kind in "yz"]
+    study = mc.Study(space, name, seed=0)
+    for trial in study.ask(8):
+        study.tell(trial, loss(trial.config))
+    assert len(study.ask(len(legal))) == len(legal) - 8
+    assert sorted(repr(sorted(t.config.items())) for t in study.trials) == sorted(
+        repr(sorted(c.items())) for c in legal
+    )
+    with pytest.raises(SpaceExhaustedError, match="counts"):
+        study.ask()
 
 
 def test_unknown_names_and_foreign_settings_are_refused():

@@ -161,7 +161,7 @@ def test_a_number_that_is_off_has_no_say_in_the_energy():
     optimizer = make_optimizer("gp-annealing", space)
     assert isinstance(optimizer, GPAnnealing)
     data, labels = optimizer.data(history(space)), optimizer.scale.labels
-    energy = optimizer._energy(data, np.random.default_rng(0))
+    energy = optimizer._energy(data, data.points[:0], np.random.default_rng(0))
     on = optimizer.scale.active(data.points.one_hot(optimizer.program))[:, labels.index("extra")]
     for state, expected in ((0, True), (1, False)):
         k = int(np.flatnonzero(on == state)[0])

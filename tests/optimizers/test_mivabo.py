@@ -13,6 +13,7 @@ from mipcash.acquisition.decomposition.search import DecompositionSettings
 from mipcash.errors import SpaceError
 from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.mivabo import MiVaBO, MiVaBOSettings
+from mipcash.optimizers.outcome import Outcome
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.compiled import compiled
 from mipcash.surrogates.interactions import resolve
@@ -90,14 +91,16 @@ def test_a_certificate_bounds_the_sample_at_all_numbers(name):
 
 
 @pytest.mark.parametrize("certificate", [None, DecompositionSettings(iterations=3, nodes=2)])
-def test_beside_a_running_trial_a_proposal_keeps_its_bound(certificate):
+def test_beside_a_trial_that_told_no_loss_a_proposal_keeps_its_bound(certificate):
+    """The model is the same and its sample too; the minimiser, which was proposed before, makes way."""
     space = ALL["conv_net"]()
     optimizer = make_optimizer(
         "mivabo", space, settings=MiVaBOSettings(n_initial=8, starts=2, sizes=SIZES, certificate=certificate)
     )
     history = [Observation(c, "done", loss(c)) for c in space.sample(8, 0)]
     first = optimizer.ask(Request(history, np.random.default_rng(1), {}))
-    second = optimizer.ask(Request([*history, Observation(first.config, "pending")], np.random.default_rng(1), {}))
+    other = Observation(first.config, "done", outcome=Outcome.of(None, {"g": 1.0}))
+    second = optimizer.ask(Request([*history, other], np.random.default_rng(1), {}))
     assert (first.origin, second.origin) == ("thompson", "neighbour")
     assert second.config != first.config
     assert space.is_legal(second.config)

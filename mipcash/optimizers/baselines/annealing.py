@@ -36,6 +36,7 @@ from mipcash.modelling.domains import Configuration, Integer
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.baselines.joint_gp import GaussianProcess, UnitCube
 from mipcash.optimizers.model_based import Data, ModelBased, Step
+from mipcash.optimizers.pending import believed
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality
 from mipcash.program.moves import moves_of
@@ -255,12 +256,12 @@ class _Annealing(ModelBased):
     cooling: CoolingSettings
 
     @abstractmethod
-    def _energy(self, data: Data, rng: np.random.Generator) -> Energy:
-        """E, from the data."""
+    def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
+        """E, from the data and the points whose losses are being evaluated."""
 
     def _search(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
-        energy = self._energy(step.data, step.rng)
+        energy = self._energy(step.data, self.awaited(step.request), step.rng)
         step.clock.add("surrogate", began)
         began = time.perf_counter()
         before, distances = step.before, self.domain.exclusions([], step.request.apart)
@@ -301,10 +302,10 @@ class MiVaBOAnnealing(_Annealing):
         model = LinearSettings(sizes=self.settings.sizes, iterations=self.settings.refit)
         self.surrogate = LinearSurrogate(self.program, self.scale, model)
 
-    def _energy(self, data: Data, rng: np.random.Generator) -> Energy:
+    def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
         prepared = self.surrogate.prepare(data.points)
         posterior, _ = self.surrogate.fit(prepared, data.losses, {}, rng, deadline=self.domain.deadline.share(FIT))
-        f = posterior.sample(rng, self.settings.inflation)
+        f = believed(posterior, awaited).sample(rng, self.settings.inflation)
         return _split_energy(SplitFunction.of(f, self.program, self.scale), self.program)
 
 
@@ -340,8 +341,9 @@ class GPAnnealing(_Annealing):
         self.cooling = self.settings.cooling
         self.cube = UnitCube(self.program)
 
-    def _energy(self, data: Data, rng: np.random.Generator) -> Energy:
+    def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
         gp = GaussianProcess(self.cube.encode(data.points), data.losses, self.settings.ard)
+        gp = gp.given(self.cube.encode(awaited))
 
         def bound(point: Point) -> float:
             on = self.scale.active(point.one_hot(self.program)[None])[0]

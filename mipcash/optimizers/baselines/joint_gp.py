@@ -6,6 +6,7 @@ Notation
     mu, sd      posterior of the Gaussian process at x, on standardised losses
 
 1. a Gaussian process (scikit-learn) with a Matern-5/2 kernel and noise, hyperparameters by maximum likelihood
+   pending trials count at their means: deviations fall beside them (the kriging believer of ginsbourger2010)
 2. expected improvement over the lowest posterior mean at the observations, maximised over all of [0, 1]^d by L-BFGS-B
    from the best of many random points: the relaxation knows neither categories nor conditions nor rules
 3. every column is rounded to the nearest level; what its conditions switch off is left out
@@ -18,6 +19,7 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -133,6 +135,19 @@ class GaussianProcess:
             self.model.fit(x, (losses - shift) / scale)
         self.kernel = self.model.kernel_.k1  # the white noise is the observations', not the function's
 
+    def given(self, x: Vector) -> GaussianProcess:
+        """With further rows, (b, d), at their means: mu stays, sd falls beside them."""
+        if not len(x):
+            return self
+        from sklearn.gaussian_process import GaussianProcessRegressor
+
+        made = copy(self)
+        made.model = GaussianProcessRegressor(self.model.kernel_, alpha=self.model.alpha, optimizer=None)
+        y = np.concatenate([self.model.y_train_, self(x)[0]])
+        made.model.fit(np.concatenate([self.model.X_train_, x]), y)
+        made.kernel = made.model.kernel_.k1
+        return made
+
     def __call__(self, x: Vector) -> tuple[Vector, Vector]:
         """mu and sd of the function: (B, d) -> (B,), (B,). As ``model.predict``, whose checks cost more than the rest."""
         cross = self.kernel(x, self.model.X_train_)
@@ -163,6 +178,7 @@ class JointGP(ModelBased):
         x = self.cube.encode(step.data.points)
         gp = GaussianProcess(x, step.data.losses, self.settings.ard)
         log_ei = LogEI(float(np.min(gp(x[step.data.legal])[0])) - self.settings.jitter)
+        gp = gp.given(self.cube.encode(self.awaited(step.request)))
 
         def loss(points: Vector) -> Vector:
             return -np.exp(

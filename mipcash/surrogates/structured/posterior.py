@@ -43,6 +43,11 @@ class PosteriorSection:
 
     def __call__(self, u: Vector) -> tuple[float, float, Vector, Vector]:
         """(J,) -> mean, deviation, (J,), (J,)."""
+        k, dk, deviation, gradient = self.parts(u)
+        return float(k @ self.posterior.weights), deviation, self.posterior.weights @ dk, gradient
+
+    def parts(self, u: Vector) -> tuple[Vector, Vector, float, Vector]:
+        """(K + R)(x, X) and its gradient, the deviation and its: (J,) -> (t,), (t, J), scalar, (J,)."""
         k, dk = (a + b for a, b in zip(self.kernel(u), self.residual(u), strict=True))
         near, inverse = self.posterior.near, self.posterior.near_inverse
         everything = len(near) == len(k)
@@ -53,7 +58,7 @@ class PosteriorSection:
         gradient = np.zeros(dk.shape[1])
         if variance > JITTER:
             gradient = -self.posterior.inflation * (half @ inverse @ (dk if everything else dk[near])) / root
-        return float(k @ self.posterior.weights), deviation, self.posterior.weights @ dk, gradient
+        return k, dk, deviation, gradient
 
 
 def _covariance(kernel: Kernel, x: Encoded, noise: Noise) -> Vector:
@@ -108,7 +113,7 @@ class StructuredPosterior:
         Args:
             points: B of them.
             values: on the scale of predictions, shape (B,).
-            noise: v of the new ones, a number or shape (B,); the fitted s2 counts as well.
+            noise: v of the new ones, a number or shape (B,); the fitted s2 counts as well, and a negative one takes of it.
         """
         x = Encoded.of(self.kernel.structure, points)
         cross = self.kernel(x, self.x) + self.kernel.residual(x, self.x)
@@ -166,11 +171,16 @@ class StructuredPosterior:
 
     def predict(self, points: Points) -> tuple[Vector, Vector]:
         """Mean and standard deviation of f (noise excluded): (B,), (B,)."""
+        k, deviation = self.parts(points)
+        return k @ self.weights, deviation
+
+    def parts(self, points: Points) -> tuple[Vector, Vector]:
+        """(K + R)(x, X) and the standard deviations of f: (B, t), (B,)."""
         x = Encoded.of(self.kernel.structure, points)
         k = self.kernel(x, self.x) + self.kernel.residual(x, self.x)
         half = k[:, self.near] @ self.near_inverse.T
         variance = self.kernel.diagonal(x) + self.kernel.residual_variance - np.einsum("bt,bt->b", half, half)
-        return k @ self.weights, self.inflation * np.sqrt(np.maximum(variance, JITTER))
+        return k, self.inflation * np.sqrt(np.maximum(variance, JITTER))
 
     def section(self, z: Vector) -> PosteriorSection:
         """The posterior at fixed binaries z (n_z,), as a function of the numbers."""
