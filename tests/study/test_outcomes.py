@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny
+from typer.testing import CliRunner
 
 import mipcash as mc
+from mipcash.cli.main import app
 from mipcash.errors import StorageError
 from mipcash.study.minimize import minimize
 from mipcash.study.reading import LOSS_LIMIT, read_outcome
@@ -201,6 +203,13 @@ def test_texts_beside_the_loss_are_kept(space: mc.Space, journal: Path) -> None:
         row = study.result.to_rows()[0]
         assert (row["texts.note"], row["values.ms"]) == ("early stop at 7", 3.0)
         assert "[note] early stop at 7" in str(study.result)
+
+
+def test_show_says_the_texts_of_the_best(space: mc.Space, journal: Path) -> None:
+    loop(space, journal, lambda config: {"loss": 1.0, "note": "early\n stop \x1b[31m"}, progress=False)
+    shown = CliRunner().invoke(app, ["show", str(journal), "--plot", str(journal.with_suffix(".svg"))])
+    assert shown.exit_code == 0, shown.output
+    assert "texts: note = early stop \\x1b[31m" in shown.output
 
 
 FURTHER: dict[str, tuple[Any, str]] = {
