@@ -51,3 +51,16 @@ def test_the_scale_benchmark(tmp_path: Path) -> None:
         assert min(row["cpu"]) > 0
         assert min(row["wall"]) > 0
     assert len(scale.markdown(results).splitlines()) == 2 + len(results["rows"])
+
+
+def test_the_workers_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "workers.json"
+    assert main(["run", "workers", "--size", "smoke", "--out", str(out)]) == 0
+    rows = json.loads(out.read_text(encoding="utf-8"))["results"]["rows"]
+    assert {(r["kind"], r["workers"]) for r in rows} == {
+        (kind, workers) for kind in ("sleep", "numpy", "python", "limited") for workers in (1, 2)
+    }
+    assert all(r["wall"] >= r["evaluating"] / r["workers"] > 0 and len(r["asks"]) == 4 for r in rows)
+    capsys.readouterr()
+    assert main(["report", str(out)]) == 0
+    assert "| sleeps, in threads | 2 |" in capsys.readouterr().out

@@ -15,6 +15,7 @@ import queue
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing import Pipe
@@ -35,6 +36,8 @@ from mipcash.study.trial import Failed
 
 GRACE = 0.5
 """Seconds between SIGTERM, with which an objective may tidy up, and SIGKILL."""
+LEAVE = 5.0
+"""Seconds that an idle process has to end by itself, with what the objective does at its exit."""
 TICK = 0.05
 """Seconds between looks at whether a process lives; an answer is seen at once."""
 
@@ -64,7 +67,7 @@ class Processes:
             )
         self._seconds, self._closed = seconds, False
         self._text, first = _sent(objective)
-        self._all = [first]
+        self._all, self._lock = [first], threading.Lock()
         self._idle: queue.LifoQueue[_Process] = queue.LifoQueue()
         self._idle.put(first)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="mipcash")
@@ -87,8 +90,10 @@ class Processes:
                 if process.alive:
                     return process
         process = _Process()
-        self._all = [p for p in self._all if p.alive] + [process]
-        if self._closed:
+        with self._lock:
+            self._all = [p for p in self._all if p.alive] + [process]
+            late = self._closed
+        if late:
             process.kill()
         error, _ = process.load(self._text)
         if error:  # it could be loaded before
@@ -102,8 +107,10 @@ class Processes:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Evaluations that still run are killed when the loop is interrupted; processes that idle may end by themselves."""
-        self._closed = error is not None
-        for process in self._all if self._closed else ():
+        with self._lock:
+            self._closed = error is not None
+            running = list(self._all) if self._closed else []
+        for process in running:
             process.kill()
         self._threads.shutdown(cancel_futures=self._closed)
         for process in self._all:
@@ -183,7 +190,7 @@ class _Process:
         """Let it end by itself; doing it twice does no harm."""
         self._talk.close()
         if self._life is not None:
-            if not self._wait(GRACE):
+            if not self._wait(LEAVE):
                 self.kill()
             self._process.wait()
             os.close(self._life)
