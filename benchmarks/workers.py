@@ -119,4 +119,4 @@ def markdown(results: dict[str, Any]) -> str:
             f"| {'' if wanted is None else f'{wanted:g}'} | {row['evaluating'] / workers / row['wall']:.0%} "
             f"| {np.mean(row['asks']):.2f} | {row['load']:.1f} |"
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, *(["", results["left_out"]] if "left_out" in results else [])])
