@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from mipcash.errors import MipcashError
@@ -47,8 +48,10 @@ class Deadline:
         Raises:
             MipcashError: the seconds are negative or nan.
         """
-        if seconds is not None and not seconds >= 0:
-            raise MipcashError(f"a time limit is a number of seconds, at least 0, or None for no limit; got {seconds}")
+        if seconds is not None and not (isinstance(seconds, Real) and seconds >= 0):
+            raise MipcashError(
+                f"a time limit is a number of seconds, at least 0, or None for no limit; got {seconds!r}"
+            )
         return cls(math.inf if seconds is None else clock() + seconds, clock)
 
     def left(self) -> float:

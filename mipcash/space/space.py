@@ -7,6 +7,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,8 @@ class Space:
     """
 
     def __init__(self, name: str = "space", *, expand_limit: int = EXPAND_LIMIT) -> None:
+        if not isinstance(name, str):
+            raise SpaceError(f"a space's name is a text for messages and reports, got {name!r}")
         self._declaration = Declaration(name, expand_limit=expand_limit)
         self._live = LiveSpace(self._declaration)
 
@@ -245,10 +248,12 @@ class Space:
         Raises:
             InfeasibleSpaceError: the space is empty; the message names the rules in conflict.
             SolverError: nothing was found in the time.
-            SpaceError: n is negative.
+            SpaceError: n or the seed is no whole number, or negative.
         """
-        if n < 0:
-            raise SpaceError(f"the number of samples must not be negative, got {n}")
+        if not isinstance(n, Integral) or n < 0:
+            raise SpaceError(f"the number of samples must be a whole number and not negative, got {n!r}")
+        if not isinstance(seed, (Integral, np.random.Generator)) or (isinstance(seed, Integral) and seed < 0):
+            raise SpaceError(f"seed must be a whole number, at least 0, or a numpy Generator; got {seed!r}")
         deadline = Deadline.after(time_limit)
         space, minimiser = compiled(self).until(deadline), minimiser_of(self).until(deadline)
         found = sample(space, minimiser, n, np.random.default_rng(seed))

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from numbers import Integral
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
@@ -145,8 +146,10 @@ class Study:
         limit = self._limit(seconds)
         if n is None:
             return self._ask(None, limit)
-        if n < 1 or distance < 0:
-            raise ValueError(f"ask(n, distance) needs n >= 1 and distance >= 0, got {n} and {distance}")
+        if not (isinstance(n, Integral) and isinstance(distance, Integral)) or n < 1 or distance < 0:
+            raise ValueError(
+                f"ask(n, distance) needs whole numbers, n >= 1 and distance >= 0, got {shown(n)} and {shown(distance)}"
+            )
         batch: list[Trial] = []
         for _ in range(n):
             try:

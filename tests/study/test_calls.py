@@ -213,3 +213,23 @@ def test_optimum_of_what_is_no_number(given: Any, message: str) -> None:
 def test_senses() -> None:
     with pytest.raises(SpaceError, match=r"sense must be 'min' or 'max', got 'maximize'"):
         small().optimum("a", "maximize")
+
+
+ELSEWHERE: dict[str, tuple[Callable[[mc.Space], object], type[Exception], str]] = {
+    "solver": (lambda s: minimize(loss, s, 2, solver=None), TypeError, "solver must be a name such as 'auto'"),
+    "solver of optimum": (lambda s: s.optimum("a", solver=5), TypeError, "or a Backend; got 5"),
+    "limits": (lambda s: minimize(loss, s, 2, limits=5), ValueError, "limits are given by the name of their output"),
+    "samples": (lambda s: s.sample("5"), SpaceError, "must be a whole number and not negative, got '5'"),
+    "half a sample": (lambda s: s.sample(2.5), SpaceError, "must be a whole number and not negative, got 2.5"),
+    "seed of samples": (lambda s: s.sample(1, seed="a"), SpaceError, "seed must be a whole number, at least 0"),
+    "time limit": (lambda s: s.optimum("a", time_limit="5"), MipcashError, "a number of seconds, at least 0.*got '5'"),
+    "asks": (lambda s: mc.Study(s).ask("3"), ValueError, "needs whole numbers, n >= 1"),
+    "name": (lambda s: mc.Space(5), SpaceError, "a space's name is a text"),
+}
+
+
+@pytest.mark.parametrize("what", ELSEWHERE)
+def test_other_calls(what: str) -> None:
+    call, kind, message = ELSEWHERE[what]
+    with pytest.raises(kind, match=message):
+        call(small())

@@ -19,6 +19,10 @@ def limits_of(given: LimitsGiven) -> tuple[Limit, ...]:
     Raises:
         ValueError: an end that is no number, a pair that is none, or no finite end.
     """
+    if not isinstance(given, (Mapping, type(None))):
+        raise ValueError(
+            f'limits are given by the name of their output, limits={{"latency_ms": 5.0}}; got {shown(given)}'
+        )
     return tuple(Limit(name, *_ends(name, ends)) for name, ends in (given or {}).items())
 
 
