@@ -12,6 +12,11 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Space": "mipcash.space.space",
+    "maximum": "mipcash.modelling.operators",
+    "minimum": "mipcash.modelling.operators",
+    "all_of": "mipcash.modelling.formulas",
+    "any_of": "mipcash.modelling.formulas",
+    "implies": "mipcash.modelling.formulas",
     "Real": "mipcash.modelling.domains",
     "Integer": "mipcash.modelling.domains",
     "Ordinal": "mipcash.modelling.domains",
@@ -46,6 +51,11 @@ if TYPE_CHECKING:
     from mipcash.modelling.domains import Integer as Integer
     from mipcash.modelling.domains import Ordinal as Ordinal
     from mipcash.modelling.domains import Real as Real
+    from mipcash.modelling.formulas import all_of as all_of
+    from mipcash.modelling.formulas import any_of as any_of
+    from mipcash.modelling.formulas import implies as implies
+    from mipcash.modelling.operators import maximum as maximum
+    from mipcash.modelling.operators import minimum as minimum
     from mipcash.optimizers.baselines.annealing import AnnealingSettings as AnnealingSettings
     from mipcash.optimizers.baselines.annealing import GPAnnealingSettings as GPAnnealingSettings
     from mipcash.optimizers.baselines.joint_gp import JointGPSettings as JointGPSettings

@@ -10,16 +10,42 @@ from pyomo.core.expr.relational_expr import RelationalExpression
 
 from mipcash.errors import SpaceError
 from mipcash.modelling.declared import Declared
+from mipcash.modelling.formulas import ALL, NOT, Formula
 from mipcash.modelling.names import user_name
 from mipcash.modelling.parameters import Expression, Parameter
 from mipcash.modelling.quadratic import Quadratic, take_apart
+from mipcash.modelling.wording import written
+
+
+def conjunction(when: Any) -> tuple[Any, list[Formula]]:
+    """The indicators of a ``when=`` that are joined by ``&``, as a list, and formulas that are no indicators."""
+    if when is None:
+        return None, []
+    indicators, formulas = list[Any](), list[Formula]()
+    left = list(when) if isinstance(when, (list, tuple)) else [when]
+    while left:
+        each = left.pop(0)
+        if not isinstance(each, Formula):
+            indicators.append(each)
+        elif each.kind == ALL:
+            left = [*each.parts, *left]
+        elif each.kind == NOT and not isinstance(each.parts[0], (Formula, RelationalExpression)):
+            indicators.append(1 - each.parts[0])
+        else:
+            formulas.append(each)
+    return indicators, formulas
 
 
 def check_indicators(declaration: Declared, what: str, when: Any) -> list[Quadratic]:
     """Check the indicators of a ``when=`` and take them apart."""
     if when is None:
         return []
-    listed = list(when) if isinstance(when, (list, tuple)) else [when]
+    listed, formulas = conjunction(when)
+    if formulas:
+        raise SpaceError(
+            f"{what}: when= takes 0/1 indicators that must all be 1, not {written(formulas[0])}; for one of several values of a "
+            "parameter write layers.is_(1, 2)"
+        )
     polynomials = []
     for indicator in listed:
         if type(indicator) is int and indicator == 1:  # is_active() of a parameter that always is
@@ -30,7 +56,7 @@ def check_indicators(declaration: Declared, what: str, when: Any) -> list[Quadra
             )
         if isinstance(indicator, RelationalExpression):
             raise SpaceError(
-                f"{what}: when= takes 0/1 indicators such as layers.is_(1, 2), not the relation {indicator}"
+                f"{what}: when= takes 0/1 indicators such as layers.is_(1, 2), not the relation {written(indicator)}"
             )
         polynomial = take_apart(indicator, f"the condition of {what}")
         declaration.refuse_foreign(f"the condition of {what}", polynomial)

@@ -19,7 +19,8 @@ from typing import Any
 import pyomo.environ as pyo
 
 from mipcash.errors import RuleError, SpaceError
-from mipcash.modelling.conditions import activity, check_indicators, conditions_of, expression_of
+from mipcash.modelling.composed import Composer, is_composed
+from mipcash.modelling.conditions import activity, check_indicators, conditions_of, conjunction, expression_of
 from mipcash.modelling.declared import Link, Number, OneHot
 from mipcash.modelling.domains import (
     Categorical,
@@ -31,6 +32,7 @@ from mipcash.modelling.domains import (
     Value,
     short_list,
 )
+from mipcash.modelling.formulas import all_of, implies
 from mipcash.modelling.indicators import Indicators
 from mipcash.modelling.live.parts import LiveParts
 from mipcash.modelling.margins import refuse_inexact
@@ -45,6 +47,7 @@ from mipcash.modelling.parameters import (
 )
 from mipcash.modelling.quadratic import Quadratic, interval, take_apart
 from mipcash.modelling.rules import Rule, make_rule
+from mipcash.modelling.wording import written
 
 EXPAND_LIMIT = 64
 """Integers with more levels than this are not expanded into one-hot binaries (docs/decisions/028-one-hot-up-to-64-levels.md)."""
@@ -202,28 +205,66 @@ class Declaration:
             raise RuleError(f"a rule needs a name (a string that messages can quote), got {name!r}")
         if name in self.rules:
             raise RuleError(f"a rule named {name!r} exists already; choose another name")
+        when, conditions = conjunction(when)
+        relation = implies(all_of(conditions), relation) if conditions else relation
         indicators = check_indicators(self, f"rule {name!r}", when)
-        rule = make_rule(name, relation, indicators)
-        self.refuse_foreign(f"rule {name!r}", rule.body)
+        if is_composed(relation):
+            rule = self._composed(name, relation, indicators)
+        else:
+            rule = make_rule(name, relation, indicators)
+            self.refuse_foreign(f"rule {name!r}", rule.body)
+            self._write(rule)
+        self.rules[name] = rule
+        return rule
+
+    def _composed(self, name: str, relation: Any, indicators: Sequence[Quadratic]) -> Rule:
+        """A rule with functions or logic in it; see :mod:`mipcash.modelling.composed`."""
+        helpers: list[Any] = []
+
+        def selector() -> Any:
+            if not helpers:
+                block = self.block(f"{name} (helper)")
+                block.selectors = pyo.VarList(domain=pyo.Binary)
+                helpers.append(block)
+            return helpers[0].selectors.add()
+
+        text, shown = relation.to_string(), written(relation)
+        try:
+            parts = [
+                Rule(name, p.body, p.lower, p.upper, p.when, text, 0.0, shown)
+                for p in Composer(self, name, selector).parts(relation, indicators)
+            ]
+            for k, part in enumerate(parts):
+                self._write(part, k)
+        except RuleError:
+            for key in [k for k in self.model.rules if isinstance(k, tuple) and k[0] == name and len(k) == 3]:
+                del self.model.rules[key]
+            if helpers:
+                del self.model.parameters[f"{name} (helper)"]
+            raise
+        return Rule(
+            name, Quadratic(0.0, {}, {}, {}), -math.inf, math.inf, tuple(indicators), text, 0.0, shown, tuple(parts)
+        )
+
+    def _write(self, rule: Rule, *part: int) -> None:
+        """Put a rule, or a part of one, on the live model."""
         refuse_inexact(rule, {id(link.variable) for link in self.links})
-        body = expression_of(rule.body)
-        if not indicators:
-            self.model.rules[name] = (
+        name, rules, body = rule.name, self.model.rules, expression_of(rule.body)
+        if not rule.when:
+            rules[(name, "==", *part) if part else name] = (
                 body == rule.lower
                 if rule.lower == rule.upper
                 else pyo.inequality(_open(rule.lower), body, _open(rule.upper))
             )
-        else:
-            low, high = self.interval(rule.body)
-            if not (math.isfinite(low) and math.isfinite(high)):
-                raise RuleError(f"rule {name!r} is conditional on unbounded terms; give every variable in it bounds")
-            missing = sum(1 - expression_of(w) for w in indicators)
-            if rule.upper < high:
-                self.model.rules[name, "<="] = body <= rule.upper + (high - rule.upper) * missing
-            if rule.lower > low:
-                self.model.rules[name, ">="] = body >= rule.lower - (rule.lower - low) * missing
-        self.rules[name] = rule
-        return rule
+            return
+        low, high = self.interval(rule.body)
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise RuleError(f"rule {name!r} is conditional on unbounded terms; give every variable in it bounds")
+        missing = sum(1 - expression_of(w) for w in rule.when)
+        if rule.upper < high:
+            rules[name, "<=", *part] = body <= rule.upper + (high - rule.upper) * missing
+        if rule.lower > low:
+            rules[name, ">=", *part] = body >= rule.lower - (rule.lower - low) * missing
 
     def interval(self, body: Quadratic) -> tuple[float, float]:
         """Bounds of a polynomial over the declared domains, rules aside."""
@@ -260,10 +301,11 @@ class Declaration:
         self, block: Any, name: str, domain: ParameterDomain, expression: Expression, tuned: bool
     ) -> NumericParameter:
         """Put a parameter that rules use by its value on its block."""
-        block.value = NumericParameter(name, domain, tuned, expression)
+        parameter = NumericParameter(name, domain, tuned, expression)
+        parameter.place(block)
         if not hasattr(block, "on_expression"):
             block.on_expression = 1
-        return block.value  # type: ignore[no-any-return]
+        return parameter
 
     def declare(self, name: str, domain: Any, when: Any, kind: type[ChoiceParameter] = ChoiceParameter) -> Any:
         """Declare a parameter of any domain.

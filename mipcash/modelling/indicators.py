@@ -11,13 +11,14 @@ from typing import Any
 from pyomo.core.base.var import IndexedVar, VarData
 
 from mipcash.errors import SpaceError
+from mipcash.modelling.operators import Operators
 
 
-class Indicator(VarData):  # type: ignore[misc]
+class Indicator(Operators, VarData):  # type: ignore[misc]
     """The binary of one level. Its Pyomo name is ``parameters[act].z[0]``; people read ``act['relu']``."""
 
     __slots__ = ()
-    __iter__ = __contains__ = None  # look-up by name alone does not make a sequence
+    __hash__ = Operators.__hash__
 
     @property
     def handle(self) -> Any:
@@ -59,3 +60,9 @@ class Indicators(IndexedVar):  # type: ignore[misc]
     _ComponentDataClass = Indicator
     handle: Any = None
     """The parameter, once it is declared."""
+
+
+def as_pyomo(variable: Any) -> None:
+    """Make the indicator of a clone a variable like any other: Pyomo's transformations tell the types of what they calculate."""
+    if type(variable) is Indicator:
+        variable.__class__ = VarData

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mipcash.modelling.indicators import Indicator
-
 
 def user_name(variable: Any) -> str:
     """``layers[2]`` for a level, ``lr`` for a number, ``lr.is_active()`` for its activity; else the Pyomo name."""
-    if isinstance(variable, Indicator):
-        return str(variable)
+    handle = getattr(variable.parent_component(), "handle", None)
+    if handle is not None:
+        return str(handle.level_text(variable))
     block = variable.parent_block()
     if block is None or block.parent_component() is not variable.model().component("parameters"):
         return str(variable.name)

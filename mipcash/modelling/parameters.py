@@ -10,18 +10,19 @@ Notation
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NoReturn
 
-from pyomo.core.base.expression import ScalarExpression
-from pyomo.environ import BooleanVar
+import pyomo.environ as pyo
+from pyomo.core.base.expression import ExpressionData
 
-from mipcash.errors import SpaceError
-from mipcash.modelling.domains import ParameterDomain, Permutation, Value, same_value
+from mipcash.errors import RuleError, SpaceError
+from mipcash.modelling.domains import ParameterDomain, Permutation, Value, is_number, same_value
+from mipcash.modelling.operators import Operators
 from mipcash.modelling.quadratic import take_apart
+from mipcash.modelling.refusals import no_attribute, no_numeric_value
 from mipcash.modelling.wording import shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Expression = Any
 """A Pyomo expression; Pyomo carries no types."""
@@ -47,25 +48,70 @@ class Parameter:
     def is_(self, *values: Value) -> Expression:
         """A 0/1 expression: 1 where the parameter takes one of ``values`` (0 where it is inactive).
 
+        Args:
+            values: one or more, or a list of them.
+
         Raises:
             SpaceError: a value outside the domain, or a domain that is not expanded into levels.
         """
-        block = self._columns()
-        levels = getattr(self.domain, "values", None)
-        if levels is None or block.component("z") is None:
-            raise SpaceError(
-                f"parameter {self.label!r} ({self.domain}) has no indicators: it is not expanded into levels. "
-                "Compare it in a rule instead, make its range smaller, or declare it as an ordinal"
-            )
+        levels, z = self._levels()
+        if len(values) == 1 and not any(same_value(v, values[0]) for v in levels):
+            values = _listed(values[0])
         if not values:
-            raise SpaceError(f"{self.label}.is_() needs at least one value of {list(levels)}")
+            raise SpaceError(f"{self.label}.is_() needs at least one value of {shortened(str(list(levels)))}")
         chosen = []
         for value in values:
             level = next((l for l, v in enumerate(levels) if same_value(v, value)), None)
             if level is None:
                 raise SpaceError(self.no_value(value))
-            chosen.append(block.z[level])
+            if all(z[level] is not other for other in chosen):
+                chosen.append(z[level])
         return chosen[0] if len(chosen) == 1 else sum(chosen)
+
+    def map(self, function: Callable[[Value], float] | Mapping[Value, float]) -> Expression:
+        """A function of the parameter's value, exact: ``width.map(math.log)``, ``layers.map(lambda v: v % 2)``.
+
+        Where the parameter is not active it reads as 0, whatever ``function(0)`` is.
+
+        Args:
+            function: of a value; or a dict with a number for every value.
+
+        Raises:
+            SpaceError: a domain that is not expanded into levels.
+            RuleError: the function fails at a value, or gives no finite number.
+        """
+        levels, z = self._levels()
+        if not callable(function) and not isinstance(function, Mapping):
+            raise RuleError(
+                f"{self.label}.map() takes a function of a value, or a dict with a number for each, got {function!r}"
+            )
+        terms = []
+        for level, value in enumerate(levels):
+            try:
+                number = function[value] if isinstance(function, Mapping) else function(value)
+            except Exception as error:  # the user's function
+                raise RuleError(
+                    f"{self.label}.map() fails at the value {value!r} of {self.label!r} ({type(error).__name__}: {error}); it needs "
+                    "a number for every value"
+                ) from error
+            if not is_number(number):
+                raise RuleError(
+                    f"{self.label}.map() gives {number!r} at the value {value!r}; it needs a finite number for each"
+                )
+            terms.append(float(number) * z[level])
+        return sum(terms)
+
+    def _levels(self) -> tuple[Any, Any]:
+        """The values of the levels, and their binaries."""
+        block = self._columns()
+        levels = getattr(self.domain, "values", None)
+        if levels is None or block.component("z") is None:
+            many = f" (up to Space(expand_limit={len(levels)}))" if levels is not None else ""
+            raise SpaceError(
+                f"parameter {self.label!r} ({self.domain}) has no indicators: it is not expanded into levels. "
+                f"Compare it in a rule instead, make its range smaller{many}, or declare it as an ordinal"
+            )
+        return levels, block.z
 
     def __getitem__(self, value: Value) -> Expression:
         return self.is_(value)
@@ -90,10 +136,13 @@ class Parameter:
         """The indicator ``is_(value)`` as a Pyomo ``BooleanVar``, for ``LogicalConstraint`` and ``Disjunct``."""
         block, binary = self._columns(), self.is_(value)
         if block.component("Y") is None:
-            block.Y = BooleanVar(list(block.z))
+            block.Y = pyo.BooleanVar(list(block.z))
             for l in block.z:
                 block.Y[l].associate_binary_var(block.z[l])
         return block.Y[binary.index()]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise no_attribute(self, name)
 
     def __hash__(self) -> int:
         return id(self)
@@ -115,23 +164,28 @@ class Parameter:
         return f"{self.domain}, when {shortened(when)}"
 
 
-class NumericParameter(Parameter, ScalarExpression):  # type: ignore[misc]
+def _listed(value: Any) -> tuple[Any, ...]:
+    """The values of a list, else the value itself."""
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)) else (value,)
+
+
+class NumericParameter(Operators, Parameter, ExpressionData):  # type: ignore[misc]
     """A real, integer, numeric ordinal or auxiliary parameter: a Pyomo expression of its natural value.
 
-    ``space.model.parameters[label].value`` is this object, so it is cloned and transformed along with the model.
+    ``space.model.parameters[label].value[0]`` is this object, so it is cloned and transformed along with the model.
     """
 
     def __init__(self, label: str, domain: ParameterDomain, tuned: bool, expression: Expression) -> None:
-        ScalarExpression.__init__(self, expr=expression)
+        ExpressionData.__init__(self, expr=expression)
         self.label, self.domain, self.tuned = label, domain, tuned
+
+    def place(self, block: Any) -> None:
+        """Make the parameter a part of its block."""
+        block.value = container = pyo.Expression([0], initialize={})
+        container._data[0], self._component, self._index = self, weakref.ref(container), 0
 
     def _columns(self) -> Any:
         return self.parent_block()
-
-    def __getitem__(self, value: Value) -> Expression:
-        if value is None or isinstance(value, slice):  # Pyomo's own look-up of a scalar component
-            return ScalarExpression.__getitem__(self, value)
-        return self.is_(value)
 
     __hash__, __str__, __repr__ = Parameter.__hash__, Parameter.__str__, Parameter.__repr__
 
@@ -145,15 +199,15 @@ class ChoiceParameter(Parameter):
     def _columns(self) -> Any:
         return self._block
 
-    def _refuse(self, *_: object) -> NoReturn:
-        raise SpaceError(
-            f"parameter {self.label!r} has no numeric value, so it cannot be compared or calculated with; "
-            f"use its indicators, e.g. {self.label}[value] (1 where the value is taken, else 0)"
-        )
+    def _refuse(self, *others: object) -> NoReturn:
+        raise SpaceError(no_numeric_value(self, *others))
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
-    __truediv__ = __rtruediv__ = __pow__ = __neg__ = _refuse
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+    __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = __invert__ = __bool__ = _refuse
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _refuse
+    __int__ = __float__ = __round__ = __len__ = __iter__ = __contains__ = __array__ = _refuse
     __hash__ = Parameter.__hash__
 
 

@@ -46,6 +46,7 @@ class Rule:
         text: the relation in Pyomo's words, which journals compare.
         scale: the size of a constant that was moved into the bounds, 0 if there was none.
         written: the relation as its user wrote it.
+        parts: what a rule with functions or logic consists of (:mod:`mipcash.modelling.composed`); its own body is empty then.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Rule:
     text: str = ""
     scale: float = 0.0
     written: str = ""
+    parts: tuple[Rule, ...] = ()
 
     def __repr__(self) -> str:
         return f"<rule {self.name!r}: {self}>"
@@ -97,8 +99,17 @@ def slack_of(body: Quadratic, lower: float, upper: float, scale: float = 0.0) ->
     return TOLERANCE * largest + ROUNDING * (body.reach + bounds)
 
 
-def split_relation(name: str, relation: Any) -> tuple[Any, float, float]:
+def is_strict(relation: Any) -> bool:
+    """Whether a relation excludes one of its bounds."""
+    strict = getattr(relation, "strict", False)
+    return any(strict) if isinstance(strict, tuple) else bool(strict)
+
+
+def split_relation(name: str, relation: Any, *, strict: bool = False) -> tuple[Any, float, float]:
     """Body expression and constant bounds of a Pyomo relation.
+
+    Args:
+        strict: admit a strict inequality, whose bounds are not part of it.
 
     Raises:
         RuleError: not a relation (a plain bool, an expression), a strict inequality, or a relation without parameters.
@@ -110,35 +121,54 @@ def split_relation(name: str, relation: Any) -> tuple[Any, float, float]:
         )
     if isinstance(relation, RangedExpression):
         left, body, right = relation.args
-        strict = any(relation.strict) if isinstance(relation.strict, tuple) else bool(relation.strict)
     elif isinstance(relation, (InequalityExpression, EqualityExpression)):
         a, b = relation.args
-        strict = bool(getattr(relation, "strict", False))
         body, left, right = _sides(a, b)
         if isinstance(relation, EqualityExpression):
             left = right = right if right is not None else left
     else:
         raise RuleError(
-            f"rule {name!r} is not a relation but {type(relation).__name__}; write one with <=, >= or ==. "
-            "Logical rules go into space.model as LogicalConstraint"
+            f"rule {name!r} is {_kind(relation)}; a rule is a relation, such as a + b <= 3, or a condition, ~act['relu']"
         )
-    if strict:
+    if is_strict(relation) and not strict:
         raise RuleError(f"rule {name!r} is a strict inequality, which has no smallest violation; use <= or >=")
     for side in (left, right):
         if side is not None and is_potentially_variable(side):
             raise RuleError(
-                f"rule {name!r} reads as the chain {left} <= {body} <= {right}, whose outer side {side} is not a constant; "
-                "declare one rule per relation, each with its own <=, >= or =="
+                f"rule {name!r} compares {written(body)} with a comparison; declare one rule per relation, or join them in brackets: "
+                "(a <= b) & (b <= 3)"
             )
     bounds = []
     for side, missing in ((left, -math.inf), (right, math.inf)):
         try:
             bounds.append(missing if side is None else float(pyomo_value(side)))
         except (ValueError, TypeError) as error:
-            raise RuleError(f"rule {name!r} has a bound that is not a constant: {error}") from error
+            raise RuleError(f"rule {name!r} has a bound that is not a constant: {shortened(str(error))}") from error
     if any(map(math.isnan, bounds)):
         raise RuleError(f"rule {name!r} has a bound that is nan; check the numbers it is built from")
     return body, bounds[0], bounds[1]
+
+
+def _kind(value: Any) -> str:
+    """What was given in place of a relation."""
+    if value is None:
+        return "None: what made it returns nothing"
+    if isinstance(value, (str, bytes)):
+        return f"the text {value!r}; rules are written with operators, without quotes"
+    if isinstance(value, (list, tuple, set, dict)) or type(value).__name__ in (
+        "ndarray",
+        "NumericNDArray",
+        "generator",
+        "map",
+    ):
+        each = "for k, r in enumerate(...): space.rule(f'name {k}', r)"
+        return f"a {type(value).__name__}; declare its relations one by one ({each}), or join them: mc.all_of(...)"
+    if hasattr(value, "label") or hasattr(value, "is_expression_type"):
+        text, bound = shortened(written(value), 40), "== 1" if getattr(value, "is_binary", lambda: False)() else "<= 3"
+        return f"{text}, which is compared with nothing; write a bound, {text} {bound}"
+    if callable(value):
+        return "a function; call it, and give what it returns"
+    return f"{value!r}, a {type(value).__name__}"
 
 
 def _sides(a: Any, b: Any) -> tuple[Any, Any, Any]:

@@ -80,6 +80,8 @@ def check(declaration: Declaration, config: Configuration, rules: Iterable[Rule]
             problems.append(_broken(alone, alone.body.value(settled.assignment)))
         else:
             problems.append(_unfit(misfit))
+    problems = [_as_written(declaration, p) for p in problems]
+    problems = list({(p.name, p.message): p for p in problems}.values())
     return Verdict(tuple(problems), tuple(r.name for r in settled.undecided), settled.assignment)
 
 
@@ -87,6 +89,14 @@ def _broken(rule: Rule, value: float) -> Violation:
     return Violation(
         rule.name, f"rule {rule.name!r} is broken: its value is {number_text(value)}, it must be {rule.range_text()}"
     )
+
+
+def _as_written(declaration: Declaration, violation: Violation) -> Violation:
+    """Of a rule with functions or logic, what the user wrote and not one of its parts."""
+    rule = declaration.rules.get(violation.name)
+    if rule is None or not rule.parts or "cannot hold together" in violation.message:
+        return violation
+    return Violation(rule.name, f"rule {rule.name!r} is broken: {rule} does not hold")
 
 
 def _assign_parameters(

@@ -41,7 +41,14 @@ def shortened(text: str, limit: int = LIMIT) -> str:
 
 def _text(expression: Any) -> tuple[str, int]:
     """The text and how tightly it holds together."""
-    if isinstance(expression, NamedExpressionData):  # a parameter's value, for one
+    if hasattr(expression, "label"):  # a parameter
+        return str(expression.label), _ATOM
+    if hasattr(expression, "kind"):  # a formula
+        return _formula(expression), _SUM
+    if isinstance(expression, (numeric.MaxExpression, numeric.MinExpression)):
+        name = "maximum" if isinstance(expression, numeric.MaxExpression) else "minimum"
+        return f"{name}({', '.join(_text(a)[0] for a in expression.args)})", _ATOM
+    if isinstance(expression, NamedExpressionData):
         return str(expression), _ATOM
     if isinstance(expression, (int, float)):
         return number_text(expression), _ATOM if expression >= 0 else _SUM
@@ -74,9 +81,9 @@ def _held(expression: Any, level: int) -> str:
 
 
 def _sum(terms: Iterable[Any]) -> str:
-    parts: list[str] = []
-    for term in terms:
-        text = _text(term)[0]
+    listed, parts = list(terms), list[str]()
+    of_levels, others = _levels(listed)
+    for text in [*of_levels, *(_text(t)[0] for t in others)]:
         if not parts:
             parts.append(text)
         elif text.startswith("-"):
@@ -84,6 +91,47 @@ def _sum(terms: Iterable[Any]) -> str:
         else:
             parts.append(f"+ {text}")
     return " ".join(parts)
+
+
+def _levels(terms: list[Any]) -> tuple[list[str], list[Any]]:
+    """Sums over the levels of one parameter as what makes them, ``act.is_('relu', 'tanh')``, and the other terms."""
+    groups: dict[tuple[Any, ...], list[tuple[float, Any]]] = {}
+    others = []
+    for term in terms:
+        monomial = isinstance(term, numeric.MonomialTermExpression)
+        factor, variable = term.args if monomial else (1.0, term)
+        of = variable.parent_component() if getattr(variable, "is_variable_type", lambda: False)() else None
+        if getattr(of, "handle", None) is None or not isinstance(factor, (int, float)):
+            others.append(term)
+        else:
+            index = variable.index()
+            key = (id(of), index[0]) if isinstance(index, tuple) else (id(of),)
+            groups.setdefault(key, []).append((float(factor), variable))
+    return [text for pairs in groups.values() for text in _of_one(pairs)], others
+
+
+def _of_one(pairs: list[tuple[float, Any]]) -> list[str]:
+    """The terms over levels of one parameter, or over the positions of one module."""
+    handle, factors = pairs[0][1].parent_component().handle, list(dict.fromkeys(c for c, _ in pairs))
+    if isinstance(pairs[0][1].index(), tuple):
+        steps = {c / (v.index()[1] + 1) for c, v in pairs}
+        if len(steps) == 1 and len(pairs) == len(handle.domain.members):
+            return [_times(steps.pop(), f"{handle.label}.position({handle.domain.members[pairs[0][1].index()[0]]!r})")]
+        return [_times(c, user_name(v)) for c, v in pairs]
+    if len(factors) > 1 and len(pairs) == len(handle.domain.values) > 2:
+        return [f"{handle.label}.map(...)"]
+    texts = []
+    for factor in factors:
+        levels = [v for c, v in pairs if c == factor]
+        values = ", ".join(repr(handle.level_of(v)) for v in levels)
+        texts.append(_times(factor, user_name(levels[0]) if len(levels) == 1 else f"{handle.label}.is_({values})"))
+    return texts
+
+
+def _times(factor: float, text: str) -> str:
+    if abs(factor) == 1:
+        return text if factor > 0 else f"-{text}"
+    return f"{number_text(factor)} * {text}"
 
 
 def _product(left: Any, right: Any) -> tuple[str, int]:
@@ -109,3 +157,16 @@ def _relation(relation: Any) -> str:
     if operator != "==" and not pyo.is_potentially_variable(left):  # Pyomo turns a >= 2 round
         return f"{_text(right)[0]} {operator.replace('<', '>')} {_text(left)[0]}"
     return f"{_text(left)[0]} {operator} {_text(right)[0]}"
+
+
+def _formula(formula: Any) -> str:
+    """``(a <= 3) & act['relu']``, ``implies(act['relu'], a <= 3)``."""
+    parts = [_held(p, _PRODUCT) for p in formula.parts]
+    if formula.kind == "not" and isinstance(formula.parts[0], relational.EqualityExpression):
+        return _text(formula.parts[0])[0].replace(" == ", " != ")
+    if formula.kind == "not":
+        return f"~{parts[0]}"
+    if formula.kind == "implies":
+        return f"implies({', '.join(_text(p)[0] for p in formula.parts)})"
+    sign = {"all_of": " & ", "any_of": " | ", "xor": " ^ "}[formula.kind]
+    return sign.join(parts)

@@ -22,6 +22,7 @@ from pyomo.gdp.util import GDP_Error
 
 from mipcash.errors import RuleError
 from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.indicators import as_pyomo
 from mipcash.modelling.quadratic import Quadratic, Variable, interval, take_apart
 from mipcash.modelling.rules import Rule, slack_of
 
@@ -91,6 +92,8 @@ def algebraic_model(declaration: Declaration) -> AlgebraicModel:
         originals = model.mipcash_all
     finally:
         del model.mipcash_declared, model.mipcash_all
+    for variable in clone.mipcash_declared:
+        as_pyomo(variable)
     image = {id(v): c for v, c in zip(declared, clone.mipcash_declared, strict=True)}
     back = {id(c): v for v, c in zip(originals, clone.mipcash_all, strict=True)}
     groups = {id(image[id(v)]): g.label for g in declaration.groups for v in g.variables}
@@ -308,6 +311,7 @@ def _row(declaration: Declaration, data: Any, rule: str, parameter: str) -> Alge
     body, lower, upper = _taken(data, f"rule {rule!r}" if rule in declaration.rules else f"constraint {data.name!r}")
     known = declaration.rules.get(rule)
     if known is not None:
+        known = known.parts[data.index()[2]] if known.parts else known
         return AlgebraicRow(rule, parameter, body, lower, upper, known.slack)
     numbers = {i: c for i, c in body.linear.items() if parameter and not body.variables[i].is_binary()}
     measured = replace(body, linear=numbers) if numbers else body  # a switch weighs as much as the number's range

@@ -73,9 +73,12 @@ def active_rules(declaration: Declaration) -> list[Rule]:
     rules = []
     constraints = declaration.model.rules
     for name, rule in declaration.rules.items():
-        parts = [constraints[k] for k in (name, (name, "<="), (name, ">=")) if k in constraints]
-        if not parts or any(p.active for p in parts):
-            rules.append(rule)
+        keys = [name, (name, "<="), (name, ">=")] + [
+            (name, s, k) for k in range(len(rule.parts)) for s in ("==", "<=", ">=")
+        ]
+        rows = [constraints[k] for k in keys if k in constraints]
+        if not rows or any(r.active for r in rows):
+            rules += rule.parts or (rule,)
     derived = [rule for d in declaration.parts.derived.values() for rule in d.rules]
     return rules + derived + _foreign_rules(declaration) + _restrictions(declaration)
 

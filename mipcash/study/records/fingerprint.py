@@ -49,7 +49,7 @@ def listing(space: PublicSpace) -> dict[str, str]:
         if name in active:
             when = " and ".join(_affine_text(w) for w in rule.when)
             entries[f"rule {name!r}"] = rule.text + (f" when {when}" if when else "")
-            entries[f"{NUMBERS}rule {name!r}"] = _relation(numbers.get(name, rule))
+            entries[f"{NUMBERS}rule {name!r}"] = "; ".join(map(_relation, numbers.get(name, [rule])))
     for name, derived in declaration.parts.derived.items():
         entries[f"{NUMBERS}{name!r} on the model"] = "; ".join(map(_relation, derived.rules))
     foreign = dict(_foreign(declaration))
@@ -105,11 +105,13 @@ def _names(names: list[str]) -> str:
     return ", ".join(map(repr, names))
 
 
-def _numbers_in_use(space: Declaration) -> dict[str, Rule]:
+def _numbers_in_use(space: Declaration) -> dict[str, list[Rule]]:
     """The rules as validation and the program read them at this moment, by name; declared ones come first."""
-    found: dict[str, Rule] = {}
+    found: dict[str, list[Rule]] = {}
     for rule in active_rules(space):
-        found.setdefault(rule.name, rule)
+        parts = len(space.rules[rule.name].parts) if rule.name in space.rules else 0
+        if len(found.setdefault(rule.name, [])) < max(1, parts):
+            found[rule.name].append(rule)
     return found
 
 

@@ -1,0 +1,379 @@
+"""Rules with functions and logic in them, exactly, as rules of degree at most two.
+
+A rule over ``abs``, ``maximum``, ``minimum`` or a formula is a tree of "all of" and "any of" whose leaves are relations
+``body <= bound`` between polynomials:
+
+    ... + c max(e, f) <= b     with c > 0: all of the two with e and f in its place, with c < 0 any of them
+    abs(e) = max(e, -e),  min(e, f) = -max(-e, -f),  e >= b as -e <= -b,  e == b as both
+
+so that a function costs no variable, and nothing but rows where it is bounded on its convex side. "All of" is several rules
+of one name. "Any of" is, in this order:
+
+    a clause        sum of the leaves' indicators >= 1; a leaf that depends on one discrete parameter alone *is* an indicator:
+                    the sum of the levels at which it holds
+    a condition     the only other leaf, which holds where all these indicators are 0
+    selectors       for several other leaves a helper binary s_j each: leaf j holds where s_j is 1, and the clause counts s_j
+
+Negation reaches the leaves by De Morgan's laws; there ``not (body <= b)`` is ``body >= b + 1`` where the body is a whole number,
+and by levels where it depends on one discrete parameter. Validation evaluates the leaves and never their big-M form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyomo.core.expr import numeric_expr as numeric
+from pyomo.core.expr.relational_expr import RelationalExpression
+from pyomo.environ import Var
+
+from mipcash.errors import RuleError
+from mipcash.modelling.declared import Declared, OneHot
+from mipcash.modelling.formulas import ALL, ANY, IMPLIES, NOT, XOR, Formula
+from mipcash.modelling.quadratic import Quadratic, Variable, take_apart
+from mipcash.modelling.rules import is_strict, slack_of, split_relation
+from mipcash.modelling.wording import shortened, written
+
+MOST_LEAVES = 256
+"""Relations that one rule is made of at most."""
+FUNCTIONS = (numeric.MaxExpression, numeric.MinExpression, numeric.AbsExpression)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """``lower <= body <= upper``; ``strict``: without the bounds themselves."""
+
+    body: Quadratic
+    lower: float = -math.inf
+    upper: float = math.inf
+    strict: bool = False
+
+    def holds(self, value: float) -> bool:
+        slack = slack_of(self.body, self.lower, self.upper)
+        if self.strict:
+            return self.lower + slack < value < self.upper - slack
+        return self.lower - slack <= value <= self.upper + slack
+
+
+@dataclass(frozen=True)
+class Tree:
+    """All (``every``) or at least one of some trees and leaves."""
+
+    every: bool
+    parts: tuple[Tree | Leaf, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A rule of degree at most two that a composed one consists of.
+
+    Attributes:
+        body, lower, upper: ``lower <= body <= upper``.
+        when: indicators that must all be 1 for it to hold.
+    """
+
+    body: Quadratic
+    lower: float
+    upper: float
+    when: tuple[Quadratic, ...] = ()
+
+
+def is_composed(relation: Any) -> bool:
+    """Whether a rule holds functions or logic, or excludes its bounds."""
+    if isinstance(relation, Formula):
+        return True
+    if not isinstance(relation, RelationalExpression):
+        return False
+    return is_strict(relation) or any(next(_functions(a), None) is not None for a in relation.args)
+
+
+def _functions(node: Any) -> Iterator[Any]:
+    """The outermost functions of an expression; what is behind a parameter's label has none."""
+    if isinstance(node, FUNCTIONS):
+        yield node
+    elif not hasattr(node, "label") and getattr(node, "is_expression_type", lambda: False)():
+        for argument in node.args:
+            yield from _functions(argument)
+
+
+class Composer:
+    """Makes the parts of one rule.
+
+    Args:
+        declaration: for the domains of the parameters.
+        name: the rule's, for messages.
+        selector: makes a new helper binary.
+    """
+
+    def __init__(self, declaration: Declared, name: str, selector: Callable[[], Variable]) -> None:
+        self.declaration, self.name, self.what = declaration, name, f"rule {name!r}"
+        self._selector = selector
+        self._group_of: dict[int, OneHot] = {id(v): g for g in declaration.groups for v in g.variables}
+        self._leaves, self._text = 0, ""
+
+    def parts(self, relation: Any, when: Sequence[Quadratic] = ()) -> list[Part]:
+        """The parts of a rule.
+
+        Raises:
+            RuleError: it always or never holds, has too many parts, or a part that has no exact form.
+        """
+        self._text = written(relation)
+        tree = self._settled(self.tree(relation, True))
+        if isinstance(tree, bool):
+            raise RuleError(
+                f"{self.what} always {'holds' if tree else 'fails'}, whatever the configuration; check its terms"
+            )
+        return list(self._parts(tree, tuple(when)))
+
+    # -- what the user wrote -> tree ----------------------------------------------------------------------------
+
+    def tree(self, part: Any, wanted: bool) -> Tree | Leaf:
+        """A formula, relation or indicator that must be true, or must not."""
+        if isinstance(part, Formula):
+            return self._formula(part, wanted)
+        if isinstance(part, RelationalExpression):
+            return self._relation(part, wanted)
+        indicator = take_apart(part, self.what)
+        self.declaration.refuse_foreign(self.what, indicator)
+        low, high = self.declaration.interval(indicator)
+        if not (_is_whole(indicator) and low >= 0 and high <= 1):
+            raise RuleError(
+                f"{self.what} uses {written(part)} as a condition, which is a number from {low:g} to {high:g}; compare it, "
+                f"({shortened(written(part), 40)} >= 1), in brackets of its own"
+            )
+        return Leaf(indicator, lower=1.0) if wanted else Leaf(indicator, upper=0.0)
+
+    def _formula(self, formula: Formula, wanted: bool) -> Tree | Leaf:
+        parts = formula.parts
+        if formula.kind == NOT:
+            return self.tree(parts[0], not wanted)
+        if formula.kind == IMPLIES:
+            return Tree(not wanted, (self.tree(parts[0], not wanted), self.tree(parts[1], wanted)))
+        if formula.kind == XOR:
+            a, b = parts
+            both = Tree(False, (self.tree(a, True), self.tree(b, wanted)))
+            neither = Tree(False, (self.tree(a, False), self.tree(b, not wanted)))
+            return Tree(True, (both, neither))
+        assert formula.kind in (ALL, ANY)
+        return Tree((formula.kind == ALL) == wanted, tuple(self.tree(p, wanted) for p in parts))
+
+    def _relation(self, relation: Any, wanted: bool) -> Tree | Leaf:
+        (body, lower, upper), strict = split_relation(self.name, relation, strict=True), is_strict(relation)
+        if not wanted and lower == upper:
+            leaf = (
+                self._by_levels(Leaf(take_apart(body, self.what), lower, upper), False)
+                if not is_composed(relation)
+                else None
+            )
+            if leaf is not None:
+                return leaf
+        sides: list[Tree | Leaf] = []
+        if math.isfinite(upper):
+            sides.append(self._below(body, upper, strict) if wanted else self._below(-1 * body, -upper, not strict))
+        if math.isfinite(lower):
+            sides.append(self._below(-1 * body, -lower, strict) if wanted else self._below(body, lower, not strict))
+        if len(sides) == 2 and wanted and not strict and all(isinstance(s, Leaf) for s in sides):
+            return Leaf(take_apart(body, self.what), lower, upper)
+        return sides[0] if len(sides) == 1 else Tree(wanted, tuple(sides))
+
+    def _below(self, expression: Any, upper: float, strict: bool) -> Tree | Leaf:
+        """``expression <= upper`` (or ``<``), its functions replaced by what they take their values from."""
+        found = list({id(f): f for f in _functions(expression)}.values())
+        if not found:
+            self._count()
+            body = take_apart(expression, self.what)
+            self.declaration.refuse_foreign(self.what, body)
+            return self._exact(Leaf(body, upper=upper, strict=strict))
+        function, every = self._first(expression, found)
+        branches = tuple(
+            self._below(_replaced(expression, {id(function): branch}), upper, strict) for branch in _branches(function)
+        )
+        return Tree(every, branches)
+
+    def _first(self, expression: Any, found: Sequence[Any]) -> tuple[Any, bool]:
+        """The function to replace first, and whether all of its branches must hold; those with a choice come first."""
+        stands: dict[int, Any] = {}
+        for function in found:
+            stands[id(function)] = Var()
+            stands[id(function)].construct()
+        outer = take_apart(_replaced(expression, stands), self.what)
+        convex: list[tuple[Any, bool]] = []
+        ids = {id(v) for v in stands.values()}
+        for function in found:
+            sign = self._sign(outer, id(stands[id(function)]), ids, function)
+            convex.append((function, (sign > 0) != isinstance(function, numeric.MinExpression)))
+        return next((pair for pair in convex if not pair[1]), convex[0])
+
+    def _sign(self, outer: Quadratic, i: int, functions: set[int], function: Any) -> float:
+        """The sign of a function's factor in an expression."""
+        linear: dict[int, float] = {}
+        for (a, b), c in outer.products.items():
+            if i in (a, b):
+                other = b if a == i else a
+                if other in functions:
+                    raise RuleError(
+                        f"{self.what} multiplies {written(function)} by a function; name one of them by an auxiliary with a rule "
+                        "of its own"
+                    )
+                linear[other] = c
+        factor = Quadratic(outer.linear.get(i, 0.0), linear, {}, outer.variables)
+        named = {k: outer.variables[k] for k in linear}
+        self.declaration.refuse_foreign(self.what, Quadratic(0.0, dict.fromkeys(named, 1.0), {}, named))
+        low, high = self.declaration.interval(factor)
+        if low < 0 < high:
+            raise RuleError(
+                f"{self.what} multiplies {written(function)} by a number that may be positive or negative; declare its domain on one "
+                "side of 0, or write one rule for each sign"
+            )
+        return 1.0 if high > 0 else -1.0
+
+    def _count(self) -> None:
+        self._leaves += 1
+        if self._leaves > MOST_LEAVES:
+            raise RuleError(
+                f"{self.what} has more than {MOST_LEAVES} combinations of its functions; name them by auxiliaries, "
+                "t = space.auxiliary('t', 0, 9) with rules such as t >= a - b and t >= b - a for t == abs(a - b), and add those"
+            )
+
+    def _exact(self, leaf: Leaf) -> Leaf:
+        """A strict leaf as one that includes its bound."""
+        if not leaf.strict:
+            return leaf
+        known = self._by_levels(leaf, True)
+        if known is not None:
+            return known
+        if not _is_whole(leaf.body):
+            raise RuleError(
+                f"{self.what}, {shortened(self._text, 60)}, leaves out the bound of a real number, and there is no last number before it. "
+                "Write <= or >= with the bound that you want; <, >, != and ~ are for whole numbers and for one discrete parameter"
+            )
+        return Leaf(leaf.body, upper=math.ceil(leaf.upper - leaf.body.constant - 1e-9) - 1 + leaf.body.constant)
+
+    # -- leaves that are indicators -----------------------------------------------------------------------------
+
+    def _by_levels(self, leaf: Leaf, wanted: bool) -> Leaf | None:
+        """A leaf over one discrete parameter as the sum of the levels at which it holds (or not); else None."""
+        if not leaf.body.ids:
+            return None
+        groups = {id(self._group_of.get(i)): self._group_of.get(i) for i in leaf.body.ids}
+        (group,) = groups.values() if len(groups) == 1 else (None,)
+        if group is None:
+            return None
+        levels = {id(v): v for v in group.variables}
+        holding = {i: v for i, v in levels.items() if leaf.holds(self._at(leaf.body, i)) == wanted}
+        off = group.on is not None and leaf.holds(leaf.body.constant) == wanted
+        constant, linear = 0.0, dict.fromkeys(holding, 1.0)
+        if len(holding) == len(levels) and (off or group.on is None):
+            constant, linear = 1.0, {}
+        elif off:  # 1 - the levels at which it does not hold
+            constant, linear = 1.0, {i: -1.0 for i in levels if i not in holding}
+        return Leaf(Quadratic(constant, linear, {}, {i: levels[i] for i in linear}), lower=1.0)
+
+    @staticmethod
+    def _at(body: Quadratic, i: int) -> float:
+        return body.constant + body.linear.get(i, 0.0) + body.products.get((i, i), 0.0)
+
+    def _literal(self, part: Tree | Leaf) -> Quadratic | None:
+        """A part as a 0/1 polynomial, where it is one."""
+        if isinstance(part, Tree):
+            return None
+        known = self._by_levels(part, True)
+        if known is not None:
+            return known.body
+        low, high = self.declaration.interval(part.body)
+        if part.body.products or not (_is_whole(part.body) and low >= 0 and high <= 1):
+            return None
+        at = [part.holds(0.0), part.holds(1.0)]
+        return part.body if at == [False, True] else _complement(part.body) if at == [True, False] else None
+
+    # -- tree -> parts ------------------------------------------------------------------------------------------
+
+    def _settled(self, tree: Tree | Leaf) -> Tree | Leaf | bool:
+        """The tree without parts that always or never hold, alike ones within one another joined."""
+        if isinstance(tree, Leaf):
+            known = self._by_levels(tree, True) or tree
+            return known.holds(known.body.constant) if not known.body.ids else tree
+        kept: list[Tree | Leaf] = []
+        for part in map(self._settled, tree.parts):
+            if isinstance(part, bool):
+                if part != tree.every:
+                    return part
+            elif isinstance(part, Tree) and part.every == tree.every:
+                kept += part.parts
+            else:
+                kept.append(part)
+        if not kept:
+            return tree.every
+        return kept[0] if len(kept) == 1 else Tree(tree.every, tuple(kept))
+
+    def _parts(self, tree: Tree | Leaf, when: tuple[Quadratic, ...]) -> Iterator[Part]:
+        if isinstance(tree, Leaf):
+            shift = tree.body.constant
+            yield Part(replace(tree.body, constant=0.0), tree.lower - shift, tree.upper - shift, when)
+        elif tree.every:
+            for part in tree.parts:
+                yield from self._parts(part, when)
+        else:
+            yield from self._any(tree.parts, when)
+
+    def _any(self, parts: Sequence[Tree | Leaf], when: tuple[Quadratic, ...]) -> Iterator[Part]:
+        literals, others = list[Quadratic](), list[Tree | Leaf]()
+        for part in parts:
+            literal = self._literal(part)
+            others.append(part) if literal is None else literals.append(literal)
+        if len(others) == 1:
+            yield from self._parts(others[0], (*when, *map(_complement, literals)))
+            return
+        selectors = [self._indicator() for _ in range(1 if len(others) == 2 and not literals else len(others))]
+        if len(selectors) == 1:
+            selectors.append(_complement(selectors[0]))
+        else:
+            clause = _sum([*literals, *selectors])
+            yield Part(replace(clause, constant=0.0), 1.0 - clause.constant, math.inf, when)
+        for selector, part in zip(selectors, others, strict=True):
+            yield from self._parts(part, (*when, selector))
+
+    def _indicator(self) -> Quadratic:
+        variable = self._selector()
+        return Quadratic(0.0, {id(variable): 1.0}, {}, {id(variable): variable})
+
+
+def _branches(function: Any) -> list[Any]:
+    arguments = list(function.args)
+    return [arguments[0], -1 * arguments[0]] if isinstance(function, numeric.AbsExpression) else arguments
+
+
+def _replaced(node: Any, by: Mapping[int, Any]) -> Any:
+    """An expression with some nodes replaced, by id."""
+    if id(node) in by:
+        return by[id(node)]
+    if hasattr(node, "label") or not getattr(node, "is_expression_type", lambda: False)():
+        return node
+    arguments = [_replaced(a, by) for a in node.args]
+    if all(a is b for a, b in zip(arguments, node.args, strict=True)):
+        return node
+    return arguments[0] if node.is_named_expression_type() else node.create_node_with_local_data(tuple(arguments))
+
+
+def _is_whole(body: Quadratic) -> bool:
+    """Whether a polynomial, but for its constant, takes whole numbers only."""
+    whole = all(float(c).is_integer() for c in (*body.linear.values(), *body.products.values()))
+    return whole and not any(body.variables[i].is_continuous() for i in body.ids)
+
+
+def _complement(indicator: Quadratic) -> Quadratic:
+    linear = {i: -c for i, c in indicator.linear.items()}
+    return Quadratic(1.0 - indicator.constant, linear, {}, indicator.variables)
+
+
+def _sum(polynomials: Sequence[Quadratic]) -> Quadratic:
+    constant, linear, variables = 0.0, dict[int, float](), dict[int, Variable]()
+    for p in polynomials:
+        constant += p.constant
+        variables |= p.variables
+        for i, c in p.linear.items():
+            linear[i] = linear.get(i, 0.0) + c
+    linear = {i: c for i, c in linear.items() if c}
+    return Quadratic(constant, linear, {}, {i: variables[i] for i in linear})

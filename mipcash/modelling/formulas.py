@@ -1,0 +1,158 @@
+"""Rules joined by logic: ``(a <= 3) | act["relu"]``, ``~act["relu"]``, ``implies(act["relu"], depth >= 2)``.
+
+A formula is what the user wrote, nothing is decided in it; :mod:`mipcash.modelling.composed` turns it into rules of degree at
+most two. Its parts are relations, 0/1 indicators and formulas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from pyomo.core.expr.relational_expr import RelationalExpression
+
+from mipcash.errors import RuleError
+from mipcash.modelling.domains import is_bool, is_number
+from mipcash.modelling.wording import written
+
+ALL, ANY, NOT, IMPLIES, XOR = "all_of", "any_of", "not", "implies", "xor"
+SIGNS = {ALL: " & ", ANY: " | ", XOR: " ^ "}
+BRACKETS = "put each comparison in brackets, (a <= 3) & (b >= 2): &, | and ^ bind more tightly than comparisons"
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """Conditions joined.
+
+    Attributes:
+        kind: ``all_of``, ``any_of``, ``not``, ``implies`` or ``xor``.
+        parts: relations, indicators and formulas.
+    """
+
+    kind: str
+    parts: tuple[Any, ...]
+
+    def __and__(self, other: Any) -> Formula:
+        return joined("&", self, other)
+
+    def __rand__(self, other: Any) -> Formula:
+        return joined("&", other, self)
+
+    def __or__(self, other: Any) -> Formula:
+        return joined("|", self, other)
+
+    def __ror__(self, other: Any) -> Formula:
+        return joined("|", other, self)
+
+    def __xor__(self, other: Any) -> Formula:
+        return joined("^", self, other)
+
+    def __rxor__(self, other: Any) -> Formula:
+        return joined("^", other, self)
+
+    def __invert__(self) -> Formula:
+        return self.parts[0] if self.kind == NOT and isinstance(self.parts[0], Formula) else Formula(NOT, (self,))
+
+    def __bool__(self) -> NoReturn:
+        raise RuleError(no_truth(self))
+
+    def _compared(self, *_: object) -> NoReturn:
+        raise RuleError(f"{written(self)} is a condition and cannot be compared; {BRACKETS}")
+
+    __le__ = __ge__ = __lt__ = __gt__ = __eq__ = __ne__ = _compared  # type: ignore[assignment]
+    __hash__ = object.__hash__
+
+    def to_string(self) -> str:
+        """In Pyomo's words, which journals compare."""
+        return f"{self.kind}({', '.join(part.to_string() for part in self.parts)})"
+
+    def __str__(self) -> str:
+        return str(written(self))
+
+    __repr__ = __str__
+
+
+def joined(sign: str, a: Any, b: Any) -> Formula:
+    """What ``a & b``, ``a | b`` or ``a ^ b`` is; conjunctions of conjunctions are one.
+
+    Raises:
+        RuleError: one side is no condition.
+    """
+    kind = next(kind for kind, text in SIGNS.items() if text.strip() == sign)
+    for side in (a, b):
+        problem = _no_condition(side)
+        if problem:
+            raise RuleError(f"{_side(a)} {sign} {_side(b)} cannot join {_side(side)}, which is {problem}; {BRACKETS}")
+    return _flat(kind, (a, b)) if kind != XOR else Formula(kind, (a, b))
+
+
+def _flat(kind: str, parts: tuple[Any, ...]) -> Formula:
+    flat: list[Any] = []
+    for part in parts:
+        flat += part.parts if isinstance(part, Formula) and part.kind == kind else [part]
+    return Formula(kind, tuple(flat))
+
+
+def _side(side: Any) -> str:
+    return written(side) if hasattr(side, "is_expression_type") or isinstance(side, Formula) else repr(side)
+
+
+def _no_condition(part: Any) -> str | None:
+    """Why a part cannot be joined with others, as far as that can be told without the space; None where it can."""
+    if isinstance(part, (Formula, RelationalExpression)):
+        return None
+    if is_bool(part):
+        return f"the plain bool {part}: what it was made from holds no parameter"
+    if not hasattr(part, "is_expression_type"):
+        label = getattr(part, "label", None)
+        if label is not None:
+            return f"a parameter without a number; use its indicators, {label}[value]"
+        return "no relation or indicator" if is_number(part) else f"no relation or indicator but {part!r}"
+    domain = getattr(part, "domain", None)
+    if hasattr(part, "label") and not (getattr(domain, "low", -1) == 0 and getattr(domain, "high", 2) == 1):
+        return "a number and no condition"
+    return None
+
+
+def _conditions(function: str, parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(parts) == 1 and isinstance(parts[0], (list, tuple)):
+        parts = tuple(parts[0])
+    if not parts:
+        raise RuleError(f"{function}() needs at least one condition, such as (a <= 3) or act['relu']")
+    for part in parts:
+        problem = _no_condition(part)
+        if problem:
+            raise RuleError(
+                f"{function}() takes relations and 0/1 indicators; {_side(part)} is {problem}. Write (a <= 3) or act['relu']"
+            )
+    return parts
+
+
+def all_of(*conditions: Any) -> Formula:
+    """All of some conditions: relations, 0/1 indicators, and what is made of them (also written ``x & y``)."""
+    return _flat(ALL, _conditions("mc.all_of", conditions))
+
+
+def any_of(*conditions: Any) -> Formula:
+    """At least one of some conditions (also written ``x | y``)."""
+    return _flat(ANY, _conditions("mc.any_of", conditions))
+
+
+def implies(condition: Any, consequence: Any) -> Formula:
+    """Where ``condition`` holds, ``consequence`` does."""
+    return Formula(IMPLIES, _conditions("mc.implies", (condition, consequence)))
+
+
+def negation(condition: Any) -> Formula:
+    """Where the condition does not hold (also written ``~x``)."""
+    return Formula(NOT, _conditions("~", (condition,)))
+
+
+def no_truth(condition: Any) -> str:
+    """What is said where Python asks whether a relation or a formula is true."""
+    return (
+        f"{written(condition)} is a condition on configurations: whether it is true is not known while the space is declared, so "
+        "that if, and, or, not, max, min, in and chains (1 <= a <= 3) cannot use it. Write (1 <= a) & (a <= 3) for both, x | y for "
+        "either, ~x for not, mc.maximum(a, b) and mc.minimum(a, b), a.is_(1, 2) for a in [1, 2], and when= or mc.implies(x, y) "
+        "for if; arrays and lists of relations are declared one by one"
+    )

@@ -1,0 +1,318 @@
+"""Operators of what users hold: parameters, indicators, and all that is calculated from them.
+
+The objects are Pyomo's own, and so is the arithmetic. Here Pyomo's results are given classes that answer what Pyomo leaves
+to Python: ``a & b``, ``~x``, ``a != 3`` make formulas, and what cannot mean anything (``if a <= 3``, ``a // 2``, ``np.log(a)``)
+is refused with the cure instead of a false or obscure answer. Towards Pyomo these classes call themselves what they are
+made of (``__class__``), so that everything which takes a Pyomo expression takes them, too, and they are pickled as such.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+from pyomo.core.expr import numeric_expr as numeric
+from pyomo.core.expr import relational_expr as relational
+from pyomo.core.expr.numvalue import is_potentially_variable
+
+from mipcash.errors import RuleError
+from mipcash.modelling.domains import is_number
+from mipcash.modelling.formulas import Formula, joined, negation, no_truth
+from mipcash.modelling.refusals import (
+    by_function,
+    by_levels,
+    by_parameter,
+    compared_with_text,
+    no_container,
+    no_number,
+    no_truth_of_number,
+)
+
+
+class Logic:
+    """``&``, ``|``, ``^`` and ``~`` of relations and indicators."""
+
+    __slots__ = ()
+
+    def __and__(self, other: Any) -> Formula:
+        return joined("&", self, other)
+
+    def __rand__(self, other: Any) -> Formula:
+        return joined("&", other, self)
+
+    def __or__(self, other: Any) -> Formula:
+        return joined("|", self, other)
+
+    def __ror__(self, other: Any) -> Formula:
+        return joined("|", other, self)
+
+    def __xor__(self, other: Any) -> Formula:
+        return joined("^", self, other)
+
+    def __rxor__(self, other: Any) -> Formula:
+        return joined("^", other, self)
+
+    def __invert__(self) -> Formula:
+        return negation(self)
+
+
+class Operators(Logic):
+    """Arithmetic and comparisons of a number that depends on the configuration."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Any) -> Any:
+        return own(super().__add__(other))  # type: ignore[misc]
+
+    def __radd__(self, other: Any) -> Any:
+        return own(super().__radd__(other))  # type: ignore[misc]
+
+    def __sub__(self, other: Any) -> Any:
+        return own(super().__sub__(other))  # type: ignore[misc]
+
+    def __rsub__(self, other: Any) -> Any:
+        return own(super().__rsub__(other))  # type: ignore[misc]
+
+    def __mul__(self, other: Any) -> Any:
+        return own(super().__mul__(other))  # type: ignore[misc]
+
+    def __rmul__(self, other: Any) -> Any:
+        return own(super().__rmul__(other))  # type: ignore[misc]
+
+    def __truediv__(self, other: Any) -> Any:
+        if is_potentially_variable(other):
+            raise RuleError(by_parameter(self, other))
+        return own(super().__truediv__(other))  # type: ignore[misc]
+
+    def __rtruediv__(self, other: Any) -> NoReturn:
+        raise RuleError(by_parameter(other, self))
+
+    def __pow__(self, other: Any) -> Any:
+        if is_potentially_variable(other) or not (is_number(other) and float(other) in (0.0, 1.0, 2.0)):
+            raise RuleError(by_levels(self, "**", other))
+        return own(super().__pow__(other))  # type: ignore[misc]
+
+    def __rpow__(self, other: Any) -> NoReturn:
+        raise RuleError(by_levels(self, "**", other, turned=True))
+
+    def __neg__(self) -> Any:
+        return own(super().__neg__())  # type: ignore[misc]
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return own(super().__abs__())  # type: ignore[misc]
+
+    __iadd__, __isub__, __imul__, __itruediv__, __ipow__ = __add__, __sub__, __mul__, __truediv__, __pow__
+
+    def __le__(self, other: Any) -> Any:
+        return own(super().__le__(comparable(self, "<=", other)))  # type: ignore[operator]
+
+    def __ge__(self, other: Any) -> Any:
+        return own(super().__ge__(comparable(self, ">=", other)))  # type: ignore[operator]
+
+    def __lt__(self, other: Any) -> Any:
+        return own(super().__lt__(comparable(self, "<", other)))  # type: ignore[operator]
+
+    def __gt__(self, other: Any) -> Any:
+        return own(super().__gt__(comparable(self, ">", other)))  # type: ignore[operator]
+
+    def __eq__(self, other: Any) -> Any:
+        return own(super().__eq__(comparable(self, "==", other)))
+
+    def __ne__(self, other: Any) -> Any:
+        return negation(own(super().__eq__(comparable(self, "!=", other))))
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    # -- what has no meaning in a rule --------------------------------------------------------------------------
+
+    def __floordiv__(self, other: Any) -> NoReturn:
+        raise RuleError(by_levels(self, "//", other))
+
+    def __rfloordiv__(self, other: Any) -> NoReturn:
+        raise RuleError(by_levels(self, "//", other, turned=True))
+
+    def __mod__(self, other: Any) -> NoReturn:
+        raise RuleError(by_levels(self, "%", other))
+
+    def __rmod__(self, other: Any) -> NoReturn:
+        raise RuleError(by_levels(self, "%", other, turned=True))
+
+    def __divmod__(self, other: Any) -> NoReturn:
+        raise RuleError(by_levels(self, "//", other))
+
+    def __bool__(self) -> NoReturn:
+        raise RuleError(no_truth_of_number(self))
+
+    def __float__(self) -> NoReturn:
+        raise RuleError(no_number(self, "float"))
+
+    def __int__(self) -> NoReturn:
+        raise RuleError(no_number(self, "int"))
+
+    def __round__(self, digits: int | None = None) -> NoReturn:
+        raise RuleError(by_function(self, "round"))
+
+    def __floor__(self) -> NoReturn:
+        raise RuleError(by_function(self, "math.floor"))
+
+    def __ceil__(self) -> NoReturn:
+        raise RuleError(by_function(self, "math.ceil"))
+
+    def __trunc__(self) -> NoReturn:
+        raise RuleError(by_function(self, "math.trunc"))
+
+    def __len__(self) -> NoReturn:
+        raise RuleError(no_container(self, "len"))
+
+    def __iter__(self) -> NoReturn:
+        raise RuleError(no_container(self, "iteration"))
+
+    def __contains__(self, value: object) -> NoReturn:
+        raise RuleError(no_container(self, "in", value))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if dtype not in (None, object):
+            raise RuleError(no_number(self, "numpy.array"))
+        held = np.empty((), dtype=object)
+        held[()] = self
+        return held
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        known = FUNCTIONS.get(ufunc.__name__)
+        if known is not None and method == "__call__" and all(np.ndim(_held(i)) == 0 for i in inputs):
+            return known(*(i.item() if isinstance(i, (np.generic, np.ndarray)) else i for i in inputs))
+        if ufunc.nin == 1 and ufunc.__name__ not in ("negative", "positive", "square", "absolute"):
+            raise RuleError(by_function(self, f"np.{ufunc.__name__}"))
+        return numeric.NumericValue.__array_ufunc__(None, ufunc, method, *map(_held, inputs), **kwargs)
+
+
+def _held(value: Any) -> Any:
+    """What numpy may look into, with anything of ours as one object."""
+    return value.__array__() if isinstance(value, Operators) else value
+
+
+def maximum(*expressions: Any) -> Any:
+    """The largest of some expressions, exact in rules (``mc.maximum(a, b) <= 8``; Python's own ``max`` cannot be).
+
+    Raises:
+        RuleError: an argument is no number or numeric expression.
+    """
+    return own(numeric.MaxExpression(_numbers("maximum", expressions)))
+
+
+def minimum(*expressions: Any) -> Any:
+    """The smallest of some expressions, exact in rules.
+
+    Raises:
+        RuleError: an argument is no number or numeric expression.
+    """
+    return own(numeric.MinExpression(_numbers("minimum", expressions)))
+
+
+def _numbers(function: str, expressions: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(expressions) == 1 and isinstance(expressions[0], (list, tuple, np.ndarray)):
+        expressions = tuple(expressions[0])
+    if not expressions:
+        raise RuleError(f"mc.{function}() needs at least one expression, mc.{function}(a, b)")
+    for e in expressions:
+        numeric_expression = getattr(e, "is_numeric_type", lambda: False)()
+        if not (numeric_expression or is_number(e)):
+            what = f"parameter {e.label!r}, which has no number" if hasattr(e, "label") else repr(e)
+            raise RuleError(
+                f"mc.{function}() takes numbers, numeric parameters and what is calculated from them, not {what}"
+            )
+    return expressions
+
+
+FUNCTIONS = {
+    "maximum": maximum,
+    "minimum": minimum,
+    "absolute": abs,
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "divide": lambda a, b: a / b,
+    "power": lambda a, b: a**b,
+    "floor_divide": lambda a, b: a // b,
+    "remainder": lambda a, b: a % b,
+    "less_equal": lambda a, b: a <= b,
+    "greater_equal": lambda a, b: a >= b,
+    "less": lambda a, b: a < b,
+    "greater": lambda a, b: a > b,
+    "equal": lambda a, b: a == b,
+    "not_equal": lambda a, b: a != b,
+    "negative": lambda a: -a,
+    "square": lambda a: a**2,
+    "logical_and": lambda a, b: a & b,
+    "logical_or": lambda a, b: a | b,
+    "logical_not": lambda a: ~a,
+    "bitwise_and": lambda a, b: a & b,
+    "bitwise_or": lambda a, b: a | b,
+    "bitwise_xor": lambda a, b: a ^ b,
+    "invert": lambda a: ~a,
+}
+"""numpy's functions of scalars that mean something in a rule; what numpy calls for ``np.float64(2) * a``."""
+
+
+def comparable(a: Any, sign: str, b: Any) -> Any:
+    """``b``, if a number can be compared with it.
+
+    Raises:
+        RuleError: it is a text, None, a list or a formula.
+    """
+    if isinstance(b, (str, bytes)) or b is None or isinstance(b, (list, tuple, set, dict, Formula)):
+        raise RuleError(compared_with_text(a, sign, b))
+    return b
+
+
+class _Own:
+    """What calls itself by Pyomo's class (see the module's description)."""
+
+    __slots__ = ()
+    pyomo: type
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return self.pyomo
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        plain = self.pyomo.__new__(self.pyomo)
+        plain.__setstate__(self.__getstate__())
+        return plain.__reduce_ex__(protocol)
+
+
+class _Relation(Logic, _Own):
+    __slots__ = ()
+
+    def __bool__(self) -> NoReturn:
+        raise RuleError(no_truth(self))
+
+
+def _made() -> dict[type, type]:
+    """Pyomo's class -> ours, for all that arithmetic and comparisons of ours result in."""
+    numbers = (
+        *(numeric.SumExpression, numeric.LinearExpression, numeric.MonomialTermExpression, numeric.ProductExpression),
+        *(numeric.DivisionExpression, numeric.PowExpression, numeric.NegationExpression, numeric.AbsExpression),
+        *(numeric.MaxExpression, numeric.MinExpression),
+    )
+    relations = (relational.InequalityExpression, relational.EqualityExpression, relational.RangedExpression)
+    made: dict[type, type] = {}
+    for kinds, base in ((numbers, (Operators, _Own)), (relations, (_Relation,))):
+        for kind in kinds:
+            made[kind] = type(kind.__name__, (*base, kind), {"__slots__": (), "pyomo": kind, "__module__": __name__})
+    return made
+
+
+OWN = _made()
+
+
+def own(result: Any) -> Any:
+    """A result of Pyomo's arithmetic as ours; numbers and variables stay what they are."""
+    kind = OWN.get(type(result))
+    if kind is not None:
+        result.__class__ = kind
+    return result

@@ -1,0 +1,227 @@
+"""What is said where an operator or a function has no meaning in a rule: the expression, the cause, the cure.
+
+Any function of a discrete parameter is exact by its values (``a.map(f)``); one of a real is not, and a wide integer's quotient
+and remainder are helpers with a rule of their own. Which of the cures is offered follows from what the function is applied to.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mipcash.errors import SpaceError
+from mipcash.modelling.domains import is_number, same_value
+from mipcash.modelling.wording import shortened, written
+
+SHOWN = 60
+"""Characters of an expression in a message."""
+INVERSES = {"np.log": "np.exp(3)", "math.log": "math.exp(3)", "np.exp": "np.log(3)", "np.sqrt": "9", "np.log2": "2**3"}
+"""For a monotone function, the bound that ``f(x) <= 3`` puts on ``x``."""
+
+
+def shown(value: Any) -> str:
+    """An expression, a parameter or anything else, in a few words."""
+    if hasattr(value, "label"):
+        return str(value.label)
+    if hasattr(value, "is_expression_type") or is_number(value):
+        return shortened(written(value), SHOWN)
+    return shortened(repr(value), SHOWN)
+
+
+def levels_of(value: Any) -> bool:
+    """Whether a value is a parameter that is expanded into levels."""
+    return hasattr(value, "label") and value._columns().component("z") is not None
+
+
+def kind_of(value: Any) -> str:
+    """``a (integer in [0, 9])`` for a parameter, else the expression."""
+    return f"{value.label!r} ({shortened(str(value.domain), SHOWN)})" if hasattr(value, "label") else shown(value)
+
+
+def _is_real(value: Any) -> bool:
+    return hasattr(value, "label") and value.domain.kind == "real"
+
+
+def _is_indicator(value: Any) -> bool:
+    return not hasattr(value, "label") and getattr(value, "is_binary", lambda: False)()
+
+
+def by_function(value: Any, function: str) -> str:
+    """A function that numpy, math or Python applies: ``np.log(a)``, ``round(a)``."""
+    text = f"{function}({shown(value)}) cannot stand in a rule: "
+    if levels_of(value):
+        return (
+            f"{text}write {shown(value)}.map({_callable(function)}), which is exact for the levels of {kind_of(value)}"
+        )
+    inverse = INVERSES.get(function)
+    bound = f"Bound what is in it instead ({function}(x) <= 3 is x <= {inverse}), or " if inverse else ""
+    if _is_real(value):
+        other = f"declare {shown(value)} as an ordinal and write {shown(value)}.map({_callable(function)})"
+        return f"{text}a function of the real {shown(value)} has no exact form. {bound or ''}{_start(other, bound)}"
+    other = f"apply it to one discrete parameter of up to 64 levels, a.map({_callable(function)}), which is exact"
+    return f"{text}it has no exact form for {kind_of(value)}. {bound}{_start(other, bound)}"
+
+
+def _start(text: str, before: str) -> str:
+    return text if before else text[0].upper() + text[1:]
+
+
+def _callable(function: str) -> str:
+    return "lambda v: 1 / v" if function == "reciprocal" else function
+
+
+def by_levels(value: Any, sign: str, other: Any, *, turned: bool = False) -> str:
+    """``a // 2``, ``a % 2``, ``a ** 3``, ``2 ** a``."""
+    left, right = (other, value) if turned else (value, other)
+    sides = (_factor(left), _factor(right))
+    text = f"{sides[0]} {sign} {sides[1]} cannot stand in a rule: "
+    if levels_of(value) and is_number(other):
+        formula = f"{sides[0]} {sign} v" if turned else f"v {sign} {sides[1]}"
+        return f"{text}write {shown(value)}.map(lambda v: {formula}), which is exact for the levels of {kind_of(value)}"
+    if sign == "**":
+        cure = (
+            f"write products of two at most, name the inner one by an auxiliary, or "
+            if (is_number(other) and not turned and float(other) > 2 and float(other).is_integer())
+            else ""
+        )
+        return (
+            f"{text}only the powers 0, 1 and 2 are polynomials of degree at most two. "
+            f"{_start(cure + 'declare the base as an ordinal and use its map: a.map(lambda v: v**3) is exact', '')}"
+        )
+    if _is_real(value) or turned or not is_number(other):
+        return (
+            f"{text}it has no exact form. Use the map of a discrete parameter of up to 64 levels, a.map(lambda v: v {sign} 2), which "
+            "is exact"
+        )
+    n = shown(other)
+    return (
+        f"{text}it is no sum of products. For whole numbers name the quotient, q = space.auxiliary('q', 0, 100), with the rules "
+        f"{n} * q <= {sides[0]} and {sides[0]} <= {n} * q + {n} - 1"
+        + (f"; the remainder is {sides[0]} - {n} * q" if sign == "%" else "")
+    )
+
+
+def _factor(value: Any) -> str:
+    text = shown(value)
+    return text if text.replace("_", "a").replace(".", "a").isalnum() else f"({text})"
+
+
+def by_parameter(dividend: Any, divisor: Any) -> str:
+    """``a / b``, where ``b`` depends on the configuration."""
+    a, b = _factor(dividend), _factor(divisor)
+    text = f"{a} / {b} divides by what depends on the configuration, which is no sum of products. "
+    domain = getattr(divisor, "domain", None)
+    values = getattr(domain, "values", None) if hasattr(divisor, "label") else None
+    low, high = (min(values), max(values)) if values else (getattr(domain, "low", None), getattr(domain, "high", None))
+    if low is not None and low > 0:
+        cure = f"Multiply it out: {a} / {b} <= 2 is {a} <= 2 * {b}, because {b} > 0"
+    elif high is not None and high < 0:
+        cure = f"Multiply it out: {a} / {b} <= 2 is {a} >= 2 * {b}, because {b} < 0"
+    elif low is not None:
+        cure = (
+            f"{b} may be 0 ({domain}). Where it is positive, {a} / {b} <= 2 is {a} <= 2 * {b}; keep 0 out of its domain"
+        )
+    else:
+        cure = f"Multiply it out where its sign is known: {a} / {b} <= 2 is {a} <= 2 * {b} for a positive {b}"
+    if levels_of(divisor) and not (low <= 0 <= high):
+        cure += f"; or write {a} * {b}.map(lambda v: 1 / v)" if a != "1" else f"; or write {b}.map(lambda v: 1 / v)"
+    return text + cure
+
+
+def compared_with_text(value: Any, sign: str, other: Any) -> str:
+    """A number that is compared with a text, None or a list."""
+    text = f"{shown(value)} {sign} {shown(other)} compares a number with {_what(other)}. "
+    values = getattr(getattr(value, "domain", None), "values", ())
+    listed = list(other) if isinstance(other, (list, tuple, set)) else []
+    if listed and levels_of(value):
+        return f"{text}For one of several values write {shown(value)}.is_({', '.join(map(shown, listed))}), which is 1 or 0"
+    if isinstance(other, str) and any(str(v) == other for v in values):
+        return f"{text}Write the number: {shown(value)} {sign} {other}"
+    if listed:
+        return f"{text}Declare one rule for each"
+    if _is_indicator(value):
+        return f"{text}An indicator is 1 or 0: {shown(value)} == 1"
+    return f"{text}Compare it with a number or with another numeric expression; {kind_of(value)}".rstrip(";")
+
+
+def _what(other: Any) -> str:
+    return "None" if other is None else f"a {type(other).__name__}" if not isinstance(other, str) else "a text"
+
+
+def no_container(value: Any, what: str, item: Any = None) -> str:
+    """``3 in a``, ``len(a)``, ``for v in a``."""
+    if what == "in":
+        cure = f"{value.label}.is_({shown(item)})" if hasattr(value, "label") else f"x == {shown(item)}"
+        return (
+            f"{shown(item)} in {shown(value)} has no meaning: {shown(value)} is one number that depends on the configuration. "
+            f"For the condition that it takes a value write {cure}"
+        )
+    asked = f"len({shown(value)})" if what == "len" else f"iteration over {shown(value)}"
+    values = f", {value.label}.domain.values" if hasattr(value, "label") and hasattr(value.domain, "values") else ""
+    return (
+        f"{asked} has no meaning: it is one number that depends on the configuration and no list. What it can be is its "
+        f"domain{values or (', ' + value.label + '.domain' if hasattr(value, 'label') else '')}"
+    )
+
+
+def no_number(value: Any, function: str) -> str:
+    """``float(a)``, ``int(a)``, and with them the functions of ``math``."""
+    text = (
+        f"{function}({shown(value)}) has no value while the space is declared: it depends on the configuration (math's functions ask "
+        "for a number, too). "
+    )
+    if levels_of(value):
+        return f"{text}For a function of its value write {shown(value)}.map(math.log), exact for the levels of {kind_of(value)}"
+    if _is_real(value):
+        return (
+            f"{text}A function of a real has no exact form: bound what is in it (math.log(x) <= 3 is x <= math.exp(3)), or declare "
+            f"{shown(value)} as an ordinal and write {shown(value)}.map(math.log)"
+        )
+    return (
+        f"{text}Use the expression as it is, without {function}(); functions need a discrete parameter: a.map(math.log)"
+    )
+
+
+def no_truth_of_number(value: Any) -> str:
+    """A number or an indicator where Python asks for true or false."""
+    text = f"{shown(value)} is neither true nor false while the space is declared, so that if, and, or, not cannot use it. "
+    if _is_indicator(value):
+        return f"{text}Write x & y, x | y, ~x, or mc.implies(x, y) for if; what exists only where it is 1 takes when={shown(value)}"
+    return (
+        f"{text}Compare it, ({shown(value)} >= 1), and join conditions by x & y, x | y, ~x, or mc.implies(x, y) for if"
+    )
+
+
+class NoAttributeError(SpaceError, AttributeError):
+    """An attribute that a parameter does not have."""
+
+
+def no_attribute(parameter: Any, name: str) -> AttributeError:
+    """``act.relu`` instead of ``act['relu']``."""
+    known = vars(parameter) if hasattr(type(parameter), "__dict__") else {}
+    if name.startswith("_") or "label" not in known or "domain" not in known:  # asked by Python and Pyomo themselves
+        return AttributeError(f"{type(parameter).__name__!r} object has no attribute {name!r}")
+    label, values = known["label"], getattr(known["domain"], "values", ())
+    value = next((v for v in values if str(v) == name), None)
+    cure = (
+        f"for the indicator that it takes the value {value!r} write {label}[{value!r}]"
+        if value is not None
+        else f"rules use {label}[value], {label}.is_(...), {label}.map(f), {label}.is_active()"
+    )
+    return NoAttributeError(f"parameter {label!r} has no attribute {name!r}; {cure}")
+
+
+def no_numeric_value(parameter: Any, *others: Any) -> str:
+    """A categorical parameter, module or order where a number or a condition is wanted."""
+    label = parameter.label
+    values = list(getattr(parameter.domain, "values", ()))
+    if not values:
+        return (
+            f"parameter {label!r} is an order and has no numeric value, so it cannot be compared or calculated with; use "
+            f"{label}.position(module), 1 to {len(parameter.domain.members)}, or the indicators {label}.at(module, 1)"
+        )
+    named = [o for o in others if not hasattr(o, "is_expression_type") and any(same_value(v, o) for v in values)]
+    value = named[0] if named else values[0]
+    return (
+        f"parameter {label!r} ({shortened(str(parameter.domain), SHOWN)}) has no numeric value, so it cannot be compared, "
+        f"calculated with or asked for its truth; use its indicators: {label}[{value!r}] is 1 where it takes {value!r}, else 0"
+    )
