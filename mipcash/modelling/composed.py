@@ -224,8 +224,8 @@ class Composer:
         low, high = self.declaration.interval(factor)
         if low < 0 < high:
             raise RuleError(
-                f"{self.what} multiplies {written(function)} by a number that may be positive or negative; declare its domain on one "
-                "side of 0, or write one rule for each sign"
+                f"{self.what} multiplies {written(function)} by a number that may be positive or negative; keep its "
+                "domain on one side of 0, or write one rule for each sign"
             )
         return 1.0 if high > 0 else -1.0
 
@@ -246,7 +246,7 @@ class Composer:
             return known
         if not _is_whole(leaf.body):
             raise RuleError(
-                f"{self.what}, {shortened(self._text, 60)}, leaves out the bound of a real number, and there is no last number before it. "
+                f"{self.what}, {shortened(self._text, 60)}, leaves out the bound of a real, before which there is no last number. "
                 "Write <= or >= with the bound that you want; <, >, != and ~ are for whole numbers and for one discrete parameter"
             )
         return Leaf(leaf.body, upper=math.ceil(leaf.upper - leaf.body.constant - 1e-9) - 1 + leaf.body.constant)

@@ -6,12 +6,15 @@ most two. Its parts are relations, 0/1 indicators and formulas.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from pyomo.core.expr.relational_expr import RelationalExpression
 
 from mipcash.errors import RuleError
+from mipcash.modelling.asking import ARRAY, BRANCH, CALL, CHAIN, IN, asked_by
+from mipcash.modelling.asking import NOT as NOT_ASKED
 from mipcash.modelling.domains import is_bool, is_number
 from mipcash.modelling.wording import written
 
@@ -54,12 +57,12 @@ class Formula:
         return self.parts[0] if self.kind == NOT and isinstance(self.parts[0], Formula) else Formula(NOT, (self,))
 
     def __bool__(self) -> NoReturn:
-        raise RuleError(no_truth(self))
+        raise RuleError(no_truth(self, asked_by(sys._getframe(1))))
 
     def _compared(self, *_: object) -> NoReturn:
         raise RuleError(f"{written(self)} is a condition and cannot be compared; {BRACKETS}")
 
-    __le__ = __ge__ = __lt__ = __gt__ = __eq__ = __ne__ = _compared  # type: ignore[assignment]
+    __le__ = __ge__ = __lt__ = __gt__ = __eq__ = __ne__ = _compared
     __hash__ = object.__hash__
 
     def to_string(self) -> str:
@@ -148,11 +151,24 @@ def negation(condition: Any) -> Formula:
     return Formula(NOT, _conditions("~", (condition,)))
 
 
-def no_truth(condition: Any) -> str:
-    """What is said where Python asks whether a relation or a formula is true."""
-    return (
-        f"{written(condition)} is a condition on configurations: whether it is true is not known while the space is declared, so "
-        "that if, and, or, not, max, min, in and chains (1 <= a <= 3) cannot use it. Write (1 <= a) & (a <= 3) for both, x | y for "
-        "either, ~x for not, mc.maximum(a, b) and mc.minimum(a, b), a.is_(1, 2) for a in [1, 2], and when= or mc.implies(x, y) "
-        "for if; arrays and lists of relations are declared one by one"
-    )
+def no_truth(condition: Any, asked: str = BRANCH) -> str:
+    """What is said where Python asks whether a relation or a formula is true.
+
+    Args:
+        asked: by which construct (:mod:`mipcash.modelling.asking`).
+    """
+    text = written(condition)
+    equal = " == " in text
+    cures = {
+        CHAIN: "Python reads 1 <= a <= 3 as two comparisons joined by and; write (1 <= a) & (a <= 3), or two rules",
+        IN: "for a in [1, 2] write a.is_(1, 2), which is 1 or 0",
+        NOT_ASKED: f"for not write ~({text})",
+        CALL: "of Python's functions, max(a, b) is mc.maximum(a, b), min(a, b) is mc.minimum(a, b), all([x, y]) is "
+        "mc.all_of(x, y), any([x, y]) is mc.any_of(x, y)",
+        ARRAY: "numpy asks for the truth of each comparison in an array; declare the rules one by one, "
+        "for k, a in enumerate(array): space.rule(f'name {k}', a <= 3)",
+        BRANCH: "for x and y write x & y, for x or y write x | y, each comparison in brackets; for if write "
+        "space.rule(..., when=act['relu']) or mc.implies(x, y)",
+    }
+    cure = f"{cures[IN]}; of Python's other functions none can look for it" if equal and asked == CALL else cures[asked]
+    return f"{text} is a condition on configurations, neither true nor false while the space is declared: {cure}"

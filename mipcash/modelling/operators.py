@@ -8,6 +8,8 @@ made of (``__class__``), so that everything which takes a Pyomo expression takes
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,6 +18,7 @@ from pyomo.core.expr import relational_expr as relational
 from pyomo.core.expr.numvalue import is_potentially_variable
 
 from mipcash.errors import RuleError
+from mipcash.modelling.asking import asked_by
 from mipcash.modelling.domains import is_number
 from mipcash.modelling.formulas import Formula, joined, negation, no_truth
 from mipcash.modelling.refusals import (
@@ -107,16 +110,16 @@ class Operators(Logic):
     __iadd__, __isub__, __imul__, __itruediv__, __ipow__ = __add__, __sub__, __mul__, __truediv__, __pow__
 
     def __le__(self, other: Any) -> Any:
-        return own(super().__le__(comparable(self, "<=", other)))  # type: ignore[operator]
+        return own(super().__le__(comparable(self, "<=", other)))  # type: ignore[misc]
 
     def __ge__(self, other: Any) -> Any:
-        return own(super().__ge__(comparable(self, ">=", other)))  # type: ignore[operator]
+        return own(super().__ge__(comparable(self, ">=", other)))  # type: ignore[misc]
 
     def __lt__(self, other: Any) -> Any:
-        return own(super().__lt__(comparable(self, "<", other)))  # type: ignore[operator]
+        return own(super().__lt__(comparable(self, "<", other)))  # type: ignore[misc]
 
     def __gt__(self, other: Any) -> Any:
-        return own(super().__gt__(comparable(self, ">", other)))  # type: ignore[operator]
+        return own(super().__gt__(comparable(self, ">", other)))  # type: ignore[misc]
 
     def __eq__(self, other: Any) -> Any:
         return own(super().__eq__(comparable(self, "==", other)))
@@ -228,7 +231,7 @@ def _numbers(function: str, expressions: tuple[Any, ...]) -> tuple[Any, ...]:
     return expressions
 
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     "maximum": maximum,
     "minimum": minimum,
     "absolute": abs,
@@ -273,10 +276,10 @@ class _Own:
     """What calls itself by Pyomo's class (see the module's description)."""
 
     __slots__ = ()
-    pyomo: type
+    pyomo: Any
 
     @property  # type: ignore[misc]
-    def __class__(self) -> type:
+    def __class__(self) -> Any:
         return self.pyomo
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -289,7 +292,7 @@ class _Relation(Logic, _Own):
     __slots__ = ()
 
     def __bool__(self) -> NoReturn:
-        raise RuleError(no_truth(self))
+        raise RuleError(no_truth(self, asked_by(sys._getframe(1))))
 
 
 def _made() -> dict[type, type]:

@@ -59,7 +59,7 @@ class Parameter:
             values = _listed(values[0])
         if not values:
             raise SpaceError(f"{self.label}.is_() needs at least one value of {shortened(str(list(levels)))}")
-        chosen = []
+        chosen: list[Any] = []
         for value in values:
             level = next((l for l, v in enumerate(levels) if same_value(v, value)), None)
             if level is None:
@@ -91,8 +91,8 @@ class Parameter:
                 number = function[value] if isinstance(function, Mapping) else function(value)
             except Exception as error:  # the user's function
                 raise RuleError(
-                    f"{self.label}.map() fails at the value {value!r} of {self.label!r} ({type(error).__name__}: {error}); it needs "
-                    "a number for every value"
+                    f"{self.label}.map() fails at the value {value!r} of {self.label!r} ({type(error).__name__}: {error}); it "
+                    "needs a number for every value"
                 ) from error
             if not is_number(number):
                 raise RuleError(

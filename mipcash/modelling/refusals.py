@@ -79,7 +79,7 @@ def by_levels(value: Any, sign: str, other: Any, *, turned: bool = False) -> str
         return f"{text}write {shown(value)}.map(lambda v: {formula}), which is exact for the levels of {kind_of(value)}"
     if sign == "**":
         cure = (
-            f"write products of two at most, name the inner one by an auxiliary, or "
+            "write products of two at most, name the inner one by an auxiliary, or "
             if (is_number(other) and not turned and float(other) > 2 and float(other).is_integer())
             else ""
         )
@@ -89,8 +89,8 @@ def by_levels(value: Any, sign: str, other: Any, *, turned: bool = False) -> str
         )
     if _is_real(value) or turned or not is_number(other):
         return (
-            f"{text}it has no exact form. Use the map of a discrete parameter of up to 64 levels, a.map(lambda v: v {sign} 2), which "
-            "is exact"
+            f"{text}it has no exact form. Use the map of a discrete parameter of up to 64 levels, a.map(lambda v: v {sign} 2), "
+            "which is exact"
         )
     n = shown(other)
     return (
@@ -122,7 +122,7 @@ def by_parameter(dividend: Any, divisor: Any) -> str:
         )
     else:
         cure = f"Multiply it out where its sign is known: {a} / {b} <= 2 is {a} <= 2 * {b} for a positive {b}"
-    if levels_of(divisor) and not (low <= 0 <= high):
+    if levels_of(divisor) and low is not None and high is not None and not low <= 0 <= high:
         cure += f"; or write {a} * {b}.map(lambda v: 1 / v)" if a != "1" else f"; or write {b}.map(lambda v: 1 / v)"
     return text + cure
 
@@ -166,8 +166,8 @@ def no_container(value: Any, what: str, item: Any = None) -> str:
 def no_number(value: Any, function: str) -> str:
     """``float(a)``, ``int(a)``, and with them the functions of ``math``."""
     text = (
-        f"{function}({shown(value)}) has no value while the space is declared: it depends on the configuration (math's functions ask "
-        "for a number, too). "
+        f"{function}({shown(value)}) has no value while the space is declared: it depends on the configuration (math's functions "
+        "ask for a number, too). "
     )
     if levels_of(value):
         return f"{text}For a function of its value write {shown(value)}.map(math.log), exact for the levels of {kind_of(value)}"

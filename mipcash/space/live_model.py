@@ -70,7 +70,7 @@ def _others(model: Any, held: list[object]) -> list[object]:
 
 def active_rules(declaration: Declaration) -> list[Rule]:
     """Declared rules whose constraint is active, constraints added to the model directly, fixings and narrowed bounds."""
-    rules = []
+    rules: list[Rule] = []
     constraints = declaration.model.rules
     for name, rule in declaration.rules.items():
         keys = [name, (name, "<="), (name, ">=")] + [
