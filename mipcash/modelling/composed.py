@@ -15,7 +15,8 @@ of one name. "Any of" is, in this order:
     selectors       for several other leaves a helper binary s_j each: leaf j holds where s_j is 1, and the clause counts s_j
 
 Negation reaches the leaves by De Morgan's laws; there ``not (body <= b)`` is ``body >= b + 1`` where the body is a whole number,
-and by levels where it depends on one discrete parameter. Validation evaluates the leaves and never their big-M form.
+the other levels where it depends on one discrete parameter, and else ``body >= b``: of reals, a rule and its negation share
+the bound, which is a set without extent. Validation evaluates the leaves and never their big-M form.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ from mipcash.modelling.wording import shortened, written
 
 MOST_LEAVES = 256
 """Relations that one rule is made of at most."""
+CLOSED, OPEN, NEGATED = "closed", "open", "negated"
+"""Whether a bound belongs to a relation; that of a negation does where there is no last number before it."""
 FUNCTIONS = (numeric.MaxExpression, numeric.MinExpression, numeric.AbsExpression)
 
 
@@ -170,25 +173,26 @@ class Composer:
             if leaf is not None:
                 return leaf
         sides: list[Tree | Leaf] = []
+        mode = OPEN if (strict if wanted else lower == upper) else CLOSED if wanted or strict else NEGATED
         if math.isfinite(upper):
-            sides.append(self._below(body, upper, strict) if wanted else self._below(-1 * body, -upper, not strict))
+            sides.append(self._below(body if wanted else -1 * body, upper if wanted else -upper, mode))
         if math.isfinite(lower):
-            sides.append(self._below(-1 * body, -lower, strict) if wanted else self._below(body, lower, not strict))
-        if len(sides) == 2 and wanted and not strict and all(isinstance(s, Leaf) for s in sides):
+            sides.append(self._below(-1 * body if wanted else body, -lower if wanted else lower, mode))
+        if len(sides) == 2 and wanted and mode == CLOSED and all(isinstance(s, Leaf) for s in sides):
             return Leaf(take_apart(body, self.what), lower, upper)
         return sides[0] if len(sides) == 1 else Tree(wanted, tuple(sides))
 
-    def _below(self, expression: Any, upper: float, strict: bool) -> Tree | Leaf:
-        """``expression <= upper`` (or ``<``), its functions replaced by what they take their values from."""
+    def _below(self, expression: Any, upper: float, mode: str) -> Tree | Leaf:
+        """``expression <= upper``, or ``<``, its functions replaced by what they take their values from."""
         found = list({id(f): f for f in _functions(expression)}.values())
         if not found:
             self._count()
             body = take_apart(expression, self.what)
             self.declaration.refuse_foreign(self.what, body)
-            return self._exact(Leaf(body, upper=upper, strict=strict))
+            return self._exact(Leaf(body, upper=upper, strict=mode != CLOSED), mode)
         function, every = self._first(expression, found)
         branches = tuple(
-            self._below(_replaced(expression, {id(function): branch}), upper, strict) for branch in _branches(function)
+            self._below(_replaced(expression, {id(function): branch}), upper, mode) for branch in _branches(function)
         )
         return Tree(every, branches)
 
@@ -237,7 +241,7 @@ class Composer:
                 "t = space.auxiliary('t', 0, 9) with rules such as t >= a - b and t >= b - a for t == abs(a - b), and add those"
             )
 
-    def _exact(self, leaf: Leaf) -> Leaf:
+    def _exact(self, leaf: Leaf, mode: str) -> Leaf:
         """A strict leaf as one that includes its bound."""
         if not leaf.strict:
             return leaf
@@ -245,9 +249,11 @@ class Composer:
         if known is not None:
             return known
         if not _is_whole(leaf.body):
+            if mode == NEGATED:
+                return replace(leaf, strict=False)
             raise RuleError(
                 f"{self.what}, {shortened(self._text, 60)}, leaves out the bound of a real, before which there is no last number. "
-                "Write <= or >= with the bound that you want; <, >, != and ~ are for whole numbers and for one discrete parameter"
+                "Write <= or >= with the bound that you want; <, > and != are for whole numbers and for one discrete parameter"
             )
         return Leaf(leaf.body, upper=math.ceil(leaf.upper - leaf.body.constant - 1e-9) - 1 + leaf.body.constant)
 

@@ -52,7 +52,7 @@ def check_indicators(declaration: Declared, what: str, when: Any) -> list[Quadra
             continue
         if isinstance(indicator, (bool, Parameter)) or not hasattr(indicator, "is_expression_type"):
             raise SpaceError(
-                f"{what}: when= takes indicators such as layers.is_(1, 2) or activation['relu'], got {indicator!r}"
+                f"{what}: when= takes indicators such as layers.is_(1, 2) or activation['relu'], got {_given(indicator)}"
             )
         if isinstance(indicator, RelationalExpression):
             raise SpaceError(
@@ -69,6 +69,10 @@ def check_indicators(declaration: Declared, what: str, when: Any) -> list[Quadra
             )
         polynomials.append(polynomial)
     return polynomials
+
+
+def _given(value: Any) -> str:
+    return "a function" if callable(value) and not hasattr(value, "label") else repr(value)
 
 
 def conditions_of(declaration: Declared, name: str, when: Any) -> list[Quadratic]:

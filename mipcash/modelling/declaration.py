@@ -47,7 +47,7 @@ from mipcash.modelling.parameters import (
 )
 from mipcash.modelling.quadratic import Quadratic, interval, take_apart
 from mipcash.modelling.rules import Rule, make_rule
-from mipcash.modelling.wording import written
+from mipcash.modelling.wording import shortened, written
 
 EXPAND_LIMIT = 64
 """Integers with more levels than this are not expanded into one-hot binaries (docs/decisions/028-one-hot-up-to-64-levels.md)."""
@@ -121,9 +121,10 @@ class Declaration:
         return made
 
     def module(
-        self, name: str, algorithms: Mapping[str, Mapping[str, ParameterDomain]], *, when: Any = None
+        self, name: str, algorithms: Mapping[str, Mapping[str, ParameterDomain]] | Sequence[str], *, when: Any = None
     ) -> ModuleParameter:
         """See :meth:`mipcash.Space.module`."""
+        algorithms = self._algorithms(name, algorithms)
         for algorithm, domains in algorithms.items():
             for hyper, domain in domains.items():
                 self._free_name(f"{name}.{algorithm}.{hyper}")
@@ -139,6 +140,25 @@ class Declaration:
                 for hyper, domain in domains.items()
             }
         return module
+
+    def _algorithms(self, name: str, algorithms: Any) -> dict[str, Mapping[str, ParameterDomain]]:
+        """Algorithms with their hyperparameters; a list names some without any."""
+        shape = "{'forest': {'depth': mc.Integer(1, 9)}, 'linear': {}}"
+        if isinstance(algorithms, (list, tuple)):
+            algorithms = {a: {} for a in algorithms} if len(set(map(str, algorithms))) == len(algorithms) else None
+        if not isinstance(algorithms, Mapping):
+            raise SpaceError(
+                f"module {name!r} takes a dict, algorithm -> hyperparameters, {shape}, or a list of different names of algorithms "
+                "without any"
+            )
+        for algorithm, domains in algorithms.items():
+            if not isinstance(algorithm, str) or not algorithm:
+                raise SpaceError(f"module {name!r}: an algorithm has a name (a non-empty string), got {algorithm!r}")
+            if not isinstance(domains, Mapping):
+                raise SpaceError(
+                    f"module {name!r}: the hyperparameters of {algorithm!r} must be a dict, {shape}, got {domains!r}; {{}} for none"
+                )
+        return dict(algorithms)
 
     def ordering(self, name: str, modules: Sequence[Any]) -> OrderingParameter:
         """See :meth:`mipcash.Space.ordering`."""
@@ -199,10 +219,14 @@ class Declaration:
 
     # -- rules --------------------------------------------------------------------------------------------------
 
-    def rule(self, name: str, relation: Any, *, when: Any = None) -> Rule:
+    def rule(self, name: str, relation: Any = None, *, when: Any = None) -> Rule:
         """See :meth:`mipcash.Space.rule`."""
         if not isinstance(name, str) or not name:
-            raise RuleError(f"a rule needs a name (a string that messages can quote), got {name!r}")
+            given = shortened(written(name) if hasattr(name, "is_expression_type") else repr(name), 60)
+            raise RuleError(
+                f"a rule needs a name, a string that messages can quote, before its relation; got {given}. Write "
+                "space.rule('short name', a <= 3)"
+            )
         if name in self.rules:
             raise RuleError(f"a rule named {name!r} exists already; choose another name")
         when, conditions = conjunction(when)
@@ -371,9 +395,15 @@ class Declaration:
                 raise RuleError(f"{what} uses {variable.name!r}, which is on no model any more; take it out")
             if owner is not self.model:
                 raise RuleError(
-                    f"{what} uses {user_name(variable)!r} of another space ({owner.name!r}); a rule relates parameters of "
+                    f"{what} uses {_label(variable)!r} of another space ({owner.name!r}); a rule relates parameters of "
                     f"one space only (this one is {self.name!r}); take those of this one, space['name']"
                 )
+
+
+def _label(variable: Any) -> str:
+    """The parameter that a variable belongs to."""
+    handle = getattr(variable.parent_component(), "handle", None)
+    return str(user_name(variable) if handle is None else handle.label)
 
 
 def _open(bound: float) -> float | None:

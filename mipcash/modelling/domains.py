@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,16 +25,26 @@ Configuration = dict[str, Value]
 """Parameter name -> value, active parameters only."""
 
 
+WIDEST = 2**53
+"""The largest whole number up to which floats tell all from one another."""
 SNAP = 1e-9
 """Share of a range (of the lower bound, on a log scale) within which a number is taken to be a bound or zero."""
 
 
 def _finite(what: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if is_bool(value) or isinstance(value, (str, bytes)):
+        what_it_is = "the text" if isinstance(value, (str, bytes)) else "the bool"
+        cure = (
+            "write it without quotes"
+            if isinstance(value, (str, bytes))
+            else "write 0 or 1, or a categorical [False, True]"
+        )
+        raise SpaceError(f"{what} must be a number, got {what_it_is} {value!r}; {cure}")
+    if not isinstance(value, (int, float)):
         try:
             value = float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
-            raise SpaceError(f"{what} must be a number, got {value!r}") from None
+            raise SpaceError(f"{what} must be a number, got {value!r}; for a list of values use an ordinal") from None
     if not math.isfinite(value):
         raise SpaceError(f"{what} must be finite, got {value!r}; give the range that makes sense for the objective")
     return float(value)
@@ -43,7 +53,9 @@ def _finite(what: str, value: object) -> float:
 def _whole(what: str, value: object) -> int:
     number = _finite(what, value)
     if number != int(number):
-        raise SpaceError(f"{what} must be a whole number, got {value!r}")
+        raise SpaceError(
+            f"{what} must be a whole number, got {value!r}; for other steps use an ordinal, for all numbers a real"
+        )
     return int(number)
 
 
@@ -173,6 +185,10 @@ class Integer:
             raise SpaceError(f"low > high ({low} > {high}); swap them")
         if step < 1:
             raise SpaceError(f"step must be at least 1, got {step}")
+        if max(abs(low), abs(high)) > WIDEST:
+            raise SpaceError(
+                f"bounds beyond 2**53 ({low}, {high}) are no exact numbers for a solver; narrow them, or use a real with log=True"
+            )
         if self.log and low <= 0:
             raise SpaceError(f"log=True needs low > 0, got low={low}; raise low or drop log")
         object.__setattr__(self, "low", low)
@@ -250,13 +266,23 @@ class _Listed:
 
 def _distinct(kind: str, values: Iterable[Value]) -> tuple[Value, ...]:
     if isinstance(values, (str, bytes)):
-        raise SpaceError(f"{kind} values must be a list, got the string {values!r}")
+        raise SpaceError(f"{kind} values must be a list, got the string {values!r}; write [{values!r}, ...]")
+    if isinstance(values, (set, frozenset)):
+        raise SpaceError(
+            f"{kind} values must be a list, got a set, whose order differs from run to run; write sorted(...)"
+        )
+    if isinstance(values, Mapping) and kind == "ordinal":
+        raise SpaceError("ordinal values must be a list, got a dict; write list(...)")
+    if not isinstance(values, Iterable):
+        raise SpaceError(f"{kind} values must be a list, got {values!r}; write [{values!r}, ...]")
     listed = tuple(values)
     if not listed:
         raise SpaceError(f"the {kind} domain is empty; list at least one value")
     for i, a in enumerate(listed):
         if any(same_value(a, b) for b in listed[:i]):
-            raise SpaceError(f"the {kind} domain lists {a!r} twice; list each value once")
+            first = next(b for b in listed[:i] if same_value(a, b))
+            also = f" (as {first!r}, which is equal to it)" if repr(first) != repr(a) else ""
+            raise SpaceError(f"the {kind} domain lists {a!r} twice{also}; list each value once")
         if isinstance(a, float) and not math.isfinite(a):
             raise SpaceError(f"the {kind} domain lists {a!r}; a value must be finite (use a string such as 'inf')")
     return listed

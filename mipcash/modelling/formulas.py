@@ -16,7 +16,7 @@ from mipcash.errors import RuleError
 from mipcash.modelling.asking import ARRAY, BRANCH, CALL, CHAIN, IN, asked_by
 from mipcash.modelling.asking import NOT as NOT_ASKED
 from mipcash.modelling.domains import is_bool, is_number
-from mipcash.modelling.wording import written
+from mipcash.modelling.wording import shortened, written
 
 ALL, ANY, NOT, IMPLIES, XOR = "all_of", "any_of", "not", "implies", "xor"
 SIGNS = {ALL: " & ", ANY: " | ", XOR: " ^ "}
@@ -60,7 +60,7 @@ class Formula:
         raise RuleError(no_truth(self, asked_by(sys._getframe(1))))
 
     def _compared(self, *_: object) -> NoReturn:
-        raise RuleError(f"{written(self)} is a condition and cannot be compared; {BRACKETS}")
+        raise RuleError(f"{shortened(written(self), 60)} is a condition and cannot be compared; {BRACKETS}")
 
     __le__ = __ge__ = __lt__ = __gt__ = __eq__ = __ne__ = _compared
     __hash__ = object.__hash__
@@ -97,7 +97,11 @@ def _flat(kind: str, parts: tuple[Any, ...]) -> Formula:
 
 
 def _side(side: Any) -> str:
-    return written(side) if hasattr(side, "is_expression_type") or isinstance(side, Formula) else repr(side)
+    if hasattr(side, "label"):
+        return str(side.label)
+    return (
+        shortened(written(side), 60) if hasattr(side, "is_expression_type") or isinstance(side, Formula) else repr(side)
+    )
 
 
 def _no_condition(part: Any) -> str | None:
@@ -148,7 +152,12 @@ def implies(condition: Any, consequence: Any) -> Formula:
 
 def negation(condition: Any) -> Formula:
     """Where the condition does not hold (also written ``~x``)."""
-    return Formula(NOT, _conditions("~", (condition,)))
+    problem = _no_condition(condition)
+    if problem:
+        raise RuleError(
+            f"~{_side(condition)} negates what is {problem}; negate a comparison, ~(a <= 3), or an indicator, ~act['relu']"
+        )
+    return Formula(NOT, (condition,))
 
 
 def no_truth(condition: Any, asked: str = BRANCH) -> str:
@@ -157,7 +166,7 @@ def no_truth(condition: Any, asked: str = BRANCH) -> str:
     Args:
         asked: by which construct (:mod:`mipcash.modelling.asking`).
     """
-    text = written(condition)
+    text = shortened(written(condition), 60)
     equal = " == " in text
     cures = {
         CHAIN: "Python reads 1 <= a <= 3 as two comparisons joined by and; write (1 <= a) & (a <= 3), or two rules",

@@ -19,7 +19,9 @@ from pyomo.repn.quadratic import QuadraticRepnVisitor
 from pyomo.repn.util import OrderedVarRecorder
 
 from mipcash.errors import RuleError
+from mipcash.modelling.domains import is_number
 from mipcash.modelling.names import either, user_name
+from mipcash.modelling.wording import shortened, written
 
 Variable = Any
 """A Pyomo ``VarData``; Pyomo carries no types."""
@@ -129,15 +131,22 @@ def take_apart(expression: Any, what: str) -> Quadratic:
     Raises:
         RuleError: degree above two, a function such as ``exp`` of a parameter, or a coefficient that is not finite.
     """
+    if not is_number(expression) and not getattr(expression, "is_numeric_type", lambda: False)():
+        raise RuleError(
+            f"{what} is {_kind(expression)}; write a number that is calculated from parameters, such as a + 2 * b"
+        )
     recorder = OrderedVarRecorder({}, {}, None)
     try:
         repn = QuadraticRepnVisitor({}, var_recorder=recorder).walk_expression(expression)
     except (ValueError, TypeError, ZeroDivisionError, OverflowError) as error:
-        raise RuleError(f"{what} cannot be read: {error}; write it as sums and products of parameters") from error
+        raise RuleError(
+            f"{what} cannot be read ({shortened(str(error), 80)}); write it as sums and products of parameters"
+        ) from error
     if repn.nonlinear is not None:
         raise RuleError(
-            f"{what} is of degree above two (or applies a function to a parameter): {repn.nonlinear}. "
-            "Name the inner product as an auxiliary parameter with its own rule, or put the function into an ordinal's values"
+            f"{what} is of degree above two (or applies a function to a parameter). Name an inner product as an auxiliary "
+            "parameter with its own rule; write a function of a discrete parameter as its map, a.map(f), or put it into an "
+            f"ordinal's values. It reads {shortened(written(expression), 80)}"
         )
     scale = float(repn.multiplier)
     linear = {i: scale * float(c) for i, c in (repn.linear or {}).items() if c}
@@ -154,6 +163,16 @@ def take_apart(expression: Any, what: str) -> Quadratic:
         raise RuleError(f"{what} has a coefficient that is not finite (nan or inf); check the numbers it is built from")
     keep = set(linear) | {i for pair in products for i in pair}
     return Quadratic(constant, linear, products, {i: v for i, v in names.items() if i in keep})
+
+
+def _kind(value: Any) -> str:
+    """What was given in place of an expression."""
+    if hasattr(value, "label"):
+        return f"parameter {value.label!r}, without a number; use its indicators, {value.label}[value]"
+    if isinstance(value, str):
+        return f"the text {value!r}; take the parameter itself, space[{value!r}]"
+    text = written(value) if hasattr(value, "is_expression_type") or hasattr(value, "kind") else repr(value)
+    return f"{shortened(text, 60)}, which is no number"
 
 
 def interval(

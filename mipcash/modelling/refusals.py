@@ -78,15 +78,7 @@ def by_levels(value: Any, sign: str, other: Any, *, turned: bool = False) -> str
         formula = f"{sides[0]} {sign} v" if turned else f"v {sign} {sides[1]}"
         return f"{text}write {shown(value)}.map(lambda v: {formula}), which is exact for the levels of {kind_of(value)}"
     if sign == "**":
-        cure = (
-            "write products of two at most, name the inner one by an auxiliary, or "
-            if (is_number(other) and not turned and float(other) > 2 and float(other).is_integer())
-            else ""
-        )
-        return (
-            f"{text}only the powers 0, 1 and 2 are polynomials of degree at most two. "
-            f"{_start(cure + 'declare the base as an ordinal and use its map: a.map(lambda v: v**3) is exact', '')}"
-        )
+        return f"{text}only the powers 0, 1 and 2 are polynomials of degree at most two. {_power_cure(value, other, sides, turned)}"
     if _is_real(value) or turned or not is_number(other):
         return (
             f"{text}it has no exact form. Use the map of a discrete parameter of up to 64 levels, a.map(lambda v: v {sign} 2), "
@@ -98,6 +90,16 @@ def by_levels(value: Any, sign: str, other: Any, *, turned: bool = False) -> str
         f"{n} * q <= {sides[0]} and {sides[0]} <= {n} * q + {n} - 1"
         + (f"; the remainder is {sides[0]} - {n} * q" if sign == "%" else "")
     )
+
+
+def _power_cure(value: Any, other: Any, sides: tuple[str, str], turned: bool) -> str:
+    positive = hasattr(value, "label") and getattr(value.domain, "low", -1) >= 0
+    if turned and is_number(other) and float(other) > 1:
+        return f"Bound the exponent instead: {sides[0]} ** {sides[1]} <= 8 is {sides[1]} <= math.log(8, {sides[0]})"
+    if not turned and is_number(other) and float(other) > 0 and positive:
+        bound = f"{sides[0]} <= 8 ** (1 / {sides[1]})"
+        return f"Bound the base instead: {sides[0]} ** {sides[1]} <= 8 is {bound}, because {sides[0]} >= 0"
+    return "A function of one discrete parameter of up to 64 levels is exact by its map, a.map(lambda v: v ** 3)"
 
 
 def _factor(value: Any) -> str:
@@ -140,7 +142,7 @@ def compared_with_text(value: Any, sign: str, other: Any) -> str:
         return f"{text}Declare one rule for each"
     if _is_indicator(value):
         return f"{text}An indicator is 1 or 0: {shown(value)} == 1"
-    return f"{text}Compare it with a number or with another numeric expression; {kind_of(value)}".rstrip(";")
+    return f"{text}Compare {kind_of(value)} with a number or with another numeric expression"
 
 
 def _what(other: Any) -> str:
@@ -223,5 +225,6 @@ def no_numeric_value(parameter: Any, *others: Any) -> str:
     value = named[0] if named else values[0]
     return (
         f"parameter {label!r} ({shortened(str(parameter.domain), SHOWN)}) has no numeric value, so it cannot be compared, "
-        f"calculated with or asked for its truth; use its indicators: {label}[{value!r}] is 1 where it takes {value!r}, else 0"
+        f"calculated with or asked for its truth; use its indicators: {label}[{value!r}] is 1 where it takes {value!r}, else 0 "
+        f"(and {label}.map({{{value!r}: 1.5, ...}}) gives each value a number)"
     )

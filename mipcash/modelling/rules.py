@@ -128,15 +128,15 @@ def split_relation(name: str, relation: Any, *, strict: bool = False) -> tuple[A
             left = right = right if right is not None else left
     else:
         raise RuleError(
-            f"rule {name!r} is {_kind(relation)}; a rule is a relation, such as a + b <= 3, or a condition, ~act['relu']"
+            f"rule {name!r} is {_kind(relation)}. A rule is a relation, a + b <= 3, or a condition, ~act['relu']"
         )
     if is_strict(relation) and not strict:
         raise RuleError(f"rule {name!r} is a strict inequality, which has no smallest violation; use <= or >=")
     for side in (left, right):
         if side is not None and is_potentially_variable(side):
             raise RuleError(
-                f"rule {name!r} compares {written(body)} with a comparison; declare one rule per relation, or join "
-                "them in brackets: (a <= b) & (b <= 3)"
+                f"rule {name!r} reads as the chain {shortened(written(relation), 60)}, whose outer sides are no constants; declare "
+                "one rule per relation, or join them in brackets: (a <= b) & (b <= 3)"
             )
     bounds = []
     for side, missing in ((left, -math.inf), (right, math.inf)):
@@ -163,12 +163,14 @@ def _kind(value: Any) -> str:
     ):
         each = "for k, r in enumerate(...): space.rule(f'name {k}', r)"
         return f"a {type(value).__name__}; declare its relations one by one ({each}), or join them: mc.all_of(...)"
+    if hasattr(value, "label") and not hasattr(value, "is_expression_type"):
+        return f"parameter {value.label}, which has no number; write that an indicator of it is 1, {value.label}[value] == 1"
     if hasattr(value, "label") or hasattr(value, "is_expression_type"):
         text, bound = shortened(written(value), 40), "== 1" if getattr(value, "is_binary", lambda: False)() else "<= 3"
         return f"{text}, which is compared with nothing; write a bound, {text} {bound}"
     if callable(value):
         return "a function; call it, and give what it returns"
-    return f"{value!r}, a {type(value).__name__}"
+    return f"{shortened(repr(value), 60)}, of type {type(value).__name__}, and holds no parameter"
 
 
 def _sides(a: Any, b: Any) -> tuple[Any, Any, Any]:

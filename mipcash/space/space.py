@@ -166,14 +166,15 @@ class Space:
         return self._declaration.categorical(name, values, when=when)
 
     def module(
-        self, name: str, algorithms: Mapping[str, Mapping[str, ParameterDomain]], *, when: When = None
+        self, name: str, algorithms: Mapping[str, Mapping[str, ParameterDomain]] | Sequence[str], *, when: When = None
     ) -> Module:
         """A choice of algorithm, each with its own hyperparameters.
 
         A hyperparameter is named ``module.algorithm.name`` in configurations and is active where its algorithm is chosen.
 
         Args:
-            algorithms: algorithm -> {hyperparameter name -> ``mc.Real | mc.Integer | mc.Ordinal | mc.Categorical``}.
+            algorithms: algorithm -> {hyperparameter name -> ``mc.Real | mc.Integer | mc.Ordinal | mc.Categorical``}; or a list of
+                names of algorithms without any.
         """
         return self._declaration.module(name, algorithms, when=when)
 
@@ -190,7 +191,9 @@ class Space:
 
         Args:
             name: for messages; unique.
-            relation: ``<=``, ``>=`` or ``==`` between expressions of degree at most two.
+            relation: ``<=``, ``>=``, ``==`` (of whole numbers and single discrete parameters also ``<``, ``>``, ``!=``) between
+                expressions of degree at most two, with ``abs``, ``mc.maximum`` and ``mc.minimum`` in them; or relations and 0/1
+                indicators joined by ``&``, ``|``, ``~``, ``^``, ``mc.all_of``, ``mc.any_of``, ``mc.implies``.
             when: an indicator or a list of them (all must hold): the rule holds only there. An inactive parameter
                 reads as 0, so a rule about a conditional parameter usually wants ``when=parameter.is_active()``; one that
                 forces it to be active is warned of (:class:`mipcash.errors.RuleWarning`) when the space is first searched.

@@ -8,7 +8,7 @@ import pyomo.environ as pyo
 import pytest
 
 import mipcash as mc
-from mipcash.errors import SpaceError
+from mipcash.errors import RuleError, SpaceError
 from mipcash.modelling.wording import shortened, written
 
 
@@ -71,9 +71,9 @@ def test_what_is_not_there_is_refused_with_what_is(look_up: object, message: str
 
 def test_an_indicator_is_no_sequence() -> None:
     rf = pipeline()["model"]["rf"]
-    with pytest.raises(TypeError):
+    with pytest.raises(RuleError, match="no list"):
         list(rf)
-    with pytest.raises(TypeError):
+    with pytest.raises(RuleError, match="no meaning"):
         "n" in rf  # noqa: B015
 
 
@@ -96,12 +96,12 @@ def test_expressions_are_read_as_they_are_written() -> None:
         (a**2 <= 4, "a**2 <= 4"),
         (pyo.inequality(1, a, 2), "1 <= a <= 2"),
         (model["rf"]["n"] <= 2, "model.rf.n <= 2"),
-        (model.is_("rf", "svm") <= 1, "model['rf'] + model['svm'] <= 1"),
+        (model.is_("rf", "svm") <= 1, "model.is_('rf', 'svm') <= 1"),
         (order.at(model, 2) == 1, "order.at('model', 2) == 1"),
         (both.is_active() <= 1, "d.is_active() <= 1"),
         (pyo.exp(a) <= 1, "exp(a) <= 1"),
         (a * b * a <= 1, "a * b * a <= 1"),
-        (a / (b + 1) <= 1, "a / (b + 1) <= 1"),
+        (a / 4 <= 1, "a / 4 <= 1"),
     ]:
         assert written(expression) == text
 
