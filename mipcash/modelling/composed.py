@@ -14,9 +14,10 @@ of one name. "Any of" is, in this order:
     a condition     the only other leaf, which holds where all these indicators are 0
     selectors       for several other leaves a helper binary s_j each: leaf j holds where s_j is 1, and the clause counts s_j
 
-Negation reaches the leaves by De Morgan's laws; there ``not (body <= b)`` is ``body >= b + 1`` where the body is a whole number,
-the other levels where it depends on one discrete parameter, and else ``body >= b``: of reals, a rule and its negation share
-the bound, which is a set without extent. Validation evaluates the leaves and never their big-M form.
+Negation reaches the leaves by De Morgan's laws; there ``not (body <= b)`` is the next value above ``b`` of a body without reals
+(``body >= b + 1`` for whole numbers), the other levels where it depends on one discrete parameter, and else ``body >= b``: of
+reals, a rule and its negation share the bound, which is a set without extent.
+Validation evaluates the leaves and never their big-M form.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from pyomo.core.expr import numeric_expr as numeric
@@ -39,6 +41,8 @@ from mipcash.modelling.wording import shortened, written
 
 MOST_LEAVES = 256
 """Relations that one rule is made of at most."""
+FINEST = 1000
+"""Parts of 1 in which the coefficients of discrete parameters are written, where a rule excludes its bound."""
 CLOSED, OPEN, NEGATED = "closed", "open", "negated"
 """Whether a bound belongs to a relation; that of a negation does where there is no last number before it."""
 FUNCTIONS = (numeric.MaxExpression, numeric.MinExpression, numeric.AbsExpression)
@@ -248,14 +252,16 @@ class Composer:
         known = self._by_levels(leaf, True)
         if known is not None:
             return known
-        if not _is_whole(leaf.body):
-            if mode == NEGATED:
-                return replace(leaf, strict=False)
-            raise RuleError(
-                f"{self.what}, {shortened(self._text, 60)}, leaves out the bound of a real, before which there is no last number. "
-                "Write <= or >= with the bound that you want; <, > and != are for whole numbers and for one discrete parameter"
-            )
-        return Leaf(leaf.body, upper=math.ceil(leaf.upper - leaf.body.constant - 1e-9) - 1 + leaf.body.constant)
+        step = _step(leaf.body)
+        if step is not None:
+            below = math.ceil((leaf.upper - leaf.body.constant) / step - 1e-9) - 1
+            return Leaf(leaf.body, upper=leaf.body.constant + below * step)
+        if mode == NEGATED and any(leaf.body.variables[i].is_continuous() for i in leaf.body.ids):
+            return replace(leaf, strict=False)
+        raise RuleError(
+            f"{self.what}, {shortened(self._text, 60)}, leaves out the bound of a real, before which there is no last number. "
+            "Write <= or >= with the bound that you want; <, > and != are for whole numbers and for one discrete parameter"
+        )
 
     # -- leaves that are indicators -----------------------------------------------------------------------------
 
@@ -367,6 +373,19 @@ def _is_whole(body: Quadratic) -> bool:
     """Whether a polynomial, but for its constant, takes whole numbers only."""
     whole = all(float(c).is_integer() for c in (*body.linear.values(), *body.products.values()))
     return whole and not any(body.variables[i].is_continuous() for i in body.ids)
+
+
+def _step(body: Quadratic) -> float | None:
+    """A number of which all values of a polynomial without its constant are multiples; None for reals, or if none is found."""
+    if any(body.variables[i].is_continuous() for i in body.ids):
+        return None
+    coefficients = [Fraction(c).limit_denominator(FINEST) for c in (*body.linear.values(), *body.products.values())]
+    multiple = math.lcm(*(c.denominator for c in coefficients))
+    near = all(
+        abs(float(f) - c) <= 1e-12 * max(1.0, abs(c))
+        for f, c in zip(coefficients, (*body.linear.values(), *body.products.values()), strict=True)
+    )
+    return 1.0 / multiple if near and multiple <= FINEST else None
 
 
 def _complement(indicator: Quadratic) -> Quadratic:

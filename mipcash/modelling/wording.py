@@ -81,9 +81,8 @@ def _held(expression: Any, level: int) -> str:
 
 
 def _sum(terms: Iterable[Any]) -> str:
-    listed, parts = list(terms), list[str]()
-    of_levels, others = _levels(listed)
-    for text in [*of_levels, *(_text(t)[0] for t in others)]:
+    parts: list[str] = []
+    for text in _together(terms):
         if not parts:
             parts.append(text)
         elif text.startswith("-"):
@@ -93,21 +92,22 @@ def _sum(terms: Iterable[Any]) -> str:
     return " ".join(parts)
 
 
-def _levels(terms: list[Any]) -> tuple[list[str], list[Any]]:
-    """Sums over the levels of one parameter as what makes them, ``act.is_('relu', 'tanh')``, and the other terms."""
+def _together(terms: Iterable[Any]) -> list[str]:
+    """Texts of the terms of a sum; those over the levels of one parameter are one, ``act.is_('relu', 'tanh')``."""
     groups: dict[tuple[Any, ...], list[tuple[float, Any]]] = {}
-    others = []
+    order: list[Any] = []
     for term in terms:
-        monomial = isinstance(term, numeric.MonomialTermExpression)
-        factor, variable = term.args if monomial else (1.0, term)
+        factor, variable = term.args if isinstance(term, numeric.MonomialTermExpression) else (1.0, term)
         of = variable.parent_component() if getattr(variable, "is_variable_type", lambda: False)() else None
         if getattr(of, "handle", None) is None or not isinstance(factor, (int, float)):
-            others.append(term)
-        else:
-            index = variable.index()
-            key = (id(of), index[0]) if isinstance(index, tuple) else (id(of),)
-            groups.setdefault(key, []).append((float(factor), variable))
-    return [text for pairs in groups.values() for text in _of_one(pairs)], others
+            order.append(_text(term)[0])
+            continue
+        index = variable.index()
+        key = (id(of), index[0]) if isinstance(index, tuple) else (id(of),)
+        if key not in groups:
+            order.append(groups.setdefault(key, []))
+        groups[key].append((float(factor), variable))
+    return [text for each in order for text in ([each] if isinstance(each, str) else _of_one(each))]
 
 
 def _of_one(pairs: list[tuple[float, Any]]) -> list[str]:

@@ -93,7 +93,7 @@ def forced(
         alone = [n for n in names if _is_empty(without_rules(inactive, names - {n}), backend, deadline)]
         if deadline.passed:
             return
-        ordered = [rule.name for rule in suspects]
+        ordered = dict.fromkeys(rule.name for rule in suspects)
         yield from (Forced(label, (n,)) for n in ordered if n in alone)
         if not alone:
             yield Forced(label, tuple(ordered))
@@ -108,7 +108,10 @@ def _suspects(declaration: Declaration, rules: Sequence[Rule], deadline: Deadlin
     if not label_of:
         return found
     for rule in rules:
-        if rule.when or declaration.rules.get(rule.name) is not rule or deadline.passed:
+        declared = declaration.rules.get(rule.name)
+        if rule.when or declared is None or deadline.passed:
+            continue
+        if declared is not rule and not any(part is rule for part in declared.parts):
             continue
         for label in dict.fromkeys(label_of[i] for i in rule.body.ids if i in label_of):
             if not _only_activity(rule, levels.get(label, ())) and _may_break(declaration, rule, held[label]):

@@ -1,0 +1,180 @@
+"""Functions and logic in rules mean what Python's own mean: on drawn rules, configuration by configuration."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.errors import RuleError
+from tests.strategies.distinct import check_distinct
+from tests.strategies.functions import conditions, declared, truth
+
+A, B, O = tuple(range(-2, 4)), (0.5, 1, 2.5), (1, 2, 3)
+
+
+def base(expand_limit: int) -> mc.Space:
+    """Wide integers where nothing is expanded; ``o`` only where ``c`` is not r."""
+    space = mc.Space("functions", expand_limit=expand_limit)
+    space.integer("a", A[0], A[-1])
+    space.ordinal("b", B)
+    c = space.categorical("c", ["p", "q", "r"])
+    space.integer("o", O[0], O[-1], when=c.is_("p", "q"))
+    return space
+
+
+def configurations() -> list[dict[str, Any]]:
+    found = []
+    for a, b, c in itertools.product(A, B, "pqr"):
+        found += [{"a": a, "b": b, "c": c}] if c == "r" else [{"a": a, "b": b, "c": c, "o": o} for o in O]
+    return found
+
+
+CONFIGS = configurations()
+
+
+def agrees(node: Any, expand_limit: int) -> None:
+    """Validation, the program's optimum, its count and explanations agree with Python's evaluation of the rule."""
+    space = base(expand_limit)
+    relation = declared(node, lambda name: space[name])
+    relation = relation == 1 if node[0] == "is" else relation
+    legal = [c for c in CONFIGS if truth(node, c)]
+    if isinstance(relation, (bool, np.bool_, int)):  # no parameter is left in it
+        return
+    try:
+        rule = space.rule("drawn", relation)
+    except RuleError:
+        if len(legal) in (0, len(CONFIGS)):  # it always or never holds
+            return
+        raise
+    assert [c for c in CONFIGS if space.is_legal(c)] == legal, rule
+    worth = 3 * space["a"] + space["b"] - 2 * space["o"]
+    if not legal:
+        assert space.optimum(worth, "max").config is None, rule
+        assert "'drawn'" in space.explain()
+        return
+    best = max(3 * c["a"] + c["b"] - 2 * c.get("o", 0) for c in legal)
+    assert space.optimum(worth, "max").value == pytest.approx(best), rule
+    if expand_limit == 64:
+        assert int(space.count()) == len(legal), rule
+    wrong = next((c for c in CONFIGS if c not in legal), None)
+    if wrong is not None:
+        (violation,) = space.validate(wrong)
+        assert violation.name == "drawn"
+        assert "(helper)" not in space.why_illegal(wrong)
+
+
+def test_drawn_rules_of_levels() -> None:
+    drawn = conditions(("a", "b", "o"), ("a", "o"), ("a", "c"), ("<=", ">=", "==", "<", ">", "!="))
+    check_distinct(drawn.map(lambda node: (node,)), lambda node: agrees(node, 64), 24, 17)
+
+
+def test_drawn_rules_of_wide_integers() -> None:
+    """Without levels: rules over several numbers take the helpers and the big-M form."""
+    drawn = conditions(("a", "b", "o"), ("b",), ("c",), ("<=", ">=", "=="))
+    check_distinct(drawn.map(lambda node: (node,)), lambda node: agrees(node, 2), 14, 18)
+
+
+def test_reals() -> None:
+    """Legal is what Python says, away from the bounds; samples and optima are legal and as good as the best of a grid."""
+    grid = np.linspace(-1, 1, 9)
+    for write, meaning in (
+        (lambda x, y: abs(x - y) >= 0.5, lambda x, y: abs(x - y) >= 0.5),
+        (lambda x, y: abs(x) + mc.maximum(x, y) <= 0.8, lambda x, y: abs(x) + max(x, y) <= 0.8),
+        (lambda x, y: mc.minimum(x, y, 0.2) == -0.25, lambda x, y: min(x, y, 0.2) == -0.25),
+        (lambda x, y: mc.implies(x >= 0.25, y <= -0.5), lambda x, y: x < 0.25 or y <= -0.5),
+        (lambda x, y: (x + y <= -0.5) | (x - y >= 0.75), lambda x, y: x + y <= -0.5 or x - y >= 0.75),
+        (lambda x, y: ~(abs(x) <= 0.5) & (x * y <= 0.1), lambda x, y: abs(x) >= 0.5 and x * y <= 0.1),
+    ):
+        space = mc.Space("reals")
+        x, y = space.real("x", -1, 1), space.real("y", -1, 1)
+        rule = space.rule("drawn", write(x, y))
+        points = [(u, v) for u in grid for v in grid]
+        touching = {(u, v) for u, v in points if u == 0.25 and rule.written.startswith("implies")}
+        for u, v in points:
+            if (u, v) not in touching:
+                assert space.is_legal({"x": u, "y": v}) == bool(meaning(u, v)), (rule, u, v)
+        assert all(space.is_legal(c) for c in space.sample(8, seed=0))
+        for sense, pick in (("max", max), ("min", min)):
+            best = pick(2 * u - v for u, v in points if meaning(u, v))
+            found = space.optimum(2 * x - y, sense)
+            assert found.value >= best - 1e-3 if sense == "max" else found.value <= best + 1e-3
+            assert space.is_legal(found.config)
+
+
+def test_conditional_rules_and_parameters() -> None:
+    space = base(64)
+    a, o, c = space["a"], space["o"], space["c"]
+    space.rule("near", abs(a - o) <= 1, when=c["p"])
+    space.rule("either", a <= 0, when=c["q"] | a.is_(3))
+    x = space.integer("x", 0, 3, when=~c["r"] & ~a.is_(-2))
+    space.rule("small", mc.maximum(x, o) <= 2, when=x.is_active())
+    for config in CONFIGS:
+        shown = config["c"] != "r" and config["a"] != -2
+        for value in range(4) if shown else (None,):
+            full = config | ({} if value is None else {"x": value})
+            near = config["c"] != "p" or abs(config["a"] - config["o"]) <= 1
+            either = config["a"] <= 0 or not (config["c"] == "q" or config["a"] == 3)
+            small = value is None or max(value, config.get("o", 0)) <= 2
+            assert space.is_legal(full) == (near and either and small), full
+
+
+def test_map_is_any_function_of_the_value() -> None:
+    space = base(64)
+    space.rule("log", space["b"].map(math.log) + space["a"].map(lambda v: 2.0**v) <= 2)
+    space.rule("cost", space["c"].map({"p": 1, "q": 2.5, "r": 4}) * space["b"] <= 5)
+    for config in CONFIGS:
+        log = math.log(config["b"]) + 2.0 ** config["a"] <= 2
+        cost = {"p": 1, "q": 2.5, "r": 4}[config["c"]] * config["b"] <= 5
+        assert space.is_legal(config) == (log and cost)
+
+
+def test_what_is_said_shows_the_rule_as_written() -> None:
+    space = base(64)
+    a, o, c = space["a"], space["o"], space["c"]
+    space.rule("far", abs(a - o) >= 4)
+    (violation,) = space.validate({"a": 1, "b": 1, "c": "p", "o": 2})
+    assert str(violation) == "rule 'far' is broken: abs(a - o) >= 4 does not hold"
+    assert "abs(a - o) >= 4" in space.why_illegal({"a": 1, "b": 1, "c": "p", "o": 2})
+    space.rule("near", mc.implies(c.is_("p", "q"), mc.maximum(a, o) <= 2))
+    space.rule("some", (a >= 1) & ~c["r"])
+    assert "'far'" in space.explain()
+    assert "'some'" in space.explain()
+
+
+def test_a_refused_rule_leaves_no_helpers() -> None:
+    space = mc.Space("reals")
+    x, y = space.real("x", -1, 1), space.real("y", -1, 1)
+    before = [v.name for v in space.model.component_data_objects()]
+    with pytest.raises(RuleError, match="product of two reals"):
+        space.rule("r", mc.all_of((x + y <= 0) | (x - y <= 0), x * y == 0.5))
+    assert [v.name for v in space.model.component_data_objects()] == before
+    space.rule("r", (x + y <= 0) | (x - y <= 0))
+    assert "r (helper)" in [b.index() for b in space.model.parameters.values()]
+
+
+def test_functions_on_their_convex_side_cost_no_variable() -> None:
+    space = mc.Space("reals")
+    x, y = space.real("x", -1, 1), space.real("y", -1, 1)
+    space.rule("diamond", abs(x) + abs(y) <= 1)
+    assert (space.sizes()["columns"], space.sizes()["rows"]) == (2, 4)
+    assert space.optimum(x + 2 * y, "max").value == pytest.approx(2)
+
+
+def test_journaled_spaces_tell_composed_rules_apart(tmp_path: Any) -> None:
+    def space(most: int) -> mc.Space:
+        made = base(64)
+        made.rule("far", mc.implies(made["c"]["p"], abs(made["a"] - made["o"]) <= most))
+        return made
+
+    path = tmp_path / "run.db"
+    study = mc.Study(space(1), optimizer="random", storage=path, seed=0)
+    study.tell(study.ask(), 1.0)
+    study.close()
+    mc.Study(space(1), optimizer="random", storage=path, seed=0).close()
+    with pytest.raises(mc.errors.StorageError, match="far"):
+        mc.Study(space(2), optimizer="random", storage=path, seed=0)
