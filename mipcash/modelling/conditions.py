@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyomo.environ as pyo
+from pyomo.core.expr import numeric_expr as numeric
 from pyomo.core.expr.relational_expr import RelationalExpression
 
 from mipcash.errors import SpaceError
@@ -132,3 +133,14 @@ def expression_of(polynomial: Quadratic) -> Expression:
     terms = [c * of[i] for i, c in polynomial.linear.items()]
     terms += [c * of[i] * of[j] for (i, j), c in polynomial.products.items()]
     return sum(terms, polynomial.constant)
+
+
+def row_of(polynomial: Quadratic) -> Expression:
+    """The same as an expression of Pyomo's own classes, made at once: for the rows of rules, of which there may be thousands."""
+    of = polynomial.variables
+    terms: list[Any] = [numeric.MonomialTermExpression((c, of[i])) for i, c in polynomial.linear.items()]
+    if not polynomial.products:
+        return numeric.LinearExpression([polynomial.constant, *terms] if polynomial.constant else terms)
+    for (i, j), c in polynomial.products.items():
+        terms.append(numeric.ProductExpression((numeric.MonomialTermExpression((c, of[i])), of[j])))
+    return numeric.SumExpression([polynomial.constant, *terms] if polynomial.constant else terms)

@@ -20,7 +20,7 @@ import pyomo.environ as pyo
 
 from mipcash.errors import RuleError, SpaceError
 from mipcash.modelling.composed import Composer, is_composed
-from mipcash.modelling.conditions import activity, check_indicators, conditions_of, conjunction, expression_of
+from mipcash.modelling.conditions import activity, check_indicators, conditions_of, conjunction, expression_of, row_of
 from mipcash.modelling.declared import Link, Number, OneHot
 from mipcash.modelling.domains import (
     Categorical,
@@ -273,7 +273,7 @@ class Declaration:
     def _write(self, rule: Rule, *part: int) -> None:
         """Put a rule, or a part of one, on the live model."""
         refuse_inexact(rule, {id(link.variable) for link in self.links})
-        name, rules, body = rule.name, self.model.rules, expression_of(rule.body)
+        name, rules, body = rule.name, self.model.rules, row_of(rule.body)
         if not rule.when:
             rules[(name, "==", *part) if part else name] = (
                 body == rule.lower
