@@ -19,9 +19,10 @@ def user_name(variable: Any) -> str:
 
 def either(variables: Sequence[Any]) -> str:
     """``layers is 2 or 3`` of levels of one parameter; empty of anything else."""
-    if not all(isinstance(v, Indicator) for v in variables) or len({id(v.handle) for v in variables}) != 1:
+    handles = {id(h): h for h in (getattr(v.parent_component(), "handle", None) for v in variables)}
+    handle = next(iter(handles.values()), None)
+    if handle is None or len(handles) != 1:
         return ""
-    handle = variables[0].handle
     if getattr(handle.domain, "values", None) is None:  # an ordering has positions
         return ""
     *first, last = [repr(handle.level_of(v)) for v in variables]
