@@ -16,6 +16,7 @@ from mipcash.errors import RuleError
 from mipcash.modelling.asking import ARRAY, BRANCH, CALL, CHAIN, IN, asked_by
 from mipcash.modelling.asking import NOT as NOT_ASKED
 from mipcash.modelling.domains import is_bool, is_number
+from mipcash.modelling.handles import Relation
 from mipcash.modelling.wording import shortened, written
 
 ALL, ANY, NOT, IMPLIES, XOR = "all_of", "any_of", "not", "implies", "xor"
@@ -24,7 +25,7 @@ BRACKETS = "put each comparison in brackets, (a <= 3) & (b >= 2): &, | and ^ bin
 
 
 @dataclass(frozen=True, eq=False)
-class Formula:
+class Formula(Relation):
     """Conditions joined.
 
     Attributes:

@@ -7,7 +7,7 @@ The objects themselves are Pyomo's, which carries no types; these classes say wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, SupportsFloat
 
 from mipcash.modelling.domains import ParameterDomain, Value
@@ -57,7 +57,7 @@ class Indicator(Expression):
     def __getitem__(self, hyperparameter: str) -> Any: ...
 
 
-When = Indicator | Sequence[Indicator] | None
+When = Indicator | Relation | Sequence[Indicator | Relation] | None
 """Where a parameter exists."""
 RuleWhen = Indicator | Relation | Sequence[Indicator | Relation] | None
 """Where a rule holds."""
@@ -71,6 +71,7 @@ class Numeric(Expression):
     tuned: bool
 
     def is_(self, *values: Value) -> Indicator: ...
+    def map(self, function: Callable[[Any], float] | Mapping[Any, float]) -> Expression: ...
     def is_active(self) -> Indicator: ...
     def boolean(self, value: Value) -> Any: ...
     def __getitem__(self, value: Value) -> Indicator: ...
@@ -85,6 +86,9 @@ class Choice(Protocol):
 
     def is_(self, *values: Value) -> Indicator:
         """1 where the parameter takes one of ``values``."""
+
+    def map(self, function: Callable[[Any], float] | Mapping[Any, float]) -> Expression:
+        """A number for each of its values."""
 
     def is_active(self) -> Indicator:
         """1 where the parameter is active."""

@@ -21,6 +21,7 @@ from mipcash.errors import RuleError
 from mipcash.modelling.asking import asked_by
 from mipcash.modelling.domains import is_number
 from mipcash.modelling.formulas import Formula, joined, negation, no_truth
+from mipcash.modelling.handles import Expression
 from mipcash.modelling.refusals import (
     by_function,
     by_levels,
@@ -198,22 +199,24 @@ def _held(value: Any) -> Any:
     return value.__array__() if isinstance(value, Operators) else value
 
 
-def maximum(*expressions: Any) -> Any:
+def maximum(*expressions: Any) -> Expression:
     """The largest of some expressions, exact in rules (``mc.maximum(a, b) <= 8``; Python's own ``max`` cannot be).
 
     Raises:
         RuleError: an argument is no number or numeric expression.
     """
-    return own(numeric.MaxExpression(_numbers("maximum", expressions)))
+    largest: Expression = own(numeric.MaxExpression(_numbers("maximum", expressions)))
+    return largest
 
 
-def minimum(*expressions: Any) -> Any:
+def minimum(*expressions: Any) -> Expression:
     """The smallest of some expressions, exact in rules.
 
     Raises:
         RuleError: an argument is no number or numeric expression.
     """
-    return own(numeric.MinExpression(_numbers("minimum", expressions)))
+    smallest: Expression = own(numeric.MinExpression(_numbers("minimum", expressions)))
+    return smallest
 
 
 def _numbers(function: str, expressions: tuple[Any, ...]) -> tuple[Any, ...]:

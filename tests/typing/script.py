@@ -35,6 +35,11 @@ space.rule("selu", act["relu"] + act.is_("tanh") <= layers / 3)
 space.rule("hyper", model["forest"]["n"] <= 3)
 space.rule("order", order.position(model) <= order.position("other"))
 space.rule("at", order.at(model, 1) == 1)
+space.rule("both sides", (layers <= 3) & ~act["relu"] | (lr <= 0.1))
+space.rule("functions", abs(layers - 2) + mc.maximum(lr, drop, 0.1) <= mc.minimum(layers, 3))
+space.rule("implied", mc.implies(act["relu"], mc.any_of(layers <= 2, mc.all_of(lr <= 0.1, act["relu"]))))
+space.rule("mapped", layers.map(lambda v: v % 2) + act.map({"relu": 1.0, "tanh": 2.0}) <= 3)
+space.rule("unequal", layers != 2, when=act["relu"] | (layers <= 2))
 relation = layers + 1 <= 3
 reveal_type(relation)  # wrong: Revealed type is "mipcash.modelling.handles.Relation"
 reveal_type(layers + lr)  # wrong: Revealed type is "mipcash.modelling.handles.Expression"
