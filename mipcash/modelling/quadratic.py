@@ -69,6 +69,8 @@ class Quadratic:
         """As the condition of something: ``layers is 2 or 3``, else ``... is 1``."""
         held = [self.variables[i] for i in self.linear]
         plain = not self.constant and not self.products and all(c == 1 for c in self.linear.values())
+        if self.constant == 1 and not self.products and all(c == -1 for c in self.linear.values()):
+            return either(held).replace(" is ", " is not ", 1) or f"{self} is 1"
         return (plain and either(held)) or f"{self} is 1"
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -186,7 +186,7 @@ class Space:
         """An integer helper in ``[low, high]``: it occurs in rules, is not tuned, and is absent from configurations."""
         return self._declaration.auxiliary(name, low, high)
 
-    def rule(self, name: str, relation: Relation, *, when: RuleWhen = None) -> Rule:
+    def rule(self, name: str, relation: Relation = None, *, when: RuleWhen = None) -> Rule:  # type: ignore[assignment]
         """Declare a rule that every configuration obeys.
 
         Args:
