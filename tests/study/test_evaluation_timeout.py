@@ -17,7 +17,7 @@ import pytest
 import tiny
 
 import mipcash as mc
-from mipcash.errors import ObjectiveError
+from mipcash.errors import DefectError, ObjectiveError
 from mipcash.study.evaluating.processes import GRACE
 from mipcash.study.minimize import minimize
 from mipcash.study.storage.sqlite.reading import read_journal
@@ -135,6 +135,13 @@ def test_what_an_objective_returns_raises_and_prints(space: mc.Space, capfd: pyt
     assert messages[4] == "diverged"
     assert "[1]" in messages[5]
     assert capfd.readouterr().out.count("x") == 6_000_000
+
+
+def test_a_defect_is_found_there_too_and_time_limits_are_none(space: mc.Space) -> None:
+    with pytest.raises(DefectError, match="NameError: name 'undefined' is not defined"):
+        run(space, lambda config: undefined, evaluation_timeout=60)  # type: ignore[name-defined] # noqa: F821
+    result = run(space, lambda config: time.sleep(60), 6, workers=2, evaluation_timeout=0.05)
+    assert (result.n_failed, result.stopped) == (6, "budget")
 
 
 @pytest.mark.parametrize("order", [KeyboardInterrupt, SystemExit])
