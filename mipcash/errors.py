@@ -43,6 +43,10 @@ class SolverError(MipcashError, RuntimeError):
     """A solver is missing, does not accept the program, or failed."""
 
 
+class UndecidedError(SolverError):
+    """A limit came before a solver could tell; nothing is proven, and with more time there may be an answer."""
+
+
 class StorageError(MipcashError, RuntimeError):
     """A journal cannot be read, belongs to another study, or is in use."""
 

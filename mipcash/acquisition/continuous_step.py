@@ -257,17 +257,27 @@ class _BoundNumbers:
 
 
 def _over_active(section: Section, current: Vector, active: Indices, deadline: Deadline) -> Section:
-    """A section as a function of the active numbers alone; flat once the deadline has passed, so that any descent ends."""
-    last = math.inf
+    """A section as a function of the active numbers alone, until the deadline."""
 
     def objective(x: Vector) -> tuple[float, Vector]:
+        value, gradient = section(_whole(current, active, x))
+        return value, gradient[active]
+
+    return flat_after(objective, deadline)
+
+
+def flat_after(objective: Section, deadline: Deadline) -> Section:
+    """An objective with its gradient that is flat, at its last value, once the deadline has passed: any descent ends there."""
+    last = math.inf
+
+    def timed(x: Vector) -> tuple[float, Vector]:
         nonlocal last
         if deadline.passed and math.isfinite(last):
-            return last, np.zeros(len(active))
-        last, gradient = section(_whole(current, active, x))
-        return last, gradient[active]
+            return last, np.zeros(len(x))
+        last, gradient = objective(x)
+        return last, gradient
 
-    return objective
+    return timed
 
 
 def _whole(current: Vector, active: Indices, x: Vector) -> Vector:

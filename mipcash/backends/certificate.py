@@ -32,7 +32,7 @@ from mipcash.backends.base import (
     relative_gap,
 )
 from mipcash.backends.polytope import Polytope
-from mipcash.errors import SolverError
+from mipcash.errors import SolverError, UndecidedError
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 
@@ -102,7 +102,7 @@ def certified(
         given = replace(given, cuts=[*given.cuts, _no_good(task, columns)], start=None)
     if best is not None:
         return replace(best, seconds=time.perf_counter() - began)
-    raise SolverError(
+    raise (UndecidedError if left.time_limit <= 0.0 else SolverError)(
         f"solver {name!r} returns points that break the program's rows ({_worst(given, answer)}), and none near them keeps "
         "them: its tolerances are too coarse for this space. Narrow the ranges of the numbers in that rule, or use another solver"
     )

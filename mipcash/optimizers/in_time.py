@@ -18,7 +18,7 @@ from mipcash.acquisition.clock import CUT
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.deadline import Deadline
-from mipcash.errors import SolverError
+from mipcash.errors import SolverError, UndecidedError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import Proposal, Request
 from mipcash.program.points import Point
@@ -40,13 +40,13 @@ def solver_made(domain: Domain, origin: str, request: Request) -> Proposal:
 
     Raises:
         SpaceExhaustedError: nothing is left, or nothing far enough apart.
-        SolverError: nothing new was found, nor the proof that nothing is left, in all the time that it may take.
+        UndecidedError: nothing new was found, nor the proof that nothing is left, in all the time that it may take.
     """
     began = time.perf_counter()
     try:
         return _designed(domain, origin, request, began)
-    except SolverError:
-        if request.seconds is None or not domain.deadline.passed:
+    except UndecidedError:
+        if request.seconds is None:
             raise
     trace, seconds = {CUT: [origin]}, request.seconds
     config = neighbour(domain.until(Deadline.after(max(LEAST_FALLBACK, FALLBACK * seconds))), request)
@@ -56,8 +56,8 @@ def solver_made(domain: Domain, origin: str, request: Request) -> Proposal:
     longer = max(FIRST, PATIENCE * seconds)
     try:
         return _designed(domain.until(Deadline.after(longer)), origin, request, began)
-    except SolverError as error:
-        raise SolverError(
+    except UndecidedError as error:
+        raise UndecidedError(
             f"nothing legal and new was found in space {domain.space.name!r} in the {seconds:g} s of a proposal, nor in "
             f"{longer:g} s more ({error}); allow more seconds_per_proposal, make the space smaller, or use another solver"
         ) from error

@@ -20,7 +20,7 @@ import numpy as np
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimum
 from mipcash.acquisition.decomposition.search import DecompositionSettings, decompose
 from mipcash.backends.base import FEASIBLE, OPTIMAL, Answer
-from mipcash.errors import SolverError, SpaceError, at_least
+from mipcash.errors import SpaceError, UndecidedError, at_least
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import Data, ModelBased, Step
 from mipcash.optimizers.pending import believed
@@ -246,8 +246,8 @@ class MiVaBO(ModelBased):
         best = data.best(max(1, self.settings.starts // 2))
         try:
             fresh = self.domain.sample(self.settings.starts - len(best), rng)
-        except SolverError:
-            if not self.domain.deadline.passed:
+        except UndecidedError:
+            if math.isinf(self.domain.deadline.at):
                 raise
             fresh = []
         return Points.joined(best, self.domain.encode(fresh))

@@ -11,6 +11,7 @@ All of it keeps the seconds of the request: the solver and every search over the
 from __future__ import annotations
 
 import copy
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from mipcash.acquisition.clock import CUT, Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.deadline import Deadline
-from mipcash.errors import SolverError
+from mipcash.errors import UndecidedError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.in_time import solver_made
@@ -149,10 +150,10 @@ class ModelBased(Optimizer):
         """What the search finds; None also where the time was up before it had anything."""
         try:
             return self._search(step)
-        except SolverError:
-            if not self.domain.deadline.passed:
+        except UndecidedError:
+            if math.isinf(self.domain.deadline.at):
                 raise
-            step.clock.note("search", self.domain.deadline)
+            step.clock.cut.append("search")
             return None
 
     # -- for searches -------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.backends.base import INFEASIBLE, OPTIMAL, Answer, Backend, SolverSettings, Task
-from mipcash.errors import SolverError
+from mipcash.errors import UndecidedError
 from mipcash.modelling.rules import Rule
 from mipcash.modelling.wording import number_text
 from mipcash.program.forms import QuadraticForm
@@ -71,10 +71,10 @@ def told(answer: Answer) -> Answer:
     """The answer, if it says whether there is a solution.
 
     Raises:
-        SolverError: a limit came before either was known.
+        UndecidedError: a limit came before either was known.
     """
     if answer.columns is None and answer.status != INFEASIBLE:
-        raise SolverError(
+        raise UndecidedError(
             "the solver could not tell in the time it was given whether any configuration is left; give it more time, try another "
             "solver, or make the space smaller"
         )
@@ -89,7 +89,7 @@ def conflicting(
     Where the backend comes to a limit, the rules cannot hold together, but some may not be needed for that.
 
     Raises:
-        SolverError: a limit came before it was known whether they can.
+        UndecidedError: a limit came before it was known whether they can.
     """
     if told(emptiness(program, backend, settings, fixed)).columns is not None:
         return ()

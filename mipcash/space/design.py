@@ -14,7 +14,7 @@ from typing import NoReturn
 import numpy as np
 
 from mipcash.backends.base import INFEASIBLE, Answer
-from mipcash.errors import InfeasibleSpaceError, SolverError, SpaceExhaustedError
+from mipcash.errors import InfeasibleSpaceError, SpaceExhaustedError, UndecidedError
 from mipcash.modelling.declared import Number
 from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Vector
@@ -99,10 +99,10 @@ def _nothing_left(
     Raises:
         SpaceExhaustedError: all have been proposed, or none is far enough from the others.
         InfeasibleSpaceError: there never was one.
-        SolverError: nothing is proven.
+        UndecidedError: nothing is proven.
     """
     if answer.status != INFEASIBLE:
-        raise SolverError(
+        raise UndecidedError(
             f"the solver found no further configuration of space {space.name!r} in the time it was given, nor "
             "proved that there is none; give it more time, or try another solver"
         )

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.backends.base import INFEASIBLE, Backend, Task
-from mipcash.errors import SolverError
+from mipcash.errors import SolverError, UndecidedError
 from mipcash.modelling.declared import Number
 from mipcash.modelling.domains import Configuration, Integer, same_value
 from mipcash.program.forms import Indices, QuadraticForm, Vector
@@ -83,7 +83,7 @@ def _by_program(
     if answer.status == INFEASIBLE:
         return None
     if answer.columns is None:
-        raise SolverError(
+        raise UndecidedError(
             f"the solver could not tell in the time it was given whether there are other numbers beside {config} "
             f"in space {space.name!r}; give it more time"
         )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats.qmc import LatinHypercube
 
-from mipcash.backends.base import Answer, SolverSettings
+from mipcash.backends.base import UNKNOWN, Answer, SolverSettings
 from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.errors import InfeasibleSpaceError
 from mipcash.modelling.domains import Configuration
@@ -140,6 +140,10 @@ def _seeds(
         answers.append(seed(seeding, settings, rng))
         if seeding.deadline.passed:
             break
+    if (
+        len(answers) == 1 and answers[0].status == UNKNOWN and seeding.deadline.passed
+    ):  # the first one may take all the time
+        answers.append(seed(minimiser, settings, rng))
     found = [a.columns for a in answers if a.columns is not None]
     if answers and not found:
         told(answers[-1])

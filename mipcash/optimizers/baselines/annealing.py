@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.acquisition.decomposition.split_function import SplitFunction
-from mipcash.errors import SolverError, SpaceError, at_least
+from mipcash.errors import SpaceError, UndecidedError, at_least
 from mipcash.modelling.domains import Configuration, Integer
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.baselines.joint_gp import GaussianProcess, UnitCube
@@ -284,8 +284,8 @@ class _Annealing(ModelBased):
         """Legal samples; none where the time is up."""
         try:
             return self.domain.sample(n, rng)
-        except SolverError:
-            if not self.domain.deadline.passed:
+        except UndecidedError:
+            if math.isinf(self.domain.deadline.at):
                 raise
             return []
 
@@ -342,7 +342,8 @@ class GPAnnealing(_Annealing):
         self.cube = UnitCube(self.program)
 
     def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
-        gp = GaussianProcess(self.cube.encode(data.points), data.losses, self.settings.ard)
+        deadline = self.domain.deadline.share(FIT)
+        gp = GaussianProcess(self.cube.encode(data.points), data.losses, self.settings.ard, deadline)
         gp = gp.given(self.cube.encode(awaited))
 
         def bound(point: Point) -> float:

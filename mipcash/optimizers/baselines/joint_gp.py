@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +29,8 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 
 from mipcash.acquisition.analytic import LogEI
+from mipcash.acquisition.continuous_step import flat_after
+from mipcash.deadline import NEVER, Deadline
 from mipcash.errors import SpaceError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import Proposal
@@ -43,6 +46,8 @@ STEP = 1e-5
 
 FIT_ITERATIONS = 12
 """Of L-BFGS-B on the likelihood; the last digits of a length-scale change no proposal."""
+FIT, SEARCH = 0.35, 0.7
+"""Shares of what is left of the time for the fit and for the acquisition; the rest is for rounding."""
 
 
 @dataclass(frozen=True)
@@ -122,13 +127,13 @@ def level_table(group: Group) -> Vector:
 class GaussianProcess:
     """scikit-learn's regressor on standardised losses."""
 
-    def __init__(self, x: Vector, losses: Vector, ard: bool) -> None:
+    def __init__(self, x: Vector, losses: Vector, ard: bool, deadline: Deadline = NEVER) -> None:
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
         length = np.ones(x.shape[1]) if ard else 1.0
         kernel = ConstantKernel(1.0, (1e-3, 1e3)) * Matern(length, (5e-2, 1e2), nu=2.5) + WhiteKernel(1e-2, (1e-6, 1.0))
-        self.model: Any = GaussianProcessRegressor(kernel, alpha=1e-8, optimizer=_maximum)
+        self.model: Any = GaussianProcessRegressor(kernel, alpha=1e-8, optimizer=partial(_maximum, deadline))
         shift, scale = standardisation(losses)
         with warnings.catch_warnings():  # hyperparameters at a bound, or a fit that stopped early, are usable
             warnings.simplefilter("ignore")
@@ -157,9 +162,10 @@ class GaussianProcess:
         return cross @ self.model.alpha_, np.sqrt(np.maximum(variance, 1e-12))
 
 
-def _maximum(objective: Callable[..., Any], start: Vector, bounds: Vector) -> tuple[Vector, float]:
+def _maximum(deadline: Deadline, objective: Callable[..., Any], start: Vector, bounds: Vector) -> tuple[Vector, float]:
     """Hyperparameters of (nearly) maximal likelihood, as scikit-learn asks for them."""
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": FIT_ITERATIONS})
+    timed = flat_after(objective, deadline)
+    found = minimize(timed, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": FIT_ITERATIONS})
     return found.x, float(found.fun)
 
 
@@ -176,7 +182,7 @@ class JointGP(ModelBased):
     def _search(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
         x = self.cube.encode(step.data.points)
-        gp = GaussianProcess(x, step.data.losses, self.settings.ard)
+        gp = GaussianProcess(x, step.data.losses, self.settings.ard, self.domain.deadline.share(FIT))
         log_ei = LogEI(float(np.min(gp(x[step.data.legal])[0])) - self.settings.jitter)
         gp = gp.given(self.cube.encode(self.awaited(step.request)))
 
@@ -191,12 +197,12 @@ class JointGP(ModelBased):
         step.clock.add("acquisition", began)
         began = time.perf_counter()
         found = self._first_new(candidates, step)
-        step.clock.add("rounding", began)
+        step.clock.add("rounding", began, self.domain.deadline)
         return None if found is None else Proposal(found, None, self.name, step.clock.seconds)
 
     def _candidates(self, loss: Callable[[Vector], Vector], x: Vector, rng: np.random.Generator) -> list[Vector]:
         """Local optima of the acquisition over [0, 1]^d, best first, and the best random points behind them."""
-        random = rng.random((self.settings.samples, x.shape[1]))
+        random, deadline = rng.random((self.settings.samples, x.shape[1])), self.domain.deadline.share(SEARCH)
         pool = np.concatenate([random, x])
         pool = pool[np.argsort(loss(pool), kind="stable")]
 
@@ -207,7 +213,7 @@ class JointGP(ModelBased):
 
         ends = [
             minimize(
-                objective,
+                flat_after(objective, deadline),
                 start,
                 jac=True,
                 method="L-BFGS-B",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mipcash.deadline import Deadline
-from mipcash.errors import SolverError
+from mipcash.errors import UndecidedError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import Optimizer, Proposal, Request
 from mipcash.optimizers.in_time import solver_made
@@ -41,8 +41,8 @@ class RandomSearch(Optimizer):
         for _ in range(self.settings.attempts):
             try:
                 (config,) = domain.sample(1, request.rng)
-            except SolverError:
-                if not domain.deadline.passed:
+            except UndecidedError:
+                if request.seconds is None:
                     raise
                 break
             if not self.domain.repeats(config, request.before) and self._far(config, request.apart):
