@@ -59,6 +59,8 @@ from mipcash.surrogates.structured.tables import Tables
 
 PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""
+DRAWN = ("mes", "thompson")
+"""Acquisitions that take the least value of a sample, or minimise it."""
 FIT, SEARCH, POLISH, CERTIFY = 0.35, 0.5, 0.75, 0.75
 """Shares of what is left of the time for 2., 3., 4. and 5. of the module's description."""
 
@@ -112,7 +114,7 @@ class HybridSettings:
             raise SpaceError(f"there is no acquisition {self.acquisition!r} (there are {', '.join(ACQUISITIONS)})")
         if not self.boldest >= 1.0:
             raise SpaceError(f"boldest is a factor of at least 1, got {self.boldest}")
-        drawn = int(self.acquisition in ("mes", "thompson"))  # what they minimise, or take the least value from
+        drawn = int(self.acquisition in DRAWN)
         at_least(self, n_initial=1, samples=drawn, best=1, refit=1, restart_every=1, inflation=0, kappa=0)
 
     @property
@@ -244,7 +246,7 @@ class Hybrid(ModelBased):
         ]
         drawn = [Drawn(f, m, self._value(f, m)) for f, m in zip(samples, minima, strict=True) if m is not None]
         step.clock.add("search", began, searching.domain.deadline)
-        if settings.acquisition == "thompson" and not drawn:
+        if settings.acquisition in DRAWN and not drawn:
             return None
         began = time.perf_counter()
         acquisition = ACQUISITIONS[settings.acquisition].make(replace(fitted, drawn=drawn))

@@ -113,6 +113,12 @@ def test_a_cut_is_in_the_trace_and_without_one_proposals_are_the_same() -> None:
     assert cut
 
 
+@pytest.mark.parametrize("acquisition", ["mes", "thompson", "ucb"])
+def test_acquisitions_that_need_samples_do_without_them_in_no_time(acquisition: str) -> None:
+    space = conv_net()
+    run(Hybrid(Domain.of(space), HybridSettings(acquisition=acquisition)), space, 9, 1e-6)
+
+
 def test_one_time_limit_of_the_settings_holds_for_every_mip() -> None:
     given = HybridSettings(solver=SolverSettings(time_limit=0.25))
     assert Hybrid(Domain.of(discrete()), given).alternation.settings.solver.time_limit == 0.25
