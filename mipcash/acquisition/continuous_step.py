@@ -5,8 +5,9 @@ Notation
     x (n_active,)    the active numbers;   v (n_bound,) natural values of those that rules bind, integers relaxed
 
 Where no rule binds an active number, L-BFGS-B on the unit box from the current point and from random ones. Where rules
-do, SLSQP under them from the current point alone; its end is pulled back towards it until it is legal. Integers are
-rounded before a step is taken, so that f never rises. Where the deadline of the domain passes, a descent ends where it is.
+do, SLSQP under them from the current point alone, some of the numbers after the others where they are many; its end is pulled back
+towards it until it is legal. Integers are rounded before a step is taken, so that f never rises. Where the deadline of the domain
+passes, a descent ends where it is.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ TAKEN = 1
 """Broken rules that are taken in at a time, per number."""
 TAKINGS = 8
 """Times that some are taken in before the end point is pulled back."""
+BLOCK = 60
+"""Numbers that SLSQP moves together: its iterations take time that grows with the cube of them."""
 WALK_STEPS = 6
 """Hit-and-run steps of :meth:`ContinuousStep.wander`."""
 SPREAD = 0.15
@@ -87,7 +90,9 @@ class ContinuousStep:
             natural = self.scale.natural(point.units)
             here = None if legal is None else legal.part_at(np.array([natural[label] for label in legal.labels]))
             if here is not None and len(here.row_low):
-                return self._bound_step(section, _BoundNumbers(here, self.scale, current, active))
+                for block in _blocks(active, rng):
+                    current = self._bound_step(section, _BoundNumbers(here, self.scale, current, block))
+                return current
             if here is None:  # rules that only the program knows: those numbers stay where the MIP put them
                 active = active[~np.isin(active, list(self._held.values()))]
                 if not len(active):
@@ -184,7 +189,7 @@ class _BoundNumbers:
         rules: what binds the numbers.
         scale: their scale.
         current: u, shape (D,).
-        active: shape (n_active,).
+        active: those that move, shape (n_active,).
     """
 
     def __init__(self, rules: NumberRules, scale: UnitScale, current: Vector, active: Indices) -> None:
@@ -192,7 +197,8 @@ class _BoundNumbers:
         where = {label: d for d, label in enumerate(scale.labels)}
         self._bound = np.array([where[label] for label in rules.labels], dtype=np.int64)
         position = {int(d): k for k, d in enumerate(active)}
-        self._columns = [position[int(d)] for d in self._bound]
+        self._moving = np.array([k for k, d in enumerate(self._bound) if int(d) in position], dtype=np.int64)
+        self._columns = [position[int(d)] for d in self._bound[self._moving]]
 
     def legal(self, x: Vector) -> bool:
         """Whether the rules hold, integers rounded."""
@@ -241,7 +247,7 @@ class _BoundNumbers:
         """Of the rows' bodies by x: (m, n_active)."""
         values, slopes = self._relaxed(x)
         jacobian = np.zeros((len(self.rules.row_low), len(self.active)))
-        jacobian[:, self._columns] = self.rules.gradient(values) * slopes
+        jacobian[:, self._columns] = (self.rules.gradient(values) * slopes)[:, self._moving]
         return jacobian
 
     def _missed(self, x: Vector) -> Vector:
@@ -254,6 +260,13 @@ class _BoundNumbers:
     def _slack_gradient(self, x: Vector) -> Vector:
         gradient = self._gradient(x)
         return np.concatenate([gradient[self._low], -gradient[self._high]])
+
+
+def _blocks(active: Indices, rng: np.random.Generator) -> list[Indices]:
+    """The numbers that move together: all of them, or random parts of BLOCK at most where they are more."""
+    if len(active) <= BLOCK:
+        return [active]
+    return np.array_split(rng.permutation(active), -(-len(active) // BLOCK))
 
 
 def _over_active(section: Section, current: Vector, active: Indices, deadline: Deadline) -> Section:

@@ -53,13 +53,17 @@ class Neighbourhood:
         """Which levels keep their distance from the excluded ones: (R, G) -> (R,)."""
         return self._excluded.admitted(levels)
 
+    def latent(self, levels: Indices) -> Indices:
+        """A level of every group, from memory where it is off: (..., G) -> (..., G)."""
+        return self._moves.latent(levels, self._memory)
+
     def singles(self, levels: Indices) -> tuple[Indices, Indices]:
         """All single moves of R points: owner (N,), latent levels (N, G)."""
-        return self._moves.singles(levels, self._moves.latent(levels, self._memory))
+        return self._moves.singles(levels, self.latent(levels))
 
     def pairs(self, levels: Indices, count: int, rng: np.random.Generator) -> Indices:
         """Random pair moves of one point: (G,) -> latent levels (count, G), or all of them where there are fewer."""
-        return self._moves.pairs(levels, self._moves.latent(levels, self._memory), count, rng)
+        return self._moves.pairs(levels, self.latent(levels), count, rng)
 
     def walk(self, legality: Legality, levels: Indices, steps: int, rng: np.random.Generator) -> Indices:
         """Where random legal walks end: (R, G) -> (R, G)."""

@@ -14,6 +14,7 @@ import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from mipcash.errors import SpaceError
@@ -251,8 +252,14 @@ class _Listed:
     def __len__(self) -> int:
         return len(self.values)
 
+    def level(self, value: Value) -> int | None:
+        """Which of the values this is, however it is spelt; None: none of them."""
+        return next(
+            (l for l in self._alike(value) if self.values[l] is value or same_value(self.values[l], value)), None
+        )
+
     def problem(self, value: Value) -> str | None:
-        if any(same_value(v, value) for v in self.values):
+        if self.level(value) is not None:
             return None
         return f"{value!r} is not one of {', '.join(map(repr, self.values))}"
 
@@ -260,11 +267,30 @@ class _Listed:
         return f"{type(self).__name__}({short_list(self.values)})"
 
     def canonical(self, value: Value) -> Value:
-        known = next((v for v in self.values if v is value), None)  # what the space made itself, nearly always
-        return known if known is not None else next(v for v in self.values if same_value(v, value))
+        level = self.level(value)
+        assert level is not None, value
+        return self.values[level]
+
+    def _alike(self, value: Value) -> Sequence[int]:
+        """Levels that may be this value, in order: what is equal has the same hash, if it has any."""
+        try:
+            return sorted([*self._by_hash.get(hash(value), ()), *self._by_hash.get(None, ())])
+        except TypeError:
+            return range(len(self.values))
+
+    @cached_property
+    def _by_hash(self) -> Mapping[int | None, Sequence[int]]:
+        """Levels by the hash of their value; None: it has none."""
+        found: dict[int | None, list[int]] = {}
+        for l, value in enumerate(self.values):
+            try:
+                found.setdefault(hash(value), []).append(l)
+            except TypeError:
+                found.setdefault(None, []).append(l)
+        return found
 
 
-def _distinct(kind: str, values: Iterable[Value]) -> tuple[Value, ...]:
+def _listed(kind: str, values: Iterable[Value]) -> tuple[Value, ...]:
     if isinstance(values, (str, bytes)):
         raise SpaceError(f"{kind} values must be a list, got the string {values!r}; write [{values!r}, ...]")
     if isinstance(values, (set, frozenset)):
@@ -278,14 +304,20 @@ def _distinct(kind: str, values: Iterable[Value]) -> tuple[Value, ...]:
     listed = tuple(values)
     if not listed:
         raise SpaceError(f"the {kind} domain is empty; list at least one value")
-    for i, a in enumerate(listed):
-        if any(same_value(a, b) for b in listed[:i]):
-            first = next(b for b in listed[:i] if same_value(a, b))
-            also = f" (as {first!r}, which is equal to it)" if repr(first) != repr(a) else ""
-            raise SpaceError(f"the {kind} domain lists {a!r} twice{also}; list each value once")
-        if isinstance(a, float) and not math.isfinite(a):
-            raise SpaceError(f"the {kind} domain lists {a!r}; a value must be finite (use a string such as 'inf')")
     return listed
+
+
+def _check_distinct(domain: _Listed) -> None:
+    for i, a in enumerate(domain.values):
+        same = [l for l in domain._alike(a) if l < i and same_value(a, domain.values[l])]
+        if same:
+            first = domain.values[same[0]]
+            also = f" (as {first!r}, which is equal to it)" if repr(first) != repr(a) else ""
+            raise SpaceError(f"the {domain.kind} domain lists {a!r} twice{also}; list each value once")
+        if isinstance(a, float) and not math.isfinite(a):
+            raise SpaceError(
+                f"the {domain.kind} domain lists {a!r}; a value must be finite (use a string such as 'inf')"
+            )
 
 
 @dataclass(frozen=True, repr=False)
@@ -300,7 +332,8 @@ class Ordinal(_Listed):
     kind: ClassVar[str] = "ordinal"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", _distinct(self.kind, self.values))
+        object.__setattr__(self, "values", _listed(self.kind, self.values))
+        _check_distinct(self)
 
     @property
     def numeric(self) -> bool:
@@ -322,7 +355,8 @@ class Categorical(_Listed):
     kind: ClassVar[str] = "categorical"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", _distinct(self.kind, self.values))
+        object.__setattr__(self, "values", _listed(self.kind, self.values))
+        _check_distinct(self)
 
     def __str__(self) -> str:
         return f"categorical {short_list(self.values)}"
@@ -348,3 +382,10 @@ class Permutation:
 
 
 ParameterDomain = Real | Integer | Ordinal | Categorical | Permutation
+
+
+def level_of(domain: ParameterDomain, value: Value) -> int | None:
+    """Which level of a domain a value is, however it is spelt; None: none, or the domain has no levels."""
+    if isinstance(domain, _Listed):
+        return domain.level(value)
+    return next((l for l, v in enumerate(getattr(domain, "values", ())) if same_value(v, value)), None)

@@ -18,7 +18,7 @@ import pyomo.environ as pyo
 from pyomo.core.base.expression import ExpressionData
 
 from mipcash.errors import RuleError, SpaceError
-from mipcash.modelling.domains import ParameterDomain, Permutation, Value, is_number, same_value
+from mipcash.modelling.domains import ParameterDomain, Permutation, Value, is_number, level_of
 from mipcash.modelling.operators import Operators
 from mipcash.modelling.quadratic import take_apart
 from mipcash.modelling.refusals import no_attribute, no_numeric_value
@@ -55,13 +55,13 @@ class Parameter:
             SpaceError: a value outside the domain, or a domain that is not expanded into levels.
         """
         levels, z = self._levels()
-        if len(values) == 1 and not any(same_value(v, values[0]) for v in levels):
+        if len(values) == 1 and level_of(self.domain, values[0]) is None:
             values = _listed(values[0])
         if not values:
             raise SpaceError(f"{self.label}.is_() needs at least one value of {shortened(str(list(levels)))}")
         chosen: list[Any] = []
         for value in values:
-            level = next((l for l, v in enumerate(levels) if same_value(v, value)), None)
+            level = level_of(self.domain, value)
             if level is None:
                 raise SpaceError(self.no_value(value))
             if all(z[level] is not other for other in chosen):

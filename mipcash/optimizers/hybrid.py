@@ -30,6 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
+from mipcash.acquisition.analytic import SampleAcquisition
 from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.catalogue import ACQUISITIONS
 from mipcash.acquisition.clock import Clock
@@ -37,6 +38,7 @@ from mipcash.acquisition.ingredients import Drawn, Ingredients, Limited
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.acquisition.plateau import shared_choice
+from mipcash.acquisition.wide_search import WideSearch
 from mipcash.backends.base import FEASIBLE, OPTIMAL, Answer, SolverSettings, Task, relative_gap
 from mipcash.backends.reductions.base import reduced
 from mipcash.backends.reductions.pruned_products import PrunedProducts
@@ -57,6 +59,9 @@ from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.surrogate import StructuredSettings, StructuredSurrogate
 from mipcash.surrogates.structured.tables import Tables
 
+WIDE = (("walks", 80), ("survivors", 2), ("moved", 1), ("finalists", 1), ("rounds", 2), ("sweeps", 12), ("pairs", 200))
+"""Limits of the search in wide spaces, at most."""
+UNCERTIFIED = "left out: the space is wide"
 PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""
 DRAWN = ("mes", "thompson")
@@ -153,6 +158,13 @@ class Hybrid(ModelBased):
         self.surrogate: Surrogate[Tables, StructuredPosterior] = StructuredSurrogate(structure, self.settings.surrogate)
 
     @property
+    def polish(self) -> PolishSettings:
+        """Limits of the search; at most WIDE in a wide space."""
+        given = self.settings.polish
+        most = WIDE if self.domain.wide else ()
+        return replace(given, **{name: min(getattr(given, name), limit) for name, limit in most})
+
+    @property
     def alternation(self) -> Alternation:
         """Over the domain as it is, with its deadline."""
         settings, limit = self.settings.alternation, self.settings.solver.time_limit
@@ -185,7 +197,8 @@ class Hybrid(ModelBased):
         config = self.domain.decode(point)
         answer = self._answer(target.function, point, bound)
         solution = as_solution(config, answer, 1.0, began, self.domain.backend.name)
-        return Proposal(config, solution, origin, step.clock.seconds, state)
+        trace = {"certificate": UNCERTIFIED} if self.domain.wide else {}
+        return Proposal(config, solution, origin, step.clock.seconds, state, trace=trace)
 
     def _for(self, part: float) -> Hybrid:
         """The optimizer for a part of the proposal, with its share of what is left of the time."""
@@ -238,7 +251,8 @@ class Hybrid(ModelBased):
         """What is minimised and the point found; None where nothing is left to propose."""
         settings, best, began = self.settings, step.data.best(self.settings.best), time.perf_counter()
         mean = fitted.loss.mean()
-        samples = [fitted.loss.sample(step.rng, settings.inflation) for _ in range(settings.samples)]
+        count = 0 if self.domain.wide and settings.acquisition in ("log-ei", "ucb") else settings.samples
+        samples = [fitted.loss.sample(step.rng, settings.inflation) for _ in range(count)]
         searching, functions = self._for(SEARCH), [mean, *samples]
         lowest, *minima = [
             searching._for(1.0 / (len(functions) - k))._minimum(f, best, excluded, step.rng)
@@ -255,11 +269,16 @@ class Hybrid(ModelBased):
             return Target(least.sample, acquisition, least.point)
         pool = [*([] if lowest is None else [lowest]), *(d.point for d in drawn), *best]
         polishing = self._for(POLISH)
-        near = Neighbourhood(polishing.domain, excluded, self._memory(step.data.best()))
-        search = MixedSearch(polishing.alternation.step, near, settings.polish)
+        search = polishing._search_of(excluded, step.data.best(), self.polish)
         found = search.minimise(acquisition, self._batch(pool), step.rng)
         step.clock.add("polish", began, polishing.domain.deadline)
         return None if found is None else Target(mean, acquisition, found)
+
+    def _search_of(self, excluded: Sequence[Exclusion], observed: Points, limits: PolishSettings) -> MixedSearch:
+        """The search over the legal points for one proposal; what is switched on is as in the best of some observations."""
+        near = Neighbourhood(self.domain, excluded, self._memory(observed))
+        kind = WideSearch if self.domain.wide else MixedSearch
+        return kind(self.alternation.step, near, limits)
 
     def _left(self, step: Step) -> list[Exclusion]:
         """Every second time on a plateau: a choice that is left out of this proposal."""
@@ -279,7 +298,13 @@ class Hybrid(ModelBased):
     def _minimum(
         self, f: MixedFunction, best: Points, excluded: Sequence[Exclusion], rng: np.random.Generator
     ) -> Point | None:
-        """A legal minimiser by alternation, with local search where it can tell what is legal; None: none left."""
+        """A legal minimiser by alternation, with local search where it can tell what is legal; None: none left.
+
+        In a wide space by moves from the best observation.
+        """
+        if self.domain.wide:
+            alone = replace(self.polish, walks=0, survivors=1, moved=1, finalists=1, rounds=1)
+            return self._search_of(excluded, best, alone).minimise(SampleAcquisition(f), best[:1], rng)
         start, known = best[0], list(best.levels[:2])
         if not self.alternation.decides_levels(start):
             found = self.alternation.minimise(f, best[:1], excluded, rng, Clock(), known)
@@ -300,8 +325,10 @@ class Hybrid(ModelBased):
 
         Returns:
             minimiser: None unless it is proven, as what a limit cut off differs between solvers.
-            bound: on the scale of the function.
+            bound: on the scale of the function; -inf in a wide space, where its form is not made.
         """
+        if self.domain.wide:
+            return None, -math.inf
         task = Task(self.program, self.program.folded(f.form_at(point.units)))
         pruned = reduced(task, [PrunedProducts(self.settings.product_columns)])
         answer = self.domain.minimise(
@@ -323,4 +350,5 @@ class Hybrid(ModelBased):
         value = self._value(f, point)
         bound = min(bound, value)
         status = OPTIMAL if relative_gap(value, bound) <= self.settings.solver.gap else FEASIBLE
-        return Answer(status, np.zeros(self.program.n), f.loss(value), f.loss(bound), 0.0)
+        below = f.loss(bound) if math.isfinite(bound) else bound
+        return Answer(status, np.zeros(self.program.n), f.loss(value), below, 0.0)

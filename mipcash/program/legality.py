@@ -32,6 +32,8 @@ KEPT = 16
 """Settings of the numbers whose legality is kept."""
 MANY, THIN = 300, 0.1
 """Rows from which on they may be sparse, and the share of their coefficients that is not zero up to which they are."""
+CHECKED = 1 << 22
+"""Binaries that are formed at a time."""
 BLOCK_LIMIT = 1 << 17
 """Legal joint levels of a table up to which it is a block for local search."""
 
@@ -163,7 +165,9 @@ class Legality:
         legal = np.ones(len(levels), dtype=bool)
         for table in tables:
             legal &= table.legal[tuple(levels[:, list(table.scope)].T)]
-        legal &= rows.hold(self.program.one_hot(levels))
+        share = max(1, CHECKED // max(1, self.program.n_z))
+        for a in range(0, len(levels) if len(rows.low) else 0, share):
+            legal[a : a + share] &= rows.hold(self.program.one_hot(levels[a : a + share]))
         for elimination in eliminations:  # what is illegal already is not looked at again
             legal[legal] = elimination.check(levels[legal])
         return legal

@@ -110,10 +110,7 @@ class Moves:
         if len(first) < 2:
             return first
         total = len(first) * (len(first) - 1) // 2
-        i, j = np.triu_indices(len(first), k=1)
-        if total > count:
-            chosen = rng.choice(total, size=count, replace=False)
-            i, j = i[chosen], j[chosen]
+        i, j = _pair_at(len(first), rng.choice(total, size=count, replace=False) if total > count else np.arange(total))
         both: Indices = np.where(first[i] != latent, first[i], first[j])
         return both
 
@@ -160,6 +157,13 @@ class Moves:
             legal = legality.check(legality.effective(trial))
             latent[legal] = trial[legal]
         return latent
+
+
+def _pair_at(n: int, places: Indices) -> tuple[Indices, Indices]:
+    """The pairs i < j of n things at some places of their list, row by row, which is never formed: (k,) -> (k,), (k,)."""
+    before = np.cumsum([0, *range(n - 1, 0, -1)])  # pairs of the rows before each
+    i = np.searchsorted(before, places, side="right") - 1
+    return i, places - before[i] + i + 1
 
 
 def moves_of(program: BinaryProgram) -> Moves:

@@ -38,6 +38,12 @@ class Indicator:
         """Whether it is 1: (..., n_z) -> (...)."""
         return np.asarray(self.constant + z[..., self.columns] @ self.coefficients > 0.5)
 
+    def holds_at(self, program: BinaryProgram, levels: Indices) -> NDArray[np.bool_]:
+        """The same of levels, whose binaries are not formed: (..., G) -> (...)."""
+        groups = program.group_of[self.columns]
+        taken = levels[..., groups] == self.columns - program.starts[groups]
+        return np.asarray(self.constant + taken @ self.coefficients > 0.5)
+
 
 @dataclass(frozen=True)
 class Group:
@@ -207,6 +213,10 @@ class BinaryProgram:
     def levels_of(self, columns: Vector) -> Indices:
         """Levels of one point's columns (rounded): (>= n_z,) -> (G,)."""
         return np.array([int(np.argmax(columns[g.start : g.stop])) for g in self.groups], dtype=np.int64)
+
+    def levels_at(self, z: Vector) -> Indices:
+        """Levels of one point's binaries, (n_z,), exactly one of each group: (G,)."""
+        return np.asarray(np.flatnonzero(z) - self.starts)
 
     def encode(self, config: Configuration) -> Indices:
         """Levels of a configuration; a conditional parameter that is absent is off.

@@ -127,5 +127,14 @@ def activity(conditions: Sequence[Sequence[Indicator]], z: Vector) -> Vector:
     return on
 
 
+def activity_at(program: BinaryProgram, conditions: Sequence[Sequence[Indicator]], levels: Indices) -> Vector:
+    """The same of levels: (B, G) -> (B, D)."""
+    on = np.ones((len(levels), len(conditions)))
+    for d, indicators in enumerate(conditions):
+        for indicator in indicators:
+            on[:, d] *= indicator.holds_at(program, levels)
+    return on
+
+
 Selection = Indices
 """Indices of the numbers that a feature map sees."""

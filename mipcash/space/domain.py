@@ -24,6 +24,7 @@ from mipcash.program.legality import Legality
 from mipcash.program.points import Point, Points
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale, decoded
+from mipcash.program.width import is_wide
 from mipcash.space.compiled import CompiledSpace, PublicSpace, compiled, minimiser_of
 from mipcash.space.design import design
 from mipcash.space.exclusion import Apart, Exclusion
@@ -113,6 +114,11 @@ class Domain:
     def program(self) -> BinaryProgram:
         """The compiled space."""
         return self.minimiser.program
+
+    @property
+    def wide(self) -> bool:
+        """Whether levels or parameters are so many that nothing is formed over pairs of them."""
+        return is_wide(self.program.n_z, len(self.program.groups) + len(self.scale))
 
     @property
     def backend(self) -> Backend:

@@ -13,6 +13,8 @@ from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Booleans, Indices
 from mipcash.program.program import BinaryProgram
 
+COMPARED = 1 << 24
+"""Levels that are compared at a time."""
 ANY = -1
 """A level that does not count, in an exclusion."""
 
@@ -58,8 +60,12 @@ class Exclusions:
 
     def admitted(self, levels: Indices) -> Booleans:
         """Which answers keep their distance from all of them: (R, G) -> (R,)."""
-        differ = np.sum((levels[:, None, :] != self.levels) & (self.levels != ANY), axis=2)
-        return np.asarray(np.all(differ >= self.distances, axis=1))
+        admitted = np.ones(len(levels), dtype=bool)
+        share = max(1, COMPARED // max(1, self.levels.size))
+        for a in range(0, len(levels), share):
+            differ = np.sum((levels[a : a + share, None, :] != self.levels) & (self.levels != ANY), axis=2)
+            admitted[a : a + share] = np.all(differ >= self.distances, axis=1)
+        return admitted
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,19 @@ inactive contributes nothing.
 
     d (size, size)    squared distance of two levels: 1 between categories; (p_l - p_m)^2 between places of an ordered group;
                       off is at distance 1 from the middle, at a right angle
+
+A matrix over more than DENSE levels is never formed: K depends on |l - m| alone, so that its means are sums of one row, and
+entries of k, of its derivative and of d are evaluated where they are asked for.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
-from mipcash.program.forms import Vector
+from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.program import Group
 
 ACTIVE = 0.25
@@ -24,6 +30,8 @@ ACTIVE = 0.25
 NUGGET = 1e-3
 ORDINAL_LENGTH = 0.4
 """Median of the prior of lo."""
+DENSE = 500
+"""Levels up to which a group's matrices are formed."""
 
 
 def has_length(group: Group) -> bool:
@@ -81,3 +89,125 @@ def level_distance(group: Group) -> Vector:
         np.fill_diagonal(distance, 0.0)
         return distance
     return np.asarray(1.0 - np.eye(group.size))
+
+
+@dataclass(frozen=True)
+class LevelKernel:
+    """k of one group, entry by entry (see the module's notation).
+
+    Attributes:
+        group: the group.
+        length: lo, where it means anything.
+    """
+
+    group: Group
+    length: float = ORDINAL_LENGTH
+
+    @cached_property
+    def dense(self) -> tuple[Vector, Vector]:
+        """k and its derivative with respect to log lo, (size, size) each."""
+        return level_kernel(self.group, self.length)
+
+    @property
+    def matrix(self) -> Vector:
+        """k, (size, size)."""
+        return self.dense[0]
+
+    @property
+    def small(self) -> bool:
+        """Whether the matrices are formed."""
+        return self.group.size <= DENSE
+
+    def at(self, rows: Indices, cols: Indices) -> Vector:
+        """k between levels, elementwise: shapes that broadcast."""
+        if self.small:
+            return np.asarray(self.matrix[rows, cols])
+        n = self._n_levels
+        if has_length(self.group):
+            effect = self._centred(0, rows, cols) / self._mean(0)
+        else:
+            effect = (np.equal(rows, cols) - 1.0 / n) / (1.0 - 1.0 / n)
+        return np.where(self._active(rows, cols), effect + (ACTIVE if self.group.conditional else 0.0), 0.0)
+
+    def slope_at(self, rows: Indices, cols: Indices) -> Vector:
+        """The derivative of k by log lo between levels, elementwise, of a group that has a length."""
+        if self.small:
+            return np.asarray(self.dense[1][rows, cols])
+        mean, mean_slope = self._mean(0), self._mean(1)
+        slope = self._centred(1, rows, cols) / mean - self._centred(0, rows, cols) * (mean_slope / mean**2)
+        return np.where(self._active(rows, cols), slope, 0.0)
+
+    def columns(self, levels: Indices) -> Vector:
+        """Columns of k: (n,) -> (size, n)."""
+        return self.at(np.arange(self.group.size)[:, None], levels)
+
+    @cached_property
+    def diagonal(self) -> Vector:
+        """k of every level with itself, shape (size,)."""
+        each = np.arange(self.group.size)
+        return self.at(each, each)
+
+    # -- of groups whose matrices are not formed ----------------------------------------------------------------
+
+    @property
+    def _n_levels(self) -> int:
+        return self.group.size - int(self.group.conditional)
+
+    def _active(self, rows: Indices, cols: Indices) -> Booleans:
+        return np.asarray(np.less(rows, self._n_levels) & np.less(cols, self._n_levels))
+
+    @cached_property
+    def _by_distance(self) -> tuple[tuple[Vector, Vector], tuple[Vector, Vector]]:
+        """K without its nugget by |l - m|, (L,), and its means by row, (L,); then the same of its derivative by log lo."""
+        n = self._n_levels
+        squares = (np.arange(n) / (n - 1) / self.length) ** 2
+        plain = np.exp(-0.5 * squares)
+        sums = np.cumsum(plain), np.cumsum(plain * squares)
+        means = [(s + s[::-1] - s[0]) / n for s in sums]
+        return (plain, means[0]), (plain * squares, means[1])
+
+    def _mean(self, which: int) -> float:
+        """Mean of diag(E) (0), or its derivative by log lo (1)."""
+        row, means = self._by_distance[which]
+        return float(row[0] - means.mean()) + (0.0 if which else NUGGET * (1.0 - 1.0 / self._n_levels))
+
+    def _centred(self, which: int, rows: Indices, cols: Indices) -> Vector:
+        """E between levels (0), or its derivative by log lo (1)."""
+        n, (row, means) = self._n_levels, self._by_distance[which]
+        left, right = np.minimum(rows, n - 1), np.minimum(cols, n - 1)
+        centred = row[np.abs(left - right)] - means[left] - means[right] + means.mean()
+        return np.asarray(centred if which else centred + NUGGET * (np.equal(rows, cols) - 1.0 / n))
+
+
+@dataclass(frozen=True)
+class LevelDistance:
+    """d of one group, entry by entry (see the module's notation)."""
+
+    group: Group
+
+    @cached_property
+    def matrix(self) -> Vector:
+        """d, shape (size, size)."""
+        return level_distance(self.group)
+
+    @property
+    def small(self) -> bool:
+        """Whether the matrix is formed."""
+        return self.group.size <= DENSE
+
+    def at(self, rows: Indices, cols: Indices) -> Vector:
+        """d between levels, elementwise: shapes that broadcast."""
+        if self.small:
+            return np.asarray(self.matrix[rows, cols])
+        same = np.equal(rows, cols)
+        if not self.group.ordered:
+            return np.where(same, 0.0, 1.0)
+        n = self.group.size - int(self.group.conditional)
+        # off stands in the middle, 1 apart
+        left, right = (np.where(np.less(at, n), at / (n - 1), 0.5) for at in (rows, cols))
+        off = np.greater_equal(rows, n) | np.greater_equal(cols, n)
+        return np.where(same, 0.0, (left - right) ** 2 + off)
+
+    def columns(self, levels: Indices) -> Vector:
+        """Columns of d: (n,) -> (size, n)."""
+        return self.at(np.arange(self.group.size)[:, None], levels)

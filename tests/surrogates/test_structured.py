@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from importlib import import_module
 from itertools import combinations, product
 
@@ -145,7 +146,7 @@ def test_sums_over_numbers_are_those_of_their_terms(name: str, shared: bool) -> 
     """Points that share their numbers, and points that do not, take different ways to the same kernel."""
     _, structure, _, x = observed(SPACES[name]())
     rng = np.random.default_rng(4)
-    left = Encoded(x.z, np.repeat(x.u[:2], len(x) // 2, axis=0) if shared else rng.random(x.u.shape), x.on, x.active)
+    left = replace(x, u=np.repeat(x.u[:2], len(x) // 2, axis=0) if shared else rng.random(x.u.shape))
     kernel = Kernel(structure, some_theta(structure))
     terms = np.concatenate([kernel.group_terms(left, x), kernel.number_terms(left, x)])
     pairs = 0.5 * np.einsum("vbt,vw,wbt->bt", terms, structure.pairs, terms)
@@ -199,7 +200,7 @@ def test_an_inactive_parameter_contributes_nothing() -> None:
     off = next(k for k in range(len(x)) if x.on[k, scale.labels.index("one")] == 0)
     moved = x.u.copy()
     moved[off, scale.labels.index("one")] = 0.9
-    phantom = Encoded(x.z, moved, x.on, x.active)
+    phantom = replace(x, u=moved)
     np.testing.assert_allclose(kernel(phantom, x), kernel(x, x), atol=1e-12)
     np.testing.assert_allclose(kernel.residual(phantom, x), kernel.residual(x, x), atol=1e-12)
     posterior = StructuredPosterior.fit(kernel, x, np.arange(float(len(x))))

@@ -2,7 +2,7 @@
 
 A program allows it where its numbers are fixed, its helpers follow from the levels, and its rules leave pairs and linear
 rows over few states (:mod:`mipcash.backends.enumeration.network`), or few joint levels at all
-(:mod:`mipcash.backends.enumeration.exhaustive`).
+(:mod:`mipcash.backends.enumeration.exhaustive`). Of wide programs it takes those in which nothing binds or couples groups.
 What it may cost counts nodes, so that what is proven does not depend on the clock; what is not proven within them has the best
 point found and a bound.
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipcash.backends.base import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Answer, SolverSettings, Task
+from mipcash.backends.base import CUT_SLACK, FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Answer, SolverSettings, Task
 from mipcash.backends.certificate import certified
 from mipcash.backends.enumeration.bounds import make_potentials
 from mipcash.backends.enumeration.exhaustive import LegalLevels, make_legal_levels
@@ -27,6 +27,7 @@ from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality, legality_at
 from mipcash.program.program import BinaryProgram
 from mipcash.program.recent import Recent
+from mipcash.program.width import is_wide
 
 KEPT_SPACES = 16
 WORTHWHILE_GAP = 1e-5
@@ -81,6 +82,8 @@ class EnumerationBackend:
         reason = _inexpressible(task)
         if reason:
             raise _out_of_reach(reason)
+        if is_wide(task.program.n_z, len(task.program.groups)):
+            return _separated(task, began)
         key = (id(task.program), tuple(sorted(task.fixed.items())))
         space = self._spaces.get(key, lambda: self._make_space(task))
         if space.within is None:
@@ -136,6 +139,39 @@ class EnumerationBackend:
         taken = np.bincount(program.group_of[required], minlength=len(program.groups)) > 0
         allowed &= required | ~taken[program.group_of]
         return _Space(program, legality, network_at(legality, allowed) or make_legal_levels(legality, allowed))
+
+
+def _separated(task: Task, began: float) -> Answer:
+    """The least level of each group, where nothing binds or couples groups: what is left of a wide program is for others.
+
+    Raises:
+        SolverError: something does, or what is found is ruled out by a cut.
+    """
+    program, form = task.program, task.form
+    tables, rows = legality_at(program, {n.label: float(task.fixed[n.latent]) for n in program.numbers}).constraints()
+    if (
+        tables
+        or rows
+        or len(form.rows)
+        or any(group.conditional for group in program.groups)
+        or program.n > program.n_z
+    ):
+        raise _out_of_reach("it is wide, and more than the costs of single levels")
+    low, high = program.low[: program.n].copy(), program.high[: program.n].copy()
+    low[list(task.fixed)] = high[list(task.fixed)] = list(task.fixed.values())
+    cost = np.where(high > 0.5, form.linear, math.inf)
+    cost = np.where(low > 0.5, -math.inf, cost)
+    columns = np.zeros(program.n)
+    columns[[g.start + int(np.argmin(cost[g.span])) for g in program.groups]] = 1.0
+    if np.any(columns < low) or np.any(columns > high):
+        raise _out_of_reach("it is wide, and what is fixed leaves a group nothing")
+    bodies = [float(cut.values @ columns[cut.columns]) for cut in task.cuts]
+    if any(
+        not cut.low - CUT_SLACK <= body <= cut.high + CUT_SLACK for body, cut in zip(bodies, task.cuts, strict=True)
+    ):
+        raise _out_of_reach("it is wide, and the least of it is ruled out")
+    value = form.value(columns)
+    return Answer(OPTIMAL, columns, value, value, time.perf_counter() - began, EnumerationBackend.name)
 
 
 def _least(legal_levels: LegalLevels, legality: Legality, task: Task, began: float) -> Answer:

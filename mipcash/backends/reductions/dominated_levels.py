@@ -22,6 +22,8 @@ from mipcash.backends.reductions.base import Reduced
 from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 
+COMPARED = 2000
+"""Binaries up to which levels are compared."""
 EXACT = 1e-12
 
 
@@ -29,8 +31,9 @@ class DominatedLevels:
     """Closes dominated levels; a start that has some gets the levels that replace them."""
 
     def accepts(self, task: Task) -> bool:
-        """Whether the base rows tell all that the program demands."""
-        return task.program.n_z > 0 and task.program.has_base_rows
+        """Whether the base rows tell all that the program demands, and its levels are few enough to compare each with each."""
+        few = 0 < task.program.n_z <= COMPARED
+        return few and task.program.has_base_rows
 
     def apply(self, task: Task) -> Reduced:
         """See :meth:`mipcash.backends.reductions.base.Reduction.apply`."""

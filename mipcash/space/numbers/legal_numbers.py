@@ -20,6 +20,8 @@ SHRINKAGES = 40
 """Halvings of a step before a walk stays where it is."""
 MIXING = 10
 """Steps per number until a walk has forgotten where it began."""
+LONGEST = 500
+"""Steps of a walk at most: that of a hundred numbers stays nearer to the middle that it began in."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class LegalNumbers:
                     return np.asarray(middle)
                 start = middle
                 break
-        return self.walk(start, max(steps, MIXING * len(start)), rng)
+        return self.walk(start, max(steps, min(LONGEST, MIXING * len(start))), rng)
 
     def walk(self, start: Vector, steps: int, rng: np.random.Generator) -> Vector:
         """Steps from a legal start; never leaves the legal set."""

@@ -33,6 +33,8 @@ from mipcash.surrogates.structured.tables import Tables
 JITTER = 1e-8
 FITTED = 160
 """Observations that the fit uses at most: the best half of them and an even spread of the rest."""
+FITTED_WIDE = 80
+"""The same in a wide space, where every pair of them has hundreds of terms."""
 
 
 def chosen_part(y: Vector, limit: int) -> Indices:
@@ -68,10 +70,11 @@ class Evidence:
 
     @classmethod
     def of(
-        cls, tables: Tables, y: Vector, noise: Noise = 0.0, held: Vector | None = None, limit: int = FITTED
+        cls, tables: Tables, y: Vector, noise: Noise = 0.0, held: Vector | None = None, limit: int | None = None
     ) -> Evidence:
-        """From all observations; beyond ``limit`` only a part of them is used."""
-        keep = chosen_part(y, limit)
+        """From all observations; beyond ``limit`` (None: FITTED, or FITTED_WIDE) only a part of them is used."""
+        usual = FITTED_WIDE if tables.structure.wide else FITTED
+        keep = chosen_part(y, usual if limit is None else limit)
         return cls(tables.part(keep), y[keep], taken(noise, keep), held)
 
     @property
@@ -141,7 +144,8 @@ class Evidence:
             v = s.n_groups + j
             trace[at["m"]][j] = sums.slope(v)[on] @ (terms[v, on] * squares) / kernel.m[j] ** 2
         if self.held is None:
-            trace[at["lo"]] = [kernel.a[g] * self._weighed(g, sums.slope(g), kernel.blocks[g][1]) for g in s.ordered]
+            blocks, summed = kernel.blocks, self.tables.summed
+            trace[at["lo"]] = [kernel.a[g] * summed(g, sums.slope(g), blocks[g]) for g in s.ordered]
         return trace
 
     @cached_property
@@ -149,11 +153,7 @@ class Evidence:
         """k_g at the pairs, at the held length-scales or the medians: shape (G, n)."""
         if self.held is None:
             return self.tables.median_grams
-        return self.tables.grams([k for k, _ in Kernel(self.structure, self.held).blocks])
-
-    def _weighed(self, g: int, weights: Vector, k: Vector) -> float:
-        """The weights (n,) times a matrix over the levels of group g, summed by entry first."""
-        return float(np.bincount(self.tables.entries[g], weights, minlength=k.size) @ k.ravel())
+        return self.tables.grams(Kernel(self.structure, self.held).blocks)
 
     def _terms(self, kernel: Kernel) -> Vector:
         """A_v at the pairs, shape (V, n): only groups with a length-scale under way are computed afresh."""
@@ -162,7 +162,7 @@ class Evidence:
         np.multiply(kernel.a[:, None], self._grams, out=terms[:n_groups])
         if self.held is None:
             for g in self.structure.ordered:
-                np.multiply(kernel.a[g], self.tables.gram(g, kernel.blocks[g][0]), out=terms[g])
+                np.multiply(kernel.a[g], self.tables.gram(g, kernel.blocks[g]), out=terms[g])
         for term, b, m, (on, squares) in zip(
             terms[n_groups:], kernel.b, kernel.m, self.tables.active_squares, strict=True
         ):

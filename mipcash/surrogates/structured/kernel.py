@@ -25,17 +25,26 @@ noise], with O ordered groups and D joint numbers.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
+from mipcash.program.recent import Recent
 from mipcash.program.unit_scale import INACTIVE
-from mipcash.surrogates.level_kernels import level_kernel
+from mipcash.surrogates.level_kernels import LevelKernel
+from mipcash.surrogates.structured.level_tables import level_sums
 from mipcash.surrogates.structured.structure import Structure
+
+KEPT = 8
+"""Tables of a wide space that are kept."""
+DECLARED = 4_000_000
+"""Terms of a wide space with declared pairs that are formed at a time."""
 
 
 def _distinct(rows: Vector) -> tuple[Vector, Indices]:
@@ -68,32 +77,43 @@ class Encoded:
     """A batch of points as the kernel reads it.
 
     Attributes:
-        z: binaries, shape (B, n_z).
+        structure: the space.
+        levels: shape (B, G).
         u: unit values, shape (B, J).
         on: on_j of K, shape (B, J).
         active: whether each number is active, shape (B, J).
     """
 
-    z: Vector
+    structure: Structure
+    levels: Indices
     u: Vector
     on: Vector
     active: Vector
 
     @classmethod
     def of(cls, structure: Structure, points: Points) -> Encoded:
-        return cls.at(structure, points.one_hot(structure.program), points.units)
+        active = structure.activity(points.levels)
+        return cls(structure, points.levels, points.units, structure.on(active), active)
 
     @classmethod
     def at(cls, structure: Structure, z: Vector, u: Vector) -> Encoded:
-        """Points whose binaries (B, n_z) and unit values (B, J) are at hand."""
-        active = structure.activity(z)
-        return cls(z, u, structure.on(active), active)
+        """One point, z (n_z,) and u (J,)."""
+        return cls.of(structure, Points(structure.program.levels_at(z)[None], u[None]))
 
-    @classmethod
-    def everywhere(cls, z: Vector, u: Vector) -> Encoded:
-        """One point, z (1, n_z) and u (J,), with every number on: for terms without on_j(z)."""
+    def everywhere(self, u: Vector) -> Encoded:
+        """One point at u (J,) with every number on: for terms without on_j(z)."""
         ones = np.ones((1, len(u)))
-        return cls(z, u[None], ones, ones)
+        return Encoded(self.structure, self.levels[:1], u[None], ones, ones)
+
+    @cached_property
+    def z(self) -> Vector:
+        """Binaries, shape (B, n_z)."""
+        return self.structure.program.one_hot(self.levels)
+
+    @cached_property
+    def columns(self) -> Indices:
+        """The binaries that are one, shape (B, G)."""
+        return self.structure.program.starts + self.levels
 
     @cached_property
     def shown(self) -> Vector:
@@ -106,15 +126,16 @@ class Encoded:
         return _distinct(self.u)
 
     def __len__(self) -> int:
-        return len(self.z)
+        return len(self.levels)
 
     def __getitem__(self, rows: Indices | slice) -> Encoded:
-        return Encoded(self.z[rows], self.u[rows], self.on[rows], self.active[rows])
+        return Encoded(self.structure, self.levels[rows], self.u[rows], self.on[rows], self.active[rows])
 
     def joined(self, other: Encoded) -> Encoded:
         """These points, then others."""
-        pairs = ((self.z, other.z), (self.u, other.u), (self.on, other.on), (self.active, other.active))
-        return Encoded(*(np.concatenate(pair) for pair in pairs))
+        levels = np.concatenate([self.levels, other.levels])
+        pairs = ((self.u, other.u), (self.on, other.on), (self.active, other.active))
+        return Encoded(self.structure, levels, *(np.concatenate(pair) for pair in pairs))
 
 
 @dataclass(frozen=True)
@@ -168,20 +189,43 @@ class Kernel:
         )
 
     @cached_property
-    def blocks(self) -> list[tuple[Vector, Vector]]:
-        """k_g and its derivative by log lo, per group."""
+    def blocks(self) -> list[LevelKernel]:
+        """k_g per group."""
         blocks = list(self.structure.fixed_blocks)
         for g, length in zip(self.structure.ordered.tolist(), self._part("lo").tolist(), strict=True):
-            blocks[g] = level_kernel(self.structure.groups[g], length)
+            blocks[g] = LevelKernel(self.structure.groups[g], length)
         return blocks
 
     @cached_property
     def levels(self) -> Vector:
         """Block-diagonal a_g k_g, shape (n_z, n_z)."""
         matrix = np.zeros((self.structure.n_z, self.structure.n_z))
-        for group, (k, _), a in zip(self.structure.groups, self.blocks, self.a, strict=True):
-            matrix[group.start : group.stop, group.start : group.stop] = a * k
+        for group, k, a in zip(self.structure.groups, self.blocks, self.a, strict=True):
+            matrix[group.start : group.stop, group.start : group.stop] = a * k.matrix
         return matrix
+
+    def level_columns(self, y: Encoded) -> Vector:
+        """a_g k_g of every level with those of some points, of a wide space: shape (n_z, B')."""
+        parts, none = zip(self.blocks, self.a, y.levels.T, strict=True), np.zeros((0, len(y)))
+        return self._kept("similar", y, lambda: np.concatenate([none, *(a * k.columns(at) for k, a, at in parts)]))
+
+    def distance_columns(self, y: Encoded) -> Vector:
+        """w_g d_g of every level with those of some points, of a wide space: shape (n_z, B')."""
+        parts, none = zip(self.structure.distances, self.w, y.levels.T, strict=True), np.zeros((0, len(y)))
+        return self._kept("apart", y, lambda: np.concatenate([none, *(w * d.columns(at) for d, w, at in parts)]))
+
+    @cached_property
+    def _own(self) -> Vector:
+        """a_g k_g of every level with itself, shape (n_z,)."""
+        return np.concatenate([np.zeros(0), *(a * k.diagonal for k, a in zip(self.blocks, self.a, strict=True))])
+
+    def _kept(self, name: str, y: Encoded, make: Callable[[], Vector]) -> Vector:
+        """What was made of the points that were asked for last; they are kept beside it, so that their id stays their own."""
+        return self._recent.get((name, id(y)), lambda: (y, make()))[1]
+
+    @cached_property
+    def _recent(self) -> Recent[tuple[Encoded, Vector]]:
+        return Recent(KEPT)
 
     @cached_property
     def w(self) -> Vector:
@@ -201,13 +245,24 @@ class Kernel:
         """Block-diagonal w_g d_g, shape (n_z, n_z)."""
         matrix = np.zeros((self.structure.n_z, self.structure.n_z))
         for group, d, w in zip(self.structure.groups, self.structure.distances, self.w, strict=True):
-            matrix[group.start : group.stop, group.start : group.stop] = w * d
+            matrix[group.start : group.stop, group.start : group.stop] = w * d.matrix
         return matrix
 
     def residual(self, x: Encoded, y: Encoded) -> Vector:
         """R: (B, B')."""
-        exponent = x.z @ self.apart @ y.z.T + 0.5 * _squared_distances(x.shown / self.r, y.shown / self.r)
+        if self.structure.wide:
+            (exponent,) = level_sums(x.columns, [self.distance_columns(y)])
+            unique, inverse = _distinct(x.shown)
+            exponent += 0.5 * _squared_distances(unique / self.r, y.shown / self.r)[inverse]
+        else:
+            exponent = x.z @ self.apart @ y.z.T + 0.5 * _squared_distances(x.shown / self.r, y.shown / self.r)
         return np.asarray(self.residual_variance * np.exp(-exponent))
+
+    def apart_from(self, x: Encoded, y: Encoded) -> Vector:
+        """sum_g w_g d_g between one point and others: (B',)."""
+        if self.structure.wide:
+            return np.asarray(self.distance_columns(y)[x.columns[0]].sum(axis=0))
+        return np.asarray(y.z @ self.apart @ x.z[0])
 
     def number_terms(self, x: Encoded, y: Encoded) -> Vector:
         """A_j: shape (J, B, B')."""
@@ -231,6 +286,8 @@ class Kernel:
 
     def group_terms(self, x: Encoded, y: Encoded) -> Vector:
         """A_g: shape (G, B, B')."""
+        if self.structure.wide:
+            return np.asarray(self.level_columns(y)[x.columns.T])
         at = [slice(g.start, g.stop) for g in self.structure.groups]
         terms = [x.z[:, i] @ self.levels[i, i] @ y.z[:, i].T for i in at]
         return np.array(terms).reshape(-1, len(x), len(y))
@@ -254,7 +311,7 @@ class Kernel:
             return total, squares
         for k, u in enumerate(unique):
             rows = np.flatnonzero(inverse == k)
-            terms = self.number_terms(Encoded.everywhere(x.z[:1], u), y)[:, 0]
+            terms = self.number_terms(x.everywhere(u), y)[:, 0]
             total[rows], squares[rows] = x.on[rows] @ terms, x.on[rows] @ terms**2
         return total, squares
 
@@ -267,7 +324,14 @@ class Kernel:
     def __call__(self, x: Encoded, y: Encoded) -> Vector:
         """K between two batches: (B, B')."""
         s, (c1, c2, sc, cm, cq) = self.structure, self.factors
-        if s.complete:
+        if s.wide and s.joined:
+            similar = self.level_columns(y)
+            total, squares = level_sums(x.columns, [similar, similar**2])
+            discrete = 0.5 * (total**2 - squares)
+            extra, pairs = self._by_degree(total, squares, *self._degree_sums(x, y))
+        elif s.wide:
+            return self._declared(x, y)
+        elif s.complete:
             total = x.z @ self.levels @ y.z.T
             squares = x.z @ self.levels**2 @ y.z.T
             discrete = 0.5 * (total**2 - squares)
@@ -288,10 +352,65 @@ class Kernel:
             k += self.joint_term(unique, y)[inverse] * (sc + cm * total + cq * discrete)
         return k
 
+    def _degree_sums(self, x: Encoded, y: Encoded) -> tuple[list[Vector], list[Vector]]:
+        """sum_j A_j and sum_j A_j^2 over the numbers without a condition, with one and with two: three of (B, B') each."""
+        kinds, (unique, inverse) = self.structure.by_degree, x.distinct
+        shape = (len(x), len(y))
+        total, squares = [np.zeros(shape) for _ in kinds], [np.zeros(shape) for _ in kinds]
+        for k, u in enumerate(unique if 2 * len(unique) <= len(x) else []):
+            rows, terms = np.flatnonzero(inverse == k), self.number_terms(x.everywhere(u), y)[:, 0]
+            for d, j in enumerate(kinds):
+                on = x.on[rows][:, j] if d else np.ones((1, len(j)))
+                total[d][rows], squares[d][rows] = on @ terms[j], on @ terms[j] ** 2
+        for d, j in ((d, j) for d, kind in enumerate(kinds) for j in kind if 2 * len(unique) > len(x)):
+            term = self.b[j] * np.outer(x.on[:, j], y.on[:, j])
+            term *= np.exp(-0.5 * ((x.u[:, j, None] - y.u[:, j]) / self.m[j]) ** 2)
+            total[d] += term
+            squares[d] += term**2
+        return total, squares
+
+    @staticmethod
+    def _by_degree(
+        total: Vector, squares: Vector, numbers: Sequence[Vector], number_squares: Sequence[Vector]
+    ) -> tuple[Vector, Vector]:
+        """sum_j A_j and sum_E A_v A_w where a pair is in E unless its conditions come to more than two.
+
+        Args:
+            total, squares: sum_g A_g and sum_g A_g^2.
+            numbers, number_squares: the same of numbers by their conditions, none, one or two.
+        """
+        free, one, two = numbers
+        inner = total + one
+        pairs = 0.5 * (inner**2 - squares - number_squares[1]) + 0.5 * (free**2 - number_squares[0])
+        return free + one + two, pairs + free * (inner + two)
+
+    def _declared(self, x: Encoded, y: Encoded) -> Vector:
+        """K of a wide space where pairs are declared: pair by pair, and neither P nor R."""
+        (c1, c2, *_), edges = self.factors, sparse.csr_array(self.structure.pairs)
+        k = np.ones((len(x), len(y)))
+        share = max(1, DECLARED // (len(self.structure.pairs) * len(y)))
+        for a in range(0, len(x), share):
+            part = x[a : a + share]
+            terms = np.concatenate([self.group_terms(part, y), self.number_terms(part, y)])
+            inner = (edges @ terms.reshape(len(terms), -1)).reshape(terms.shape)
+            k[a : a + share] += c1 * terms.sum(axis=0) + 0.5 * c2 * np.einsum("vbt,vbt->bt", terms, inner)
+        return k
+
     def diagonal(self, x: Encoded) -> Vector:
         """K(x, x): (B,)."""
         s, (c1, c2, sc, cm, cq) = self.structure, self.factors
-        groups = np.array([x.z[:, g.start : g.stop] @ np.diag(self.levels)[g.start : g.stop] for g in s.groups])
+        if s.wide and s.joined:
+            own = self._own[:, None]
+            total, squares = (column[:, 0] for column in level_sums(x.columns, [own, own**2]))
+            on = [(self.b * x.on)[:, j] for j in s.by_degree]
+            numbers, number_squares = [o.sum(axis=1) for o in on], [(o**2).sum(axis=1) for o in on]
+            extra, pairs = self._by_degree(total, squares, numbers, number_squares)
+            discrete = 0.5 * (total**2 - squares)
+            return np.asarray(1.0 + c1 * (total + extra) + c2 * pairs + sc + cm * total + cq * discrete)
+        if s.wide:
+            groups = self._own[x.columns].T
+        else:
+            groups = np.array([x.z[:, g.start : g.stop] @ np.diag(self.levels)[g.start : g.stop] for g in s.groups])
         terms = np.concatenate([groups.reshape(-1, len(x)), (self.b * x.on).T])
         total = terms[: s.n_groups].sum(axis=0)
         pairs = 0.5 * np.sum(terms * (s.pairs @ terms), axis=0)

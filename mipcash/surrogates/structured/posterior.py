@@ -184,11 +184,11 @@ class StructuredPosterior:
 
     def section(self, z: Vector) -> PosteriorSection:
         """The posterior at fixed binaries z (n_z,), as a function of the numbers."""
-        point = Encoded.at(self.kernel.structure, z[None], np.zeros((1, self.x.u.shape[1])))
+        point = Encoded.at(self.kernel.structure, z, np.zeros(self.x.u.shape[1]))
         return PosteriorSection(
             self,
-            KernelSection.of(self.kernel, z, point.on[0], self.x),
-            ResidualSection.of(self.kernel, z, point.active[0], self.x),
+            KernelSection.of(self.kernel, point, self.x),
+            ResidualSection.of(self.kernel, point, self.x),
             float(self.kernel.diagonal(point)[0]) + self.kernel.residual_variance,
         )
 

@@ -13,9 +13,10 @@ import numpy as np
 
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram, Group, Indicator
-from mipcash.program.unit_scale import RESOLVED, UnitScale, activity
+from mipcash.program.unit_scale import RESOLVED, UnitScale, activity_at
+from mipcash.program.width import is_wide
 from mipcash.surrogates.interactions import Interactions
-from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, has_length, level_distance, level_kernel
+from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, LevelDistance, LevelKernel, has_length
 
 LENGTH = 0.2
 """Median length-scale of a number on the unit scale, times the root of how many share a distance.
@@ -101,6 +102,11 @@ class Structure:
         return [j for j, c in enumerate(self.conditions) if len(c) == RESOLVED]
 
     @cached_property
+    def by_degree(self) -> tuple[Indices, Indices, Indices]:
+        """The numbers without a condition, with one and with two."""
+        return self.always, self.conditional, np.array(self.conjunctions, dtype=np.int64)
+
+    @cached_property
     def affine(self) -> tuple[Vector, Vector]:
         """on_j = c_j + l_j . z of the numbers with one condition: (J_1,), (n_z, J_1)."""
         constants, linear = np.zeros(len(self.conditional)), np.zeros((self.n_z, len(self.conditional)))
@@ -116,14 +122,19 @@ class Structure:
         return np.array([g for g, group in enumerate(self.groups) if has_length(group)], dtype=np.int64)
 
     @cached_property
-    def fixed_blocks(self) -> list[tuple[Vector, Vector]]:
-        """k_g of every group at the median of lo, with its derivative by log lo; the others need no second look."""
-        return [level_kernel(group) for group in self.groups]
+    def fixed_blocks(self) -> list[LevelKernel]:
+        """k_g of every group at the median of lo; those without one need no second look."""
+        return [LevelKernel(group) for group in self.groups]
 
     @cached_property
-    def distances(self) -> list[Vector]:
+    def distances(self) -> list[LevelDistance]:
         """d_g of every group."""
-        return [level_distance(group) for group in self.groups]
+        return [LevelDistance(group) for group in self.groups]
+
+    @cached_property
+    def wide(self) -> bool:
+        """Whether levels or variables are too many for matrices over pairs of them."""
+        return is_wide(self.n_z, len(self.pairs))
 
     @cached_property
     def complete(self) -> bool:
@@ -170,9 +181,9 @@ class Structure:
         """Numbers with more conditions than a quadratic form can multiply."""
         return np.array([j for j, c in enumerate(self.conditions) if len(c) > RESOLVED], dtype=np.int64)
 
-    def activity(self, z: Vector) -> Vector:
-        """Whether each number is active: (B, n_z) -> (B, J)."""
-        return activity(self.conditions, z)
+    def activity(self, levels: Indices) -> Vector:
+        """Whether each number is active: (B, G) -> (B, J)."""
+        return activity_at(self.program, self.conditions, levels)
 
     def on(self, active: Vector) -> Vector:
         """on_j of K, from activities: (B, J) -> (B, J)."""

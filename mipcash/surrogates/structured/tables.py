@@ -9,6 +9,7 @@ Several outputs that are observed at the same points share one :class:`Tables`; 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
+from mipcash.surrogates.level_kernels import LevelDistance, LevelKernel
 from mipcash.surrogates.structured.kernel import Encoded
 from mipcash.surrogates.structured.structure import Structure
 
@@ -58,14 +60,25 @@ class Tables:
     def entries(self) -> list[Indices]:
         """Which entry of a matrix over its levels each pair reads, row by row, per group: G arrays of shape (n,)."""
         rows, cols = self.pairs
-        levels = [np.argmax(self.x.z[:, g.start : g.stop], axis=1) for g in self.structure.groups]
-        return [at[rows] * group.size + at[cols] for at, group in zip(levels, self.structure.groups, strict=True)]
+        groups = zip(self.x.levels.T, self.structure.groups, strict=True)
+        return [at[rows] * group.size + at[cols] for at, group in groups]
 
-    def gram(self, g: int, k: Vector) -> Vector:
+    def gram(self, g: int, k: LevelKernel | LevelDistance) -> Vector:
         """A matrix over the levels of group g, at the pairs: (n,)."""
-        return np.asarray(k.ravel()[self.entries[g]])
+        return (
+            np.asarray(k.matrix.ravel()[self.entries[g]])
+            if k.small
+            else k.at(*np.divmod(self.entries[g], k.group.size))
+        )
 
-    def grams(self, blocks: list[Vector]) -> Vector:
+    def summed(self, g: int, weights: Vector, k: LevelKernel) -> float:
+        """The derivative of k by log lo at the pairs, weighed (n,): by entry first where its matrix is formed."""
+        if not k.small:
+            return float(weights @ k.slope_at(*np.divmod(self.entries[g], k.group.size)))
+        slope = k.dense[1]
+        return float(np.bincount(self.entries[g], weights, minlength=slope.size) @ slope.ravel())
+
+    def grams(self, blocks: Sequence[LevelKernel | LevelDistance]) -> Vector:
         """One matrix per group, at the pairs: shape (G, n)."""
         layers = [self.gram(g, k) for g, k in enumerate(blocks)]
         return np.array(layers).reshape(len(layers), len(self.pairs[0]))
@@ -73,7 +86,7 @@ class Tables:
     @cached_property
     def median_grams(self) -> Vector:
         """k_g at the medians of the length-scales lo, shape (G, n)."""
-        return self.grams([k for k, _ in self.structure.fixed_blocks])
+        return self.grams(self.structure.fixed_blocks)
 
     @cached_property
     def distances(self) -> Vector:

@@ -81,7 +81,7 @@ class PriorDraw:
     def draw(cls, kernel: Kernel, sizes: PriorSizes, rng: np.random.Generator) -> PriorDraw:
         """Draw all weights."""
         s, (c1, c2, sc, cm, cq) = kernel.structure, kernel.factors
-        blocks = [factor_of(a * k) for (k, _), a in zip(kernel.blocks, kernel.a, strict=True)]
+        blocks = [factor_of(a * k.matrix) for k, a in zip(kernel.blocks, kernel.a, strict=True)]
         owner = np.repeat(np.arange(s.n_groups), [b.shape[1] for b in blocks]).astype(np.int64)
         factor = np.zeros((s.n_z, len(owner)))
         for g, (group, block) in enumerate(zip(s.groups, blocks, strict=True)):

@@ -33,9 +33,9 @@ class ResidualSection:
     amplitude: Vector
 
     @classmethod
-    def of(cls, kernel: Kernel, z: Vector, active: Vector, y: Encoded) -> ResidualSection:
-        """R((z, .), y) at fixed binaries z (n_z,) with activities (J,)."""
-        return cls(y.shown, active, kernel.r, kernel.residual_variance * np.exp(-(y.z @ kernel.apart @ z)))
+    def of(cls, kernel: Kernel, x: Encoded, y: Encoded) -> ResidualSection:
+        """R((z, .), y) at the binaries of one point."""
+        return cls(y.shown, x.active[0], kernel.r, kernel.residual_variance * np.exp(-kernel.apart_from(x, y)))
 
     def __call__(self, u: Vector) -> tuple[Vector, Vector]:
         """R and its gradient by u: (J,) -> (B',), (B', J)."""
@@ -58,6 +58,7 @@ class KernelSection:
         base, bracket: shape (B',).
         beside: B, shape (J, B').
         among: E between the numbers, shape (J, J).
+        alike: whether all of these interact, in a wide space: a sum is then theirs.
     """
 
     kernel: Kernel
@@ -67,23 +68,25 @@ class KernelSection:
     bracket: Vector
     beside: Vector
     among: Vector
+    alike: bool
 
     @classmethod
-    def of(cls, kernel: Kernel, z: Vector, on: Vector, y: Encoded) -> KernelSection:
-        """K((z, .), y) at fixed binaries z (n_z,) with on (J,)."""
+    def of(cls, kernel: Kernel, x: Encoded, y: Encoded) -> KernelSection:
+        """K((z, .), y) at the binaries of one point."""
         s, (c1, c2, sc, cm, cq) = kernel.structure, kernel.factors
         g = s.n_groups
-        groups = kernel.group_terms(Encoded(z[None], np.zeros((1, s.n_numbers)), on[None], on[None]), y)[:, 0]
+        groups = kernel.group_terms(x, y)[:, 0]
         total = groups.sum(axis=0)
         pairs = 0.5 * np.sum(groups * (s.pairs[:g, :g] @ groups), axis=0)
         return cls(
             kernel,
             y,
-            kernel.b[:, None] * on[:, None] * y.on.T,
+            kernel.b[:, None] * x.on[0][:, None] * y.on.T,
             1.0 + c1 * total + c2 * pairs,
             sc + cm * total + cq * pairs,
             s.pairs[g:, :g] @ groups,
             s.pairs[g:, g:],
+            s.wide and s.complete,
         )
 
     def __call__(self, u: Vector) -> tuple[Vector, Vector]:
@@ -91,7 +94,7 @@ class KernelSection:
         kernel, (c1, c2, *_) = self.kernel, self.kernel.factors
         difference = u[:, None] - self.y.u.T
         numbers = self.scale * np.exp(-0.5 * (difference / kernel.m[:, None]) ** 2)
-        inner = self.among @ numbers
+        inner = numbers.sum(axis=0) - numbers if self.alike else self.among @ numbers
         k = self.base + np.sum(numbers * (c1 + c2 * (self.beside + 0.5 * inner)), axis=0)
         gradient = -numbers * (c1 + c2 * (self.beside + inner)) * difference / kernel.m[:, None] ** 2
         joint = kernel.structure.joint

@@ -52,7 +52,7 @@ class Surface:
 
     def value(self, z: Vector, u: Vector) -> float:
         """f at one point: (n_z,), (J,) -> scalar."""
-        return float(self._at(Encoded.at(self.kernel.structure, z[None].astype(float), u[None]))[0])
+        return float(self._at(Encoded.at(self.kernel.structure, z, u))[0])
 
     def _at(self, x: Encoded) -> Vector:
         total = self.kernel(x, self.x) @ self.weights
@@ -60,11 +60,9 @@ class Surface:
 
     def section(self, z: Vector) -> SurfaceSection:
         """f(z, .) at fixed binaries, with its gradient."""
-        z = z.astype(float)
-        structure = self.kernel.structure
-        on = structure.on(structure.activity(z[None]))[0]
-        waves = None if self.draw is None else self.draw.waves(z, on)
-        return SurfaceSection(KernelSection.of(self.kernel, z, on, self.x), self.weights, waves)
+        point = Encoded.at(self.kernel.structure, z, np.zeros(self.x.u.shape[1]))
+        waves = None if self.draw is None else self.draw.waves(z.astype(float), point.on[0])
+        return SurfaceSection(KernelSection.of(self.kernel, point, self.x), self.weights, waves)
 
     def form_at(self, u: Vector) -> QuadraticForm:
         """f(., u) as a quadratic form over the base columns; exact."""
@@ -77,7 +75,7 @@ class Surface:
         """sum_i w_i K((z, u), x_i), coefficient by coefficient (see :class:`FormParts`)."""
         kernel, s, x, w = self.kernel, self.kernel.structure, self.x, self.weights
         c1, c2, sc, cm, cq = kernel.factors
-        numbers = kernel.number_terms(Encoded.everywhere(x.z[:1], u), x)[:, 0]  # without on_j(z): shape (J, t)
+        numbers = kernel.number_terms(x.everywhere(u), x)[:, 0]  # without on_j(z): shape (J, t)
         joint = kernel.joint_term(u[None], x)[0] if len(s.joint) else np.zeros(len(w))
         group_pairs, mixed, number_pairs = _blocks(s)
         levels = kernel.levels @ x.z.T  # a_g k_g(l, l_i): shape (n_z, t)
