@@ -12,7 +12,7 @@ from typing import Any
 
 import mipcash as mc
 from benchmarks.registry import benchmark
-from benchmarks.scales import shapes
+from benchmarks.scales import rules, shapes
 from benchmarks.scales.row import Asks, Row, Sized
 from benchmarks.scales.row import markdown as table
 
@@ -44,6 +44,7 @@ ROWS: tuple[Row, ...] = (
     Asks("sklearn_pipeline", model("sklearn_pipeline"), OBSERVATIONS, PROPOSALS, 2.0),
     Asks("binaries", wide, FEWER, PROPOSALS, 5.0),
     *shapes.ROWS,
+    *rules.ROWS,
 )
 
 

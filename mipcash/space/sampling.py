@@ -17,6 +17,7 @@ from scipy.stats.qmc import LatinHypercube
 
 from mipcash.backends.base import UNKNOWN, Answer, SolverSettings
 from mipcash.backends.heuristics.local_search import LocalSearch
+from mipcash.backends.heuristics.repair import repaired
 from mipcash.errors import InfeasibleSpaceError
 from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Indices, QuadraticForm, Vector
@@ -31,6 +32,14 @@ SEEDS = 48
 """Solver-made starting points of a large sample."""
 SEEDING = 0.6
 """Share of what is left of the time that they may take together; what is made of them has the rest."""
+MANY = 1000
+"""Rows from which on samples have FEW_SEEDS, and points of a design start from local search and are proven no further than EASY."""
+FEW_SEEDS = 4
+EASY = SolverSettings(time_limit=2.0, gap=0.05, node_limit=200)
+FOUND = 0.5
+"""Relative gap at which the first point of a design is taken there."""
+DESCENTS = 8
+"""Of that local search."""
 BATCH = 2048
 TIE_BREAK = 0.1
 """Pull of the random target beside the reward of an unseen level: a level that excludes many others is still worth it."""
@@ -135,6 +144,10 @@ def _seeds(
     Raises:
         SolverError: a limit came before anything was found or proven.
     """
+    if len(minimiser.program.base_rows) >= MANY and not minimiser.program.numbers:
+        made = [levels for _ in range(count) for levels in _repaired(minimiser, rng)]
+        if made:
+            return [(levels, minimiser.columns(levels, None)) for levels in made]
     answers, seeding = list[Answer](), minimiser.until(minimiser.deadline.share(SEEDING))
     for _ in range(count):
         answers.append(seed(seeding, settings, rng))
@@ -150,10 +163,14 @@ def _seeds(
     return [(minimiser.program.levels_of(columns), columns) for columns in found]
 
 
+def _seed_count(minimiser: Minimiser) -> int:
+    return FEW_SEEDS if len(minimiser.program.base_rows) >= MANY else SEEDS
+
+
 def _seeds_and_walks(
     minimiser: Minimiser, search: LocalSearch, n: int, settings: SolverSettings, rng: np.random.Generator
 ) -> list[DiscreteSample]:
-    seeds = _seeds(minimiser, min(n, SEEDS), settings, rng)
+    seeds = _seeds(minimiser, min(n, _seed_count(minimiser)), settings, rng)
     if not seeds:
         return []
     found = [DiscreteSample(levels, None) for levels, _ in seeds]
@@ -168,7 +185,7 @@ def _walks_beside_numbers(
     minimiser: Minimiser, n: int, settings: SolverSettings, rng: np.random.Generator
 ) -> list[DiscreteSample]:
     """Samples where rules bind numbers: seeds, then walks of the levels at each seed's numbers."""
-    seeds = _seeds(minimiser, min(n, SEEDS), settings, rng)
+    seeds = _seeds(minimiser, min(n, _seed_count(minimiser)), settings, rng)
     found = [DiscreteSample(levels, columns) for levels, columns in seeds]
     share = -(-(n - len(found)) // max(1, len(seeds)))
     for levels, columns in seeds if share > 0 else []:
@@ -203,10 +220,12 @@ def seed(
     bonus: Vector | None = None,
     excluded: Sequence[Exclusion] = (),
     pull: float = 1.0,
+    starts: Sequence[Indices] = (),
 ) -> Answer:
     """The legal point nearest to a random target, in a random weighting of the groups.
 
     Args:
+        starts: levels to start local search from; none: there is no local search.
         pull: mean weight of the target.
         bonus: extra reward per one-hot column, shape (n_z,).
         excluded: what may not be returned.
@@ -222,7 +241,9 @@ def seed(
         linear[number.latent] += rng.normal() / span
     empty = np.zeros(0, dtype=np.int64)
     form = QuadraticForm(0.0, linear, empty, empty, np.zeros(0))
-    return minimiser.minimise(form, settings, excluded=excluded)
+    if not starts:
+        return minimiser.minimise(form, settings, excluded=excluded)
+    return minimiser.minimise(form, settings, excluded=excluded, starts=starts, rng=rng, restarts=DESCENTS)
 
 
 def cover(
@@ -256,7 +277,18 @@ def cover(
         more = count[known] - count[known].min(initial=np.inf)
         rare, drawn = np.where(more < 2, 1.0, 0.0), rng.random(len(known)) / np.maximum(1.0, more)
         bonus[known] = weight * (rare + drawn)
-    return seed(minimiser, settings, rng, bonus=bonus, excluded=excluded, pull=TIE_BREAK)
+    starts: Sequence[Indices] = ()
+    if len(program.base_rows) >= MANY and not program.numbers:
+        starts = shown or _repaired(minimiser, rng)
+        easy = replace(EASY, time_limit=min(EASY.time_limit, settings.time_limit))
+        settings = easy if starts else replace(settings, gap=FOUND)
+    return seed(minimiser, settings, rng, bonus=bonus, excluded=excluded, pull=TIE_BREAK, starts=starts)
+
+
+def _repaired(minimiser: Minimiser, rng: np.random.Generator) -> list[Indices]:
+    """Legal levels near random ones, made without a solver; none where that fails."""
+    found = repaired(minimiser.free_legality, uniform_levels(minimiser, 1, rng)[0], rng)
+    return [] if found is None else [found]
 
 
 def _structure(program: BinaryProgram) -> dict[int, float]:

@@ -133,3 +133,24 @@ def test_a_thousand_rules_take_a_moment_and_are_kept() -> None:
         assert space.is_legal(trial.config)
         study.tell(trial, float(sum(v for v in trial.config.values() if not isinstance(v, str))))
     assert float(np.median(seconds)) < 2.0
+
+
+def crowded(number: int) -> mc.Space:
+    """Twelve integers under 1,000 rules over all of them, which a hidden configuration keeps."""
+    rng = np.random.default_rng(number)
+    space = mc.Space("crowded")
+    numbers = [space.integer(f"i{k}", 0, 5) for k in range(12)]
+    hidden = rng.integers(6, size=12)
+    for r in range(1000):
+        weights = rng.normal(size=12).round(2)
+        bound = float(weights @ hidden + np.abs(weights).sum() * rng.uniform(0.4, 1.5))
+        space.rule(f"rule {r}", sum(w * n for w, n in zip(weights.tolist(), numbers, strict=True)) <= bound)
+    return space
+
+
+def test_samples_and_designs_under_many_rules_are_legal_and_new() -> None:
+    space = crowded(0)
+    assert all(space.is_legal(c) for c in space.sample(6, seed=1))
+    made = [config for config, _ in Domain.of(space).design(2, np.random.default_rng(0))]
+    assert all(space.is_legal(c) for c in made)
+    assert len({repr(c) for c in made}) == 2

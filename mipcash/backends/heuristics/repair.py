@@ -1,0 +1,62 @@
+"""A legal point under very many rules, by local search over what breaks them; weights grow where it is stuck (Morris 1993).
+
+Notation
+    W (m, n_z)  rows over the binaries;   b (m,) their values at the present levels
+    cost        sum over the rows of a weight times what they are missed by, each in units of its largest coefficient
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.legality import Legality
+
+STEPS = 400
+"""Single moves at most."""
+ENTRIES = 4_000_000
+"""Of W at most: every step looks at all of them."""
+
+
+def repaired(legality: Legality, levels: Indices, rng: np.random.Generator) -> Indices | None:
+    """Legal levels not far from given ones, (G,) -> (G,); None where none were found, or rules are more than rows over levels.
+
+    Args:
+        legality: complete; of a program without conditional groups and orderings.
+        rng: breaks ties.
+    """
+    program = legality.program
+    tables, listed = legality.constraints()
+    rows = [row for row, _ in listed]
+    if tables or any(len(r.form.rows) for r in rows) or len(rows) * program.n_z > ENTRIES:
+        return None
+    if not legality.complete or any(g.conditional or g.kind == "ordering" for g in program.groups):
+        return None
+    matrix = np.array([r.form.linear[: program.n_z] for r in rows]).reshape(len(rows), program.n_z)
+    unit = np.maximum(np.abs(matrix).max(axis=1, initial=0.0), 1e-300)
+    matrix = matrix / unit[:, None]
+    low, high = np.array([r.low for r in rows]) / unit, np.array([r.high for r in rows]) / unit
+    free = program.high[: program.n_z] > 0.5
+    weight, found = np.ones(len(rows)), levels.copy()
+    for _ in range(STEPS):
+        at = program.starts + found
+        body = matrix[:, at].sum(axis=1)
+        missed = _missed(body, low, high)
+        if not np.any(missed > 0.0):
+            return found if bool(legality.check(found[None])[0]) else None
+        moved = body[:, None] + matrix - matrix[:, at][:, program.group_of]
+        cost = weight @ _missed(moved, low[:, None], high[:, None])
+        cost[~free] = np.inf
+        cost[at] = np.inf
+        best = float(cost.min())
+        if best >= float(weight @ missed):
+            weight[missed > 0.0] += 1.0
+        column = int(rng.choice(np.flatnonzero(cost <= best + 1e-12)))
+        group = int(program.group_of[column])
+        found[group] = column - program.starts[group]
+    return None
+
+
+def _missed(body: Vector, low: Vector, high: Vector) -> Vector:
+    missed: Vector = np.maximum(np.maximum(low - body, body - high), 0.0)
+    return missed
