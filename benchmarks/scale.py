@@ -12,7 +12,7 @@ from typing import Any
 
 import mipcash as mc
 from benchmarks.registry import benchmark
-from benchmarks.scales import rules, shapes
+from benchmarks.scales import rules, shapes, sizes
 from benchmarks.scales.row import Asks, Row, Sized
 from benchmarks.scales.row import markdown as table
 
@@ -45,6 +45,7 @@ ROWS: tuple[Row, ...] = (
     Asks("binaries", wide, FEWER, PROPOSALS, 5.0),
     *shapes.ROWS,
     *rules.ROWS,
+    *sizes.ROWS,
 )
 
 

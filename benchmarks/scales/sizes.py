@@ -1,0 +1,83 @@
+"""Rows of the benchmark ``scale``: thousands of levels, and hundreds of parameters; with each, the memory of the process so far."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import mipcash as mc
+from benchmarks.scales.row import Asks, Sized
+
+LEVELS: Sized = {"smoke": 600, "quick": 5000, "full": 5000}
+PARAMETERS: Sized = {"smoke": 120, "quick": 500, "full": 500}
+OBSERVATIONS: Sized = {"smoke": 6, "quick": 6, "full": 6}
+PROPOSALS: Sized = {"smoke": 2, "quick": 10, "full": 54}
+
+
+@dataclass(frozen=True)
+class Sizes(Asks):
+    """Proposals of ``hybrid``, and the largest resident memory of the process until then, in MB."""
+
+    def measured(self, size: str) -> dict[str, Any]:
+        row = super().measured(size)
+        return {**row, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def levels(kind: str) -> Callable[[str], mc.Space]:
+    """One category or ordinal beside three reals under a rule."""
+
+    def space(size: str) -> mc.Space:
+        made, count = mc.Space(f"{kind} levels"), LEVELS[size]
+        if kind == "ordinal":
+            made.ordinal("level", list(range(count)))
+        else:
+            made.categorical("level", [f"level {k}" for k in range(count)])
+        made.rule("together", sum(made.real(name, 0, 1) for name in "xyz") <= 2)
+        return made
+
+    return space
+
+
+def reals(size: str) -> mc.Space:
+    space = mc.Space("reals")
+    for k in range(PARAMETERS[size]):
+        space.real(f"x{k}", 0, 1)
+    return space
+
+
+def categories(size: str) -> mc.Space:
+    space = mc.Space("categories")
+    for k in range(PARAMETERS[size]):
+        space.categorical(f"c{k}", list("abcd"))
+    return space
+
+
+def integers(size: str) -> mc.Space:
+    space = mc.Space("integers")
+    for k in range(PARAMETERS[size]):
+        space.integer(f"n{k}", 0, 10)
+    return space
+
+
+def mixed(size: str) -> mc.Space:
+    """Half reals, half categories, under eleven linear rules."""
+    space, half = mc.Space("mixed"), PARAMETERS[size] // 2
+    c = [space.categorical(f"c{k}", list("abcd")) for k in range(half)]
+    x = [space.real(f"x{k}", 0, 1) for k in range(half)]
+    for r in range(5):
+        space.rule(f"few {r}", sum(c[k]["a"] for k in range(r, half, 5)) <= half // 10)
+        space.rule(f"room {r}", sum(x[k] for k in range(r, half, 5)) <= half / 10)
+    space.rule("both", sum(x[:10]) + 2 * c[0]["a"] <= 7)
+    return space
+
+
+ROWS = (
+    Sizes("5,000 categories", levels("category"), OBSERVATIONS, PROPOSALS, 2.0, 10.0),
+    Sizes("5,000 ordinal levels", levels("ordinal"), OBSERVATIONS, PROPOSALS, 2.0, 10.0),
+    Sizes("500 reals", reals, OBSERVATIONS, PROPOSALS, 2.0, 10.0),
+    Sizes("500 categories of 4", categories, OBSERVATIONS, PROPOSALS, 2.0, 10.0),
+    Sizes("250 categories, 250 reals", mixed, OBSERVATIONS, PROPOSALS, 2.0, 10.0),
+    Sizes("500 integers of 11", integers, OBSERVATIONS, PROPOSALS, 2.0, 10.0),
+)
