@@ -10,6 +10,7 @@ Numbers are stratified over their unit scale (Latin hypercube), or, where rules 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy.stats.qmc import LatinHypercube
 from mipcash.backends.base import UNKNOWN, Answer, SolverSettings
 from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.backends.heuristics.repair import repaired
-from mipcash.errors import InfeasibleSpaceError
+from mipcash.errors import InfeasibleSpaceError, UndecidedError
 from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
@@ -194,7 +195,8 @@ def _walks_beside_numbers(
         numbers = {x.label: float(columns[x.latent]) for x in minimiser.program.numbers}
         search = minimiser.search(numbers) if minimiser.separable else None
         if search is None:
-            found += [DiscreteSample(*point) for point in _seeds(minimiser, share, settings, rng)]
+            with suppress(UndecidedError):  # what there is by now stands
+                found += [DiscreteSample(*point) for point in _seeds(minimiser, share, settings, rng)]
             continue
         starts = np.repeat(levels[None], share, axis=0)
         walked = search.legality.effective(search.walk(starts, 3 * len(minimiser.program.groups), rng))

@@ -110,8 +110,9 @@ def test_a_count_is_an_integer_that_says_whether_it_is_exact() -> None:
 
 
 def test_fewer_samples_than_asked_for_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = FakeClock()
-    space = bound_numbers()
+    monkeypatch.setattr("mipcash.program.legality.make_elimination", lambda *_: None)
+    monkeypatch.setattr(Legality, "_tabulate", lambda *_: None)
+    clock, space = FakeClock(), conv_net()  # only the solver tells what is legal
     slow = SlowBackend(clock, 1.0)
     monkeypatch.setattr("mipcash.space.space.Deadline", clock.deadlines)
     monkeypatch.setattr("mipcash.space.space.minimiser_of", lambda _: Minimiser(compiled(space).program, slow))
