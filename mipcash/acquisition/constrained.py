@@ -1,0 +1,205 @@
+"""Expected improvement of a loss while limits are kept, by the logarithm; to be minimised: what is better is lower.
+
+Notation
+    f                    the loss;   g_i (i = 1..m) outputs with limits low_i <= g_i <= high_i, independent given the data
+    a, b = (low - mu) / sd, (high - mu) / sd     ends of one limit in deviations of its posterior
+    P_i = Phi(b) - Phi(a)                        probability that limit i is kept
+
+    log constrained EI = log EI(best) + sum_i log P_i      (Schonlau et al. 1998; Gardner et al. 2014, Eq. 4)
+
+``best`` is the incumbent among the observations that keep all limits. While there is none, the improvement says nothing and
+the probability of feasibility is maximised alone (Gelbart et al. 2014, Section 3.2).
+
+With one end log P is log Phi. With two, the interval is mirrored so that it lies on the negative side, where Phi(b) > Phi(a) > 0
+have logarithms of their own, and log P = log Phi(b) + log(1 - e^d), d = log Phi(a) - log Phi(b). Slopes are ratios of phi and P:
+
+    d log P / d mu = (phi(a) - phi(b)) / (P sd),    d log P / d sd = (a phi(a) - b phi(b)) / (P sd)
+
+With one end, phi / Phi (t) -> -t - 1/t far out, where both logarithms are too large for their difference to have digits left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from mipcash.acquisition.analytic import LOG_ROOT_2PI, AnalyticAcquisition, LogEI
+from mipcash.acquisition.ingredients import Limited
+from mipcash.program.forms import Vector
+from mipcash.program.points import Points
+from mipcash.surrogates.base import MomentSection, Posterior, Section
+
+FAR = -1e4
+"""t below which phi / Phi is -t - 1/t."""
+NARROW = 1e-3
+"""Least width of an interval, in deviations of the posterior's prior scale: an output is to have one value."""
+
+
+def mills(t: float) -> float:
+    """phi(t) / Phi(t), finite for every t."""
+    if t < FAR:
+        return -t - 1.0 / t
+    return math.exp(-0.5 * t * t - LOG_ROOT_2PI - float(log_ndtr(t)))
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A limit on the scale of its posterior, as a function of mean and deviation.
+
+    Attributes:
+        low, high: its ends; infinite where there is none.
+    """
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, limited: Limited) -> Interval:
+        """The ends of a limit, apart by NARROW at least."""
+        short = max(0.0, NARROW - (limited.high - limited.low)) / 2.0
+        return cls(limited.low - short, limited.high + short)
+
+    def log_probability(self, mu: Vector, sd: Vector) -> Vector:
+        """log P: (B,), (B,) -> (B,)."""
+        a, b = (self.low - mu) / sd, (self.high - mu) / sd
+        if math.isinf(self.low):
+            return np.asarray(log_ndtr(b))
+        if math.isinf(self.high):
+            return np.asarray(log_ndtr(-a))
+        upper, lower = _mirrored(a, b)
+        return np.asarray(log_ndtr(upper) + _log_less(_apart(upper, lower, (self.high - self.low) / sd)))
+
+    def slope(self, mu: float, sd: float) -> tuple[float, float, float]:
+        """log P at one point, and its derivatives by mu and by sd."""
+        a, b = (self.low - mu) / sd, (self.high - mu) / sd
+        if math.isinf(self.low):
+            h = mills(b)
+            return float(log_ndtr(b)), -h / sd, -b * h / sd
+        if math.isinf(self.high):
+            h = mills(-a)
+            return float(log_ndtr(-a)), h / sd, a * h / sd
+        upper, lower = _mirrored(np.asarray(a), np.asarray(b))
+        d = _apart(upper, lower, np.asarray((self.high - self.low) / sd))
+        less = _log_less(d)
+        # phi / P at the ends of the mirrored interval: P = Phi(upper) (1 - e^d)
+        at_upper = mills(float(upper)) * math.exp(-float(less))
+        at_lower = mills(float(lower)) * math.exp(float(d - less))
+        at_low, at_high = (at_upper, at_lower) if a + b > 0.0 else (at_lower, at_upper)
+        return float(log_ndtr(upper) + less), (at_low - at_high) / sd, (a * at_low - b * at_high) / sd
+
+
+def _mirrored(a: Vector, b: Vector) -> tuple[Vector, Vector]:
+    """The upper and the lower end of an interval as it lies on the negative side."""
+    over = a + b > 0.0
+    return np.where(over, -a, b), np.where(over, -b, a)
+
+
+def _apart(upper: Vector, lower: Vector, width: Vector) -> Vector:
+    """log Phi(lower) - log Phi(upper), where lower = upper - width; far out by their asymptotes, phi(t) / -t."""
+    near = log_ndtr(lower) - log_ndtr(upper)
+    far = np.minimum(upper, FAR)
+    return np.where(upper < FAR, width * far - 0.5 * width**2 - np.log1p(-width / far), near)
+
+
+def _log_less(d: Vector) -> Vector:
+    """log(1 - e^d) for d < 0: by expm1 where d is small, and by log1p where e^d is."""
+    near = d > -math.log(2.0)
+    return np.where(near, np.log(-np.expm1(np.where(near, d, -1.0))), np.log1p(-np.exp(np.where(near, -1.0, d))))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A limit and the posterior of its output.
+
+    Attributes:
+        posterior: of the output.
+        interval: the limit.
+    """
+
+    posterior: Posterior
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class LogFeasibility:
+    """Minus the logarithm of the probability that all limits are kept.
+
+    Attributes:
+        limits: m of them.
+    """
+
+    limits: Sequence[Kept]
+
+    @classmethod
+    def of(cls, limited: Sequence[Limited]) -> LogFeasibility:
+        return cls([Kept(each.posterior, Interval.of(each)) for each in limited])
+
+    def values(self, points: Points) -> Vector:
+        """At a batch: shape (B,)."""
+        total = np.zeros(len(points))
+        for kept in self.limits:
+            total -= kept.interval.log_probability(*kept.posterior.predict(points))
+        return total
+
+    def section(self, z: Vector) -> Section:
+        """At fixed binaries, (n_z,)."""
+        return FeasibilitySection([(kept.posterior.section(z), kept.interval) for kept in self.limits])
+
+
+@dataclass(frozen=True)
+class FeasibilitySection:
+    """The same as a function of the numbers, with its gradient."""
+
+    limits: Sequence[tuple[MomentSection, Interval]]
+
+    def __call__(self, u: Vector) -> tuple[float, Vector]:
+        """(D,) -> scalar, (D,)."""
+        value, gradient = 0.0, np.zeros(len(u))
+        for posterior, interval in self.limits:
+            mean, deviation, by_mean, by_deviation = posterior(u)
+            log, first, second = interval.slope(mean, deviation)
+            value, gradient = value - log, gradient - first * by_mean - second * by_deviation
+        return value, gradient
+
+
+@dataclass(frozen=True)
+class LogConstrainedEI:
+    """Minus the logarithm of the constrained expected improvement.
+
+    Attributes:
+        improvement: of the loss.
+        feasibility: of the limits.
+    """
+
+    improvement: AnalyticAcquisition
+    feasibility: LogFeasibility
+
+    @classmethod
+    def of(cls, loss: Posterior, best: float, limited: Sequence[Limited]) -> LogConstrainedEI:
+        """Over the incumbent ``best``, which must be finite."""
+        return cls(AnalyticAcquisition(loss, LogEI(best)), LogFeasibility.of(limited))
+
+    def values(self, points: Points) -> Vector:
+        """At a batch: shape (B,)."""
+        return self.improvement.values(points) + self.feasibility.values(points)
+
+    def section(self, z: Vector) -> Section:
+        """At fixed binaries, (n_z,)."""
+        return SumSection(self.improvement.section(z), self.feasibility.section(z))
+
+
+@dataclass(frozen=True)
+class SumSection:
+    """Two functions of the numbers, added."""
+
+    one: Section
+    other: Section
+
+    def __call__(self, u: Vector) -> tuple[float, Vector]:
+        """(D,) -> scalar, (D,)."""
+        (a, by_a), (b, by_b) = self.one(u), self.other(u)
+        return a + b, by_a + by_b
