@@ -15,7 +15,7 @@ have logarithms of their own, and log P = log Phi(b) + log(1 - e^d), d = log Phi
 
     d log P / d mu = (phi(a) - phi(b)) / (P sd),    d log P / d sd = (a phi(a) - b phi(b)) / (P sd)
 
-With one end, phi / Phi (t) -> -t - 1/t far out, where both logarithms are too large for their difference to have digits left.
+phi / Phi is taken by erfcx on the negative side, which keeps its digits where both underflow.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import erfcx, log_ndtr, ndtr
 
 from mipcash.acquisition.analytic import LOG_ROOT_2PI, AnalyticAcquisition, LogEI
 from mipcash.acquisition.ingredients import Limited
@@ -34,16 +34,67 @@ from mipcash.program.points import Points
 from mipcash.surrogates.base import MomentSection, Posterior, Section
 
 FAR = -1e4
-"""t below which phi / Phi is -t - 1/t."""
+"""t below which differences of log Phi are those of its asymptote, phi(t) / -t."""
 NARROW = 1e-3
-"""Least width of an interval, in deviations of the posterior's prior scale: an output is to have one value."""
+"""Least width of an interval on the posterior's scale: where an output is to have one value."""
 
 
-def mills(t: float) -> float:
-    """phi(t) / Phi(t), finite for every t."""
-    if t < FAR:
-        return -t - 1.0 / t
-    return math.exp(-0.5 * t * t - LOG_ROOT_2PI - float(log_ndtr(t)))
+def hazard(t: Vector) -> Vector:
+    """phi(t) / Phi(t), finite for every t: the hazard function at -t; shape of ``t``."""
+    below = np.minimum(t, 0.0)
+    above = np.exp(-0.5 * np.square(np.maximum(t, 0.0)) - LOG_ROOT_2PI) / ndtr(np.maximum(t, 0.0))
+    return np.asarray(np.where(t < 0.0, math.sqrt(2.0 / math.pi) / erfcx(-below / math.sqrt(2.0)), above))
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """A standard normal variable between two ends, elementwise: what log P and its slopes are made of.
+
+    Attributes:
+        log: log P.
+        a, b: the ends; 0 in the place of an infinite one.
+        at_low, at_high: phi(a) / P and phi(b) / P; 0 at an infinite end.
+    """
+
+    log: Vector
+    a: Vector
+    b: Vector
+    at_low: Vector
+    at_high: Vector
+
+    @classmethod
+    def below(cls, b: Vector) -> Truncation:
+        zero = np.zeros_like(b)
+        return cls(log_ndtr(b), zero, b, zero, hazard(b))
+
+    @classmethod
+    def above(cls, a: Vector) -> Truncation:
+        zero = np.zeros_like(a)
+        return cls(log_ndtr(-a), a, zero, hazard(-a), zero)
+
+    @classmethod
+    def between(cls, a: Vector, b: Vector, width: Vector) -> Truncation:
+        """``width`` is b - a, where the difference itself would have no digits left."""
+        over = a + b > 0.0
+        upper, lower = np.where(over, -a, b), np.where(over, -b, a)  # mirrored to the negative side
+        d = _apart(upper, lower, width)
+        less = _log_less(d)
+        at_upper, at_lower = hazard(upper) * np.exp(-less), hazard(lower) * np.exp(d - less)
+        at_low, at_high = np.where(over, at_upper, at_lower), np.where(over, at_lower, at_upper)
+        return cls(log_ndtr(upper) + less, a, b, at_low, at_high)
+
+
+def _apart(upper: Vector, lower: Vector, width: Vector) -> Vector:
+    """log Phi(lower) - log Phi(upper), where lower = upper - width."""
+    near = log_ndtr(lower) - log_ndtr(upper)
+    far = np.minimum(upper, FAR)
+    return np.where(upper < FAR, width * far - 0.5 * width**2 - np.log1p(-width / far), near)
+
+
+def _log_less(d: Vector) -> Vector:
+    """log(1 - e^d) for d < 0: by expm1 where d is small, and by log1p where e^d is."""
+    near = d > -math.log(2.0)
+    return np.where(near, np.log(-np.expm1(np.where(near, d, -1.0))), np.log1p(-np.exp(np.where(near, -1.0, d))))
 
 
 @dataclass(frozen=True)
@@ -63,52 +114,22 @@ class Interval:
         short = max(0.0, NARROW - (limited.high - limited.low)) / 2.0
         return cls(limited.low - short, limited.high + short)
 
+    def truncation(self, mu: Vector, sd: Vector) -> Truncation:
+        """Of the outputs' normal variables, (B,), (B,), on the scale of deviations."""
+        if math.isinf(self.low):
+            return Truncation.below((self.high - mu) / sd)
+        if math.isinf(self.high):
+            return Truncation.above((self.low - mu) / sd)
+        return Truncation.between((self.low - mu) / sd, (self.high - mu) / sd, (self.high - self.low) / sd)
+
     def log_probability(self, mu: Vector, sd: Vector) -> Vector:
         """log P: (B,), (B,) -> (B,)."""
-        a, b = (self.low - mu) / sd, (self.high - mu) / sd
-        if math.isinf(self.low):
-            return np.asarray(log_ndtr(b))
-        if math.isinf(self.high):
-            return np.asarray(log_ndtr(-a))
-        upper, lower = _mirrored(a, b)
-        return np.asarray(log_ndtr(upper) + _log_less(_apart(upper, lower, (self.high - self.low) / sd)))
+        return self.truncation(mu, sd).log
 
     def slope(self, mu: float, sd: float) -> tuple[float, float, float]:
         """log P at one point, and its derivatives by mu and by sd."""
-        a, b = (self.low - mu) / sd, (self.high - mu) / sd
-        if math.isinf(self.low):
-            h = mills(b)
-            return float(log_ndtr(b)), -h / sd, -b * h / sd
-        if math.isinf(self.high):
-            h = mills(-a)
-            return float(log_ndtr(-a)), h / sd, a * h / sd
-        upper, lower = _mirrored(np.asarray(a), np.asarray(b))
-        d = _apart(upper, lower, np.asarray((self.high - self.low) / sd))
-        less = _log_less(d)
-        # phi / P at the ends of the mirrored interval: P = Phi(upper) (1 - e^d)
-        at_upper = mills(float(upper)) * math.exp(-float(less))
-        at_lower = mills(float(lower)) * math.exp(float(d - less))
-        at_low, at_high = (at_upper, at_lower) if a + b > 0.0 else (at_lower, at_upper)
-        return float(log_ndtr(upper) + less), (at_low - at_high) / sd, (a * at_low - b * at_high) / sd
-
-
-def _mirrored(a: Vector, b: Vector) -> tuple[Vector, Vector]:
-    """The upper and the lower end of an interval as it lies on the negative side."""
-    over = a + b > 0.0
-    return np.where(over, -a, b), np.where(over, -b, a)
-
-
-def _apart(upper: Vector, lower: Vector, width: Vector) -> Vector:
-    """log Phi(lower) - log Phi(upper), where lower = upper - width; far out by their asymptotes, phi(t) / -t."""
-    near = log_ndtr(lower) - log_ndtr(upper)
-    far = np.minimum(upper, FAR)
-    return np.where(upper < FAR, width * far - 0.5 * width**2 - np.log1p(-width / far), near)
-
-
-def _log_less(d: Vector) -> Vector:
-    """log(1 - e^d) for d < 0: by expm1 where d is small, and by log1p where e^d is."""
-    near = d > -math.log(2.0)
-    return np.where(near, np.log(-np.expm1(np.where(near, d, -1.0))), np.log1p(-np.exp(np.where(near, -1.0, d))))
+        t = self.truncation(np.asarray(mu), np.asarray(sd))
+        return float(t.log), float(t.at_low - t.at_high) / sd, float(t.a * t.at_low - t.b * t.at_high) / sd
 
 
 @dataclass(frozen=True)

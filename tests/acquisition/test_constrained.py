@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mipcash.acquisition.analytic import LogEI
-from mipcash.acquisition.constrained import Interval, LogConstrainedEI, LogFeasibility, mills
+from mipcash.acquisition.constrained import Interval, LogConstrainedEI, LogFeasibility, hazard
 from mipcash.acquisition.ingredients import Limited
 from mipcash.surrogates.limit_scale import LimitScale
 from tests.acquisition.test_mixed_search import Setting
@@ -50,10 +50,11 @@ def test_slopes_are_those_of_the_values_and_finite_far_out(
     assert by_sd == pytest.approx((log(mu, sd + k) - log(mu, sd - k)) / (2 * k), rel=2e-3, abs=1e-3 / sd)
 
 
-def test_the_mills_ratio_joins_its_asymptote() -> None:
-    # phi / Phi on both sides of the switch, by the series of Phi in 1/t^2 to one term more
-    for t in (-9.9e3, -1.01e4, -1e8, -1e150):
-        assert mills(t) == pytest.approx(-t - 1.0 / t + 2.0 / t**3 if t > -1e6 else -t, rel=1e-7)
+def test_the_hazard_is_that_of_the_normal_distribution_and_finite_far_out() -> None:
+    t = np.linspace(-30.0, 8.0, 200)
+    assert hazard(t) == pytest.approx(np.exp(stats.norm.logpdf(t) - stats.norm.logcdf(t)), rel=1e-9)
+    far = np.array([-1e3, -1e8, -1e150])
+    assert hazard(far) == pytest.approx(-far - 1.0 / far, rel=1e-9)
 
 
 def made(setting: Setting, ends: list[tuple[float, float]]) -> list[Limited]:
