@@ -36,8 +36,10 @@ from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.surrogates.base import Posterior, Section
 
-SURE = 40.0
-"""gamma above which Z_y is 1 and T_y is 0, to the last digit."""
+SURE = 21.0
+"""gamma of the loss at most: there log Z_y and T_y are 1e-97, above LEAST, and nothing is left to tell apart."""
+LEAST = 1e-100
+"""-L at least: that everything holds is never certain."""
 FLOOR = 1e-3
 """Share of -log Z that is always counted."""
 
@@ -49,7 +51,7 @@ def log_gain(log: Vector, spread: Vector) -> tuple[Vector, Vector, Vector]:
         log: L <= 0.
         spread: S.
     """
-    log = np.minimum(log, -1e-100)  # that everything holds is never certain
+    log = np.minimum(log, -LEAST)
     x, z = np.exp(log), -np.expm1(log)
     small = x < 1e-8
     q = np.where(small, 1.0 + 0.5 * x, -np.log(z) / np.where(small, 1.0, x))

@@ -10,7 +10,7 @@ import pytest
 
 from mipcash.acquisition.analytic import LogEI, MaxValueEntropy
 from mipcash.acquisition.constrained import Interval, Kept, LogFeasibility
-from mipcash.acquisition.constrained_entropy import ConstrainedEntropy, Share, log_gain, noisy
+from mipcash.acquisition.constrained_entropy import SURE, ConstrainedEntropy, Share, log_gain, noisy
 from mipcash.program.points import Points
 from tests.acquisition.test_mixed_search import Setting
 from tests.spaces import ALL
@@ -58,7 +58,12 @@ def test_without_limits_it_is_max_value_entropy_search() -> None:
     setting = Setting(ALL["conv_net"](), 3, LogEI(-0.5))
     posterior, minima = setting.acquisition.posterior, np.array([-1.5, -0.9, -2.0])
     found = np.exp(-ConstrainedEntropy(posterior, minima).values(setting.points))
-    assert found == pytest.approx(-MaxValueEntropy(minima)(*posterior.predict(setting.points)), rel=1e-6)
+    mean, deviation = posterior.predict(setting.points)
+    expected = -MaxValueEntropy(minima)(mean, deviation)
+    clear = (minima.max() - mean) / deviation < SURE  # beyond, it has reached its limit of 2 but for 1/gamma^2
+    assert clear.sum() > 3
+    assert found[clear] == pytest.approx(expected[clear], rel=1e-6)
+    assert found[~clear] == pytest.approx(expected[~clear], rel=1e-1)
 
 
 def test_it_is_finite_wherever_a_search_may_look() -> None:
