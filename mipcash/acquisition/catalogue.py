@@ -16,6 +16,7 @@ from mipcash.acquisition.analytic import (
     SampleAcquisition,
 )
 from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.constrained import LogConstrainedEI, LogFeasibility
 from mipcash.acquisition.fantasies import FantasisedEI
 from mipcash.acquisition.ingredients import Ingredients
 
@@ -37,10 +38,17 @@ class Entry:
 
 
 def log_ei(given: Ingredients) -> Acquisition:
-    """Expected improvement; beside pending evaluations its mean over what they may come to."""
+    """Expected improvement; beside pending evaluations its mean over what they may come to.
+
+    Under limits times the probability that they are kept; that alone, as long as nothing is known that keeps them.
+    """
+    improvement: Acquisition = AnalyticAcquisition(given.loss, LogEI(given.best))
     if given.fantasies is not None:
-        return FantasisedEI(given.fantasies.outcomes, given.fantasies.best)
-    return AnalyticAcquisition(given.loss, LogEI(given.best))
+        improvement = FantasisedEI(given.fantasies.outcomes, given.fantasies.best)
+    if not given.limited:
+        return improvement
+    feasibility = LogFeasibility.of(list(given.limited.values()))
+    return LogConstrainedEI(improvement, feasibility) if math.isfinite(given.best) else feasibility
 
 
 def ucb(given: Ingredients) -> Acquisition:
@@ -62,7 +70,7 @@ def thompson(given: Ingredients) -> Acquisition:
 
 
 ACQUISITIONS: Mapping[str, Entry] = {
-    "log-ei": Entry(log_ei),
+    "log-ei": Entry(log_ei, takes_limits=True),
     "ucb": Entry(ucb),
     "mes": Entry(mes),
     "thompson": Entry(thompson),

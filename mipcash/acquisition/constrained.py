@@ -27,7 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from mipcash.acquisition.analytic import LOG_ROOT_2PI, AnalyticAcquisition, LogEI
+from mipcash.acquisition.analytic import LOG_ROOT_2PI
+from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.ingredients import Limited
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
@@ -192,17 +193,12 @@ class LogConstrainedEI:
     """Minus the logarithm of the constrained expected improvement.
 
     Attributes:
-        improvement: of the loss.
+        improvement: minus the logarithm of that of the loss, over an incumbent.
         feasibility: of the limits.
     """
 
-    improvement: AnalyticAcquisition
+    improvement: Acquisition
     feasibility: LogFeasibility
-
-    @classmethod
-    def of(cls, loss: Posterior, best: float, limited: Sequence[Limited]) -> LogConstrainedEI:
-        """Over the incumbent ``best``, which must be finite."""
-        return cls(AnalyticAcquisition(loss, LogEI(best)), LogFeasibility.of(limited))
 
     def values(self, points: Points) -> Vector:
         """At a batch: shape (B,)."""

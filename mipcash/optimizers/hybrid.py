@@ -43,11 +43,12 @@ from mipcash.backends.base import FEASIBLE, OPTIMAL, Answer, SolverSettings, Tas
 from mipcash.backends.reductions.base import reduced
 from mipcash.backends.reductions.pruned_products import PrunedProducts
 from mipcash.errors import SpaceError, at_least
-from mipcash.optimizers.base import Limit, Proposal
-from mipcash.optimizers.model_based import Data, ModelBased, Step
+from mipcash.optimizers.base import Proposal
+from mipcash.optimizers.data import Data
+from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.optimizers.outcome import LOSS
 from mipcash.optimizers.pending import Awaited, beside_pending
-from mipcash.program.forms import Indices
+from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
@@ -62,6 +63,8 @@ from mipcash.surrogates.structured.tables import Tables
 WIDE = (("walks", 80), ("survivors", 2), ("moved", 1), ("finalists", 1), ("rounds", 2), ("sweeps", 12), ("pairs", 200))
 """Limits of the search in wide spaces, at most."""
 UNCERTIFIED = "left out: the space is wide"
+FAILURE = ""
+"""The name of the output that says whether an evaluation failed; no output of an objective is called so."""
 PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""
 DRAWN = ("mes", "thompson")
@@ -156,6 +159,10 @@ class Hybrid(ModelBased):
         graph = None if chosen is None else resolve(domain.declaration, self.program, self.scale, chosen)
         structure = Structure.of(self.program, self.scale, graph)
         self.surrogate: Surrogate[Tables, StructuredPosterior] = StructuredSurrogate(structure, self.settings.surrogate)
+        # the scale of a limit compresses already, and about the limit
+        self.beside: Surrogate[Tables, StructuredPosterior] = StructuredSurrogate(
+            structure, replace(self.settings.surrogate, warp=False)
+        )
 
     @property
     def polish(self) -> PolishSettings:
@@ -174,7 +181,7 @@ class Hybrid(ModelBased):
     def _search(self, step: Step) -> Proposal | None:
         began, fitting = time.perf_counter(), self._for(FIT)
         awaited = partial(self.awaited, step.request) if step.request.pending else None
-        fitted, state = fitting._fitted(step.data, step.request.state, step.rng, step.request.limits, awaited)
+        fitted, state = fitting._fitted(step.data, step.request.state, step.rng, awaited)
         step.clock.add("surrogate", began, fitting.domain.deadline)
         excluded, left = self._excluded(step), self._left(step)
         target = self._target(fitted, [*excluded, *left], step)
@@ -208,38 +215,54 @@ class Hybrid(ModelBased):
 
     def surrogate_for(self, output: str) -> Surrogate[Tables, StructuredPosterior]:
         """The surrogate of an output. A subclass may give one of its own to some, over the same tables."""
-        return self.surrogate
+        return self.surrogate if output == LOSS else self.beside
 
     def _fitted(
-        self,
-        data: Data,
-        state: Mapping[str, Any],
-        rng: np.random.Generator,
-        limits: Sequence[Limit] = (),
-        awaited: Awaited | None = None,
+        self, data: Data, state: Mapping[str, Any], rng: np.random.Generator, awaited: Awaited | None = None
     ) -> tuple[Ingredients, dict[str, Any]]:
         """A posterior per output that counts, and hyperparameters for the next fit.
 
         All outputs share what depends on the points alone. The state is that of the loss, with those of others under ``outputs``.
         """
         tables = self.surrogate.prepare(data.points)
-        loss, after = self.surrogate_for(LOSS).fit(tables, data.losses, state, rng, deadline=self.domain.deadline)
+        deadline, learns = self.domain.deadline, self.takes_limits and bool(len(data.known))
+        rows = data.known if learns else np.arange(len(data.losses))
+        part = tables if len(rows) == len(tables) else tables.part(rows)
+        loss, after = self._loss_surrogate(data).fit(part, data.losses[rows], state, rng, deadline=deadline)
         loss = replace(loss, inflation=self._boldness(data))
         before, others, limited = state.get("outputs", {}), dict[str, Any](), dict[str, Limited]()
-        for limit in limits:
-            rows, values = data.values(limit.output)
-            if not len(rows):  # nothing tells one point from another
-                continue
-            posterior, others[limit.output] = self.surrogate_for(limit.output).fit(
-                tables.part(rows), values, before.get(limit.output, {}), rng, deadline=self.domain.deadline
+        for name, (at, values, ends) in self._beside(data).items():
+            posterior, others[name] = self.surrogate_for(name).fit(
+                tables.part(at), values, before.get(name, {}), rng, deadline=deadline
             )
-            low, high = posterior.scaled(np.array([limit.low, limit.high])).tolist()
-            limited[limit.output] = Limited(posterior, low, high)
-        best = float(np.min(loss.fitted[data.feasible(limits)], initial=math.inf))
+            low, high = posterior.scaled(np.array(ends)).tolist()
+            limited[name] = Limited(posterior, low, high)
+        best = float(np.min(loss.fitted[data.feasible[rows]], initial=math.inf))
         if others:
             after["outputs"] = others
         found = Ingredients(loss, best, limited, kappa=self.settings.kappa)
         return found if awaited is None else beside_pending(found, loss, awaited, rng), after
+
+    def _beside(self, data: Data) -> dict[str, tuple[Indices, Vector, tuple[float, float]]]:
+        """What is learned beside the loss, by name: rows, values there, and the ends that they are to lie between.
+
+        Limited outputs on the scale of their limits; and whether an evaluation failed, as +-1 with a bound of 0.
+        """
+        learned = {}
+        for output, scale in data.scales.items():
+            rows, values = data.values(output)
+            learned[output] = (rows, scale(values), scale.ends)
+        if self.takes_limits and data.failed.any() and not data.failed.all():
+            learned[FAILURE] = (np.arange(len(data.failed)), np.where(data.failed, 1.0, -1.0), (-math.inf, 0.0))
+        return learned
+
+    def _loss_surrogate(self, data: Data) -> Surrogate[Tables, StructuredPosterior]:
+        """That of the loss; under limits its warp leaves alone what the best that keeps them may be."""
+        surrogate = self.surrogate_for(LOSS)
+        kept = data.losses[data.known[data.feasible[data.known]]]
+        if not data.limits or not len(kept) or not isinstance(surrogate, StructuredSurrogate):
+            return surrogate
+        return replace(surrogate, turn=float(np.median(kept)))
 
     def _boldness(self, data: Data) -> float:
         """Factor on predicted deviations: 1 while losses fall, growing with the observations since the incumbent."""
@@ -249,7 +272,7 @@ class Hybrid(ModelBased):
 
     def _target(self, fitted: Ingredients, excluded: Sequence[Exclusion], step: Step) -> Target | None:
         """What is minimised and the point found; None where nothing is left to propose."""
-        settings, best, began = self.settings, step.data.best(self.settings.best), time.perf_counter()
+        settings, best, began = self.settings, step.data.border(self.settings.best), time.perf_counter()
         mean = fitted.loss.mean()
         count = 0 if self.domain.wide and settings.acquisition in ("log-ei", "ucb") else settings.samples
         samples = [fitted.loss.sample(step.rng, settings.inflation) for _ in range(count)]

@@ -22,7 +22,8 @@ from mipcash.acquisition.decomposition.search import DecompositionSettings, deco
 from mipcash.backends.base import FEASIBLE, OPTIMAL, Answer
 from mipcash.errors import SpaceError, UndecidedError, at_least
 from mipcash.optimizers.base import Proposal
-from mipcash.optimizers.model_based import Data, ModelBased, Step
+from mipcash.optimizers.data import Data
+from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.optimizers.pending import believed
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
@@ -220,7 +221,7 @@ class MiVaBO(ModelBased):
         self, data: Data, rng: np.random.Generator, state: Mapping[str, Any]
     ) -> tuple[LinearPosterior | SparsePosterior, dict[str, Any]]:
         prepared = self.surrogate.prepare(data.points)
-        return self.surrogate.fit(prepared, data.losses, state, rng, deadline=self.domain.deadline)
+        return self.surrogate.fit(prepared, data.merits, state, rng, deadline=self.domain.deadline)
 
     def _kept(self, posterior: LinearPosterior | SparsePosterior, f: WeightSample) -> tuple[WeightSample, float]:
         """Under a sparse prior, the sample without what the settings let go, and how far that may be from it."""

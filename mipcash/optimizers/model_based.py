@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from mipcash.acquisition.clock import CUT, Clock
@@ -27,9 +26,9 @@ from mipcash.deadline import Deadline
 from mipcash.errors import UndecidedError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import History, Limit, Optimizer, Proposal, Request
+from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import solver_made
-from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PRESENT
-from mipcash.program.forms import Indices, Vector
+from mipcash.optimizers.outcome import LOSS, MISSING
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
@@ -45,49 +44,6 @@ class Settings(Protocol):
     def n_initial(self) -> int:
         """Size of the initial design."""
         ...
-
-
-@dataclass(frozen=True)
-class Data:
-    """What a model learns from: t observations, encoded once per proposal.
-
-    Attributes:
-        observations: t of them.
-        points: theirs.
-        losses: failures at the worst loss, shape (t,).
-        order: rows of legal ones whose loss is known, best first.
-    """
-
-    observations: History
-    points: Points
-    losses: Vector
-    order: Indices
-
-    def stalled(self) -> int:
-        """Observations of this study since the incumbent was found: known ones tell nothing of the search."""
-        after = int(self.order[0]) + 1 if len(self.order) else 1
-        return sum(not o.known for o in self.observations[after:])
-
-    @property
-    def legal(self) -> NDArray[np.bool_]:
-        """Which observations the rules admit: shape (t,)."""
-        return np.array([o.legal for o in self.observations], dtype=bool)
-
-    def best(self, count: int | None = None) -> Points:
-        """The best legal observations; None: all that are done."""
-        return self.points[self.order[:count]]
-
-    def feasible(self, limits: Sequence[Limit]) -> NDArray[np.bool_]:
-        """Which observations keep all rules and limits, for all that is known of them: shape (t,)."""
-        outcomes = [o.outcome for o in self.observations]
-        kept = np.array([not any(l.violation(o[l.output].value) for l in limits) for o in outcomes], dtype=bool)
-        return np.asarray(self.legal & kept)
-
-    def values(self, output: str) -> tuple[Indices, Vector]:
-        """Where another output is known, and its values there: rows of the points (k,), increasing, and (k,)."""
-        told = [o.outcome[output] for o in self.observations]
-        rows = np.array([k for k, o in enumerate(told) if o.status == PRESENT], dtype=np.int64)
-        return rows, np.array([told[k].value for k in rows], dtype=float)
 
 
 @dataclass(frozen=True)
@@ -132,7 +88,7 @@ class ModelBased(Optimizer):
         within = self.until(Deadline.after(request.seconds))
         if shown(request.history) < self.settings.n_initial or not done:
             return solver_made(within.domain, "initial design", request)
-        step = Step(request, self.data(request.history), Clock())
+        step = Step(request, self.data(request.history, request.limits), Clock())
         # matrices of a few hundred rows gain nothing from more threads, and one thread gives the same sums everywhere
         with threadpool_limits(1):
             found = within._searched(step)
@@ -158,14 +114,9 @@ class ModelBased(Optimizer):
 
     # -- for searches -------------------------------------------------------------------------------------------
 
-    def data(self, history: History) -> Data:
-        """What a history says of the loss: observations that have one, and failures."""
-        known = [o for o in history if o.outcome[LOSS].status != MISSING]
-        losses = np.array([np.nan if o.loss is None else o.loss for o in known])
-        failed = np.array([k for k, o in enumerate(known) if o.outcome[LOSS].status == FAILED], dtype=np.int64)
-        done = np.flatnonzero(np.isfinite(losses) & np.array([o.legal for o in known], dtype=bool))
-        order = done[np.argsort(losses[done], kind="stable")]
-        return Data(known, self.domain.encode([o.config for o in known]), imputed(losses, failed), order)
+    def data(self, history: History, limits: Sequence[Limit] = ()) -> Data:
+        """What a history says of the loss and of limited outputs."""
+        return Data.of(self.domain, history, limits)
 
     def awaited(self, request: Request, output: str = LOSS) -> Points:
         """Where an output is being evaluated: the points of pending trials that do not tell it yet."""
@@ -189,11 +140,3 @@ def shown(history: History) -> int:
     """How much of an initial design a history makes up: what was proposed, and what is known, each configuration once."""
     elsewhere = {repr(o.config) for o in history if o.known}
     return sum(not o.known for o in history) + len(elsewhere)
-
-
-def imputed(losses: Vector, failed: Indices) -> Vector:
-    """Losses with failures at the worst loss seen: they are to be avoided, and nothing is known beyond that."""
-    filled = losses.copy()
-    known = np.delete(losses, failed)
-    filled[failed] = known.max() if len(known) else 0.0
-    return filled

@@ -51,6 +51,14 @@ class LimitScale:
         centred = values - (self.low + half)
         return np.asarray(np.sign(centred) * (self._bilog(np.abs(centred) - half) + math.log1p(half / self.unit)))
 
+    def violation(self, values: Vector) -> Vector:
+        """How far values lie outside, on the scale; 0 where the limit is kept: shape of ``values``."""
+        low, high = self.ends
+        on_scale = self(values)
+        outside = (values < self.low) | (values > self.high)
+        least = np.finfo(float).tiny  # what breaks a limit by a last digit breaks it
+        return np.where(outside, np.maximum(np.maximum(low - on_scale, on_scale - high), least), 0.0)
+
     @property
     def ends(self) -> tuple[float, float]:
         """The ends of the limit on the scale."""

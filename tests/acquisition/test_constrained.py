@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from mipcash.acquisition.analytic import LogEI
+from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
 from mipcash.acquisition.constrained import Interval, LogConstrainedEI, LogFeasibility, hazard
 from mipcash.acquisition.ingredients import Limited
 from mipcash.surrogates.limit_scale import LimitScale
@@ -68,7 +68,8 @@ def test_it_is_the_expected_improvement_of_what_keeps_the_limits() -> None:
     posterior, points, rng = setting.acquisition.posterior, setting.points, np.random.default_rng(1)
     limited = made(setting, [(-INF, 0.2), (-0.9, 0.8)])
     best = 0.4
-    value = np.exp(-LogConstrainedEI.of(posterior, best, limited).values(points))
+    improvement = AnalyticAcquisition(posterior, LogEI(best))
+    value = np.exp(-LogConstrainedEI(improvement, LogFeasibility.of(limited)).values(points))
     mean, deviation = posterior.predict(points)
     draws = rng.normal(mean, deviation, size=(3, 40_000, len(points)))
     kept = (draws[1] <= 0.2) & (draws[2] >= -0.9) & (draws[2] <= 0.8)

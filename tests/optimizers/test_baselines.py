@@ -17,7 +17,7 @@ from mipcash.optimizers.baselines.joint_gp import (
     JointGPSettings,
     UnitCube,
 )
-from mipcash.optimizers.model_based import imputed
+from mipcash.optimizers.data import imputed
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.program.points import Point
 from mipcash.space.compiled import compiled
@@ -177,6 +177,6 @@ def test_observations_have_a_known_status():
 
 
 def test_failures_count_as_the_worst_loss():
-    filled = imputed(np.array([1.0, np.nan, 3.0]), np.array([1]))
+    filled = imputed(np.array([1.0, np.nan, 3.0]))
     assert filled.tolist() == [1.0, 3.0, 3.0]
-    assert imputed(np.array([np.nan]), np.array([0])).tolist() == [0.0]
+    assert imputed(np.array([np.nan])).tolist() == [0.0]

@@ -35,7 +35,8 @@ from mipcash.errors import SpaceError, UndecidedError, at_least
 from mipcash.modelling.domains import Configuration, Integer
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.baselines.joint_gp import GaussianProcess, UnitCube
-from mipcash.optimizers.model_based import Data, ModelBased, Step
+from mipcash.optimizers.data import Data
+from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.optimizers.pending import believed
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality
@@ -304,7 +305,7 @@ class MiVaBOAnnealing(_Annealing):
 
     def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
         prepared = self.surrogate.prepare(data.points)
-        posterior, _ = self.surrogate.fit(prepared, data.losses, {}, rng, deadline=self.domain.deadline.share(FIT))
+        posterior, _ = self.surrogate.fit(prepared, data.merits, {}, rng, deadline=self.domain.deadline.share(FIT))
         f = believed(posterior, awaited).sample(rng, self.settings.inflation)
         return _split_energy(SplitFunction.of(f, self.program, self.scale), self.program)
 
@@ -343,7 +344,7 @@ class GPAnnealing(_Annealing):
 
     def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
         deadline = self.domain.deadline.share(FIT)
-        gp = GaussianProcess(self.cube.encode(data.points), data.losses, self.settings.ard, deadline)
+        gp = GaussianProcess(self.cube.encode(data.points), data.merits, self.settings.ard, deadline)
         gp = gp.given(self.cube.encode(awaited))
 
         def bound(point: Point) -> float:

@@ -182,7 +182,7 @@ class JointGP(ModelBased):
     def _search(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
         x = self.cube.encode(step.data.points)
-        gp = GaussianProcess(x, step.data.losses, self.settings.ard, self.domain.deadline.share(FIT))
+        gp = GaussianProcess(x, step.data.merits, self.settings.ard, self.domain.deadline.share(FIT))
         log_ei = LogEI(float(np.min(gp(x[step.data.legal])[0])) - self.settings.jitter)
         gp = gp.given(self.cube.encode(self.awaited(step.request)))
 

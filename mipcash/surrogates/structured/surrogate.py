@@ -88,10 +88,12 @@ class StructuredSurrogate:
     Attributes:
         structure: the space.
         settings: of the hyperparameters' life.
+        turn: the value up to which a warp leaves values alone at least; None: the median.
     """
 
     structure: Structure
     settings: StructuredSettings = StructuredSettings()
+    turn: float | None = None
 
     def prepare(self, points: Points) -> Tables:
         """See :meth:`mipcash.surrogates.base.Surrogate.prepare`."""
@@ -107,7 +109,7 @@ class StructuredSurrogate:
         deadline: Deadline = NEVER,
     ) -> tuple[StructuredPosterior, dict[str, Any]]:
         """See :meth:`mipcash.surrogates.base.Surrogate.fit`; nothing is drawn."""
-        before, observed = FitState.of(state), _Observed(prepared, values, noise)
+        before, observed = FitState.of(state), _Observed(prepared, values, noise, self.turn)
         theta, warp = self._hyperparameters(observed, before, deadline)
         kernel, v = Kernel(self.structure, theta), observed.warped_noise(warp)
         posterior = StructuredPosterior.fit(kernel, prepared.x, values, warp, v)
@@ -119,10 +121,10 @@ class StructuredSurrogate:
             return self._restarted(observed, self.structure.prior[0], deadline)
         search, rest = divmod(before.fits, self.settings.every(len(observed.values)))
         if rest:
-            return before.theta, Warp.of(observed.values, before.strength)
+            return before.theta, observed.warp(before.strength)
         if search % self.settings.restart_every == 0:
             return self._restarted(observed, before.theta, deadline)
-        warp = Warp.of(observed.values, before.strength)
+        warp = observed.warp(before.strength)
         evidence = observed.evidence(warp, before.theta)
         return fit(evidence, [before.theta], self.settings.iterations, deadline)[0], warp
 
@@ -131,7 +133,7 @@ class StructuredSurrogate:
         iterations, part = self.settings.iterations, observed.part(self.settings.compared)
         found = []
         for strength in STRENGTHS if self.settings.warp else STRENGTHS[:1]:
-            warp = Warp.of(observed.values, strength)
+            warp = observed.warp(strength)
             theta, value = fit(part.evidence(warp, start), [start], iterations, deadline)
             found.append((value - warp.log_jacobian(part.values), theta, warp))
         _, theta, warp = min(found, key=lambda f: f[0])
@@ -148,11 +150,15 @@ class _Observed:
     tables: Tables
     values: Vector
     noise: Noise
+    turn: float | None = None
+
+    def warp(self, strength: float) -> Warp:
+        return Warp.of(self.values, strength, self.turn)
 
     def part(self, limit: int) -> _Observed:
         """At most so many observations."""
         rows = chosen_part(self.values, limit)
-        return _Observed(self.tables.part(rows), self.values[rows], taken(self.noise, rows))
+        return _Observed(self.tables.part(rows), self.values[rows], taken(self.noise, rows), self.turn)
 
     def evidence(self, warp: Warp, held: Vector | None = None) -> Evidence:
         return Evidence.of(self.tables, warp(self.values), self.warped_noise(warp), held)

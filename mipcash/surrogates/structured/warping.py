@@ -29,7 +29,7 @@ class Warp:
     """A change of scale (see the module's notation).
 
     Attributes:
-        median, unit: of the losses.
+        median, unit: of the losses, or where it turns instead of at the median.
         strength: c.
         shift, scale: of the standardisation.
     """
@@ -41,10 +41,14 @@ class Warp:
     scale: float
 
     @classmethod
-    def of(cls, losses: Vector, strength: float = 0.0) -> Warp:
-        """The warp that standardises these losses; where they all agree, a shift alone."""
+    def of(cls, losses: Vector, strength: float = 0.0, turn: float | None = None) -> Warp:
+        """The warp that standardises these losses; where they all agree, a shift alone.
+
+        Args:
+            turn: a loss that lies on the part which is left alone, besides the better half.
+        """
         largest = float(np.max(np.abs(losses)))
-        median = float(np.median(losses))
+        median = float(np.median(losses)) if turn is None else max(float(np.median(losses)), turn)
         unit = median - float(np.min(losses))
         if unit <= TINY * max(largest, TINY):
             unit = float(np.max(losses)) - median

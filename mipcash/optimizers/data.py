@@ -1,0 +1,127 @@
+"""What a model learns from: observations, encoded once per proposal, and how they stand by their limits.
+
+Notation
+    t observations;   y (t,) losses;   w (t,) violations: over all limits, how far an output lies outside, on the scale on which it
+    is learned (:mod:`mipcash.surrogates.limit_scale`), added up; 0 where all limits are kept, inf where that is not known
+
+The better of two observations is the one that violates less, of equals the one with the lower loss (Deb 2000).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mipcash.optimizers.base import History, Limit
+from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PRESENT
+from mipcash.program.forms import Booleans, Indices, Vector
+from mipcash.program.points import Points
+from mipcash.space.domain import Domain
+from mipcash.surrogates.limit_scale import LimitScale
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a model learns from.
+
+    Attributes:
+        observations: t of them, of which the loss or a limited output is known or failed.
+        points: theirs.
+        losses: y, shape (t,), where it is not known at the worst that is.
+        known: rows whose loss is known, increasing.
+        failed: whether the loss or a limited output failed, shape (t,).
+        violations: w, shape (t,).
+        order: legal rows of ``known``, best first.
+        limits: what outputs are to keep.
+        scales: of the limited outputs that are known somewhere, by name.
+    """
+
+    observations: History
+    points: Points
+    losses: Vector
+    known: Indices
+    failed: Booleans
+    violations: Vector
+    order: Indices
+    limits: tuple[Limit, ...] = ()
+    scales: Mapping[str, LimitScale] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, domain: Domain, history: History, limits: Sequence[Limit] = ()) -> Data:
+        """What a history says of the loss and of limited outputs."""
+        names = (LOSS, *(limit.output for limit in limits))
+        told = [o for o in history if any(o.outcome[name].status != MISSING for name in names)]
+        losses = np.array([np.nan if o.loss is None else o.loss for o in told])
+        known = np.flatnonzero(np.isfinite(losses))
+        failed = np.array([any(o.outcome[name].status == FAILED for name in names) for o in told], dtype=bool)
+        violations, scales = np.zeros(len(told)), dict[str, LimitScale]()
+        for limit in limits:
+            rows, values = _values(told, limit.output)
+            apart = np.full(len(told), np.inf)
+            if len(rows):
+                scale = scales[limit.output] = LimitScale.of(limit.low, limit.high, values)
+                apart[rows] = scale.violation(values)
+            violations = violations + apart
+        legal = np.array([o.legal for o in told], dtype=bool)
+        ranked = known[legal[known]]
+        order = ranked[np.lexsort((losses[ranked], violations[ranked]))]
+        points = domain.encode([o.config for o in told])
+        return cls(told, points, imputed(losses), known, failed, violations, order, tuple(limits), scales)
+
+    @property
+    def feasible(self) -> Booleans:
+        """Which observations keep all rules and limits, for all that is known of them: shape (t,)."""
+        return np.asarray(self.legal & (self.violations == 0.0))
+
+    @property
+    def legal(self) -> Booleans:
+        """Which observations the rules admit: shape (t,)."""
+        return np.array([o.legal for o in self.observations], dtype=bool)
+
+    @property
+    def merits(self) -> Vector:
+        """Losses of what keeps the limits, and above all of these what does not, by its violation: shape (t,).
+
+        For models of one output: the order of observations as a number (Deb 2000).
+        """
+        kept = self.violations == 0.0
+        if kept.all():
+            return self.losses
+        best = self.losses[kept] if kept.any() else self.losses
+        unit, finite = float(np.std(self.losses)) or 1.0, self.violations[np.isfinite(self.violations)]
+        outside = np.minimum(self.violations, 1.0 + finite.max(initial=0.0))
+        return np.where(kept, self.losses, best.max() + unit * outside)
+
+    def stalled(self) -> int:
+        """Observations of this study since the incumbent was found: known ones tell nothing of the search."""
+        after = int(self.order[0]) + 1 if len(self.order) else 1
+        return sum(not o.known for o in self.observations[after:])
+
+    def best(self, count: int | None = None) -> Points:
+        """The best legal observations; None: all whose loss is known."""
+        return self.points[self.order[:count]]
+
+    def border(self, count: int) -> Points:
+        """The best observation, and those that violate limits by the least; where there are none, the next best."""
+        outside = self.violations[self.order[1:]] > 0.0
+        rest = np.concatenate([self.order[1:][outside], self.order[1:][~outside]])
+        return self.points[np.concatenate([self.order[:1], rest])[:count]]
+
+    def values(self, output: str) -> tuple[Indices, Vector]:
+        """Where another output is known, and its values there: rows of the points (k,), increasing, and (k,)."""
+        return _values(self.observations, output)
+
+
+def imputed(losses: Vector) -> Vector:
+    """Losses, (t,), with those that are nan at the worst: what failed is to be avoided, and nothing is known beyond that."""
+    unknown = np.isnan(losses)
+    worst = losses[~unknown].max() if not unknown.all() else 0.0
+    return np.where(unknown, worst, losses)
+
+
+def _values(told: History, output: str) -> tuple[Indices, Vector]:
+    outputs = [o.outcome[output] for o in told]
+    rows = np.array([k for k, o in enumerate(outputs) if o.status == PRESENT], dtype=np.int64)
+    return rows, np.array([outputs[k].value for k in rows], dtype=float)
