@@ -184,7 +184,7 @@ def test_each_of_a_batch_promises_more_than_another_evaluation_of_those_before_i
         request = Request([*history, *(Observation(c, "pending") for c in batch[:k])], np.random.default_rng(0))
         data = optimizer.data(history)
         found, _ = optimizer._fitted(
-            data, {}, request.rng, (), lambda output, request=request: optimizer.awaited(request, output)
+            data, {}, request.rng, lambda output, request=request: optimizer.awaited(request, output)
         )
         assert found.fantasies is not None
         points = optimizer.domain.encode(batch[: k + 1])
