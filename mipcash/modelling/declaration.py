@@ -47,6 +47,7 @@ from mipcash.modelling.parameters import (
 )
 from mipcash.modelling.quadratic import Quadratic, interval, take_apart
 from mipcash.modelling.rules import Rule, make_rule
+from mipcash.modelling.sums import KeptTexts
 from mipcash.modelling.wording import shortened, written
 
 EXPAND_LIMIT = 64
@@ -68,6 +69,7 @@ class Declaration:
         self.parameters: dict[str, Parameter] = {}
         self.auxiliaries: dict[str, NumericParameter] = {}
         self.rules: dict[str, Rule] = {}
+        self.texts: KeptTexts = {}
         self.groups: list[OneHot] = []
         self.numbers: list[Number] = []
         self.links: list[Link] = []
@@ -235,7 +237,7 @@ class Declaration:
         if is_composed(relation):
             rule = self._composed(name, relation, indicators)
         else:
-            rule = make_rule(name, relation, indicators)
+            rule = make_rule(name, relation, indicators, texts=self.texts)
             self.refuse_foreign(f"rule {name!r}", rule.body)
             self._write(rule)
         self.rules[name] = rule

@@ -21,6 +21,7 @@ from pyomo.repn.util import OrderedVarRecorder
 from mipcash.errors import RuleError
 from mipcash.modelling.domains import is_number
 from mipcash.modelling.names import either, user_name
+from mipcash.modelling.sums import linear_terms
 from mipcash.modelling.wording import shortened, written
 
 Variable = Any
@@ -133,10 +134,14 @@ def take_apart(expression: Any, what: str) -> Quadratic:
     Raises:
         RuleError: degree above two, a function such as ``exp`` of a parameter, or a coefficient that is not finite.
     """
-    if not is_number(expression) and not getattr(expression, "is_numeric_type", lambda: False)():
+    # in this order: what an expression says when it is asked for its number is as long as the expression
+    if not getattr(expression, "is_numeric_type", lambda: False)() and not is_number(expression):
         raise RuleError(
             f"{what} is {_kind(expression)}; write a number that is calculated from parameters, such as a + 2 * b"
         )
+    plain = linear_terms(expression)
+    if plain is not None:
+        return _finite(what, float(plain[0]), {i: float(c) for i, c in plain[1].items() if c}, {}, plain[2])
     recorder = OrderedVarRecorder({}, {}, None)
     try:
         repn = QuadraticRepnVisitor({}, var_recorder=recorder).walk_expression(expression)
@@ -160,7 +165,21 @@ def take_apart(expression: Any, what: str) -> Quadratic:
         key = (i, j) if place[i] <= place[j] else (j, i)
         products[key] = products.get(key, 0.0) + scale * float(c)
     products = {k: c for k, c in products.items() if c}
-    constant = scale * float(repn.constant)
+    return _finite(what, scale * float(repn.constant), linear, products, names)
+
+
+def _finite(
+    what: str,
+    constant: float,
+    linear: dict[int, float],
+    products: dict[tuple[int, int], float],
+    names: Mapping[int, Variable],
+) -> Quadratic:
+    """The polynomial, whose coefficients must be finite.
+
+    Args:
+        names: the variables that were met, whatever became of them.
+    """
     if not all(map(math.isfinite, (constant, *linear.values(), *products.values()))):
         raise RuleError(f"{what} has a coefficient that is not finite (nan or inf); check the numbers it is built from")
     keep = set(linear) | {i for pair in products for i in pair}

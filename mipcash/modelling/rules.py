@@ -27,6 +27,7 @@ from pyomo.environ import value as pyomo_value
 from mipcash.errors import RuleError
 from mipcash.modelling.domains import is_bool
 from mipcash.modelling.quadratic import Quadratic, take_apart
+from mipcash.modelling.sums import KeptTexts, pyomo_text
 from mipcash.modelling.wording import number_text, shortened, written
 
 TOLERANCE = 1e-9
@@ -182,11 +183,14 @@ def _sides(a: Any, b: Any) -> tuple[Any, Any, Any]:
     return a - b, None, 0.0
 
 
-def make_rule(name: str, relation: Any, when: Sequence[Quadratic] = (), *, constant: bool = False) -> Rule:
+def make_rule(
+    name: str, relation: Any, when: Sequence[Quadratic] = (), *, constant: bool = False, texts: KeptTexts | None = None
+) -> Rule:
     """Check a relation and take it apart.
 
     Args:
         constant: admit a relation in which nothing is left to decide (all its variables are fixed).
+        texts: of the parameters in relations that came before, filled and used.
 
     Raises:
         RuleError: see :func:`split_relation` and :func:`mipcash.modelling.quadratic.take_apart`.
@@ -201,4 +205,5 @@ def make_rule(name: str, relation: Any, when: Sequence[Quadratic] = (), *, const
         )
     shift = polynomial.constant
     centred = Quadratic(0.0, polynomial.linear, polynomial.products, polynomial.variables)
-    return Rule(name, centred, lower - shift, upper - shift, tuple(when), str(relation), abs(shift), written(relation))
+    text = pyomo_text(relation, {} if texts is None else texts)
+    return Rule(name, centred, lower - shift, upper - shift, tuple(when), text, abs(shift), written(relation))

@@ -312,6 +312,12 @@ def _row(declaration: Declaration, data: Any, rule: str, parameter: str) -> Alge
     known = declaration.rules.get(rule)
     if known is not None:
         known = known.parts[data.index()[2]] if known.parts else known
+        if (
+            body.linear == known.body.linear
+            and list(body.variables) == list(known.body.variables)
+            and not body.products
+        ):
+            body = known.body  # the same again: large rules are held once
         return AlgebraicRow(rule, parameter, body, lower, upper, known.slack)
     numbers = {i: c for i, c in body.linear.items() if parameter and not body.variables[i].is_binary()}
     measured = replace(body, linear=numbers) if numbers else body  # a switch weighs as much as the number's range

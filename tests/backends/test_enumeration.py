@@ -18,7 +18,7 @@ from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.enumeration.bounds import make_potentials
 from mipcash.backends.enumeration.exhaustive import make_legal_levels
 from mipcash.backends.enumeration.network import PairwiseNetwork, make_network
-from mipcash.backends.enumeration.search import Best, Effort, prove
+from mipcash.backends.enumeration.search import BATCH, Best, Effort, _Search, prove
 from mipcash.backends.highs import HighsBackend
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
@@ -291,3 +291,36 @@ def test_a_program_without_some_rules_is_another_one() -> None:
     ):
         answer = EnumerationBackend().solve(Task(program, QuadraticForm.zero(program.n)), EXACT)
         assert answer.status == status
+
+
+def test_under_hundreds_of_dense_rows_batches_are_small_and_the_optimum_is_the_same() -> None:
+    """What is kept of a batch is a value per row and partial solution."""
+    rng = np.random.default_rng(0)
+    space = mc.Space("dense")
+    parameters = [space.integer(f"i{k}", 0, 4) for k in range(5)]
+    for r in range(900):
+        weights = rng.normal(size=5).round(2)
+        bound = float(weights.sum() + np.abs(weights).sum() * rng.uniform(0.2, 1.5))
+        space.rule(f"rule {r}", sum(w * p for w, p in zip(weights.tolist(), parameters, strict=True)) <= bound)
+    program = compiled(space).program
+    task = Task(program, over_binaries(program, random_form(program, rng)))
+    searches: list[_Search] = []
+    run = _Search.run
+
+    def kept(search: _Search, splittable: bool) -> bool | None:
+        searches.append(search)
+        return run(search, splittable)
+
+    module = "mipcash.backends.enumeration"  # rules stay linear rows, and bounds leave fewer of them
+    with (
+        mock.patch.object(_Search, "run", kept),
+        mock.patch(f"{module}.network.JOINED", 6),
+        mock.patch(f"{module}.search.ROWS", 100),
+    ):
+        found = EnumerationBackend().solve(task, EXACT)
+    expected = HighsBackend().solve(task, EXACT)
+    assert found.status == expected.status == "optimal"
+    assert found.value == pytest.approx(expected.value, abs=1e-6)
+    assert searches
+    assert max(s._weight for s in searches) > 1
+    assert all(s._batch * max(100, len(s.potentials.low)) <= BATCH * 100 for s in searches)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import mipcash as mc
 from benchmarks.fuzz.described import Drawn, build
-from mipcash.backends.base import SolverSettings, Task
+from mipcash.backends.base import Cut, SolverSettings, Task
 from mipcash.backends.highs import HighsBackend
-from mipcash.backends.toulbar2.consistency import made_consistent
+from mipcash.backends.toulbar2.consistency import extended, made_consistent
 from mipcash.backends.toulbar2.cost_network import make_cost_network, with_cuts
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
@@ -65,6 +65,34 @@ def test_the_reduction_keeps_every_point(space: str) -> None:
     assert before != after
     assert before == (len(network.rows), {scope: table.legal.sum() for scope, table in network.tables.items()})
     assert with_cuts(network, program, []) is network
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_cuts_added_to_what_is_left_leave_what_they_leave_from_scratch(space: str) -> None:
+    program = compiled(SPACES[space]()).program
+    network = make_cost_network(program, {}, set(range(program.n_z, program.n)))
+    consistent = made_consistent(network)
+    assert consistent is not None
+    lost = 0
+    for point in all_points(program)[:4]:
+        levels = np.flatnonzero(point[: program.n_z] > 0.5)
+        for columns in (levels, levels[:1], levels[:2]):  # one level alone filters a domain
+            weights = np.ones(len(columns))
+            grown = with_cuts(network, program, [Cut(columns, weights, -np.inf, len(columns) - 1.0)])
+            found, expected = extended(network, consistent, grown), made_consistent(grown)
+            assert (found is None) == (expected is None)
+            if found is None or expected is None:
+                continue
+            lost += sum(map(len, consistent.states)) - sum(map(len, found.states))
+            assert list(map(list, found.states)) == list(map(list, expected.states))
+            assert found.live == expected.live
+            assert {s: t.tolist() for s, t in found.tables.items()} == {
+                s: t.tolist() for s, t in expected.tables.items()
+            }
+            assert [(r.scope, r.low, r.high, r.texts) for r in found.rows] == [
+                (r.scope, r.low, r.high, r.texts) for r in expected.rows
+            ]
+    assert lost
 
 
 def test_reals_are_refused_unless_fixed() -> None:

@@ -28,8 +28,8 @@ SLICE = 20_000
 """Nodes after which a search asks whether it goes on or is split."""
 WHOLE = 40
 """Slices that a search is expected to need at most if it goes on."""
-ROWS = 400
-"""Linear rows beside which a partial solution counts as one node more."""
+ROWS, HEAVY = 400, 80
+"""Linear rows up to which a partial solution counts as one node; beyond them, rows that cost as much as one node."""
 SWEEPS = 4
 SPLITTABLE = 6
 """Variables from which on a network is split."""
@@ -154,7 +154,9 @@ class _Search:
     def __post_init__(self) -> None:
         p = self.potentials
         m = len(p.low)
-        self._weight = max(1, m // ROWS)
+        self._weight = 1 if m < 2 * ROWS else m // HEAVY
+        # what is kept of a batch is a value per row and partial solution
+        self._batch = max(1, BATCH * ROWS // max(m, ROWS))
         last = [
             np.array([p.weights[:, p.span(i)].min(axis=1), p.weights[:, p.span(i)].max(axis=1)])
             for i in range(p.n_variables)
@@ -244,7 +246,7 @@ class _Search:
         share = batch.share[parent] / np.bincount(parent, minlength=len(bound))[parent]
         order = np.argsort(value, kind="stable")
         entries = []
-        for a in range(0, len(order), BATCH):
-            at = order[a : a + BATCH]
+        for a in range(0, len(order), self._batch):
+            at = order[a : a + self._batch]
             entries.append(_Pending(batch, x[at], parent[at], value[at], share[at]))
         self.stack += entries[::-1]

@@ -24,8 +24,8 @@ from mipcash.backends.base import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Answer
 from mipcash.backends.certificate import certified
 from mipcash.backends.profiles import OptionValue, option_value
 from mipcash.backends.toulbar2.alarm import alarm
-from mipcash.backends.toulbar2.consistency import Consistent, Functions, made_consistent
-from mipcash.backends.toulbar2.cost_network import CostNetwork, LinearRow, make_cost_network, with_cuts
+from mipcash.backends.toulbar2.consistency import Consistent, Functions, extended, made_consistent
+from mipcash.backends.toulbar2.cost_network import CostNetwork, make_cost_network, with_cuts
 from mipcash.errors import SolverError
 from mipcash.program.forms import Booleans, Vector
 from mipcash.program.program import BinaryProgram
@@ -108,8 +108,8 @@ class Toulbar2Backend:
         began = time.perf_counter()
         network, consistent = self._network(task)
         if task.cuts:
-            network = with_cuts(network, task.program, task.cuts)
-            consistent = made_consistent(network)
+            smaller, network = network, with_cuts(network, task.program, task.cuts)
+            consistent = None if consistent is None else extended(smaller, consistent, network)
         if consistent is None:
             return Answer(INFEASIBLE, None, math.nan, math.inf, time.perf_counter() - began, self.name)
         costs = _costs(consistent, _functions(network, task))
@@ -291,7 +291,9 @@ def _post(problem: Any, consistent: Consistent, costs: _Costs) -> None:
         else:
             _post_tuples(problem, scope, legal)
     for row in consistent.rows:
-        _post_row(problem, row, [at[i] for i in row.scope])
+        scope = [at[i] for i in row.scope]
+        for text in row.texts:
+            problem.postKnapsackConstraint(scope, text, kp=True)
 
 
 def _post_tuples(problem: Any, scope: list[int], legal: Booleans) -> None:
@@ -303,18 +305,6 @@ def _post_tuples(problem: Any, scope: list[int], legal: Booleans) -> None:
     for values in tuples:
         problem.postNaryConstraintTuple(table, values, 0 if rare else forbidden)
     problem.postNaryConstraintEnd(table)
-
-
-def _post_row(problem: Any, row: LinearRow, scope: list[int]) -> None:
-    """A linear row: toulbar2 takes ``sum of weights >= capacity``, weights by state, as text."""
-    for capacity, sign in ((row.low, 1), (None if row.high is None else -row.high, -1)):
-        if capacity is None:
-            continue
-        words = [str(capacity)]
-        for weights in row.weights:
-            words.append(str(len(weights)))
-            words += [f"{k} {sign * int(w)}" for k, w in enumerate(weights)]
-        problem.postKnapsackConstraint(scope, " ".join(words), kp=True)
 
 
 def _answer(

@@ -8,6 +8,7 @@ a problem with such variables bring it down).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +28,18 @@ class Consistent:
         states: of every variable, those that are left.
         live: variables with at least two states, ascending.
         tables: scope of live variables -> legal tuples of their states that are left; at least one tuple is illegal.
-        rows: over live variables, weights by state that is left; none holds by itself.
+        left_of: what is left of each row of the network, None of one that holds by itself.
     """
 
     states: list[NDArray[np.int64]]
     live: list[int]
     tables: dict[tuple[int, ...], Booleans]
-    rows: list[LinearRow]
+    left_of: list[LinearRow | None]
+
+    @cached_property
+    def rows(self) -> list[LinearRow]:
+        """Rows over live variables, weights by state that is left; none holds by itself."""
+        return [row for row in self.left_of if row is not None]
 
     def functions(self, functions: Functions) -> Functions:
         """Functions of the network's variables as functions of the states that are left of the live ones."""
@@ -60,13 +66,38 @@ class Consistent:
 
 def made_consistent(network: CostNetwork) -> Consistent | None:
     """The network without what cannot be; None where nothing is left."""
+    return None if network.empty else _settled(network, [np.arange(size) for size in network.sizes])
+
+
+def extended(smaller: CostNetwork, consistent: Consistent, network: CostNetwork) -> Consistent | None:
+    """The same of a network that only adds to a smaller one, from what is left of that: both lose the same states.
+
+    The rows of the smaller one come first. Those over variables that lost no more are taken as they are.
+    """
     if network.empty:
         return None
-    states = [np.arange(size) for size in network.sizes]
-    changed = set(range(len(states)))
+    before = consistent.states
+    grown = [np.arange(size) for size in network.sizes[len(before) :]]
+    return _settled(network, [*before, *grown], (smaller, consistent))
+
+
+def _settled(
+    network: CostNetwork, states: list[NDArray[np.int64]], known: tuple[CostNetwork, Consistent] | None = None
+) -> Consistent | None:
+    """What is left from some states on.
+
+    Args:
+        known: a network of which these states are what is left, and what became of it.
+    """
+    tables, rows = network.tables, network.rows
+    if known is not None:
+        smaller = known[0]
+        tables = {scope: table for scope, table in tables.items() if smaller.tables.get(scope) is not table}
+        rows = rows[len(smaller.rows) :]
+    before, changed = list(states), set(range(len(states)))
     while changed:
         touched, changed = changed, set()
-        for scope, table in network.tables.items():
+        for scope, table in tables.items():
             if touched.isdisjoint(scope):
                 continue
             legal = table.legal[np.ix_(*(states[i] for i in scope))]
@@ -74,14 +105,20 @@ def made_consistent(network: CostNetwork) -> Consistent | None:
                 others = tuple(k for k in range(len(scope)) if k != axis)
                 _keep(states, i, np.asarray(legal.any(axis=others)), changed)
                 legal = table.legal[np.ix_(*(states[k] for k in scope))]
-        for row in network.rows:
+        for row in rows:
             if not touched.isdisjoint(row.scope):
                 _bounds(states, row, changed)
         if any(not len(left) for left in states):
             return None
+        tables, rows = network.tables, network.rows
     live = [i for i, left in enumerate(states) if len(left) > 1]
-    rows = [_restricted(row, states) for row in network.rows]
-    return Consistent(states, live, _tables(network, states), [row for row in rows if row is not None])
+    lost = {i for i, left in enumerate(states) if left is not before[i]}
+    left_of = [] if known is None else known[1].left_of
+    restricted = [
+        left_of[r] if r < len(left_of) and lost.isdisjoint(row.scope) else _restricted(row, states)
+        for r, row in enumerate(network.rows)
+    ]
+    return Consistent(states, live, _tables(network, states), restricted)
 
 
 def _keep(states: list[NDArray[np.int64]], i: int, supported: Booleans, changed: set[int]) -> None:
@@ -95,7 +132,11 @@ def _bounds(states: list[NDArray[np.int64]], row: LinearRow, changed: set[int]) 
     left = [w[states[i]] for i, w in zip(row.scope, row.weights, strict=True)]
     if any(not len(w) for w in left):
         return
-    most, least = sum(int(w.max()) for w in left), sum(int(w.min()) for w in left)
+    flat, starts = np.concatenate(left), np.cumsum([0, *map(len, left[:-1])])
+    lowest, highest = np.minimum.reduceat(flat, starts), np.maximum.reduceat(flat, starts)
+    least, most, widest = sum(lowest.tolist()), sum(highest.tolist()), int((highest - lowest).max())
+    if (row.low is None or most - widest >= row.low) and (row.high is None or least + widest <= row.high):
+        return
     for i, w in zip(row.scope, left, strict=True):
         supported = np.ones(len(w), dtype=bool)
         if row.low is not None:

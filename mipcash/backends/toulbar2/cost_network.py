@@ -46,6 +46,20 @@ class LinearRow:
     low: int | None
     high: int | None
 
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """As toulbar2 takes each of its sides: ``sum of weights >= capacity``, weights by state."""
+        found = []
+        for capacity, sign in ((self.low, 1), (None if self.high is None else -self.high, -1)):
+            if capacity is None:
+                continue
+            words = [str(capacity)]
+            for weights in self.weights:
+                words.append(str(len(weights)))
+                words += [f"{k} {w}" for k, w in enumerate((sign * weights).tolist())]
+            found.append(" ".join(words))
+        return tuple(found)
+
 
 @dataclass
 class CostNetwork:
