@@ -113,8 +113,8 @@ Row = Asks | Question
 
 def markdown(rows: list[dict[str, Any]]) -> str:
     """The table for the page of results: CPU seconds, and wall-clock ones where a limit is on them."""
-    head = "| space | binaries | observations | what | limit | median | worst | cut | wanted |"
-    lines = [head, "|---" * 9 + "|"]
+    head = "| space | binaries | observations | what | limit | median | worst | cut | wanted | MB |"
+    lines = [head, "|---" * 10 + "|"]
     for row in map(_whole, rows):
         times = row["cpu"] if row["limit"] is None else row["wall"]
         counted = times if row["first"] or len(times) < 2 else times[1:]
@@ -122,7 +122,8 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         what = row["what"] if "answer" not in row else f"{row['what']}: {row['answer']}"
         lines.append(
             f"| {row['space']} | {row['binaries']} | {row.get('observations', '')} | {what} | {limit} | {median(counted):.2f} "
-            f"| {max(counted):.2f} | {row['cut'] or ''} | {row['wanted']:g}, worst {row['worst']:g} |"
+            f"| {max(counted):.2f} | {row['cut'] or ''} | {row['wanted']:g}, worst {row['worst']:g} "
+            f"| {format(row['peak'], '.0f') if 'peak' in row else ''} |"
         )
     return "\n".join(lines)
 

@@ -1,11 +1,8 @@
-"""Rows of the benchmark ``scale``: thousands of levels, and hundreds of parameters; with each, the memory of the process so far."""
+"""Rows of the benchmark ``scale``: thousands of levels, and hundreds of parameters."""
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import mipcash as mc
 from benchmarks.scales.row import Asks, Sized
@@ -14,15 +11,6 @@ LEVELS: Sized = {"smoke": 600, "quick": 5000, "full": 5000}
 PARAMETERS: Sized = {"smoke": 120, "quick": 500, "full": 500}
 OBSERVATIONS: Sized = {"smoke": 6, "quick": 6, "full": 6}
 PROPOSALS: Sized = {"smoke": 2, "quick": 10, "full": 54}
-
-
-@dataclass(frozen=True)
-class Sizes(Asks):
-    """Proposals of ``hybrid``, and the largest resident memory of the process until then, in MB."""
-
-    def measured(self, size: str) -> dict[str, Any]:
-        row = super().measured(size)
-        return {**row, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
 def levels(kind: str) -> Callable[[str], mc.Space]:
@@ -74,10 +62,10 @@ def mixed(size: str) -> mc.Space:
 
 
 ROWS = (
-    Sizes("5,000 categories", levels("category"), OBSERVATIONS, PROPOSALS, 2.0, 10.0),
-    Sizes("5,000 ordinal levels", levels("ordinal"), OBSERVATIONS, PROPOSALS, 2.0, 10.0),
-    Sizes("500 reals", reals, OBSERVATIONS, PROPOSALS, 2.0, 10.0),
-    Sizes("500 categories of 4", categories, OBSERVATIONS, PROPOSALS, 2.0, 10.0),
-    Sizes("250 categories, 250 reals", mixed, OBSERVATIONS, PROPOSALS, 2.0, 10.0),
-    Sizes("500 integers of 11", integers, OBSERVATIONS, PROPOSALS, 2.0, 10.0),
+    Asks("5,000 categories", levels("category"), OBSERVATIONS, PROPOSALS, 2.0, 10.0),
+    Asks("5,000 ordinal levels", levels("ordinal"), OBSERVATIONS, PROPOSALS, 2.0, 10.0),
+    Asks("500 reals", reals, OBSERVATIONS, PROPOSALS, 2.0, 10.0),
+    Asks("500 categories of 4", categories, OBSERVATIONS, PROPOSALS, 2.0, 10.0),
+    Asks("250 categories, 250 reals", mixed, OBSERVATIONS, PROPOSALS, 2.0, 10.0),
+    Asks("500 integers of 11", integers, OBSERVATIONS, PROPOSALS, 2.0, 10.0),
 )
