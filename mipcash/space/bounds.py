@@ -10,12 +10,16 @@ from scipy import sparse
 from mipcash.backends.base import CUT_SLACK, INFEASIBLE, OPTIMAL, Answer, Backend, SolverSettings, Task
 from mipcash.errors import InfeasibleSpaceError
 from mipcash.modelling.domains import Integer, Permutation, Real, Value
-from mipcash.program.forms import Booleans, QuadraticForm
-from mipcash.program.program import BaseRow, BinaryProgram
+from mipcash.program.forms import Booleans, QuadraticForm, Vector
+from mipcash.program.legality import legality_at
+from mipcash.program.program import BaseRow, BinaryProgram, NumberColumn
 from mipcash.program.rewriting import with_rows, without_margins
 from mipcash.space.compiled import QUESTION, CompiledSpace
 from mipcash.space.conflict import emptiness
 from mipcash.space.explanation import explained
+
+TRIED = 1000
+"""One-hot columns up to which all that differ in one level from a legal configuration are tried."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +53,12 @@ def extents(space: CompiledSpace, backend: Backend) -> dict[str, Extent]:
         InfeasibleSpaceError: the space is empty.
     """
     program, settings = space.program, QUESTION
-    if emptiness(program, backend, settings).status == INFEASIBLE:
+    some = emptiness(program, backend, settings)
+    if some.status == INFEASIBLE:
         raise InfeasibleSpaceError(explained(space, backend, empty=True))
     if program.margin:
         program = without_margins(program)  # a legal value may lie where the margins of products of reals leave it out
-    seen, complete = attainable(program, backend, settings)
+    seen, complete = attainable(program, backend, settings, some.columns)
     found: dict[str, Extent] = {}
     for label, parameter in space.declaration.parameters.items():
         groups = [g for g in program.groups if g.parameter == label]
@@ -101,13 +106,21 @@ def _number_extent(
     return Extent(domain.low, domain.high, None, always_on(program, label, backend, settings), on.columns is not None)
 
 
-def attainable(program: BinaryProgram, backend: Backend, settings: SolverSettings) -> tuple[Booleans, bool]:
+def attainable(
+    program: BinaryProgram, backend: Backend, settings: SolverSettings, some: Vector | None = None
+) -> tuple[Booleans, bool]:
     """Which one-hot columns are 1 in some legal configuration, shape (n_z,), and whether that is all of them.
 
     Each solve maximises the number of columns not yet seen; the first that finds none proves that no more exist. Columns that
     were seen stay seen where a limit ends it.
+
+    Args:
+        some: base columns of a legal configuration, if one is known, shape (n,).
     """
     seen = np.zeros(program.n_z, dtype=bool)
+    if some is not None:
+        seen |= some[: program.n_z] > 0.5
+        seen |= _beside(program, some)
     while not seen.all():
         linear = np.zeros(program.n)
         linear[: program.n_z] = -(~seen).astype(float)
@@ -115,7 +128,33 @@ def attainable(program: BinaryProgram, backend: Backend, settings: SolverSetting
         if answer.columns is None or answer.value > -0.5:
             return seen, answer.status == INFEASIBLE or answer.bound > -0.5
         seen |= answer.columns[: program.n_z] > 0.5
+        seen |= _beside(program, answer.columns)
     return seen, True
+
+
+def _beside(program: BinaryProgram, columns: Vector) -> Booleans:
+    """Which one-hot columns are 1 in a legal configuration that differs from a legal one in one level, shape (n_z,)."""
+    seen = np.zeros(program.n_z, dtype=bool)
+    if program.n_z > TRIED or not program.has_base_rows or any(_narrowed(program, n) for n in program.numbers):
+        return seen
+    legality = legality_at(program, {n.label: float(columns[n.latent]) for n in program.numbers})
+    if not legality.complete:
+        return seen
+    levels = np.array([int(np.argmax(columns[g.start : g.stop])) for g in program.groups], dtype=np.int64)
+    tried = np.repeat(levels[None], program.n_z, axis=0)
+    tried[np.arange(program.n_z), program.group_of] = np.arange(program.n_z) - program.starts[program.group_of]
+    tried = legality.effective(tried)
+    z = program.one_hot(tried)
+    within = np.all((z >= program.low[: program.n_z]) & (z <= program.high[: program.n_z]), axis=1)
+    legal = within & legality.check(tried)
+    return np.asarray(np.any(z[legal] > 0.5, axis=0))
+
+
+def _narrowed(program: BinaryProgram, number: NumberColumn) -> bool:
+    """Whether a conditional number has less room than its latent value, so that a level that switches it on may not be legal."""
+    column, latent = number.column, number.latent
+    low, high = min(0.0, float(program.low[latent])), max(0.0, float(program.high[latent]))
+    return column != latent and bool(program.low[column] > low or program.high[column] < high)
 
 
 def _end(program: BinaryProgram, label: str, sign: float, backend: Backend, settings: SolverSettings) -> Answer:

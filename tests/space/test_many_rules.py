@@ -9,11 +9,15 @@ import pytest
 
 import mipcash as mc
 from mipcash.acquisition import continuous_step
+from mipcash.backends.heuristics.repair import legal_columns
+from mipcash.backends.highs import HighsBackend
 from mipcash.backends.polytope import MANY, Polytope
 from mipcash.program import affine_rows
 from mipcash.program.legality import Legality
 from mipcash.program.points import Point
-from mipcash.space.compiled import compiled
+from mipcash.space.bounds import _beside
+from mipcash.space.compiled import QUESTION, compiled
+from mipcash.space.conflict import emptiness
 from mipcash.space.domain import Domain
 from mipcash.space.numbers.rule_rows import RuleRows
 
@@ -154,3 +158,42 @@ def test_samples_and_designs_under_many_rules_are_legal_and_new() -> None:
     made = [config for config, _ in Domain.of(space).design(2, np.random.default_rng(0))]
     assert all(space.is_legal(c) for c in made)
     assert len({repr(c) for c in made}) == 2
+
+
+def dense(rules: int) -> mc.Space:
+    """Integers under rules over all of them that a hidden configuration keeps."""
+    rng = np.random.default_rng(0)
+    space = mc.Space("dense")
+    parameters = [space.integer(f"i{k}", 0, 5) for k in range(12)]
+    hidden = rng.integers(6, size=12)
+    for r in range(rules):
+        weights = rng.normal(size=12).round(2)
+        bound = float(weights @ hidden + np.abs(weights).sum() * rng.uniform(0.3, 1.5))
+        space.rule(f"rule {r}", sum(w * p for w, p in zip(weights.tolist(), parameters, strict=True)) <= bound)
+    return space
+
+
+def test_some_configuration_under_a_thousand_rules_is_found_without_a_solver() -> None:
+    space, few = dense(1100), dense(20)
+    program = compiled(space).program
+    columns = legal_columns(program, np.random.default_rng(0))
+    assert columns is not None
+    for row in program.base_rows:
+        assert row.low - row.slack <= row.form.value(columns) <= row.high + row.slack
+    assert legal_columns(compiled(few).program, np.random.default_rng(0)) is None
+    began = time.process_time()
+    assert space.explain(time_limit=30.0) == "space 'dense' is not empty"
+    assert time.process_time() - began < 5.0
+
+
+def test_levels_beside_a_legal_configuration_are_attainable() -> None:
+    space = dense(40)
+    compact = compiled(space)
+    columns = emptiness(compact.program, HighsBackend(), QUESTION).columns
+    assert columns is not None
+    beside = _beside(compact.program, columns)
+    taken = {g.label: g.values[int(np.argmax(columns[g.start : g.stop]))] for g in compact.program.groups}
+    assert np.count_nonzero(beside) > len(taken)
+    for g in compact.program.groups:
+        legal = {v for v in g.values if space.is_legal({**taken, g.label: v})}
+        assert {v for k, v in enumerate(g.values) if beside[g.start + k]} == legal

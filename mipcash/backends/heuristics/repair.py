@@ -11,9 +11,12 @@ import numpy as np
 
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality
+from mipcash.program.program import BinaryProgram
 
 STEPS = 400
 """Single moves at most."""
+MANY = 1000
+"""Rows from which on a legal point is looked for here before a solver is asked."""
 ENTRIES = 4_000_000
 """Of W at most: every step looks at all of them."""
 
@@ -55,6 +58,20 @@ def repaired(legality: Legality, levels: Indices, rng: np.random.Generator) -> I
         group = int(program.group_of[column])
         found[group] = column - program.starts[group]
     return None
+
+
+def legal_columns(program: BinaryProgram, rng: np.random.Generator) -> Vector | None:
+    """Base columns of a legal configuration under MANY rows over levels alone, (n,), found without a solver; None: not so."""
+    if len(program.base_rows) < MANY or program.numbers or not program.has_base_rows:
+        return None
+    legality, allowed = Legality(program, {}), program.high[: program.n_z] > 0.5
+    draws = np.where(allowed, rng.random(program.n_z), -1.0)
+    levels = repaired(legality, np.array([int(np.argmax(draws[g.start : g.stop])) for g in program.groups]), rng)
+    if levels is None:
+        return None
+    columns = legality.completed(levels)
+    within = (columns >= program.low[: program.n]) & (columns <= program.high[: program.n])
+    return columns if bool(np.all(within)) else None
 
 
 def _missed(body: Vector, low: Vector, high: Vector) -> Vector:
