@@ -58,8 +58,9 @@ def solver_made(domain: Domain, origin: str, request: Request) -> Proposal:
         return _designed(domain.until(Deadline.after(longer)), origin, request, began)
     except UndecidedError as error:
         raise UndecidedError(
-            f"nothing legal and new was found in space {domain.space.name!r} in the {seconds:g} s of a proposal, nor in "
-            f"{longer:g} s more ({error}); allow more seconds_per_proposal, make the space smaller, or use another solver"
+            f"nothing legal and new was found in space {domain.space.name!r} in the {seconds:g} s of a proposal, nor in up to "
+            f"{longer:g} s more, {time.perf_counter() - began:.1f} s in all ({error}); allow more seconds_per_proposal, make the "
+            "space smaller, or use another solver"
         ) from error
 
 

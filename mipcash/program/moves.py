@@ -20,6 +20,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import Indices
 from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram, orders_of
@@ -143,11 +144,20 @@ class Moves:
             changed[g] = (changed[g] + 1 + rng.integers(n_levels - 1)) % n_levels  # any level but the present one
         return changed
 
-    def walk(self, legality: Legality, starts: Indices, steps: int, rng: np.random.Generator) -> Indices:
-        """A random walk of legal single moves from each start: (R, G) levels -> (R, G) latent levels."""
+    def walk(
+        self,
+        legality: Legality,
+        starts: Indices,
+        steps: int,
+        rng: np.random.Generator,
+        deadline: Deadline = NEVER,
+    ) -> Indices:
+        """A random walk of legal single moves from each start, ended by the deadline: (R, G) levels -> (R, G) latent levels."""
         sizes = np.array([len(g.values) for g in self.program.groups], dtype=np.int64)
         latent: Indices = np.minimum(starts, sizes - 1)
         for _ in range(steps if len(sizes) else 0):
+            if deadline.passed:
+                break
             trial = latent.copy()
             groups = rng.integers(len(sizes), size=len(latent))
             trial[np.arange(len(latent)), groups] = rng.integers(sizes[groups])

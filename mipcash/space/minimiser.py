@@ -65,7 +65,7 @@ class Minimiser:
     def search(self, numbers: Mapping[str, float] | None) -> LocalSearch | None:
         """The local search at fixed numbers (None: free); None where legality cannot be decided without a solver."""
         legality = self.legality(numbers)
-        return None if legality is None else LocalSearch(self.program, legality)
+        return None if legality is None else LocalSearch(self.program, legality, self.deadline)
 
     def legality(self, numbers: Mapping[str, float] | None) -> Legality | None:
         """Which levels are legal beside numbers (None: free); None where legality cannot be decided without a solver."""

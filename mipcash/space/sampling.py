@@ -36,6 +36,8 @@ SEEDING = 0.6
 MANY = 1000
 """Rows from which on samples have FEW_SEEDS, and points of a design start from local search and are proven no further than EASY."""
 FEW_SEEDS = 4
+REPAIRING = 0.25
+"""Share of what is left of the time in which legal levels are made without a solver; where that fails, it has the rest."""
 EASY = SolverSettings(time_limit=2.0, gap=0.05, node_limit=200)
 FOUND = 0.5
 """Relative gap at which the first point of a design is taken there."""
@@ -146,7 +148,8 @@ def _seeds(
         SolverError: a limit came before anything was found or proven.
     """
     if len(minimiser.program.base_rows) >= MANY and not minimiser.program.numbers:
-        made = [levels for _ in range(count) for levels in _repaired(minimiser, rng)]
+        repairing = minimiser.until(minimiser.deadline.share(REPAIRING))
+        made = [levels for _ in range(count) for levels in _repaired(repairing, rng)]
         if made:
             return [(levels, minimiser.columns(levels, None)) for levels in made]
     answers, seeding = list[Answer](), minimiser.until(minimiser.deadline.share(SEEDING))
@@ -281,15 +284,16 @@ def cover(
         bonus[known] = weight * (rare + drawn)
     starts: Sequence[Indices] = ()
     if len(program.base_rows) >= MANY and not program.numbers:
-        starts = shown or _repaired(minimiser, rng)
+        starts = shown or _repaired(minimiser.until(minimiser.deadline.share(REPAIRING)), rng)
         easy = replace(EASY, time_limit=min(EASY.time_limit, settings.time_limit))
         settings = easy if starts else replace(settings, gap=FOUND)
     return seed(minimiser, settings, rng, bonus=bonus, excluded=excluded, pull=TIE_BREAK, starts=starts)
 
 
 def _repaired(minimiser: Minimiser, rng: np.random.Generator) -> list[Indices]:
-    """Legal levels near random ones, made without a solver; none where that fails."""
-    found = repaired(minimiser.free_legality, uniform_levels(minimiser, 1, rng)[0], rng)
+    """Legal levels near random ones, made without a solver before the deadline; none where that fails."""
+    target = uniform_levels(minimiser, 1, rng)[0]
+    found = repaired(minimiser.free_legality, target, rng, minimiser.deadline)
     return [] if found is None else [found]
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from mipcash.backends.enumeration.network import PairwiseNetwork, network_at
 from mipcash.backends.heuristics.tabu import all_states, evaluated, random_states, tabu_search
+from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality
 from mipcash.program.moves import moves_of
@@ -40,10 +41,11 @@ class LocalSearch:
     Args:
         program: the compiled space.
         legality: a complete check (see :class:`mipcash.program.legality.Legality`).
+        deadline: descents and walks end there, with what they have.
     """
 
-    def __init__(self, program: BinaryProgram, legality: Legality) -> None:
-        self.program, self.legality = program, legality
+    def __init__(self, program: BinaryProgram, legality: Legality, deadline: Deadline = NEVER) -> None:
+        self.program, self.legality, self.deadline = program, legality, deadline
         self.moves = moves_of(program)
         self._off = program.off_levels
 
@@ -75,7 +77,7 @@ class LocalSearch:
         levels, latent = self._kicked(levels, latent, linear, matrix, rng, kicks)
         values = self._values(levels, linear, matrix)
         best = int(np.argmin(values))
-        pair = self._improve_pair(levels[best], linear, matrix)
+        pair = None if self.deadline.passed else self._improve_pair(levels[best], linear, matrix)
         if pair is not None:
             levels = np.concatenate([levels, pair[None]])
             values = np.concatenate([values, self._values(pair[None], linear, matrix)])
@@ -122,7 +124,7 @@ class LocalSearch:
 
     def walk(self, starts: Indices, steps: int, rng: np.random.Generator) -> Indices:
         """A random walk of legal single moves from each start: (R, G) levels -> (R, G) latent levels."""
-        return self.moves.walk(self.legality, starts, steps, rng)
+        return self.moves.walk(self.legality, starts, steps, rng, self.deadline)
 
     # -- internals ----------------------------------------------------------------------------------------------
 
@@ -130,6 +132,8 @@ class LocalSearch:
         """Descend all restarts to local optima, in place: single moves first, blocks where no single move improves."""
         blocks = self._scored_blocks(matrix)
         for _ in range(MAX_STEPS):
+            if self.deadline.passed:
+                break
             if not self._improve(levels, latent, linear, matrix) and not self._improve_blocks(
                 levels, latent, linear, matrix, blocks
             ):
@@ -141,6 +145,8 @@ class LocalSearch:
         """Iterated local search: from the best, every structural change and some random walks, each descended again."""
         failures = 0
         for _ in range(kicks):
+            if self.deadline.passed:
+                break
             values = self._values(levels, linear, matrix)
             best = int(np.argmin(values))
             walked = self.walk(np.repeat(levels[best][None], WALKS, axis=0), 4, rng)

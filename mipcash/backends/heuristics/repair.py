@@ -3,12 +3,14 @@
 Notation
     W (m, n_z)  rows over the binaries;   b (m,) their values at the present levels
     cost        sum over the rows of a weight times what they are missed by, each in units of its largest coefficient
+    (r, c)      entries: a row and a column of a group that the row looks at; a move of a group changes no other rows
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality
 from mipcash.program.program import BinaryProgram
@@ -18,15 +20,20 @@ STEPS = 400
 MANY = 1000
 """Rows from which on a legal point is looked for here before a solver is asked."""
 ENTRIES = 4_000_000
-"""Of W at most: every step looks at all of them."""
+"""Of W at most."""
+TIE = 1e-12
+"""Costs that differ by less, relative to the present one, are one."""
 
 
-def repaired(legality: Legality, levels: Indices, rng: np.random.Generator) -> Indices | None:
+def repaired(
+    legality: Legality, levels: Indices, rng: np.random.Generator, deadline: Deadline = NEVER
+) -> Indices | None:
     """Legal levels not far from given ones, (G,) -> (G,); None where none were found, or rules are more than rows over levels.
 
     Args:
         legality: complete; of a program without conditional groups and orderings.
         rng: breaks ties.
+        deadline: after it no further move is made.
     """
     program = legality.program
     tables, listed = legality.constraints()
@@ -40,21 +47,28 @@ def repaired(legality: Legality, levels: Indices, rng: np.random.Generator) -> I
     matrix = matrix / unit[:, None]
     low, high = np.array([r.low for r in rows]) / unit, np.array([r.high for r in rows]) / unit
     free = program.high[: program.n_z] > 0.5
+    starts, group_of = program.starts[: len(levels)], program.group_of[: program.n_z]
+    r, c = np.nonzero((np.add.reduceat(matrix != 0.0, starts, axis=1) > 0)[:, group_of])
+    entries, owner, r_low, r_high = matrix[r, c], group_of[c], low[r], high[r]
     weight, found = np.ones(len(rows)), levels.copy()
     for _ in range(STEPS):
+        if deadline.passed:
+            return None
         at = program.starts + found
         body = matrix[:, at].sum(axis=1)
         missed = _missed(body, low, high)
         if not np.any(missed > 0.0):
             return found if bool(legality.check(found[None])[0]) else None
-        moved = body[:, None] + matrix - matrix[:, at][:, program.group_of]
-        cost = weight @ _missed(moved, low[:, None], high[:, None])
+        moved = body[r] + entries - matrix[r, at[owner]]
+        change = weight[r] * (_missed(moved, r_low, r_high) - missed[r])
+        now = float(weight @ missed)
+        cost = now + np.bincount(c, change, minlength=program.n_z)
         cost[~free] = np.inf
         cost[at] = np.inf
         best = float(cost.min())
-        if best >= float(weight @ missed):
+        if best >= now - TIE * now:
             weight[missed > 0.0] += 1.0
-        column = int(rng.choice(np.flatnonzero(cost <= best + 1e-12)))
+        column = int(rng.choice(np.flatnonzero(cost <= best + TIE * now)))
         group = int(program.group_of[column])
         found[group] = column - program.starts[group]
     return None

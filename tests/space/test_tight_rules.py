@@ -1,0 +1,86 @@
+"""A thousand tight rules between integers: what local search does there ends with the time, and the solver has the rest."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.backends.heuristics.repair import repaired
+from mipcash.deadline import Deadline
+from mipcash.space import sampling
+from mipcash.space.compiled import compiled, minimiser_of
+from mipcash.space.sampling import MANY
+
+
+def tight(rules: int, integers: int = 60, room: int = 3) -> mc.Space:
+    """Rules between three integers each, which a hidden configuration keeps, some of them just so."""
+    rng = random.Random(0)
+    space = mc.Space("tight")
+    found = [space.integer(f"i{k}", 0, 9) for k in range(integers)]
+    hidden = [rng.randint(0, 9) for _ in found]
+    for k in range(rules):
+        scope, weights = rng.sample(range(integers), 3), [rng.choice([1, -1, 2]) for _ in range(3)]
+        most = sum(w * hidden[i] for w, i in zip(weights, scope, strict=True)) + rng.randint(0, room)
+        space.rule(f"r{k}", sum(w * found[i] for w, i in zip(weights, scope, strict=True)) <= most)
+    return space
+
+
+@pytest.fixture(scope="module")
+def thousand() -> mc.Space:
+    return tight(MANY + 200)
+
+
+def ticking(end: float) -> tuple[Deadline, itertools.count[int]]:
+    """A deadline whose clock goes on by one second each time that it is read."""
+    readings = itertools.count()
+    return Deadline(end, lambda: float(next(readings))), readings
+
+
+def test_repair_ends_with_its_time(thousand: mc.Space) -> None:
+    legality, rng = minimiser_of(thousand).free_legality, np.random.default_rng(0)
+    deadline, readings = ticking(20.0)
+    assert repaired(legality, np.zeros(60, dtype=np.int64), rng, deadline) is None
+    assert next(readings) == 21  # a step is one reading
+
+
+def test_repair_is_legal_or_says_nothing() -> None:
+    space = tight(60, 20, 12)
+    legality, program = minimiser_of(space).free_legality, compiled(space).program
+    rng = np.random.default_rng(0)
+    made = [repaired(legality, rng.integers(10, size=20), rng) for _ in range(20)]
+    found = [levels for levels in made if levels is not None]
+    assert len(found) >= 15
+    for levels in found:
+        assert space.is_legal(program.decode(levels, compiled(space).active(levels, {})))
+
+
+def test_walks_and_descents_end_with_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = tight(60, 20, 12)
+    minimiser = minimiser_of(space).until(ticking(3.0)[0])
+    search = minimiser.search(None)
+    assert search is not None
+    starts = np.array(sampling._repaired(minimiser_of(space), np.random.default_rng(0)) * 5)
+    calls = list[int]()
+    check = type(search.legality).check
+    monkeypatch.setattr(type(search.legality), "check", lambda s, levels: calls.append(1) or check(s, levels))
+    walked = search.walk(starts, 10_000, np.random.default_rng(0))
+    assert len(calls) <= 3
+    assert check(search.legality, walked).all()
+
+
+def test_questions_and_proposals_keep_their_time_under_tight_rules(thousand: mc.Space) -> None:
+    minimiser_of(thousand)
+    began = time.process_time()
+    found = thousand.sample(3, time_limit=5)
+    assert len(found) == 3
+    assert all(thousand.is_legal(c) for c in found)
+    assert time.process_time() - began <= 5.0
+    study = mc.Study(thousand, seconds_per_proposal=2)
+    began = time.process_time()
+    assert thousand.is_legal(study.ask().config)
+    assert time.process_time() - began <= 2.5
