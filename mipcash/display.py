@@ -60,7 +60,7 @@ def listing(rows: Sequence[tuple[str, str]], most: int = ROWS) -> list[str]:
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], most: int = ROWS) -> str:
     """A table as HTML; of many rows the first."""
-    lines = [f"<table><caption>{escaped(title)}</caption>"]
+    lines = [f"<table><caption>{escaped(title)}</caption>" if title else "<table>"]
     if head:
         lines.append(_row("th", head))
     lines += [_row("td", row) for row in rows[:most]]

@@ -73,7 +73,8 @@ class Formula(Relation):
     def __str__(self) -> str:
         return str(written(self))
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return f"<relation {shortened(written(self))}>"
 
 
 def joined(sign: str, a: Any, b: Any) -> Formula:

@@ -31,6 +31,7 @@ from mipcash.modelling.refusals import (
     no_number,
     no_truth_of_number,
 )
+from mipcash.modelling.wording import shortened, written
 
 
 class Logic:
@@ -284,6 +285,14 @@ class _Own:
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return self.pyomo
+
+    def __str__(self) -> str:
+        """As users write it; Pyomo's own words are those of ``to_string()``."""
+        return written(self)
+
+    def __repr__(self) -> str:
+        kind = "relation" if issubclass(self.pyomo, relational.RelationalExpression) else "expression"
+        return f"<{kind} {shortened(written(self))}>"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         plain = self.pyomo.__new__(self.pyomo)

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import pyomo.environ as pyo
 from pyomo.core.base.expression import ExpressionData
 
+from mipcash.display import table
 from mipcash.errors import RuleError, SpaceError
 from mipcash.modelling.domains import ParameterDomain, Permutation, Value, is_number, level_of
 from mipcash.modelling.operators import Operators
@@ -152,6 +153,10 @@ class Parameter:
 
     def __repr__(self) -> str:
         return f"<{'parameter' if self.tuned else 'auxiliary'} {self.label!r}: {self.described()}>"
+
+    def _repr_html_(self) -> str:
+        what = "parameter" if self.tuned else "auxiliary"
+        return table("", (what, "values"), [(self.label, self.described())])
 
     def described(self) -> str:
         """Its values, and where it is active: ``real in [0.1, 0.5], when layers is 2 or 3``."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyomo.core.expr.numeric_expr import SumExpression
+
 from mipcash.errors import SpaceError
 from mipcash.modelling.domains import is_number, same_value
 from mipcash.modelling.wording import shortened, written
@@ -41,8 +43,19 @@ def _is_real(value: Any) -> bool:
     return hasattr(value, "label") and value.domain.kind == "real"
 
 
-def _is_indicator(value: Any) -> bool:
-    return not hasattr(value, "label") and getattr(value, "is_binary", lambda: False)()
+def is_indicator(value: Any) -> bool:
+    """Whether an expression is 1 or 0 and written as a condition: ``a[1]``, ``a.is_(1, 2)``."""
+    if hasattr(value, "label"):
+        return False
+    if getattr(value, "is_variable_type", lambda: False)():
+        return bool(value.is_binary())
+    if not isinstance(value, SumExpression):
+        return False
+    owners = {id(getattr(term, "handle", None)) for term in value.args}
+    if len(owners) != 1 or getattr(value.arg(0), "handle", None) is None:
+        return False
+    levels = [term.index() for term in value.args]
+    return len(set(levels)) == len(levels) and not any(isinstance(level, tuple) for level in levels)
 
 
 def by_function(value: Any, function: str) -> str:
@@ -140,7 +153,7 @@ def compared_with_text(value: Any, sign: str, other: Any) -> str:
         return f"{text}Write the number: {shown(value)} {sign} {other}"
     if listed:
         return f"{text}Declare one rule for each"
-    if _is_indicator(value):
+    if is_indicator(value):
         return f"{text}An indicator is 1 or 0: {shown(value)} == 1"
     return f"{text}Compare {kind_of(value)} with a number or with another numeric expression"
 
@@ -186,7 +199,7 @@ def no_number(value: Any, function: str) -> str:
 def no_truth_of_number(value: Any) -> str:
     """A number or an indicator where Python asks for true or false."""
     text = f"{shown(value)} is neither true nor false while the space is declared, so that if, and, or, not cannot use it. "
-    if _is_indicator(value):
+    if is_indicator(value):
         return f"{text}Write x & y, x | y, ~x, or mc.implies(x, y) for if; what exists only where it is 1 takes when={shown(value)}"
     return (
         f"{text}Compare it, ({shown(value)} >= 1), and join conditions by x & y, x | y, ~x, or mc.implies(x, y) for if"

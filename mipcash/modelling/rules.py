@@ -24,9 +24,11 @@ from pyomo.core.expr.numvalue import is_potentially_variable
 from pyomo.core.expr.relational_expr import EqualityExpression, InequalityExpression, RangedExpression
 from pyomo.environ import value as pyomo_value
 
+from mipcash.display import table
 from mipcash.errors import RuleError
 from mipcash.modelling.domains import is_bool
 from mipcash.modelling.quadratic import Quadratic, take_apart
+from mipcash.modelling.refusals import is_indicator
 from mipcash.modelling.sums import KeptTexts, pyomo_text
 from mipcash.modelling.wording import number_text, shortened, written
 
@@ -66,6 +68,9 @@ class Rule:
     def __str__(self) -> str:
         when = " and ".join(w.condition_text() for w in self.when)
         return shortened(self.written or self.range_text()) + (f", when {shortened(when)}" if when else "")
+
+    def _repr_html_(self) -> str:
+        return table("", ("rule", "relation"), [(self.name, str(self))])
 
     def applies(self, assignment: Mapping[int, float]) -> bool:
         return all(w.value(assignment) > 0.5 for w in self.when)
@@ -167,7 +172,7 @@ def _kind(value: Any) -> str:
     if hasattr(value, "label") and not hasattr(value, "is_expression_type"):
         return f"parameter {value.label}, which has no number; write that an indicator of it is 1, {value.label}[value] == 1"
     if hasattr(value, "label") or hasattr(value, "is_expression_type"):
-        text, bound = shortened(written(value), 40), "== 1" if getattr(value, "is_binary", lambda: False)() else "<= 3"
+        text, bound = shortened(written(value), 40), "== 1" if is_indicator(value) else "<= 3"
         return f"{text}, which is compared with nothing; write a bound, {text} {bound}"
     if callable(value):
         return "a function; call it, and give what it returns"
@@ -183,6 +188,20 @@ def _sides(a: Any, b: Any) -> tuple[Any, Any, Any]:
     return a - b, None, 0.0
 
 
+def _refuse_idle(name: str, indicator: Any, lower: float, upper: float) -> None:
+    """Refuse ``a.is_(1, 2) <= 3``: both or neither of the two values of an indicator are within the bounds.
+
+    Raises:
+        RuleError: the rule leaves nothing out, or leaves nothing.
+    """
+    zero, one = (lower - TOLERANCE <= v <= upper + TOLERANCE for v in (0.0, 1.0))
+    if zero == one:
+        text = shortened(written(indicator), 40)
+        raise RuleError(
+            f"rule {name!r} always {'holds' if one else 'fails'}: {text} is 1 or 0; write {text} == 1, or {text} == 0"
+        )
+
+
 def make_rule(
     name: str, relation: Any, when: Sequence[Quadratic] = (), *, constant: bool = False, texts: KeptTexts | None = None
 ) -> Rule:
@@ -196,6 +215,8 @@ def make_rule(
         RuleError: see :func:`split_relation` and :func:`mipcash.modelling.quadratic.take_apart`.
     """
     body, lower, upper = split_relation(name, relation)
+    if is_indicator(body) and not constant:
+        _refuse_idle(name, body, lower, upper)
     polynomial = take_apart(body, f"rule {name!r}")
     if not polynomial.ids and not constant:
         margin = slack_of(polynomial, lower, upper, abs(polynomial.constant))

@@ -30,6 +30,9 @@ class Violation:
     name: str
     message: str
 
+    def __repr__(self) -> str:
+        return f"<violation of {self.name!r}: {self.message}>"
+
     def __str__(self) -> str:
         return self.message
 

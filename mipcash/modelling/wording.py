@@ -68,7 +68,7 @@ def _text(expression: Any) -> tuple[str, int]:
         return _relation(expression), _SUM
     if getattr(expression, "is_variable_type", lambda: False)():
         return user_name(expression), _ATOM
-    return str(expression), _ATOM if not _is_expression(expression) else _SUM
+    return (expression.to_string(), _SUM) if _is_expression(expression) else (str(expression), _ATOM)
 
 
 def _is_expression(value: Any) -> bool:
@@ -152,7 +152,7 @@ def _relation(relation: Any) -> str:
     if isinstance(relation, relational.EqualityExpression):
         operator = "=="
     elif not isinstance(relation, relational.InequalityExpression):
-        return str(relation)
+        return str(relation.to_string())
     left, right = relation.args
     if operator != "==" and not pyo.is_potentially_variable(left):  # Pyomo turns a >= 2 round
         return f"{_text(right)[0]} {operator.replace('<', '>')} {_text(left)[0]}"

@@ -222,7 +222,7 @@ class _Transformed:
         while disjunct is not None:
             when.append(take_apart(1 * disjunct.binary_indicator_var, f"the indicator of {disjunct.name!r}"))
             disjunct = self.owner.get(id(disjunct))
-        return Rule(name, body, lower, upper, tuple(when), str(source.expr))
+        return Rule(name, body, lower, upper, tuple(when), source.expr.to_string())
 
 
 def _relaxed(rule: Rule, groups: Mapping[int, str]) -> list[AlgebraicRow]:

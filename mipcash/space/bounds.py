@@ -10,6 +10,7 @@ from scipy import sparse
 from mipcash.backends.base import CUT_SLACK, INFEASIBLE, OPTIMAL, Answer, Backend, SolverSettings, Task
 from mipcash.errors import InfeasibleSpaceError
 from mipcash.modelling.domains import Integer, Permutation, Real, Value
+from mipcash.modelling.wording import shortened
 from mipcash.program.forms import Booleans, QuadraticForm, Vector
 from mipcash.program.legality import legality_at
 from mipcash.program.program import BaseRow, BinaryProgram, NumberColumn
@@ -39,6 +40,9 @@ class Extent:
     values: tuple[Value, ...] | None
     always: bool
     proven: bool = True
+
+    def __repr__(self) -> str:
+        return f"<extent {shortened(str(self))}>"
 
     def __str__(self) -> str:
         what = f"[{self.low}, {self.high}]" if self.values is None else ", ".join(map(str, self.values))

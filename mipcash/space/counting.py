@@ -47,7 +47,7 @@ class Count(int):
         return f"{int(self):,}" if self.exact else f"at least {int(self):,}"
 
     def __repr__(self) -> str:
-        return f"Count({int(self)}, exact={self.exact})"
+        return f"<count: {self}>"
 
 
 def count(minimiser: Minimiser, limit: int, settings: SolverSettings, deadline: Deadline = NEVER) -> Count:

@@ -16,7 +16,7 @@ from numbers import Integral
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
-from mipcash.display import counted
+from mipcash.display import config_text, counted, table
 from mipcash.errors import SpaceExhaustedError
 from mipcash.modelling.domains import Value
 from mipcash.optimizers.base import Optimizer
@@ -416,13 +416,20 @@ class Study:
         )
 
     def __repr__(self) -> str:
+        return f"<{self._summary()}>"
+
+    def _summary(self) -> str:
         held = counted(len(self._ledger.trials), "trial")
         best = min((t.loss for t in self._ledger.trials if t.done and t.loss is not None), default=None)
         found = "" if best is None else f", best {best:.6g}"
         return (
-            f"<study of {self.space.name!r}: {self.optimizer.name}, seed {self.seed}, {held} in "
-            f"{self.storage or 'memory'}{found}>"
+            f"study of {self.space.name!r}: {self.optimizer.name}, seed {self.seed}, {held} in "
+            f"{self.storage or 'memory'}{found}"
         )
+
+    def _repr_html_(self) -> str:
+        rows = [(str(t.number), t._told(), config_text(t.config)) for t in reversed(self.trials)]
+        return table(self._summary(), ("trial", "outcome", "configuration") if rows else (), rows)
 
     # -- internals ----------------------------------------------------------------------------------------------
 

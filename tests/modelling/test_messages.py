@@ -199,6 +199,16 @@ TYPED: dict[str, list[str]] = {
         'order["est"]',
         'space["depth"]',
     ],
+    "What is shown of an expression": [
+        "layers <= 3",
+        "layers + shift >= 3",
+        "(layers <= 3) & act['relu']",
+        "abs(layers - shift)",
+        "mc.maximum(layers, lr)",
+        "order.position(est)",
+        "layers.is_(1, 2)",
+        "sum(space.real(f'x{k:02}', 0, 1) for k in range(60)) <= 9",
+    ],
     "What is given as a rule": [
         'space.rule("r", True)',
         'space.rule("r", None)',
@@ -211,6 +221,11 @@ TYPED: dict[str, list[str]] = {
         'space.rule("r", layers + width)',
         'space.rule("r", act["relu"])',
         'space.rule("r", act)',
+        'space.rule("r", layers.is_([1, 2]))',
+        'space.rule("r", layers.is_(1, 2) <= 3)',
+        'space.rule("r", act["relu"] <= 1)',
+        'space.rule("r", layers.is_(1, 2) >= 2)',
+        'space.rule("r", layers.is_(1, 2) == 1)',
         'space.rule("r", layers - layers <= 2)',
         'space.rule("r", abs(layers) >= 0)',
         'space.rule("r", layers * width * units <= 3)',
@@ -288,7 +303,8 @@ def said(line: str) -> str:
         return f"said:  {error}"
     now = {**names["space"].parameters, **names["space"].rules}
     made = [thing for name, thing in now.items() if name not in known]
-    return f"works: {', '.join(map(repr, made)) or value}"
+    shown = "" if value is None else repr(value)
+    return f"works: {shown if shown.startswith(('<exp', '<rel')) else ', '.join(map(repr, made)) or value}"
 
 
 def conversation() -> str:

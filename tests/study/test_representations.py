@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import html.parser
 import math
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyomo.environ as pyo
 import pytest
+from pyomo.core.expr.relational_expr import InequalityExpression
 
 import mipcash as mc
 from mipcash.space.domain import Domain
@@ -101,10 +104,43 @@ def shown() -> Iterator[tuple[str, str]]:
     yield "repr(study)", repr(study)
     study.tell(study.ask(), 0.25)
     yield "repr(study, told)", repr(study)
+    for what, expression in expressions(space).items():
+        yield f"repr({what})", repr(expression)
+        yield f"str({what})", str(expression)
+    yield "repr(space.bounds())", repr(small().bounds())
+    yield "repr(space.count())", repr(small().count())
+    yield "repr(space.validate(...))", repr(small().validate({"n": 9, "kind": "b"}))
     yield "html of the space", space._repr_html_()
+    yield "html of a parameter", space["dropout"]._repr_html_()
+    yield "html of a categorical", space["act"]._repr_html_()
+    yield "html of a rule", space.rules["few & far"]._repr_html_()
+    yield "html of a study", mc.Study(space, seed=3)._repr_html_()
     yield "html of the solution", solutions()["proven"]._repr_html_()
     yield "html of the trial", done._repr_html_()
     yield "html of the result", Result((done, failed), "network", "budget")._repr_html_()
+
+
+def small() -> mc.Space:
+    space = mc.Space("small")
+    number = space.integer("n", 0, 9)
+    space.categorical("kind", ["a", "b"])
+    space.rule("few", number <= 4)
+    return space
+
+
+def expressions(space: mc.Space) -> dict[str, Any]:
+    layers, width, lr, act = (space[name] for name in ("layers", "width", "lr", "act"))
+    return {
+        "layers <= 3": layers <= 3,
+        "width >= 32 * layers": width >= 32 * layers,
+        "layers != 2": layers != 2,
+        "(layers <= 2) & act['relu']": (layers <= 2) & act["relu"],
+        "abs(layers - lr)": abs(layers - lr),
+        "mc.maximum(layers, lr)": mc.maximum(layers, lr),
+        "order.position('first')": space["order"].position("first"),
+        "2 * layers * width - lr": 2 * layers * width - lr,
+        "layers.is_(1, 2)": layers.is_(1, 2),
+    }
 
 
 def solutions() -> dict[str, Solution]:
@@ -128,6 +164,33 @@ def test_nothing_fills_a_page() -> None:
         lines = said.splitlines()
         assert len(lines) <= 60, name
         assert all(len(line) <= 260 for line in lines), name
+
+
+def test_pyomo_reads_and_clones_expressions_in_its_own_words() -> None:
+    space = small()
+    relation = space["n"] + 2 * space["kind"]["a"] <= 4
+    words = "(" + " + ".join(["parameters[n].z[1]", *(f"{k}.0*parameters[n].z[{k}]" for k in range(2, 10))]) + ")"
+    assert relation.to_string() == f"{words} + 2*parameters[kind].z[0]  <=  4"
+    assert str(relation) == "n + 2 * kind['a'] <= 4"
+    plain = pickle.loads(pickle.dumps(2 * space.model.parameters["n"].z[1] <= 1))
+    assert type(plain) is InequalityExpression
+    space.model.live = pyo.Constraint(expr=relation)
+    cloned = space.model.clone()
+    assert cloned.live.expr.to_string() == relation.to_string()
+    assert space.rules["few"].text == f"{words}  <=  4"  # what journals compare
+
+
+def test_a_study_is_a_table_of_its_trials() -> None:
+    study = mc.Study(network(), optimizer="random")
+    study.tell(study.ask(), 0.25)
+    study.ask()
+    read = _Tags()
+    read.feed(study._repr_html_())
+    assert read.tags == {"table", "caption", "tr", "th", "td"}
+    assert [t for t in read.text if t.strip()][:4] == [
+        "study of 'network': random, seed 0, 2 trials in memory, best 0.25", "trial", "outcome", "configuration"
+    ]  # fmt: skip
+    assert {"done, loss 0.25", "pending"} <= set(read.text)
 
 
 class _Tags(html.parser.HTMLParser):

@@ -143,7 +143,7 @@ def _condition(space: Declaration, label: str) -> str:
     block = space.model.parameters[label]
     only_if = block.component("on_only_if")
     if only_if is not None:
-        return " when " + " and ".join(str(row.expr) for row in only_if.values())
+        return " when " + " and ".join(row.expr.to_string() for row in only_if.values())
     on = getattr(block, "on_expression", 1)
     # to_string: Pyomo's names, which every version of mipcash writes alike
     return "" if isinstance(on, (int, float)) else f" when {getattr(on, 'expr', on).to_string()}"
@@ -173,7 +173,7 @@ def _foreign(space: Declaration) -> Iterator[tuple[str, str]]:
             yield f"{DETAIL}disjunction {row.name!r}", "exactly one of them" if row.xor else "at least one of them"
         else:
             name = f"{owner.ctype.__name__} {row.name!r}"
-            yield name, str(row.expr)
+            yield name, row.expr.to_string()
             yield NUMBERS + name, _numbers(owner.ctype, row)
 
 
