@@ -13,7 +13,7 @@ from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
 from mipcash.acquisition.fantasies import FantasisedEI
 from mipcash.acquisition.ingredients import Ingredients, Limited
 from mipcash.optimizers.base import Observation, Request
-from mipcash.optimizers.baselines.joint_gp import GaussianProcess
+from mipcash.optimizers.baselines.joint_gp import APART, LEAST_NOISE, GaussianProcess
 from mipcash.optimizers.hybrid import Hybrid
 from mipcash.optimizers.outcome import LOSS, Outcome
 from mipcash.optimizers.pending import EXACT, FANTASIES, believed, beside_pending, drawn_jointly
@@ -170,6 +170,30 @@ def test_untold_asks_are_different_points(n: int, least: float) -> None:
         assert len({c["c"] for c in batch}) > 1  # the best category is not all that is looked at
 
 
+def difference(a: dict[str, Any], b: dict[str, Any]) -> float:
+    return 1.0 if a["c"] != b["c"] else float(max(abs(a["x"] - b["x"]), abs(a["y"] - b["y"])))
+
+
+@pytest.mark.parametrize("n", [12, 25])
+def test_untold_asks_of_the_joint_gaussian_process_are_different_points(n: int) -> None:
+    """Where its means alone were believed, with all of the noise, they lay within 1e-5 of each other."""
+    for seed in (0, 1):
+        study = told(n, seed, "joint-gp")
+        batch = [study.ask().config for _ in range(6)]
+        assert min(difference(a, b) for a, b in itertools.combinations(batch, 2)) >= APART
+
+
+def test_the_joint_gaussian_process_proposes_beside_what_is_pending_where_nothing_else_is_left() -> None:
+    space = mc.Space("narrow")
+    space.integer("k", 0, 199)
+    study = mc.Study(space, "joint-gp", seed=0)
+    for _ in range(12):
+        trial = study.ask()
+        study.tell(trial, float(trial.config["k"]))
+    batch = [study.ask().config["k"] for _ in range(60)]
+    assert len(set(batch)) == 60
+
+
 def test_a_batch_is_what_single_asks_give() -> None:
     study = told(9)
     assert [study.ask().config for _ in range(4)] == [t.config for t in told(9).ask(4)]
@@ -214,4 +238,7 @@ def test_a_gaussian_process_given_its_means_keeps_them() -> None:
     np.testing.assert_allclose(after(at)[0], gp(at)[0], atol=1e-6)
     assert (after(at)[1] <= gp(at)[1] + 1e-9).all()
     assert (after(new)[1] < 0.9 * gp(new)[1]).all()
+    noise = gp.model.kernel_.k2.noise_level
+    assert (after(new)[1] ** 2 <= 1.1 * max(0.001 * noise, LEAST_NOISE)).all()
+    assert np.isfinite(gp.given(np.concatenate([new, new]))(at)).all()  # the same configuration may be pending twice
     assert gp.given(x[:0]) is gp

@@ -6,8 +6,9 @@ Notation
     mu, sd      posterior of the Gaussian process at x, on standardised losses
 
 1. a Gaussian process (scikit-learn) with a Matern-5/2 kernel and noise, hyperparameters by maximum likelihood
-   pending trials count at their means: deviations fall beside them (the kriging believer of ginsbourger2010)
-2. expected improvement over the lowest posterior mean at the observations, maximised over all of [0, 1]^d by L-BFGS-B
+   pending trials count at their means: deviations fall beside them (the kriging believer of ginsbourger2010), and a proposal
+   keeps a distance to them where it can
+2. expected improvement over the lowest posterior mean at these, maximised over all of [0, 1]^d by L-BFGS-B
    from the best of many random points: the relaxation knows neither categories nor conditions nor rules
 3. every column is rounded to the nearest level; what its conditions switch off is left out
 4. a rounded point that breaks a rule is moved to the nearest legal configuration, or sent as it is
@@ -35,12 +36,17 @@ from mipcash.errors import SpaceError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import ModelBased, Step
+from mipcash.optimizers.pending import EXACT
 from mipcash.program.forms import Vector
 from mipcash.program.points import Point, Points
 from mipcash.program.program import BinaryProgram, Group, orders_of
 from mipcash.space.domain import Domain
 from mipcash.surrogates.linear.posterior import standardisation
 
+APART = 0.02
+"""Least distance of a proposal to what is pending, the largest difference of a column, where there is another candidate."""
+LEAST_NOISE = 1e-6
+"""Of what is pending, on standardised losses: the same configuration may be pending twice."""
 STEP = 1e-5
 """Step of finite differences on [0, 1]; all d + 1 points are predicted at once."""
 
@@ -141,13 +147,19 @@ class GaussianProcess:
         self.kernel = self.model.kernel_.k1  # the white noise is the observations', not the function's
 
     def given(self, x: Vector) -> GaussianProcess:
-        """With further rows, (b, d), at their means: mu stays, sd falls beside them."""
+        """With further rows, (b, d), at their means, taken for known but for a thousandth of the noise: mu stays, sd falls.
+
+        With all of the noise, which hides what is left to learn, the same point would be proposed beside itself.
+        """
         if not len(x):
             return self
         from sklearn.gaussian_process import GaussianProcessRegressor
 
         made = copy(self)
-        made.model = GaussianProcessRegressor(self.model.kernel_, alpha=self.model.alpha, optimizer=None)
+        noise = self.model.kernel_.k2.noise_level
+        alpha = np.full(len(self.model.X_train_) + len(x), self.model.alpha)
+        alpha[-len(x) :] = max((1.0 + EXACT) * noise, LEAST_NOISE) - noise  # beside the noise that the kernel has
+        made.model = GaussianProcessRegressor(self.model.kernel_, alpha=alpha, optimizer=None)
         y = np.concatenate([self.model.y_train_, self(x)[0]])
         made.model.fit(np.concatenate([self.model.X_train_, x]), y)
         made.kernel = made.model.kernel_.k1
@@ -183,8 +195,10 @@ class JointGP(ModelBased):
         began = time.perf_counter()
         x = self.cube.encode(step.data.points)
         gp = GaussianProcess(x, step.data.merits, self.settings.ard, self.domain.deadline.share(FIT))
-        log_ei = LogEI(float(np.min(gp(x[step.data.legal])[0])) - self.settings.jitter)
-        gp = gp.given(self.cube.encode(self.awaited(step.request)))
+        awaited = self.cube.encode(self.awaited(step.request))
+        incumbents = np.concatenate([x[step.data.legal], awaited])
+        log_ei = LogEI(float(np.min(gp(incumbents)[0])) - self.settings.jitter)
+        gp = gp.given(awaited)
 
         def loss(points: Vector) -> Vector:
             return -np.exp(
@@ -193,17 +207,21 @@ class JointGP(ModelBased):
 
         step.clock.add("surrogate", began)
         began = time.perf_counter()
-        candidates = self._candidates(loss, x, step.rng)
+        candidates = self._candidates(loss, x, awaited, step.rng)
         step.clock.add("acquisition", began)
         began = time.perf_counter()
-        found = self._first_new(candidates, step)
+        found = self._first_new(candidates, awaited, step)
         step.clock.add("rounding", began, self.domain.deadline)
         return None if found is None else Proposal(found, None, self.name, step.clock.seconds)
 
-    def _candidates(self, loss: Callable[[Vector], Vector], x: Vector, rng: np.random.Generator) -> list[Vector]:
+    def _candidates(
+        self, loss: Callable[[Vector], Vector], x: Vector, awaited: Vector, rng: np.random.Generator
+    ) -> list[Vector]:
         """Local optima of the acquisition over [0, 1]^d, best first, and the best random points behind them."""
         random, deadline = rng.random((self.settings.samples, x.shape[1])), self.domain.deadline.share(SEARCH)
         pool = np.concatenate([random, x])
+        if len(awaited):  # what was observed is no candidate, and its best lie where the batch began
+            pool = np.array([p for p in random if not near(p, awaited)] or random)
         pool = pool[np.argsort(loss(pool), kind="stable")]
 
         def objective(point: Vector) -> tuple[float, Vector]:
@@ -225,10 +243,16 @@ class JointGP(ModelBased):
         optima = [np.clip(e.x, 0.0, 1.0) for e in sorted(ends, key=lambda e: float(e.fun))]
         return [*optima, *pool[: self.settings.attempts]]
 
-    def _first_new(self, candidates: Sequence[Vector], step: Step) -> Configuration | None:
-        """The first candidate that is new once rounded; GPyOpt would evaluate the old one again."""
+    def _first_new(self, candidates: Sequence[Vector], awaited: Vector, step: Step) -> Configuration | None:
+        """The first candidate that is new once rounded; GPyOpt would evaluate the old one again.
+
+        One near to what is pending only where no other is new, or there is no time to look for it.
+        """
         before, distances, tried = step.before, self.domain.exclusions([], step.request.apart), set()
+        spare: Configuration | None = None
         for x in candidates:
+            if spare is not None and self.domain.deadline.passed:
+                break
             latent = self.cube.decode(x)
             levels = self.domain.free_legality.effective(latent.levels[None])[0]
             config = self.domain.raw(Point(levels, latent.units))
@@ -238,6 +262,14 @@ class JointGP(ModelBased):
             if self.settings.illegal == "nearest":
                 config = self.domain.nearest(config)
                 levels = self.program.encode(config)
-            if not self.domain.repeats(config, before) and all(e.admits(levels) for e in distances):
+            if self.domain.repeats(config, before) or not all(e.admits(levels) for e in distances):
+                continue
+            if not near(self.cube.encode(self.domain.encode([config]))[0], awaited):
                 return config
-        return None
+            spare = spare or config
+        return spare
+
+
+def near(x: Vector, awaited: Vector) -> bool:
+    """Whether one x, (d,), is beside any of the rows (b, d)."""
+    return bool((np.abs(awaited - x).max(axis=1, initial=0.0) < APART).any())
