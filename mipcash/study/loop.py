@@ -77,7 +77,7 @@ class Loop:
         while True:
             trial = self._next(in_flight=0)
             if trial is None:
-                return self._ended
+                return self._end()
             with self._kept([trial]):
                 self._evaluated(trial, evaluate(self._objective, trial.config))
                 self._refuse_defect(in_flight=0)
@@ -98,7 +98,7 @@ class Loop:
                 elif self._ahead(len(in_flight), workers):
                     continue
                 if not in_flight:
-                    return self._ended
+                    return self._end()
                 self._collect(in_flight, None)
 
     def _collect(self, in_flight: dict[Future[Evaluation], Trial], seconds: float | None) -> None:
@@ -203,6 +203,17 @@ class Loop:
         told = self._study.tell(trial, returned, evaluation.seconds, partial=False, worker=evaluation.worker)
         self._defects.note(told, returned, evaluation.raised, lambda: self._study.trials)
         self._told(told)
+
+    def _end(self) -> str:
+        """Why the loop ends; nothing is in flight.
+
+        Raises:
+            DefectError: the budget is spent, and all of it failed alike.
+        """
+        if self._ended == BUDGET:
+            self._defects.at_end(self._study.trials)
+            self._refuse_defect(in_flight=0)
+        return self._ended
 
     def _refuse_defect(self, in_flight: int) -> None:
         """End the run where the objective fails for a reason of its own; what failed for it is to be evaluated again.

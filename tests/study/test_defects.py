@@ -16,10 +16,12 @@ from typer.testing import CliRunner
 import mipcash as mc
 from mipcash.cli.main import app
 from mipcash.errors import DefectError, MipcashError, ModelError
+from mipcash.optimizers.outcome import Outcome
+from mipcash.study.evaluating.defects import LEAST, failed_alike
 from mipcash.study.minimize import minimize
 from mipcash.study.result import SUSPICIOUS
 from mipcash.study.storage.sqlite.reading import read_journal
-from mipcash.study.trial import TellError
+from mipcash.study.trial import TellError, Trial
 
 
 def missing_name(config: dict[str, Any]) -> float:
@@ -98,7 +100,16 @@ SAME: dict[str, Callable[[dict[str, Any]], Any]] = {
     "no loss": lambda config: {"score": 1.0},
     "an object with an address": lambda config: object(),
     "no file": lambda config: Path("no/such/file.csv").read_text(),
+    "a message with a number": lambda config: raising(ValueError(f"bad rate {config['lr']}")),
+    "a message with a category": lambda config: raising(
+        ValueError(f"bad order {config['order']!r} of {config['act']}")
+    ),
+    "a key that the configuration gives": lambda config: {}[config["lr"]],
 }
+
+
+def raising(error: Exception) -> float:
+    raise error
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -117,11 +128,47 @@ def test_the_same_error_at_each_of_the_first_evaluations_stops_the_run(
 
 
 def test_a_defect_that_runs_have_seen_that_ended_before_is_found(space: mc.Space, journal: Path) -> None:
-    for budget in range(1, SUSPICIOUS):
-        assert run(space, SAME["misspelt"], budget, storage=journal).n_failed == budget
+    assert run(space, SAME["misspelt"], 1, storage=journal).n_failed == 1
     with pytest.raises(DefectError, match="at each of its first 5 evaluations"):
         run(space, SAME["misspelt"], storage=journal)
     assert {row.status for row in read_journal(journal)[1]} == {"pending"}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("budget", range(LEAST, SUSPICIOUS))
+def test_a_small_budget_that_failed_alike_is_not_spent(
+    space: mc.Space, journal: Path, budget: int, workers: int
+) -> None:
+    """One failure alone may be its configuration's; two alike, and nothing else, are the objective's."""
+    with pytest.raises(DefectError, match=f"at each of its first {budget} evaluations alike: .*no gpu"):
+        run(space, lambda config: raising(RuntimeError("no gpu")), budget, storage=journal, workers=workers)
+    record, rows = read_journal(journal)
+    assert {row.status for row in rows} == {"pending"}
+    assert record.stopped.startswith("defect: ")
+    mended = run(space, tiny.loss, budget, storage=journal)
+    assert (mended.n_done, mended.n_failed, mended.stopped) == (budget, 0, "budget")
+
+
+@pytest.mark.parametrize("budget", range(1, SUSPICIOUS))
+def test_a_small_budget_of_stated_failures_is_spent(space: mc.Space, budget: int) -> None:
+    result = run(space, lambda config: mc.Failed("out of memory"), budget)
+    assert (result.n_failed, result.stopped) == (budget, "budget")
+    mixed = run(space, serving(mc.Failed("too large"), KeyError("lr")), budget)
+    assert (mixed.n_failed, mixed.stopped) == (budget, "budget")
+
+
+def test_failures_are_alike_modulo_numbers_and_the_values_of_the_configuration() -> None:
+    def alike(*failures: tuple[str, dict[str, Any]]) -> bool:
+        return failed_alike([Trial(k, c, "failed", Outcome.failure(m)) for k, (m, c) in enumerate(failures)])
+
+    assert alike(("E: bad -1e-3 in 2 (f.py:3)", {}), ("E: bad 0.25 in 12 (f.py:3)", {}))
+    assert not alike(("E: bad 1 (f.py:3)", {}), ("E: bad 1 (f.py:4)", {}))  # the place counts
+    assert not alike(("E: bad 1", {}), ("F: bad 1", {}))
+    assert alike(("E: no relu", {"a": "relu"}), ("E: no elu", {"a": "elu"}))
+    assert not alike(("E: no relu", {"a": "x"}), ("E: no elu", {"a": "x"}))
+    # a value may be a word of every message
+    assert alike(("E: no file 1", {"a": "no"}), ("E: no file 2", {"a": "yes"}))
+    assert not failed_alike([Trial(0, {}, "done", Outcome.of(1.0)), Trial(1, {}, "failed", Outcome.failure("E"))])
 
 
 def serving(*outcomes: Any) -> Callable[[dict[str, Any]], Any]:
@@ -143,7 +190,7 @@ GO_ON: dict[str, Callable[[dict[str, Any]], Any]] = {
     "nan": lambda config: math.nan,
     "inf in a dict": lambda config: {"loss": math.inf},
     "a failed loss in a dict": lambda config: {"loss": mc.Failed("diverged")},
-    "another message each time": lambda config: {}[config["lr"]],
+    "other messages": serving(*(ValueError(word) for word in "abcdefghi")),
     "one success first": serving(1.0, KeyError("lr")),
     "a missing name after a success": serving(1.0, NameError("x")),
     "one explicit failure first": serving(mc.Failed("too large"), KeyError("lr")),

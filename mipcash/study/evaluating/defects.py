@@ -5,11 +5,14 @@ stopped and not counted. The rule, by what is told while no evaluation has succe
 
 * an error that cannot depend on the configuration (``CERTAIN``) stops the run at the first evaluation that raises it,
 * the same error, or the same unreadable outcome, in each of the first ``SUSPICIOUS`` evaluations of the study stops it too,
+  and so it does where the budget ends before, after at least ``LEAST``; numbers and the configuration's values in a message
+  do not count,
 * :class:`~mipcash.Failed`, nan, inf and dead workers are statements about a configuration, and stop nothing.
 """
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,14 +21,18 @@ from importlib import metadata
 from mipcash.errors import ModelError
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.reading import describe_error, statement
-from mipcash.study.result import SUSPICIOUS, same_failures
-from mipcash.study.text import MESSAGE_LIMIT, storable
+from mipcash.study.result import SUSPICIOUS
+from mipcash.study.text import MESSAGE_LIMIT, readable, storable, without_address
 from mipcash.study.trial import Trial
 
 CERTAIN = (NameError, ImportError, SyntaxError, ModelError)
 """What no configuration is at fault for, as a rule. An unbound local variable is: some branch of the code did not set it."""
+LEAST = 2
+"""Equal failures that are one broken objective where they are all that a budget gave: one may be its configuration's."""
 FRAMES = 3
 """Innermost frames of the objective that are shown."""
+_PLACE = re.compile(r" \([^()]*:\d+\)$")
+_NUMBER = re.compile(r"[-+]?\b\d[\d.,_]*(?:e[-+]?\d+)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,7 @@ class Defects:
         self.found: Defect | None = None
         self._succeeded = False
         self._certain: list[int] = []
+        self._latest: tuple[str, Raised | None] | None = None
 
     def note(self, told: Trial, returned: object, raised: Raised | None, trials: Callable[[], Sequence[Trial]]) -> None:
         """An evaluation was told.
@@ -113,15 +121,58 @@ class Defects:
         self._succeeded |= told.done
         at_fault = told.failed and (raised is not None or not statement(returned, told.evaluate or (LOSS,)))
         if not at_fault or self._succeeded:
+            self._latest = None
             self.found = self.found if self._certain else None
             return
-        own = [t for t in trials() if not (t.known or t.pending)]
+        self._latest = told.message, raised
         if raised is not None and raised.certain:
-            self._certain += [t.number for t in own if t.failed and t.message == told.message]
+            self._certain += [t.number for t in _own(trials()) if t.failed and t.message == told.message]
             self.found = Defect(tuple(dict.fromkeys(self._certain)), raised.text, raised, True)
         elif not self._certain:
-            same = len(own) >= SUSPICIOUS and same_failures(own)
-            self.found = Defect(tuple(t.number for t in own), told.message, raised, False) if same else None
+            self.found = self._doubtful(trials(), SUSPICIOUS)
+
+    def at_end(self, trials: Sequence[Trial]) -> None:
+        """The budget is spent: what failed alike until then is a defect, though there was no time for more of it."""
+        self.found = self.found or self._doubtful(trials, LEAST)
+
+    def _doubtful(self, trials: Sequence[Trial], least: int) -> Defect | None:
+        own = _own(trials)
+        if self._latest is None or len(own) < least or not failed_alike(own):
+            return None
+        return Defect(tuple(t.number for t in own), *self._latest, False)
+
+
+def _own(trials: Sequence[Trial]) -> list[Trial]:
+    """What the study evaluated."""
+    return [t for t in trials if not (t.known or t.pending)]
+
+
+def failed_alike(told: Sequence[Trial]) -> bool:
+    """Whether all of some trials failed with one message: as it is, without its numbers, or without its configuration's values too.
+
+    Its type and its place count, where it has them, and memory addresses do not.
+    """
+    forms = (lambda t: without_address(t.message), _without_numbers, _without_values)
+    return all(t.failed for t in told) and any(len({form(t) for t in told}) == 1 for form in forms)
+
+
+def _without_numbers(told: Trial) -> str:
+    return _general(told.message, ())
+
+
+def _without_values(told: Trial) -> str:
+    """Words that are a value of another configuration may stand in this message: this form is the last that is tried."""
+    written = {readable(v, write) for v in told.config.values() for write in (str, repr)}
+    return _general(told.message, sorted(written - {""}, key=lambda w: (-len(w), w)))
+
+
+def _general(message: str, values: Sequence[str]) -> str:
+    """A message with ``#`` for every number and every one of some values; its place, at the end, is kept."""
+    place = _PLACE.search(message)
+    text = without_address(message if place is None else message[: place.start()])
+    if values:
+        text = re.sub("|".join(rf"(?<!\w){re.escape(v)}(?!\w)" for v in values), "#", text)
+    return _NUMBER.sub("#", text) + (place.group() if place is not None else "")
 
 
 def pip_command(module: str) -> str:
