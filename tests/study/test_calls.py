@@ -183,7 +183,7 @@ def test_objectives_that_take_one() -> None:
 
 
 def test_an_objective_that_returns_nothing_is_told_what_to_return() -> None:
-    result = minimize(lambda config: None, small(), 2)
+    result = minimize(lambda config: None, small(), 1)
     assert "the objective returned None, which is not a loss; return a finite number" in result.history[0].message
 
 
