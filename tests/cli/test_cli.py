@@ -168,7 +168,7 @@ def test_workers_and_timeout(write: Write) -> None:
 
 def test_a_run_without_a_success_says_so(write: Write) -> None:
     text = "import mipcash as mc\nspace = mc.Space('s')\nspace.real('x', 0, 1)\n"
-    write(text + "def objective(c):\n    raise ValueError('no data [here]')\n", "broken.py")
+    write(text + "def objective(c):\n    raise mc.Failed('no data [here]')\n", "broken.py")
     ran = mipcash("run", "broken.py", "--budget", "3", "--optimizer", "random")
     assert ran.exit_code == 1
     assert "each of the first 3 evaluations failed with the same message" in ran.stdout
