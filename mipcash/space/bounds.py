@@ -63,11 +63,12 @@ def extents(space: CompiledSpace, backend: Backend) -> dict[str, Extent]:
     if program.margin:
         program = without_margins(program)  # a legal value may lie where the margins of products of reals leave it out
     seen, complete = attainable(program, backend, settings, some.columns)
+    left_alone = _left_alone(program)
     found: dict[str, Extent] = {}
     for label, parameter in space.declaration.parameters.items():
         groups = [g for g in program.groups if g.parameter == label]
         proven = complete or all(seen[g.span].all() for g in groups)
-        left = seen if proven else np.ones(program.n_z, dtype=bool)
+        left = seen if proven else left_alone
         if isinstance(parameter.domain, Permutation):
             places = tuple(
                 (g.label[len(label) + 1 :], tuple(t for k, t in enumerate(g.values) if left[g.start + k]))
@@ -88,6 +89,19 @@ def extents(space: CompiledSpace, backend: Backend) -> dict[str, Extent]:
             if number is not None:
                 found[label] = number
     return found
+
+
+def _left_alone(program: BinaryProgram) -> Booleans:
+    """The one-hot columns that bounds and the rows over one group alone leave, shape (n_z,): no solver is asked."""
+    left: Booleans = program.high[: program.n_z] > 0.5
+    for row in program.base_rows:
+        used = np.flatnonzero(row.form.linear)
+        if len(row.form.rows) or not len(used) or used[-1] >= program.n_z:
+            continue
+        group = program.groups[int(program.group_of[used[0]])]
+        if used[-1] < group.stop:  # columns are in the order of their groups, so that all are of this one
+            left[group.span] &= row.holds(row.form.linear[group.span])
+    return left
 
 
 def _number_extent(

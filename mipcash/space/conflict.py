@@ -16,7 +16,9 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.backends.base import INFEASIBLE, OPTIMAL, Answer, Backend, SolverSettings, Task
-from mipcash.backends.heuristics.repair import legal_columns
+from mipcash.backends.heuristics.repair import REPAIRING, legal_columns
+from mipcash.backends.timed import TimedBackend
+from mipcash.deadline import NEVER
 from mipcash.errors import UndecidedError
 from mipcash.modelling.rules import Rule
 from mipcash.modelling.wording import number_text
@@ -65,7 +67,9 @@ def emptiness(
     program: BinaryProgram, backend: Backend, settings: SolverSettings, fixed: Mapping[int, float] | None = None
 ) -> Answer:
     """Some legal configuration, the proof that there is none, or neither within the limits."""
-    known = None if fixed else legal_columns(program, np.random.default_rng(0))
+    deadline = backend.deadline if isinstance(backend, TimedBackend) else NEVER
+    repairing = deadline.sooner(settings.time_limit).share(REPAIRING)
+    known = None if fixed else legal_columns(program, np.random.default_rng(0), repairing)
     if known is not None:
         return Answer(OPTIMAL, known, 0.0, 0.0, 0.0, "repair")
     return backend.solve(Task(program, QuadraticForm.zero(program.n), fixed or {}), settings)

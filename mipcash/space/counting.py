@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mipcash.backends.base import INFEASIBLE, SolverSettings
+from mipcash.backends.heuristics.repair import REPAIRING, legal_columns
 from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.level_count import components_of, count_levels, never_kept
@@ -55,7 +56,11 @@ def count(minimiser: Minimiser, limit: int, settings: SolverSettings, deadline: 
 
     What the margins of products of reals leave out is not counted; where that could be levels, the count is no longer exact.
     """
+    # under very many rules nothing else may be known in the time
+    known = legal_columns(minimiser.program, np.random.default_rng(0), deadline.share(REPAIRING))
     found = _counted(minimiser, limit, settings, deadline)
+    if known is not None and not found:
+        return Count(1, False)
     if not minimiser.program.margin or not found.exact:
         return found
     wide = _counted(Minimiser(without_margins(minimiser.program), minimiser.backend), limit, settings, deadline)

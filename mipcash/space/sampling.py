@@ -18,7 +18,7 @@ from scipy.stats.qmc import LatinHypercube
 
 from mipcash.backends.base import UNKNOWN, Answer, SolverSettings
 from mipcash.backends.heuristics.local_search import LocalSearch
-from mipcash.backends.heuristics.repair import repaired
+from mipcash.backends.heuristics.repair import REPAIRING, repaired
 from mipcash.errors import InfeasibleSpaceError, UndecidedError
 from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Indices, QuadraticForm, Vector
@@ -36,8 +36,6 @@ SEEDING = 0.6
 MANY = 1000
 """Rows from which on samples have FEW_SEEDS, and points of a design start from local search and are proven no further than EASY."""
 FEW_SEEDS = 4
-REPAIRING = 0.25
-"""Share of what is left of the time in which legal levels are made without a solver; where that fails, it has the rest."""
 EASY = SolverSettings(time_limit=2.0, gap=0.05, node_limit=200)
 FOUND = 0.5
 """Relative gap at which the first point of a design is taken there."""

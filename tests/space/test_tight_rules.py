@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import time
 
@@ -10,10 +11,14 @@ import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.backends.base import UNKNOWN, Answer, SolverSettings, Task
 from mipcash.backends.heuristics.repair import repaired
+from mipcash.backends.timed import TimedBackend
 from mipcash.deadline import Deadline
-from mipcash.space import sampling
-from mipcash.space.compiled import compiled, minimiser_of
+from mipcash.space import counting, sampling
+from mipcash.space.compiled import QUESTION, compiled, minimiser_of
+from mipcash.space.conflict import emptiness
+from mipcash.space.counting import Count, count
 from mipcash.space.sampling import MANY
 
 
@@ -39,6 +44,15 @@ def ticking(end: float) -> tuple[Deadline, itertools.count[int]]:
     """A deadline whose clock goes on by one second each time that it is read."""
     readings = itertools.count()
     return Deadline(end, lambda: float(next(readings))), readings
+
+
+class NotAsked:
+    """A solver that knows nothing."""
+
+    name = "none"
+
+    def solve(self, task: Task, settings: SolverSettings) -> Answer:
+        return Answer(UNKNOWN, None, math.nan, -math.inf, 0.0)
 
 
 def test_repair_ends_with_its_time(thousand: mc.Space) -> None:
@@ -84,3 +98,31 @@ def test_questions_and_proposals_keep_their_time_under_tight_rules(thousand: mc.
     began = time.process_time()
     assert thousand.is_legal(study.ask().config)
     assert time.process_time() - began <= 2.5
+
+
+def test_a_count_of_very_many_rules_knows_of_a_legal_point_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    minimiser = minimiser_of(tight(MANY + 10, room=40))
+    monkeypatch.setattr(counting, "_counted", lambda *_: Count(0, False))
+    assert str(count(minimiser, 10, QUESTION)) == "at least 1"
+    assert str(count(minimiser, 10, QUESTION, Deadline.after(0.0))) == "at least 0"
+
+
+def test_what_is_empty_is_asked_within_the_time(thousand: mc.Space) -> None:
+    deadline, readings = ticking(40.0)
+    minimiser = minimiser_of(thousand).until(deadline)
+    answer = emptiness(minimiser.program, TimedBackend(NotAsked(), deadline), QUESTION)
+    assert answer.columns is None
+    assert next(readings) <= 20  # a quarter of them for repair, then the solver is asked once
+
+
+def test_bounds_without_a_solver_leave_out_what_one_rule_alone_does() -> None:
+    space = mc.Space("wide")
+    space.rule("low", space.ordinal("c", list(range(300))) <= 295)
+    k = space.categorical("k", ["a", "b"])
+    space.rule("when", space.integer("d", 0, 9, when=k["a"]) >= 3)
+    found = space.bounds(time_limit=0.0)
+    assert (found["c"].low, found["c"].high) == (0, 295)
+    assert not found["c"].proven
+    truth = space.bounds()
+    assert set(found["d"].values or ()) >= set(truth["d"].values or ())
+    assert set(found["k"].values or ()) >= set(truth["k"].values or ())

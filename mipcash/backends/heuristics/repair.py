@@ -21,6 +21,8 @@ MANY = 1000
 """Rows from which on a legal point is looked for here before a solver is asked."""
 ENTRIES = 4_000_000
 """Of W at most."""
+REPAIRING = 0.25
+"""Share of what is left of the time in which legal levels are made without a solver; where that fails, it has the rest."""
 TIE = 1e-12
 """Costs that differ by less, relative to the present one, are one."""
 
@@ -74,13 +76,14 @@ def repaired(
     return None
 
 
-def legal_columns(program: BinaryProgram, rng: np.random.Generator) -> Vector | None:
+def legal_columns(program: BinaryProgram, rng: np.random.Generator, deadline: Deadline = NEVER) -> Vector | None:
     """Base columns of a legal configuration under MANY rows over levels alone, (n,), found without a solver; None: not so."""
-    if len(program.base_rows) < MANY or program.numbers or not program.has_base_rows:
+    if len(program.base_rows) < MANY or program.numbers or not program.has_base_rows or deadline.passed:
         return None
     legality, allowed = Legality(program, {}), program.high[: program.n_z] > 0.5
     draws = np.where(allowed, rng.random(program.n_z), -1.0)
-    levels = repaired(legality, np.array([int(np.argmax(draws[g.start : g.stop])) for g in program.groups]), rng)
+    target = np.array([int(np.argmax(draws[g.start : g.stop])) for g in program.groups])
+    levels = repaired(legality, target, rng, deadline)
     if levels is None:
         return None
     columns = legality.completed(levels)
