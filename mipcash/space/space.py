@@ -7,6 +7,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from mipcash.modelling.declaration import EXPAND_LIMIT, Declaration
 from mipcash.modelling.domains import Configuration, ParameterDomain, Value
 from mipcash.modelling.handles import Choice, Module, Numeric, Ordering, Relation, RuleWhen, When
 from mipcash.modelling.live.adoption import adopt_model
+from mipcash.modelling.live.components import relations_of
 from mipcash.modelling.parameters import (
     NumericParameter,
     Parameter,
@@ -76,6 +78,10 @@ class Space:
         adopt_model(space._declaration, model, auxiliary)
         return space
 
+    def __copy__(self) -> Space:
+        """Deep: a copy that shared the model would pass its rules on to this space."""
+        return deepcopy(self)
+
     def __getstate__(self) -> tuple[Any, ...]:
         """For ``copy.deepcopy`` and ``pickle``: what is declared, its live model included. What was made of it is made again."""
         return self._declaration, self._live.warned
@@ -127,7 +133,11 @@ class Space:
         kinds = Counter(p.domain.kind for p in self.parameters.values())
         listed = f" ({', '.join(f'{n:,} {kind}' for kind, n in kinds.items())})" if kinds else ""
         helpers = f", {counted(len(self.auxiliaries), 'auxiliary', 'auxiliaries')}" if self.auxiliaries else ""
-        return f"{self.name!r}: {counted(len(self.parameters), 'parameter')}{listed}{helpers}, {counted(len(self.rules), 'rule')}"
+        live = sum(1 for _ in relations_of(self._declaration))
+        rules = counted(len(self.rules), "rule") if self.rules or not live else ""
+        added = f"{counted(live, 'constraint')} of the model" if live else ""
+        ruled = " and ".join(filter(None, (rules, added)))
+        return f"{self.name!r}: {counted(len(self.parameters), 'parameter')}{listed}{helpers}, {ruled}"
 
     def __str__(self) -> str:
         return "\n".join([f"space {self._summary()}", *listing(self._described()), *listing(self._ruled(), 10)])

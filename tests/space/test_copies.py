@@ -17,7 +17,9 @@ from mipcash.study.records.fingerprint import listing
 Copy = Callable[[mc.Space], mc.Space]
 
 COPIES = pytest.mark.parametrize(
-    "copied", [copy.deepcopy, lambda space: pickle.loads(pickle.dumps(space))], ids=["deepcopy", "pickle"]
+    "copied",
+    [copy.deepcopy, copy.copy, lambda space: pickle.loads(pickle.dumps(space))],
+    ids=["deepcopy", "copy", "pickle"],
 )
 
 
@@ -125,3 +127,22 @@ def test_a_study_says_what_to_copy_instead(take: Callable[[object], object]) -> 
     study = mc.Study(declared())
     with pytest.raises(TypeError, match=r"holds its journal.*study\.result.*storage="):
         take(study)
+
+
+def test_a_rule_on_a_copy_leaves_the_original_alone() -> None:
+    space = mc.Space()
+    space.integer("a", 0, 9)
+    other = copy.copy(space)
+    other.rule("few", other["a"] <= 3)
+    assert (space.count(), other.count()) == (10, 4)
+    assert not space.rules
+
+
+def test_a_space_of_a_model_tells_of_its_constraints() -> None:
+    space = adopted()
+    assert repr(space) == "<space 'adopted': 5 parameters (4 integer, 1 real), 4 constraints of the model>"
+    space.rule("few", space["a"] <= 2)
+    assert repr(space).endswith(", 1 rule and 4 constraints of the model>")
+    space.model.limit.deactivate()
+    assert repr(copy.deepcopy(space)).endswith("1 rule and 2 constraints of the model>")
+    assert repr(mc.Space("plain")) == "<space 'plain': 0 parameters, 0 rules>"

@@ -143,6 +143,16 @@ def _refuse(component: Any, kind: str) -> None:
 # -- constraints ----------------------------------------------------------------------------------------------------
 
 
+def relations_of(declaration: Declaration) -> Iterator[Any]:
+    """The active relations that the user put on the model: constraints, logical ones, disjunctions, special ordered sets."""
+    model: Any = declaration.model
+    kinds = (pyo.Constraint, pyo.LogicalConstraint, Disjunction, pyo.SOSConstraint)
+    for data in model.component_data_objects(kinds, active=True, descend_into=pyo.Block):
+        if data.parent_component() is model.rules or data.parent_block().parent_component() is model.parameters:
+            continue
+        yield data
+
+
 def _constraints(declaration: Declaration) -> Iterator[Rule]:
     """The active constraints that the user put on the model, disjuncts included."""
     model: Any = declaration.model
