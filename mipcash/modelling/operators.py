@@ -26,10 +26,12 @@ from mipcash.modelling.refusals import (
     by_function,
     by_levels,
     by_parameter,
+    by_zero,
     compared_with_text,
     no_container,
     no_number,
     no_truth_of_number,
+    without_meaning,
 )
 from mipcash.modelling.wording import shortened, written
 
@@ -87,6 +89,8 @@ class Operators(Logic):
     def __truediv__(self, other: Any) -> Any:
         if is_potentially_variable(other):
             raise RuleError(by_parameter(self, other))
+        if is_number(other) and float(other) == 0.0:
+            raise RuleError(by_zero(self))
         return own(super().__truediv__(other))  # type: ignore[misc]
 
     def __rtruediv__(self, other: Any) -> NoReturn:
@@ -133,6 +137,15 @@ class Operators(Logic):
         return id(self)
 
     # -- what has no meaning in a rule --------------------------------------------------------------------------
+
+    def __rshift__(self, other: Any) -> NoReturn:
+        raise RuleError(without_meaning(self, ">>", other))
+
+    def __lshift__(self, other: Any) -> NoReturn:
+        raise RuleError(without_meaning(self, "<<", other))
+
+    def __matmul__(self, other: Any) -> NoReturn:
+        raise RuleError(without_meaning(self, "@", other))
 
     def __floordiv__(self, other: Any) -> NoReturn:
         raise RuleError(by_levels(self, "//", other))

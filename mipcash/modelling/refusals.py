@@ -120,6 +120,19 @@ def _factor(value: Any) -> str:
     return text if text.replace("_", "a").replace(".", "a").isalnum() else f"({text})"
 
 
+def by_zero(dividend: Any) -> str:
+    """``a / 0``."""
+    return f"{_factor(dividend)} / 0 has no value: it cannot stand in a rule. Divide by another number"
+
+
+def without_meaning(value: Any, sign: str, other: Any) -> str:
+    """``a >> b``, ``a << b``, ``a @ b``."""
+    cure = "Sum the products: sum(w * p for w, p in zip(weights, parameters))"
+    if sign != "@":
+        cure = "For 'if this then that' write mc.implies(this, that)"
+    return f"{_factor(value)} {sign} {_factor(other)} cannot stand in a rule: {sign} has no meaning there. {cure}"
+
+
 def by_parameter(dividend: Any, divisor: Any) -> str:
     """``a / b``, where ``b`` depends on the configuration."""
     a, b = _factor(dividend), _factor(divisor)

@@ -135,7 +135,7 @@ def callbacks_of(callbacks: Any) -> tuple[Any, ...]:
     """One callback or several as a tuple.
 
     Raises:
-        TypeError: something in it cannot be called.
+        TypeError: something in it cannot be called with a study and a trial.
     """
     if callbacks is None:
         return ()
@@ -150,4 +150,20 @@ def callbacks_of(callbacks: Any) -> tuple[Any, ...]:
             raise TypeError(
                 f"callbacks must be functions callback(study, trial), and {shown(callback)} is none; got {listed(found)}"
             )
+        _check_callback(callback)
     return found
+
+
+def _check_callback(callback: Callable[..., Any]) -> None:
+    try:
+        signature = inspect.signature(callback)
+    except (TypeError, ValueError):  # some that are written in C do not tell
+        return
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        called = _name(callback)
+        raise TypeError(
+            f"the callback {called}{signature} cannot be called with the study and the trial that was evaluated; let it take "
+            f"both: callback(study, trial)"
+        ) from None

@@ -128,6 +128,9 @@ TYPED: dict[str, list[str]] = {
     "Functions of Python, math and numpy": [
         'space.rule("r", max(layers, width) <= 64)',
         'space.rule("r", min(lr, drop) >= 0.1)',
+        'space.rule("r", (layers + lr) / 0 <= 1)',
+        'space.rule("r", act["relu"] >> act["tanh"])',
+        'space.rule("r", layers @ width <= 3)',
         'space.rule("r", layers // 2 <= 1)',
         'space.rule("r", units // 2 <= 100)',
         'space.rule("r", lr // 2 <= 1)',

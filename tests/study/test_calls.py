@@ -124,6 +124,10 @@ def test_one_callback_or_several() -> None:
             TypeError, match=r"callbacks must be a function callback\(study, trial\), or a list of them"
         ):
             minimize(loss, small(), 2, callbacks=given)
+    with pytest.raises(
+        TypeError, match=r"the callback <lambda>\(study\) cannot be called with the study and the trial"
+    ):
+        minimize(loss, small(), 2, callbacks=lambda study: None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"callbacks must be functions callback\(study, trial\), and int 5 is none"):
         minimize(loss, small(), 2, callbacks=[note, 5])
 
