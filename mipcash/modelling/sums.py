@@ -124,7 +124,7 @@ class _Texts(visitor._ToStringVisitor):  # type: ignore[misc]
 
 
 def pyomo_text(expression: Any, kept: KeptTexts) -> str:
-    """``str(expression)``.
+    """``expression.to_string()``, Pyomo's words of it.
 
     Args:
         kept: texts of the named expressions that were met before, filled and used.
