@@ -188,20 +188,6 @@ def _sides(a: Any, b: Any) -> tuple[Any, Any, Any]:
     return a - b, None, 0.0
 
 
-def _refuse_idle(name: str, indicator: Any, lower: float, upper: float) -> None:
-    """Refuse ``a.is_(1, 2) <= 3``: both or neither of the two values of an indicator are within the bounds.
-
-    Raises:
-        RuleError: the rule leaves nothing out, or leaves nothing.
-    """
-    zero, one = (lower - TOLERANCE <= v <= upper + TOLERANCE for v in (0.0, 1.0))
-    if zero == one:
-        text = shortened(written(indicator), 40)
-        raise RuleError(
-            f"rule {name!r} always {'holds' if one else 'fails'}: {text} is 1 or 0; write {text} == 1, or {text} == 0"
-        )
-
-
 def make_rule(
     name: str, relation: Any, when: Sequence[Quadratic] = (), *, constant: bool = False, texts: KeptTexts | None = None
 ) -> Rule:
@@ -215,8 +201,6 @@ def make_rule(
         RuleError: see :func:`split_relation` and :func:`mipcash.modelling.quadratic.take_apart`.
     """
     body, lower, upper = split_relation(name, relation)
-    if is_indicator(body) and not constant:
-        _refuse_idle(name, body, lower, upper)
     polynomial = take_apart(body, f"rule {name!r}")
     if not polynomial.ids and not constant:
         margin = slack_of(polynomial, lower, upper, abs(polynomial.constant))
