@@ -102,6 +102,8 @@ class Request:
         state: ``Proposal.state`` of the latest ask, ``{}`` at the first.
         apart: configurations that the proposal must keep a Hamming distance from (those of the same batch); None: none.
         limits: what the outputs of a good configuration keep; only optimizers with ``takes_limits`` are given any.
+        costs: what one evaluation of an output costs, by name, of outputs that may be evaluated apart (the loss among them);
+            empty: an evaluation gives all outputs. An optimizer that chooses among them says so in ``Proposal.outputs``.
         seconds: wall-clock seconds that the proposal should take at most, all of its parts together; None: as long as the
             limits of the optimizer's settings let it. A part that they end proposes the best that it has found by then, so
             that a run in which they are reached differs from machine to machine (``Proposal.trace["cut"]`` names the parts).
@@ -113,6 +115,7 @@ class Request:
     state: Mapping[str, Any] = field(default_factory=dict)
     apart: Apart | None = None
     limits: tuple[Limit, ...] = ()
+    costs: Mapping[str, float] = field(default_factory=dict)
     seconds: float | None = None
 
     @cached_property

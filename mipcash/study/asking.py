@@ -42,7 +42,7 @@ class Asking:
         began, number = time.perf_counter(), len(history)
         rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
         kept = apart if apart and apart.configs and apart.distance else None
-        proposal = self.optimizer.ask(Request(history, rng, state, kept, self.limits, seconds))
+        proposal = self.optimizer.ask(Request(history, rng, state, kept, self.limits, seconds=seconds))
         if not isinstance(proposal, Proposal):
             raise TypeError(f"optimizer {self.optimizer.name!r} must return a Proposal, and returned {shown(proposal)}")
         self._check(number, proposal)
