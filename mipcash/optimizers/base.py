@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -18,7 +18,7 @@ import numpy as np
 
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.outcome import DONE, FAILED, PENDING, Outcome
+from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, Outcome
 from mipcash.space.exclusion import Apart
 from mipcash.space.solution import Solution
 
@@ -63,6 +63,54 @@ History = Sequence[Observation]
 
 
 @dataclass(frozen=True)
+class Joined:
+    """What is known of one configuration whose outputs were evaluated apart.
+
+    Attributes:
+        whole: all outputs together; where one observation alone tells them, it.
+        parts: numbers of the observations in their history, increasing.
+    """
+
+    whole: Observation
+    parts: tuple[int, ...]
+
+
+def joined(history: History, names: Collection[str]) -> list[Joined]:
+    """What a history tells, by configuration: those that tell different outputs of one are put together.
+
+    An observation joins the first that lacks all of the names that it tells; where there is none, it is another measurement and
+    stands for itself. They are ordered by the latest part. Observations that tell none of the names are left out.
+
+    Args:
+        names: the outputs that count: the loss and those with limits.
+    """
+    told = [(k, {n for n in names if o.outcome[n].status != MISSING}) for k, o in enumerate(history)]
+    if all(LOSS in said for _, said in told if said):  # then no two of them tell different outputs
+        return [Joined(history[k], (k,)) for k, said in told if said]
+    rows: dict[str, list[tuple[list[int], set[str]]]] = {}
+    for k, said in told:
+        if said:
+            same = rows.setdefault(repr(history[k].config), [])
+            parts, there = next((row for row in same if not row[1] & said), ([], set()))
+            if not parts:
+                same.append((parts, there))
+            parts.append(k)
+            there |= said
+    found = sorted((parts for same in rows.values() for parts, _ in same), key=lambda parts: parts[-1])
+    return [Joined(_whole([history[k] for k in parts]), tuple(parts)) for parts in found]
+
+
+def _whole(parts: History) -> Observation:
+    if len(parts) == 1:
+        return parts[0]
+    outcome = Outcome({name: o for part in parts for name, o in part.outcome.outputs.items()})
+    decides = outcome.loss is not None or (outcome[LOSS].status == MISSING and outcome.some)
+    status = DONE if decides else FAILED
+    first, elsewhere = parts[0], all(o.known for o in parts)
+    return Observation(first.config, status, outcome.loss, outcome.values, outcome, elsewhere, first.legal)
+
+
+@dataclass(frozen=True)
 class Limit:
     """A limit on an output that only an evaluation tells: ``low <= output <= high``.
 
@@ -103,7 +151,8 @@ class Request:
         apart: configurations that the proposal must keep a Hamming distance from (those of the same batch); None: none.
         limits: what the outputs of a good configuration keep; only optimizers with ``takes_limits`` are given any.
         costs: what one evaluation of an output costs, by name, of outputs that may be evaluated apart (the loss among them);
-            empty: an evaluation gives all outputs. An optimizer that chooses among them says so in ``Proposal.outputs``.
+            empty: an evaluation gives all outputs. An optimizer that chooses among them says so in ``Proposal.outputs``. Then
+            observations of one configuration may tell different outputs; :func:`joined` puts them together.
         seconds: wall-clock seconds that the proposal should take at most, all of its parts together; None: as long as the
             limits of the optimizer's settings let it. A part that they end proposes the best that it has found by then, so
             that a run in which they are reached differs from machine to machine (``Proposal.trace["cut"]`` names the parts).
@@ -144,8 +193,8 @@ class Proposal:
         origin: ``initial design``, ``acquisition`` ...; for tables.
         seconds: wall-clock seconds by part, e.g. ``{"surrogate": .., "mip": .., "continuous": ..}``.
         state: the optimizer's state after this ask: JSON-serialisable, handed back at the next ask.
-        outputs: names of the outputs to evaluate, each once; empty: all that the objective gives. A configuration that is
-            proposed again for its other outputs is another trial.
+        outputs: names of the outputs to evaluate, each once; empty: all that the objective gives. A configuration may be
+            proposed again for outputs that are not known or pending there; that is another trial.
         trace: what reports may show of this step (residuals, the choice of a bandit ...): JSON-serialisable, never read by
             the loop.
         stop: a wish to stop, and why; empty: none. The loop evaluates this proposal and starts no other.
@@ -199,10 +248,15 @@ class Optimizer(ABC):
             )
 
     def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
-        """The final answer, one of ``history``: here the first with the lowest loss that keeps all limits; None: there is none."""
-        done = ((o, k) for k, o in enumerate(history) if o.status == DONE and o.legal)
-        kept = [(o.loss, k) for o, k in done if o.loss is not None and _keeps(o, limits)]
-        return history[min(kept)[1]] if kept else None
+        """The final answer, one of ``history``: here the first with the lowest loss that keeps all limits; None: there is none.
+
+        What keeps them may be told by other observations of its configuration (:func:`joined`); the one that tells the loss is
+        the answer.
+        """
+        rows = joined(history, (LOSS, *(limit.output for limit in limits)))
+        kept = [k for row in rows if row.whole.legal and _keeps(row.whole, limits) for k in row.parts]
+        done = [(o.loss, k) for k in kept for o in (history[k],) if o.status == DONE and o.loss is not None]
+        return history[min(done)[1]] if done else None
 
 
 def _keeps(observation: Observation, limits: Sequence[Limit]) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mipcash.optimizers.base import History, Limit
+from mipcash.optimizers.base import History, Limit, joined
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PRESENT
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.points import Points
@@ -27,7 +27,8 @@ class Data:
     """What a model learns from.
 
     Attributes:
-        observations: t of them, of which the loss or a limited output is known or failed.
+        observations: t of them, of which the loss or a limited output is known or failed; what different evaluations tell of one
+            configuration is put together (:func:`mipcash.optimizers.base.joined`).
         points: theirs.
         losses: y, shape (t,), where it is not known at the worst that is.
         known: rows whose loss is known, increasing.
@@ -52,7 +53,7 @@ class Data:
     def of(cls, domain: Domain, history: History, limits: Sequence[Limit] = ()) -> Data:
         """What a history says of the loss and of limited outputs."""
         names = (LOSS, *(limit.output for limit in limits))
-        told = [o for o in history if any(o.outcome[name].status != MISSING for name in names)]
+        told = [row.whole for row in joined(history, names)]
         losses = np.array([np.nan if o.loss is None else o.loss for o in told])
         known = np.flatnonzero(np.isfinite(losses))
         failed = np.array([any(o.outcome[name].status == FAILED for name in names) for o in told], dtype=bool)
@@ -95,9 +96,9 @@ class Data:
         return np.where(kept, self.losses, best.max() + unit * outside)
 
     def stalled(self) -> int:
-        """Observations of this study since the incumbent was found: known ones tell nothing of the search."""
+        """Evaluations of the loss in this study since the incumbent was found: known ones tell nothing of the search."""
         after = int(self.order[0]) + 1 if len(self.order) else 1
-        return sum(not o.known for o in self.observations[after:])
+        return sum(not o.known and o.outcome[LOSS].status != MISSING for o in self.observations[after:])
 
     def best(self, count: int | None = None) -> Points:
         """The best legal observations; None: all whose loss is known."""

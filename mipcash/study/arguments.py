@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from mipcash.optimizers.base import Optimizer
-from mipcash.study.text import shown
+from mipcash.optimizers.base import Limit, Optimizer
+from mipcash.optimizers.outcome import LOSS
+from mipcash.study.text import listed, shown
 
 if TYPE_CHECKING:
     from mipcash.backends.base import Backend
@@ -49,6 +51,33 @@ def seconds_of(name: str, seconds: Any) -> float | None:
     if not number > 0:
         raise ValueError(f"{name} must be a positive number of seconds, or None for no limit; got {shown(seconds)}")
     return None if math.isinf(number) else number
+
+
+def costs_of(given: Any, limits: Sequence[Limit]) -> dict[str, float]:
+    """What one evaluation of an output costs, by name; empty: outputs are evaluated together.
+
+    Raises:
+        ValueError: no such costs, one that is not above 0, or none of the loss or of a limited output.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise ValueError(
+            f'costs are given by the name of their output, costs={{"loss": 60, "latency_ms": 1}}; got {shown(given)}'
+        )
+    found = {}
+    for name, cost in given.items():
+        number = float(cost) if isinstance(cost, Real) and not isinstance(cost, bool) else math.nan
+        if not 0.0 < number < math.inf:
+            raise ValueError(f"the cost of {name!r} must be a finite number above 0, got {shown(cost)}")
+        found[name] = number
+    for name in (LOSS, *(limit.output for limit in limits)):
+        if name not in found:
+            raise ValueError(
+                f"costs say what each output costs that is evaluated apart, and none of {name!r} is given, only those of "
+                f"{listed(found)}; add it, in the same unit"
+            )
+    return found
 
 
 def optimizer_of(optimizer: str | Optimizer, space: Space, solver: str | Backend, settings: Any) -> Optimizer:

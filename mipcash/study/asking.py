@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mipcash.optimizers.base import History, Limit, Optimizer, Proposal, Request
 from mipcash.study.records.trials import proposal_row
-from mipcash.study.text import shown
+from mipcash.study.text import listed, shown
 from mipcash.study.trial import IllegalProposalError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class Asking:
     optimizer: Optimizer
     seed: int
     limits: tuple[Limit, ...]
+    costs: Mapping[str, float] = field(default_factory=dict)
 
     def proposal(
         self, history: History, state: Mapping[str, Any], apart: Apart | None, seconds: float | None
@@ -37,12 +38,12 @@ class Asking:
         Raises:
             SpaceExhaustedError: nothing is left.
             IllegalProposalError: the proposal is illegal.
-            TypeError: the optimizer returned what is no proposal.
+            TypeError: the optimizer returned what is no proposal, or wants outputs that there are not.
         """
         began, number = time.perf_counter(), len(history)
         rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
         kept = apart if apart and apart.configs and apart.distance else None
-        proposal = self.optimizer.ask(Request(history, rng, state, kept, self.limits, seconds=seconds))
+        proposal = self.optimizer.ask(Request(history, rng, state, kept, self.limits, self.costs, seconds))
         if not isinstance(proposal, Proposal):
             raise TypeError(f"optimizer {self.optimizer.name!r} must return a Proposal, and returned {shown(proposal)}")
         self._check(number, proposal)
@@ -67,4 +68,10 @@ class Asking:
             raise IllegalProposalError(
                 f"optimizer {self.optimizer.name!r} proposed an illegal configuration as trial {number}: {reasons}. "
                 f"This is a bug, please report it with the space and this configuration: {proposal.config!r}"
+            )
+        unknown = [name for name in proposal.outputs if self.costs and name not in self.costs]
+        if unknown:
+            raise TypeError(
+                f"optimizer {self.optimizer.name!r} wants the outputs {listed(unknown)} evaluated, and there are "
+                f"{listed(self.costs)}"
             )

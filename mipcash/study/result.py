@@ -74,8 +74,13 @@ class Result:
 
     @property
     def values(self) -> dict[str, float]:
-        """The further named values of the best trial."""
-        return {} if self.best is None else dict(self.best.values)
+        """Further named values of the best configuration: of the best trial, and of those that evaluated other outputs there."""
+        best = self.best
+        if best is None:
+            return {}
+        beside = (t for t in self.history if t.evaluate and t is not best and t.config == best.config)
+        found = {name: value for t in beside for name, value in t.values.items()}
+        return {**found, **best.values}
 
     @property
     def n_done(self) -> int:
@@ -137,7 +142,7 @@ class Result:
     def _repr_html_(self) -> str:
         best = self.best
         rows = [] if best is None else [(name, value_text(value)) for name, value in best.config.items()]
-        rows += [] if best is None else [(f"[{name}]", value_text(value)) for name, value in best.values.items()]
+        rows += [] if best is None else [(f"[{name}]", value_text(value)) for name, value in self.values.items()]
         return table(f"{self.space}: {self._summary()}", (), rows)
 
     def __str__(self) -> str:
@@ -155,7 +160,7 @@ class Result:
         if best is not None:
             yield f"best value {self.value:.6g} (trial {best.number})"
             yield from (f"  {name} = {value!r}" for name, value in best.config.items())
-            yield from (f"  [{name}] {value:.6g}" for name, value in best.values.items())
+            yield from (f"  [{name}] {value:.6g}" for name, value in self.values.items())
             yield from (f"  [{name}] {one_line(text, 160)}" for name, text in best.texts.items())
         yield f"seconds: {self.seconds['ask']:.1f} asking, {self.seconds['evaluation']:.1f} evaluating"
 

@@ -22,14 +22,14 @@ from mipcash.modelling.domains import Value
 from mipcash.optimizers.base import Optimizer
 from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
-from mipcash.study.arguments import optimizer_of, retries_of, seconds_of, seed_of
+from mipcash.study.arguments import costs_of, optimizer_of, retries_of, seconds_of, seed_of
 from mipcash.study.asking import Asking
 from mipcash.study.calls import explained
 from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
 from mipcash.study.records.ledger import Ledger
 from mipcash.study.records.limits import LimitsGiven, limits_of
 from mipcash.study.records.opening import record_of
-from mipcash.study.records.telling import Telling, costs, finite
+from mipcash.study.records.telling import Telling, finite, told_costs
 from mipcash.study.result import Result
 from mipcash.study.storage.base import NOTHING, Storage, StudyRecord, TakenError
 from mipcash.study.storage.registry import make_storage
@@ -60,6 +60,9 @@ class Study:
         settings: settings of a named optimizer; None for its defaults.
         limits: what outputs of a good configuration keep, by name: an upper limit, or (low, high) with None for no limit.
             An optimizer that does not learn from them refuses them.
+        costs: what one evaluation of each output costs, by name, in any one unit, where outputs may be evaluated apart; the loss
+            and all limited outputs are among them. The optimizer may then want some of them only (``trial.evaluate``), and
+            propose a configuration again for the others. None: an evaluation gives all. May be another when a journal is resumed.
         retries: further attempts at a trial whose worker died, after which it has failed; an attempt that runs when its
             process is killed is one. With 0, what ran beside the one that killed a pool has failed with it.
         seconds_per_proposal: wall-clock seconds that a proposal may take at most; None: no limit but those of the settings. It
@@ -87,6 +90,7 @@ class Study:
         storage: str | os.PathLike[str] | Storage | None = None,
         settings: Any = None,
         limits: LimitsGiven = None,
+        costs: Mapping[str, float] | None = None,
         retries: int = 2,
         seconds_per_proposal: float | None = SECONDS_PER_PROPOSAL,
         model: str | None = None,
@@ -104,7 +108,8 @@ class Study:
         name = optimizer if isinstance(optimizer, str) else optimizer.name
         self.limits = limits_of(limits)
         self.optimizer.check_limits(self.limits)
-        self._questions = Asking(space, self.optimizer, self.seed, self.limits)
+        self.costs = costs_of(costs, self.limits)
+        self._questions = Asking(space, self.optimizer, self.seed, self.limits, self.costs)
         record = record_of(space, self.optimizer, name, solver, self.seed, settings, self.limits, model, options)
         retries = retries_of(retries)
         self._seconds = seconds_of("seconds_per_proposal", seconds_per_proposal)
@@ -255,7 +260,7 @@ class Study:
         with self._lock:
             mine = self._ledger.mine(trial)
             duration = self._ledger.seconds(mine.number) if taken is None else taken
-            telling = Telling.of(mine, outcome, partial, duration if cost is None else costs(cost))
+            telling = Telling.of(mine, outcome, partial, duration if cost is None else told_costs(cost))
             return _copy(self._ledger.tell(mine.number, telling, worker, duration))
 
     def lose(self, trial: Trial, cause: str) -> Trial:

@@ -44,7 +44,7 @@ class Telling:
         return cls(outcome, part, PENDING if pending else outcome.status(asked))
 
 
-def costs(cost: Any) -> float | dict[str, float]:
+def told_costs(cost: Any) -> float | dict[str, float]:
     """A cost as it was told.
 
     Raises:
