@@ -54,9 +54,14 @@ class Deadline:
             )
         return cls(math.inf if seconds is None else clock() + seconds, clock)
 
+    @property
+    def endless(self) -> bool:
+        """Whether there is no limit."""
+        return math.isinf(self.at)
+
     def left(self) -> float:
         """Seconds that are left: at least 0, inf without a limit."""
-        return math.inf if math.isinf(self.at) else max(0.0, self.at - self.clock())
+        return math.inf if self.endless else max(0.0, self.at - self.clock())
 
     @property
     def passed(self) -> bool:
@@ -73,11 +78,11 @@ class Deadline:
 
     def share(self, part: float) -> Deadline:
         """The moment when this share of what is left now will be over, for a part that others follow."""
-        return self if math.isinf(self.at) else replace(self, at=self.clock() + part * self.left())
+        return self if self.endless else replace(self, at=self.clock() + part * self.left())
 
     def within(self, settings: Settings) -> Settings:
         """The settings, with a time limit of at most what is left."""
-        if math.isinf(self.at):
+        if self.endless:
             return settings
         return replace(settings, time_limit=min(settings.time_limit, self.left()))
 

@@ -36,4 +36,4 @@ class TimedBackend:
 def timed(backend: Backend, deadline: Deadline) -> Backend:
     """A backend until a deadline; another deadline of its own no longer counts."""
     solver = backend.backend if isinstance(backend, TimedBackend) else backend
-    return solver if math.isinf(deadline.at) else TimedBackend(solver, deadline)
+    return solver if deadline.endless else TimedBackend(solver, deadline)

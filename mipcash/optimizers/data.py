@@ -34,7 +34,7 @@ class Data:
         known: rows whose loss is known, increasing.
         failed: whether the loss or a limited output failed, shape (t,).
         violations: w, shape (t,).
-        order: legal rows of ``known``, best first.
+        order: legal rows of ``known``, best first; as long as there is none, legal ones whose limited outputs are known.
         limits: what outputs are to keep.
         scales: of the limited outputs that are known somewhere, by name.
     """
@@ -67,6 +67,8 @@ class Data:
             violations = violations + apart
         legal = np.array([o.legal for o in told], dtype=bool)
         ranked = known[legal[known]]
+        if not len(ranked):  # limits may be known where no loss is
+            ranked = np.flatnonzero(legal & np.isfinite(violations))
         order = ranked[np.lexsort((losses[ranked], violations[ranked]))]
         points = domain.encode([o.config for o in told])
         return cls(told, points, imputed(losses), known, failed, violations, order, tuple(limits), scales)

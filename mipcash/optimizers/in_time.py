@@ -20,7 +20,7 @@ from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.deadline import Deadline
 from mipcash.errors import SolverError, UndecidedError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import Proposal, Request
+from mipcash.optimizers.base import Observation, Proposal, Request
 from mipcash.program.points import Point
 from mipcash.space.domain import Domain
 
@@ -69,12 +69,24 @@ def _designed(domain: Domain, origin: str, request: Request, began: float) -> Pr
     return Proposal(config, solution, origin, {"mip": time.perf_counter() - began}, dict(request.state))
 
 
+def sampled(domain: Domain, n: int, rng: np.random.Generator) -> list[Configuration]:
+    """Legal samples; none where the time of the domain is up before there are so many."""
+    try:
+        return domain.sample(n, rng)
+    except UndecidedError:
+        if domain.deadline.endless:
+            raise
+        return []
+
+
 def neighbour(domain: Domain, request: Request) -> Configuration | None:
     """A new legal configuration close to one of the best known; None where none is found until the deadline of the domain."""
-    told = [(np.inf if o.loss is None else o.loss, k) for k, o in enumerate(request.history) if o.legal]
+    told = [
+        (_broken(o, request), np.inf if o.loss is None else o.loss, k) for k, o in enumerate(request.history) if o.legal
+    ]
     excluded = domain.exclusions(request.before, request.apart)
     near = Neighbourhood(domain, excluded, np.zeros(len(domain.program.groups), dtype=np.int64))
-    for _, k in sorted(told)[:BEST]:
+    for _, _, k in sorted(told)[:BEST]:
         point = domain.encode([request.history[k].config])[0]
         for found in (_other_numbers(domain, near, point, request), _other_levels(domain, near, point, request)):
             if found is not None:
@@ -82,6 +94,11 @@ def neighbour(domain: Domain, request: Request) -> Configuration | None:
         if domain.deadline.passed:
             break
     return None
+
+
+def _broken(observation: Observation, request: Request) -> float:
+    """By how much an observation breaks the limits of a request."""
+    return sum(limit.violation(observation.outcome[limit.output].value) for limit in request.limits)
 
 
 def _other_numbers(domain: Domain, near: Neighbourhood, point: Point, request: Request) -> Configuration | None:

@@ -20,9 +20,10 @@ import numpy as np
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimum
 from mipcash.acquisition.decomposition.search import DecompositionSettings, decompose
 from mipcash.backends.base import FEASIBLE, OPTIMAL, Answer
-from mipcash.errors import SpaceError, UndecidedError, at_least
+from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.data import Data
+from mipcash.optimizers.in_time import sampled
 from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.optimizers.pending import believed
 from mipcash.program.points import Point, Points
@@ -134,6 +135,7 @@ class MiVaBO(ModelBased):
     """Mixed-variable Bayesian optimization (see the module's description)."""
 
     name: ClassVar[str] = "mivabo"
+    takes_limits = True
 
     def __init__(self, domain: Domain, settings: MiVaBOSettings | None = None) -> None:
         super().__init__(domain)
@@ -245,10 +247,5 @@ class MiVaBO(ModelBased):
     def _starts(self, data: Data, rng: np.random.Generator) -> Points:
         """The best observations and fresh legal samples, half and half."""
         best = data.best(max(1, self.settings.starts // 2))
-        try:
-            fresh = self.domain.sample(self.settings.starts - len(best), rng)
-        except UndecidedError:
-            if math.isinf(self.domain.deadline.at):
-                raise
-            fresh = []
+        fresh = sampled(self.domain, self.settings.starts - len(best), rng)
         return Points.joined(best, self.domain.encode(fresh))

@@ -11,7 +11,6 @@ All of it keeps the seconds of the request: the solver and every search over the
 from __future__ import annotations
 
 import copy
-import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import solver_made
-from mipcash.optimizers.outcome import LOSS, MISSING
+from mipcash.optimizers.outcome import LOSS, MISSING, PRESENT
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
@@ -84,9 +83,8 @@ class ModelBased(Optimizer):
 
     def propose(self, request: Request) -> Proposal:
         """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
-        done = any(o.loss is not None and o.legal for o in request.history)
         within = self.until(Deadline.after(request.seconds))
-        if shown(request.history) < self.settings.n_initial or not done:
+        if shown(request.history) < self.settings.n_initial or not told(request):
             return solver_made(within.domain, "initial design", request)
         step = Step(request, self.data(request.history, request.limits), Clock())
         # matrices of a few hundred rows gain nothing from more threads, and one thread gives the same sums everywhere
@@ -107,7 +105,7 @@ class ModelBased(Optimizer):
         try:
             return self._search(step)
         except UndecidedError:
-            if math.isinf(self.domain.deadline.at):
+            if self.domain.deadline.endless:
                 raise
             step.clock.cut.append("search")
             return None
@@ -134,6 +132,15 @@ class ModelBased(Optimizer):
             if not self.domain.repeats(self.domain.decode(moved), step.before):
                 return moved
         return None
+
+
+def told(request: Request) -> bool:
+    """Whether there is anything to learn from: a loss, or, where losses are known of what keeps the limits alone, all limits."""
+    return any(
+        o.loss is not None or (request.limits and all(o.outcome[l.output].status == PRESENT for l in request.limits))
+        for o in request.history
+        if o.legal
+    )
 
 
 def shown(history: History) -> int:

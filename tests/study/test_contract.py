@@ -173,8 +173,10 @@ def test_limits_reach_the_optimizer_and_decide_the_answer(space: mc.Space, journ
 def test_limits_that_would_be_ignored_or_are_none_are_refused_before_anything_is_made(
     space: mc.Space, journal: Path
 ) -> None:
-    with pytest.raises(MipcashError, match="optimizer 'mivabo' does not learn from limits and was given ms <= 5"):
-        mc.minimize(tiny.loss, space, 3, optimizer="mivabo", limits={"ms": 5}, storage=journal, progress=False)
+    with pytest.raises(MipcashError, match="optimizer 'sampler' does not learn from limits and was given ms <= 5"):
+        mc.minimize(
+            tiny.loss, space, 3, optimizer=tiny.Sampler(space), limits={"ms": 5}, storage=journal, progress=False
+        )
     for ends in ("fast", (1, 2, 3), [None, "x"]):
         with pytest.raises(ValueError, match="the limit on 'ms' is a number that the output may not exceed, or a pair"):
             mc.Study(space, Careful(space), limits={"ms": ends}, storage=journal)  # type: ignore[dict-item]

@@ -31,11 +31,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.acquisition.decomposition.split_function import SplitFunction
-from mipcash.errors import SpaceError, UndecidedError, at_least
-from mipcash.modelling.domains import Configuration, Integer
+from mipcash.errors import SpaceError, at_least
+from mipcash.modelling.domains import Integer
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.baselines.joint_gp import GaussianProcess, UnitCube
 from mipcash.optimizers.data import Data
+from mipcash.optimizers.in_time import sampled
 from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.optimizers.pending import believed
 from mipcash.program.forms import Indices, Vector
@@ -254,6 +255,7 @@ class _Walk:
 class _Annealing(ModelBased):
     """Annealing over an energy that subclasses make."""
 
+    takes_limits = True
     cooling: CoolingSettings
 
     @abstractmethod
@@ -272,7 +274,7 @@ class _Annealing(ModelBased):
             return new and all(e.admits(point.levels) for e in distances)
 
         best = step.data.best(1)
-        fresh = self.domain.encode(self._sampled(self.cooling.walks - 1, step.rng))
+        fresh = self.domain.encode(sampled(self.domain, self.cooling.walks - 1, step.rng))
         memory = np.minimum(best.levels[0], [len(g.values) - 1 for g in self.program.groups])
         walk = _Walk(self.domain, self.cooling, memory)
         ends = [walk.run(energy, start, admitted, step.rng) for start in Points.joined(best, fresh)]
@@ -280,15 +282,6 @@ class _Annealing(ModelBased):
         step.clock.add("annealing", began, self.domain.deadline)
         # the space itself has the last word, as for every proposal
         return None if found is None else Proposal(self.domain.decode(found[0]), None, self.name, step.clock.seconds)
-
-    def _sampled(self, n: int, rng: np.random.Generator) -> list[Configuration]:
-        """Legal samples; none where the time is up."""
-        try:
-            return self.domain.sample(n, rng)
-        except UndecidedError:
-            if math.isinf(self.domain.deadline.at):
-                raise
-            return []
 
 
 class MiVaBOAnnealing(_Annealing):

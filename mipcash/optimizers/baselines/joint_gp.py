@@ -185,6 +185,7 @@ class JointGP(ModelBased):
     """See the module's description."""
 
     name: ClassVar[str] = "joint-gp"
+    takes_limits = True
 
     def __init__(self, domain: Domain, settings: JointGPSettings | None = None) -> None:
         super().__init__(domain)

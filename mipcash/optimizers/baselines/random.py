@@ -27,9 +27,13 @@ class RandomSettings:
 
 
 class RandomSearch(Optimizer):
-    """Proposes legal, well-spread samples; never the same configuration twice."""
+    """Proposes legal, well-spread samples; never the same configuration twice.
+
+    It learns nothing, of limits no more than of losses: its answer keeps them.
+    """
 
     name: ClassVar[str] = "random"
+    takes_limits = True
 
     def __init__(self, domain: Domain, settings: RandomSettings | None = None) -> None:
         self.domain = domain

@@ -1,0 +1,147 @@
+"""What every optimizer that takes limits owes its users; a new one inherits this suite by being registered.
+
+So does every acquisition function of the default that takes limits.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.acquisition.catalogue import ACQUISITIONS
+from mipcash.optimizers.base import Limit, Observation, Optimizer, Proposal, Request
+from mipcash.optimizers.hybrid import HybridSettings
+from mipcash.optimizers.outcome import Outcome
+from mipcash.optimizers.registry import make_optimizer, optimizer_names
+
+LIMITS = (Limit("heat", high=0.4), Limit("grip", low=0.45))
+"""A fifth of the configurations keeps both, and those of the lowest losses break them."""
+NAMES = (
+    *optimizer_names(),
+    *(f"hybrid:{name}" for name, entry in ACQUISITIONS.items() if entry.takes_limits and name != "log-ei"),
+)
+UNLEARNED = ("random",)
+
+
+def mixed() -> mc.Space:
+    space = mc.Space("limited")
+    kind = space.categorical("kind", ["a", "b", "c"])
+    space.real("x", 0.0, 1.0)
+    n = space.integer("n", 1, 8)
+    space.integer("depth", 1, 3, when=kind["b"])
+    space.rule("few of a", n <= 8 - 4 * kind["a"])
+    return space
+
+
+def measured(config: dict[str, Any]) -> dict[str, float]:
+    heat = config["x"] + 0.05 * config["n"] - 0.05 * config.get("depth", 0)
+    return {
+        "loss": -config["x"] - 0.1 * config["n"] - 0.3 * (config["kind"] == "c"),
+        "heat": heat if heat < 1.0 else 1e6 * heat,
+        "grip": 1.0 - 0.1 * config["n"] - 0.2 * (config["kind"] == "a"),
+    }
+
+
+BEST = -0.95
+"""Of what keeps the limits: ``c`` at n = 5 and x = 0.15."""
+
+
+def kept(config: dict[str, Any]) -> bool:
+    values = measured(config)
+    return not any(limit.violation(values[limit.output]) for limit in LIMITS)
+
+
+def broken(count: int, seed: int) -> list[dict[str, Any]]:
+    """Legal configurations that break limits."""
+    return [c for c in mixed().sample(20 * count, seed) if not kept(c)][:count]
+
+
+def observed(config: dict[str, Any]) -> Observation:
+    values = measured(config)
+    return Observation(config, "done", values.pop("loss"), values)
+
+
+def made(name: str) -> Optimizer:
+    optimizer, _, acquisition = name.partition(":")
+    settings = HybridSettings(acquisition=acquisition) if acquisition else None
+    return make_optimizer(optimizer, mixed(), settings=settings)
+
+
+def run(optimizer: Optimizer, history: list[Observation], asks: int, evaluated: Any = observed) -> list[Proposal]:
+    """The loop in its barest form; the state passes through JSON as it does in a journal."""
+    history, state, proposals = list(history), dict[str, Any](), list[Proposal]()
+    for _ in range(asks):
+        proposal = optimizer.ask(Request(history, np.random.default_rng([5, len(history)]), state, limits=LIMITS))
+        state = json.loads(json.dumps(dict(proposal.state)))
+        history.append(evaluated(proposal.config))
+        proposals.append(proposal)
+    return proposals
+
+
+@pytest.fixture(params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    if not made(str(request.param)).takes_limits:
+        pytest.skip("takes no limits, and refuses them: tests/study/test_contract.py")
+    return str(request.param)
+
+
+@functools.cache
+def first_run(name: str) -> tuple[Proposal, ...]:
+    """After a design of ten that breaks the limits."""
+    return tuple(run(made(name), [observed(c) for c in broken(10, 3)], 15))
+
+
+def test_from_a_start_that_breaks_them_it_finds_what_keeps_them(name: str) -> None:
+    proposals = first_run(name)
+    assert all(mixed().is_legal(p.config) for p in proposals)
+    if name not in UNLEARNED:
+        assert any(kept(p.config) for p in proposals)
+
+
+def test_the_answer_is_the_best_that_keeps_them_and_none_while_nothing_does(name: str) -> None:
+    optimizer, start = made(name), [observed(c) for c in broken(10, 3)]
+    assert optimizer.recommend(start, LIMITS) is None
+    history = [*start, *(observed(p.config) for p in first_run(name))]
+    keeping = [o for o in history if kept(o.config)]
+    if keeping:
+        answer = optimizer.recommend(history, LIMITS)
+        assert answer is not None
+        assert kept(answer.config)
+    if keeping and name not in UNLEARNED:
+        better = sorted(measured(c)["loss"] for c in mixed().sample(200, 0) if kept(c))
+        assert min(o.loss for o in keeping if o.loss is not None) + 1e-9 >= BEST
+        assert min(o.loss for o in keeping if o.loss is not None) < better[len(better) // 2]
+
+
+def test_the_same_request_gives_the_same_proposals(name: str) -> None:
+    again = run(made(name), [observed(c) for c in broken(10, 3)], 3)
+    assert [p.config for p in again] == [p.config for p in first_run(name)[:3]]
+
+
+def unobserved(config: dict[str, Any]) -> Observation:
+    """The loss is known of what keeps the limits alone."""
+    values = measured(config)
+    if kept(config):
+        return Observation(config, "done", values.pop("loss"), values)
+    values["loss"] = math.nan
+    return Observation(config, "failed", None, values, Outcome.of(None, values))
+
+
+def test_losses_that_are_known_of_what_keeps_them_alone_end_the_design_all_the_same(name: str) -> None:
+    proposals = run(made(name), [unobserved(c) for c in broken(10, 4)], 6, unobserved)
+    assert not any(p.origin == "initial design" for p in proposals)
+    assert all(mixed().is_legal(p.config) for p in proposals)
+
+
+def test_the_design_covers_structures_whatever_keeps_the_limits() -> None:
+    """Six solver-made configurations from nothing: every kind, and both ends of what only one of them has."""
+    proposals = run(made("hybrid"), [], 6)
+    assert {p.origin for p in proposals} == {"initial design"}
+    assert {p.config["kind"] for p in proposals} == {"a", "b", "c"}
+    assert len({p.config["depth"] for p in proposals if "depth" in p.config}) >= 2
