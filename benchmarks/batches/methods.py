@@ -8,12 +8,11 @@ random       knows nothing, in a batch or without
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
-from importlib.metadata import PackageNotFoundError
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from benchmarks.peers.method import Initial, Method, MissingPackageError
+from benchmarks.peers.loading import loaded
+from benchmarks.peers.method import Initial
 from benchmarks.peers.methods.ours import OurMethod
 from benchmarks.peers.methods.simple import RandomMethod
 from benchmarks.peers.problem import Problem
@@ -90,14 +89,4 @@ def make_batch_method(name: str) -> Any:
         if name.partition(":")[0] in optimizer_names():
             return OurBatches(name)
         raise ValueError(f"there is no method {name!r} for batches; there are {', '.join(PEERS)} and our own")
-    module, kind = PEERS[name]
-    try:
-        made: Callable[[], Method] = getattr(import_module(module), kind)
-        method = made()
-        method.stamp()
-    except (ImportError, PackageNotFoundError) as error:
-        raise MissingPackageError(
-            f"method {name!r} needs a package that is not installed ({error}); pip install 'mipcash[peers]'"
-        ) from error
-    method.name = name
-    return method
+    return loaded(name, *PEERS[name])

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-from importlib.metadata import PackageNotFoundError
-
-from benchmarks.peers.method import Method, MissingPackageError
+from benchmarks.peers.loading import loaded
+from benchmarks.peers.method import Method
 from benchmarks.peers.methods.ours import our_method
 from mipcash.optimizers.registry import optimizer_names
 
@@ -51,14 +48,5 @@ def make_method(name: str) -> Method:
             f"there is no method {name!r}; there are {', '.join(PEERS | SLOWER)}, "
             f"and of our own {', '.join(optimizer_names())}"
         )
-    module, kind = (PEERS | SLOWER)[name]
-    try:
-        made: Callable[[], Method] = getattr(import_module(module), kind)
-        method = made()
-        method.stamp()
-    except (ImportError, PackageNotFoundError) as error:
-        raise MissingPackageError(
-            f"method {name!r} needs a package that is not installed ({error}); pip install 'mipcash[peers]'"
-        ) from error
-    method.name = name
-    return method
+    made: Method = loaded(name, *(PEERS | SLOWER)[name])
+    return made

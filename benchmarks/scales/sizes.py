@@ -28,25 +28,21 @@ def levels(kind: str) -> Callable[[str], mc.Space]:
     return space
 
 
-def reals(size: str) -> mc.Space:
-    space = mc.Space("reals")
-    for k in range(PARAMETERS[size]):
-        space.real(f"x{k}", 0, 1)
+def alike(kind: str, declare: Callable[[mc.Space, int], object]) -> Callable[[str], mc.Space]:
+    """So many parameters of one kind, each declared with its number."""
+
+    def space(size: str) -> mc.Space:
+        made = mc.Space(kind)
+        for k in range(PARAMETERS[size]):
+            declare(made, k)
+        return made
+
     return space
 
 
-def categories(size: str) -> mc.Space:
-    space = mc.Space("categories")
-    for k in range(PARAMETERS[size]):
-        space.categorical(f"c{k}", list("abcd"))
-    return space
-
-
-def integers(size: str) -> mc.Space:
-    space = mc.Space("integers")
-    for k in range(PARAMETERS[size]):
-        space.integer(f"n{k}", 0, 10)
-    return space
+reals = alike("reals", lambda space, k: space.real(f"x{k}", 0, 1))
+categories = alike("categories", lambda space, k: space.categorical(f"c{k}", list("abcd")))
+integers = alike("integers", lambda space, k: space.integer(f"n{k}", 0, 10))
 
 
 def mixed(size: str) -> mc.Space:

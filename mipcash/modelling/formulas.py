@@ -24,17 +24,10 @@ SIGNS = {ALL: " & ", ANY: " | ", XOR: " ^ "}
 BRACKETS = "put each comparison in brackets, (a <= 3) & (b >= 2): &, | and ^ bind more tightly than comparisons"
 
 
-@dataclass(frozen=True, eq=False)
-class Formula(Relation):
-    """Conditions joined.
+class Logic:
+    """``&``, ``|``, ``^`` and ``~`` of relations and indicators."""
 
-    Attributes:
-        kind: ``all_of``, ``any_of``, ``not``, ``implies`` or ``xor``.
-        parts: relations, indicators and formulas.
-    """
-
-    kind: str
-    parts: tuple[Any, ...]
+    __slots__ = ()
 
     def __and__(self, other: Any) -> Formula:
         return joined("&", self, other)
@@ -53,6 +46,22 @@ class Formula(Relation):
 
     def __rxor__(self, other: Any) -> Formula:
         return joined("^", other, self)
+
+    def __invert__(self) -> Formula:
+        return negation(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Formula(Logic, Relation):
+    """Conditions joined.
+
+    Attributes:
+        kind: ``all_of``, ``any_of``, ``not``, ``implies`` or ``xor``.
+        parts: relations, indicators and formulas.
+    """
+
+    kind: str
+    parts: tuple[Any, ...]
 
     def __invert__(self) -> Formula:
         return self.parts[0] if self.kind == NOT and isinstance(self.parts[0], Formula) else Formula(NOT, (self,))

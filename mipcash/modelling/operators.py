@@ -20,7 +20,7 @@ from pyomo.core.expr.numvalue import is_potentially_variable
 from mipcash.errors import RuleError
 from mipcash.modelling.asking import asked_by
 from mipcash.modelling.domains import is_number
-from mipcash.modelling.formulas import Formula, joined, negation, no_truth
+from mipcash.modelling.formulas import Formula, Logic, negation, no_truth
 from mipcash.modelling.handles import Expression
 from mipcash.modelling.refusals import (
     by_function,
@@ -34,33 +34,6 @@ from mipcash.modelling.refusals import (
     without_meaning,
 )
 from mipcash.modelling.wording import shortened, written
-
-
-class Logic:
-    """``&``, ``|``, ``^`` and ``~`` of relations and indicators."""
-
-    __slots__ = ()
-
-    def __and__(self, other: Any) -> Formula:
-        return joined("&", self, other)
-
-    def __rand__(self, other: Any) -> Formula:
-        return joined("&", other, self)
-
-    def __or__(self, other: Any) -> Formula:
-        return joined("|", self, other)
-
-    def __ror__(self, other: Any) -> Formula:
-        return joined("|", other, self)
-
-    def __xor__(self, other: Any) -> Formula:
-        return joined("^", self, other)
-
-    def __rxor__(self, other: Any) -> Formula:
-        return joined("^", other, self)
-
-    def __invert__(self) -> Formula:
-        return negation(self)
 
 
 class Operators(Logic):

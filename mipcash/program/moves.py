@@ -96,7 +96,7 @@ class Moves:
         for g in self.parents:
             group = self.program.groups[g]
             on = levels[:, g] != self._off[g]
-            for level in range(len(group.values)):
+            for level in range(group.n_levels):
                 rows = everyone[on & (levels[:, g] != level)]
                 trial = latent[rows]
                 trial[:, g] = level
@@ -153,14 +153,14 @@ class Moves:
         deadline: Deadline = NEVER,
     ) -> Indices:
         """A random walk of legal single moves from each start, ended by the deadline: (R, G) levels -> (R, G) latent levels."""
-        sizes = np.array([len(g.values) for g in self.program.groups], dtype=np.int64)
-        latent: Indices = np.minimum(starts, sizes - 1)
-        for _ in range(steps if len(sizes) else 0):
+        n_levels = self.program.n_levels
+        latent: Indices = np.minimum(starts, n_levels - 1)
+        for _ in range(steps if len(n_levels) else 0):
             if deadline.passed:
                 break
             trial = latent.copy()
-            groups = rng.integers(len(sizes), size=len(latent))
-            trial[np.arange(len(latent)), groups] = rng.integers(sizes[groups])
+            groups = rng.integers(len(n_levels), size=len(latent))
+            trial[np.arange(len(latent)), groups] = rng.integers(n_levels[groups])
             for g, h in self.swaps:
                 swap = (groups == g) | (groups == h)
                 trial[swap, g], trial[swap, h] = latent[swap, h], latent[swap, g]

@@ -75,6 +75,11 @@ class Group:
         return self.stop - self.start
 
     @property
+    def n_levels(self) -> int:
+        """Number of levels, L: columns without off."""
+        return self.size - int(self.conditional)
+
+    @property
     def span(self) -> slice:
         """Its columns."""
         return slice(self.start, self.stop)
@@ -174,6 +179,11 @@ class BinaryProgram:
     @cached_property
     def sizes(self) -> Indices:
         return np.array([g.size for g in self.groups], dtype=np.int64)
+
+    @cached_property
+    def n_levels(self) -> Indices:
+        """Number of levels of every group, off not included: shape (G,)."""
+        return np.array([g.n_levels for g in self.groups], dtype=np.int64)
 
     @cached_property
     def active_columns(self) -> Vector:

@@ -18,7 +18,7 @@ from scipy.stats.qmc import LatinHypercube
 
 from mipcash.backends.base import UNKNOWN, Answer, SolverSettings
 from mipcash.backends.heuristics.local_search import LocalSearch
-from mipcash.backends.heuristics.repair import REPAIRING, repaired
+from mipcash.backends.heuristics.repair import MANY, REPAIRING, many_over_levels, repaired
 from mipcash.errors import InfeasibleSpaceError, UndecidedError
 from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Indices, QuadraticForm, Vector
@@ -33,9 +33,8 @@ SEEDS = 48
 """Solver-made starting points of a large sample."""
 SEEDING = 0.6
 """Share of what is left of the time that they may take together; what is made of them has the rest."""
-MANY = 1000
-"""Rows from which on samples have FEW_SEEDS, and points of a design start from local search and are proven no further than EASY."""
 FEW_SEEDS = 4
+"""The same under MANY rows; points of a design then start from local search and are proven no further than EASY."""
 EASY = SolverSettings(time_limit=2.0, gap=0.05, node_limit=200)
 FOUND = 0.5
 """Relative gap at which the first point of a design is taken there."""
@@ -145,7 +144,7 @@ def _seeds(
     Raises:
         SolverError: a limit came before anything was found or proven.
     """
-    if len(minimiser.program.base_rows) >= MANY and not minimiser.program.numbers:
+    if many_over_levels(minimiser.program):
         repairing = minimiser.until(minimiser.deadline.share(REPAIRING))
         made = [levels for _ in range(count) for levels in _repaired(repairing, rng)]
         if made:
@@ -209,8 +208,8 @@ def _walks_beside_numbers(
 def uniform_levels(minimiser: Minimiser, n: int, rng: np.random.Generator) -> Indices:
     """Uniform latent levels, rules ignored (orderings are permutations): shape (n, G)."""
     program = minimiser.program
-    sizes = program.sizes - np.array([int(g.conditional) for g in program.groups], dtype=np.int64)
-    latent = rng.integers(sizes, size=(n, len(sizes))) if len(sizes) else np.zeros((n, 0), dtype=np.int64)
+    counts = program.n_levels
+    latent = rng.integers(counts, size=(n, len(counts))) if len(counts) else np.zeros((n, 0), dtype=np.int64)
     for members in minimiser.orderings.values():
         latent[:, members] = rng.permuted(np.tile(np.arange(len(members)), (n, 1)), axis=1)
     return latent
@@ -274,14 +273,14 @@ def cover(
     bonus = program.active_columns / (1.0 + count) ** 2
     for g, weight in _structure(program).items():
         group = program.groups[g]
-        at = np.arange(group.start, group.stop - int(group.conditional))
+        at = np.arange(group.start, group.start + group.n_levels)
         bonus[at] = 3.0 * weight
         known = at[count[at] > 0]
         more = count[known] - count[known].min(initial=np.inf)
         rare, drawn = np.where(more < 2, 1.0, 0.0), rng.random(len(known)) / np.maximum(1.0, more)
         bonus[known] = weight * (rare + drawn)
     starts: Sequence[Indices] = ()
-    if len(program.base_rows) >= MANY and not program.numbers:
+    if many_over_levels(program):
         starts = shown or _repaired(minimiser.until(minimiser.deadline.share(REPAIRING)), rng)
         easy = replace(EASY, time_limit=min(EASY.time_limit, settings.time_limit))
         settings = easy if starts else replace(settings, gap=FOUND)

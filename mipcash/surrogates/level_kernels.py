@@ -17,6 +17,7 @@ entries of k, of its derivative and of d are evaluated where they are asked for.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,12 +37,12 @@ DENSE = 500
 
 def has_length(group: Group) -> bool:
     """Whether the length-scale lo means anything for a group: ordered, with at least three levels."""
-    return group.ordered and group.size - int(group.conditional) >= 3
+    return group.ordered and group.n_levels >= 3
 
 
 def level_kernel(group: Group, length: float = ORDINAL_LENGTH) -> tuple[Vector, Vector]:
     """k of a group and its derivative with respect to log lo, both of shape (size, size), off row and column 0."""
-    n_levels = group.size - int(group.conditional)
+    n_levels = group.n_levels
     kernel, slope = np.zeros((group.size, group.size)), np.zeros((group.size, group.size))
     if n_levels == 1:
         # one level: only its being active can matter
@@ -79,7 +80,7 @@ def factor_of(kernel: Vector) -> Vector:
 
 def level_distance(group: Group) -> Vector:
     """d of a group, shape (size, size), off included."""
-    n_levels = group.size - int(group.conditional)
+    n_levels = group.n_levels
     if group.ordered:
         place = np.linspace(0.0, 1.0, n_levels) if n_levels > 1 else np.full(1, 0.5)
         distance = np.full((group.size, group.size), 1.0)
@@ -92,15 +93,42 @@ def level_distance(group: Group) -> Vector:
 
 
 @dataclass(frozen=True)
-class LevelKernel:
-    """k of one group, entry by entry (see the module's notation).
+class LevelMatrix(ABC):
+    """A symmetric matrix over the levels of one group, entry by entry.
 
     Attributes:
         group: the group.
-        length: lo, where it means anything.
     """
 
     group: Group
+
+    @property
+    @abstractmethod
+    def matrix(self) -> Vector:
+        """All of it, (size, size)."""
+
+    @abstractmethod
+    def at(self, rows: Indices, cols: Indices) -> Vector:
+        """Its entries between levels, elementwise: shapes that broadcast."""
+
+    @property
+    def small(self) -> bool:
+        """Whether the matrix is formed."""
+        return self.group.size <= DENSE
+
+    def columns(self, levels: Indices) -> Vector:
+        """Columns: (n,) -> (size, n)."""
+        return self.at(np.arange(self.group.size)[:, None], levels)
+
+
+@dataclass(frozen=True)
+class LevelKernel(LevelMatrix):
+    """k of one group (see the module's notation).
+
+    Attributes:
+        length: lo, where it means anything.
+    """
+
     length: float = ORDINAL_LENGTH
 
     @cached_property
@@ -110,19 +138,12 @@ class LevelKernel:
 
     @property
     def matrix(self) -> Vector:
-        """k, (size, size)."""
         return self.dense[0]
 
-    @property
-    def small(self) -> bool:
-        """Whether the matrices are formed."""
-        return self.group.size <= DENSE
-
     def at(self, rows: Indices, cols: Indices) -> Vector:
-        """k between levels, elementwise: shapes that broadcast."""
         if self.small:
             return np.asarray(self.matrix[rows, cols])
-        n = self._n_levels
+        n = self.group.n_levels
         if has_length(self.group):
             effect = self._centred(0, rows, cols) / self._mean(0)
         else:
@@ -137,10 +158,6 @@ class LevelKernel:
         slope = self._centred(1, rows, cols) / mean - self._centred(0, rows, cols) * (mean_slope / mean**2)
         return np.where(self._active(rows, cols), slope, 0.0)
 
-    def columns(self, levels: Indices) -> Vector:
-        """Columns of k: (n,) -> (size, n)."""
-        return self.at(np.arange(self.group.size)[:, None], levels)
-
     @cached_property
     def diagonal(self) -> Vector:
         """k of every level with itself, shape (size,)."""
@@ -149,17 +166,13 @@ class LevelKernel:
 
     # -- of groups whose matrices are not formed ----------------------------------------------------------------
 
-    @property
-    def _n_levels(self) -> int:
-        return self.group.size - int(self.group.conditional)
-
     def _active(self, rows: Indices, cols: Indices) -> Booleans:
-        return np.asarray(np.less(rows, self._n_levels) & np.less(cols, self._n_levels))
+        return np.asarray(np.less(rows, self.group.n_levels) & np.less(cols, self.group.n_levels))
 
     @cached_property
     def _by_distance(self) -> tuple[tuple[Vector, Vector], tuple[Vector, Vector]]:
         """K without its nugget by |l - m|, (L,), and its means by row, (L,); then the same of its derivative by log lo."""
-        n = self._n_levels
+        n = self.group.n_levels
         squares = (np.arange(n) / (n - 1) / self.length) ** 2
         plain = np.exp(-0.5 * squares)
         sums = np.cumsum(plain), np.cumsum(plain * squares)
@@ -169,45 +182,32 @@ class LevelKernel:
     def _mean(self, which: int) -> float:
         """Mean of diag(E) (0), or its derivative by log lo (1)."""
         row, means = self._by_distance[which]
-        return float(row[0] - means.mean()) + (0.0 if which else NUGGET * (1.0 - 1.0 / self._n_levels))
+        return float(row[0] - means.mean()) + (0.0 if which else NUGGET * (1.0 - 1.0 / self.group.n_levels))
 
     def _centred(self, which: int, rows: Indices, cols: Indices) -> Vector:
         """E between levels (0), or its derivative by log lo (1)."""
-        n, (row, means) = self._n_levels, self._by_distance[which]
+        n, (row, means) = self.group.n_levels, self._by_distance[which]
         left, right = np.minimum(rows, n - 1), np.minimum(cols, n - 1)
         centred = row[np.abs(left - right)] - means[left] - means[right] + means.mean()
         return np.asarray(centred if which else centred + NUGGET * (np.equal(rows, cols) - 1.0 / n))
 
 
 @dataclass(frozen=True)
-class LevelDistance:
-    """d of one group, entry by entry (see the module's notation)."""
-
-    group: Group
+class LevelDistance(LevelMatrix):
+    """d of one group (see the module's notation)."""
 
     @cached_property
     def matrix(self) -> Vector:
-        """d, shape (size, size)."""
         return level_distance(self.group)
 
-    @property
-    def small(self) -> bool:
-        """Whether the matrix is formed."""
-        return self.group.size <= DENSE
-
     def at(self, rows: Indices, cols: Indices) -> Vector:
-        """d between levels, elementwise: shapes that broadcast."""
         if self.small:
             return np.asarray(self.matrix[rows, cols])
         same = np.equal(rows, cols)
         if not self.group.ordered:
             return np.where(same, 0.0, 1.0)
-        n = self.group.size - int(self.group.conditional)
+        n = self.group.n_levels
         # off stands in the middle, 1 apart
         left, right = (np.where(np.less(at, n), at / (n - 1), 0.5) for at in (rows, cols))
         off = np.greater_equal(rows, n) | np.greater_equal(cols, n)
         return np.where(same, 0.0, (left - right) ** 2 + off)
-
-    def columns(self, levels: Indices) -> Vector:
-        """Columns of d: (n,) -> (size, n)."""
-        return self.at(np.arange(self.group.size)[:, None], levels)

@@ -11,7 +11,7 @@ import pytest
 from mipcash.acquisition.analytic import LogEI, MaxValueEntropy
 from mipcash.acquisition.constrained import Interval, Kept, LogFeasibility
 from mipcash.acquisition.constrained_entropy import SURE, ConstrainedEntropy, Share, log_gain, noisy
-from mipcash.program.points import Points
+from tests.acquisition.gradients import gradient_is_that_of_values
 from tests.acquisition.test_mixed_search import Setting
 from tests.spaces import ALL
 
@@ -109,16 +109,7 @@ def test_noise_scales_gamma_as_in_the_supplement() -> None:
 @pytest.mark.parametrize("name", ["conv_net", "bound_numbers", "continuous"])
 def test_its_gradient_is_that_of_its_values(name: str, noise: bool) -> None:
     setting = Setting(ALL[name](), 2, LogEI(-0.5))
-    posterior, rng = setting.acquisition.posterior, np.random.default_rng(0)
+    posterior = setting.acquisition.posterior
     limits = [Kept(posterior, Interval(-INF, 0.2)), Kept(posterior, Interval(-0.4, 0.9))]
     acquisition = ConstrainedEntropy(posterior, np.array([-1.1, -0.2, INF]), limits, noise)
-    step = 1e-6
-    for point in setting.points[:6]:
-        levels, z = point.levels, point.one_hot(setting.program)
-        u = rng.uniform(0.1, 0.9, size=setting.points.units.shape[1])
-        value, gradient = acquisition.section(z)(u)
-        around = np.concatenate([u + step * np.eye(len(u)), u - step * np.eye(len(u)), u[None]])
-        values = acquisition.values(Points(np.repeat(levels[None], len(around), axis=0), around))
-        assert value == pytest.approx(values[-1], abs=1e-9)
-        by_differences = (values[: len(u)] - values[len(u) : -1]) / (2 * step)
-        assert gradient == pytest.approx(by_differences, rel=1e-4, abs=1e-5)
+    gradient_is_that_of_values(acquisition, setting, np.random.default_rng(0))

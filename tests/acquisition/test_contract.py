@@ -14,6 +14,7 @@ from mipcash.program.points import Points
 from mipcash.surrogates.base import Section
 from mipcash.surrogates.structured.kernel import Encoded
 from mipcash.surrogates.structured.posterior import StructuredPosterior
+from tests.acquisition.gradients import gradient_is_that_of_values
 from tests.acquisition.test_mixed_search import Setting, legal_levels, value_of, values_of
 from tests.spaces import ALL
 
@@ -103,17 +104,7 @@ def test_the_mixed_search_takes_it_as_it_is(name: str, make) -> None:  # type: i
 def test_its_gradient_is_that_of_its_values(name: str, make) -> None:  # type: ignore[no-untyped-def]
     setting = Setting(ALL[name](), 2, LogEI(-0.5))
     acquisition: Acquisition = make(setting, 2)
-    step = 1e-6
-    rng = np.random.default_rng(0)
-    for point in setting.points[:6]:
-        levels, z = point.levels, point.one_hot(setting.program)
-        u = rng.uniform(0.1, 0.9, size=setting.points.units.shape[1])
-        value, gradient = acquisition.section(z)(u)
-        around = np.concatenate([u + step * np.eye(len(u)), u - step * np.eye(len(u)), u[None]])
-        values = acquisition.values(Points(np.repeat(levels[None], len(around), axis=0), around))
-        assert value == pytest.approx(values[-1], abs=1e-9)
-        by_differences = (values[: len(u)] - values[len(u) : -1]) / (2 * step)
-        assert gradient == pytest.approx(by_differences, rel=1e-4, abs=1e-5)
+    gradient_is_that_of_values(acquisition, setting, np.random.default_rng(0))
 
 
 def test_on_a_small_discrete_space_it_finds_the_best_of_all() -> None:

@@ -12,14 +12,13 @@ import pytest
 
 import mipcash as mc
 from mipcash.backends.base import UNKNOWN, Answer, SolverSettings, Task
-from mipcash.backends.heuristics.repair import repaired
+from mipcash.backends.heuristics.repair import MANY, repaired
 from mipcash.backends.timed import TimedBackend
 from mipcash.deadline import Deadline
 from mipcash.space import counting, sampling
 from mipcash.space.compiled import QUESTION, compiled, minimiser_of
 from mipcash.space.conflict import emptiness
 from mipcash.space.counting import Count, count
-from mipcash.space.sampling import MANY
 
 
 def tight(rules: int, integers: int = 60, room: int = 3) -> mc.Space:

@@ -49,7 +49,7 @@ def test_level_covariances_are_factored_exactly():
     program, _, _ = legal_binaries(ALL["conv_net"]())
     features = DiscreteFeatures.one_hot(program, [])
     for g, group in enumerate(program.groups):
-        n_levels = group.size - int(group.conditional)
+        n_levels = group.n_levels
         k = level_kernel(group)[0][:n_levels, :n_levels]
         block = features.encoding[group.start : group.start + len(k), features.spans[g]]
         np.testing.assert_allclose(block @ block.T, k, atol=1e-10)
@@ -61,7 +61,7 @@ def test_level_covariances_are_factored_exactly():
 def test_bits_tell_all_levels_apart():
     program, _, _ = legal_binaries(ALL["conv_net"]())
     for group in program.groups:
-        rows = bit_block(group)[: group.size - int(group.conditional)]
+        rows = bit_block(group)[: group.n_levels]
         assert len({tuple(r) for r in rows}) == len(rows)
 
 

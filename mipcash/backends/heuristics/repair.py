@@ -76,9 +76,14 @@ def repaired(
     return None
 
 
+def many_over_levels(program: BinaryProgram) -> bool:
+    """Whether there are MANY rows, and all over levels alone."""
+    return len(program.base_rows) >= MANY and not program.numbers
+
+
 def legal_columns(program: BinaryProgram, rng: np.random.Generator, deadline: Deadline = NEVER) -> Vector | None:
     """Base columns of a legal configuration under MANY rows over levels alone, (n,), found without a solver; None: not so."""
-    if len(program.base_rows) < MANY or program.numbers or not program.has_base_rows or deadline.passed:
+    if not many_over_levels(program) or not program.has_base_rows or deadline.passed:
         return None
     legality, allowed = Legality(program, {}), program.high[: program.n_z] > 0.5
     draws = np.where(allowed, rng.random(program.n_z), -1.0)

@@ -275,7 +275,7 @@ class _Annealing(ModelBased):
 
         best = step.data.best(1)
         fresh = self.domain.encode(sampled(self.domain, self.cooling.walks - 1, step.rng))
-        memory = np.minimum(best.levels[0], [len(g.values) - 1 for g in self.program.groups])
+        memory = np.minimum(best.levels[0], self.program.n_levels - 1)
         walk = _Walk(self.domain, self.cooling, memory)
         ends = [walk.run(energy, start, admitted, step.rng) for start in Points.joined(best, fresh)]
         found = min((e for e in ends if e is not None), key=lambda e: e[1], default=None)

@@ -111,7 +111,7 @@ class UnitCube:
         """The nearest level of every group, whether or not it is active, and the unit values of one x, (d,)."""
         levels = np.zeros(len(self.tables), dtype=np.int64)
         for g, (table, span) in enumerate(zip(self.tables, self.spans, strict=True)):
-            n_levels = len(self.program.groups[g].values)
+            n_levels = self.program.groups[g].n_levels
             levels[g] = np.argmin(np.sum((table[:n_levels] - x[span]) ** 2, axis=1))
         for members in self.orders:
             places = np.array([x[self.spans[g]][0] for g in members])
@@ -121,7 +121,7 @@ class UnitCube:
 
 def level_table(group: Group) -> Vector:
     """Columns of each level of a group, the off level last: ordered levels on [0, 1], categories one-hot."""
-    n_levels = len(group.values)
+    n_levels = group.n_levels
     if group.ordered:
         table = np.linspace(0.0, 1.0, n_levels)[:, None] if n_levels > 1 else np.full((1, 1), 0.5)
         off = np.full((1, 1), 0.5)

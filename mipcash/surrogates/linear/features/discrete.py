@@ -162,7 +162,7 @@ class DiscreteFeatures:
 
 def bit_block(group: Group) -> Vector:
     """Bits of each level, shape (size, ceil(log2 L)), most significant first; the off row is 0."""
-    n_levels = group.size - int(group.conditional)
+    n_levels = group.n_levels
     n_bits = max(1, math.ceil(math.log2(n_levels)))
     block = np.zeros((group.size, n_bits))
     for level in range(n_levels):
