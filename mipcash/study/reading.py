@@ -108,7 +108,8 @@ def loss_problem(loss: float) -> str:
 
 def _read(returned: Any, wanted: Sequence[str], required: Sequence[str]) -> dict[str, Output]:
     if isinstance(returned, Failed):
-        return _all_failed(wanted, _why(returned))
+        known = _read_mapping(getattr(returned, "values", {}), wanted, ())
+        return {**_all_failed(wanted, _why(returned)), **known}
     if isinstance(returned, Mapping):
         return _read_mapping(returned, wanted, required)
     if len(wanted) == 1 and wanted[0] != LOSS:  # the only one that was asked for needs no name

@@ -9,9 +9,9 @@ from typing import Any
 from mipcash.display import config_text, table, value_text
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.outcome import DONE, FAILED, PENDING, Outcome
+from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, Outcome
 from mipcash.space.solution import Solution
-from mipcash.study.text import one_line, readable
+from mipcash.study.text import one_line, readable, shown
 
 KNOWN = "known"
 """Origin of an evaluation that was made elsewhere."""
@@ -25,15 +25,32 @@ class Failed(Exception):
     """An evaluation without a loss. An objective may return it or raise it; ``study.tell`` takes it as an outcome.
 
     >>> def train(config):
-    ...     return mc.Failed("out of memory")
+    ...     return mc.Failed("diverged", values={"latency_ms": 3.0})
+
+    Args:
+        message: why there is no loss.
+        values: what is known all the same, by name: limits on it are learned from.
+
+    Raises:
+        ValueError: values are no dict, or hold the loss.
     """
 
-    def __init__(self, message: str = "failed") -> None:
+    def __init__(self, message: str = "failed", values: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.message = readable(message)
+        if not isinstance(values, (Mapping, type(None))):
+            raise ValueError(
+                f'values of a failure are numbers by name, values={{"latency_ms": 3.0}}; got {shown(values)}'
+            )
+        self.values = dict(values or {})
+        if LOSS in self.values:
+            raise ValueError(
+                "a failure has no loss; return the dict with the loss instead, or leave the loss out of values="
+            )
 
     def __repr__(self) -> str:
-        return f"Failed({self.message!r})"
+        known = f", values={self.values!r}" if self.values else ""
+        return f"Failed({self.message!r}{known})"
 
 
 class IllegalProposalError(MipcashError, AssertionError):

@@ -1,0 +1,63 @@
+"""What kind of failure a message tells of, so that failures can be counted and learned from by their kind.
+
+The kind is read off the message that the journal keeps, so that every journal has it: an exception by its type, what a worker's
+process, a limit of time or a number that is no loss says by its words, and :class:`~mipcash.Failed` by what the objective said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from mipcash.study.text import one_line
+from mipcash.study.trial import Trial
+
+TIMED_OUT, OUT_OF_MEMORY, WORKER_DIED = "timed out", "out of memory", "worker died"
+NAN, INF, TOO_LARGE, NO_LOSS = "nan", "inf", "too large", "no loss"
+RULED_OUT = "ruled out"
+"""Never evaluated: a rule that was accepted meanwhile forbids it."""
+RULED_OUT_BY = "it was not evaluated: a rule that was accepted since forbids it, "
+"""What the message of such a trial begins with."""
+
+LIMIT = 60
+"""Characters of what an objective said, in the name of a kind."""
+_EXCEPTION = re.compile(r"([^\W\d]\w*)(?:: .*)? \(.*:\d+\)$", re.DOTALL)
+_MEMORY = re.compile(r"MemoryError|OutOfMemory", re.IGNORECASE)
+_KILLED = re.compile(r"OutOfMemory|OOM|SIGKILL")
+_NUMBER = re.compile(r"[-+]?\b\d[\d.,_]*(?:e[-+]?\d+)?", re.IGNORECASE)
+_SAID = (
+    (re.compile(r"it took longer than evaluation_timeout="), TIMED_OUT),
+    (re.compile(r"the objective returned (?:'loss': )?nan;"), NAN),
+    (re.compile(r"the objective returned (?:'loss': )?-?inf;"), INF),
+    (re.compile(r"the objective returned (?:'loss': )?\S+; a loss must lie within"), TOO_LARGE),
+    (re.compile(r"nan, which is no finite number"), NAN),
+    (re.compile(r"-?inf, which is no finite number"), INF),
+    (re.compile(r"the objective returned "), NO_LOSS),
+    (re.compile(r"what the objective returned cannot be read"), NO_LOSS),
+    (re.compile(re.escape(RULED_OUT_BY)), RULED_OUT),
+)
+
+
+def kind_of_failure(message: str) -> str:
+    """The kind: ``timed out``, ``out of memory``, ``worker died``, ``nan``, ``inf``, ``too large`` and ``no loss`` (what was
+    returned is none), the type of an exception, or ``Failed: ...`` with what the objective said, its numbers as ``#``.
+
+    A worker's process that the system killed (SIGKILL) counts as out of memory, which is what systems kill for.
+    """
+    for pattern, kind in _SAID:
+        if pattern.match(message):
+            return kind
+    if message.startswith("its worker died"):
+        return OUT_OF_MEMORY if _KILLED.search(message) else WORKER_DIED
+    if (raised := _EXCEPTION.match(message.removeprefix("the executor failed: "))) is not None:
+        return OUT_OF_MEMORY if _MEMORY.search(raised.group(1)) else raised.group(1)
+    return f"Failed: {one_line(_NUMBER.sub('#', message), LIMIT)}" if message else "Failed"
+
+
+def kinds(trials: Iterable[Trial]) -> dict[str, list[Trial]]:
+    """Failed trials by kind, the most frequent first."""
+    found: dict[str, list[Trial]] = {}
+    for trial in trials:
+        if trial.failed:
+            found.setdefault(kind_of_failure(trial.message), []).append(trial)
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
