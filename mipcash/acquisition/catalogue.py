@@ -1,4 +1,17 @@
-"""Acquisition functions by name, each made from what was fitted and drawn for a proposal."""
+"""Acquisition functions by name, each made from what was fitted and drawn for a proposal.
+
+Under limits (``Ingredients.limited``), for comparison with the default's, which is log constrained EI:
+
+    log-ei                 constrained EI: expected improvement times the probability that limits are kept; that probability alone
+                           while nothing keeps them (:mod:`mipcash.acquisition.constrained`)
+    ucb                    CONFIG: the lower confidence bound, where limits hold at kappa deviations to the better side
+    thompson               SCBO's selection by one joint draw (both: :mod:`mipcash.acquisition.feasible_first`)
+    augmented-lagrangian   :mod:`mipcash.acquisition.augmented_lagrangian`
+    adaptive-percentile, penalty    expected improvement of one output with the limits in it (``optimizers.one_output``)
+    mes                    takes none: constrained max-value entropy search is an optimizer of its own
+
+Without limits ``augmented-lagrangian``, ``adaptive-percentile`` and ``penalty`` are expected improvement.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +28,11 @@ from mipcash.acquisition.analytic import (
     MaxValueEntropy,
     SampleAcquisition,
 )
+from mipcash.acquisition.augmented_lagrangian import lagrangian_ei
 from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.constrained import LogConstrainedEI, LogFeasibility
 from mipcash.acquisition.fantasies import FantasisedEI
+from mipcash.acquisition.feasible_first import FeasibleFirst
 from mipcash.acquisition.ingredients import Ingredients
 
 NOISES = 5.0
@@ -30,7 +45,7 @@ class Entry:
 
     Attributes:
         make: from what was fitted and drawn.
-        takes_limits: whether it looks at ``Ingredients.limited``.
+        takes_limits: whether it looks at ``Ingredients.limited``, or at losses that hold the limits.
     """
 
     make: Callable[[Ingredients], Acquisition]
@@ -52,8 +67,9 @@ def log_ei(given: Ingredients) -> Acquisition:
 
 
 def ucb(given: Ingredients) -> Acquisition:
-    """The lower confidence bound."""
-    return AnalyticAcquisition(given.loss, ConfidenceBound(given.kappa))
+    """The lower confidence bound; under limits where these hold by bounds of as many deviations."""
+    bound = AnalyticAcquisition(given.loss, ConfidenceBound(given.kappa))
+    return FeasibleFirst.optimistic(bound, given.limited, given.kappa) if given.limited else bound
 
 
 def mes(given: Ingredients) -> Acquisition:
@@ -65,13 +81,28 @@ def mes(given: Ingredients) -> Acquisition:
 
 
 def thompson(given: Ingredients) -> Acquisition:
-    """The sample of the least minimum itself; at least one must have been drawn."""
+    """The sample of the least minimum itself; at least one must have been drawn.
+
+    Under limits the first sample, where its joint draws of the outputs keep them.
+    """
+    if given.limited:
+        return FeasibleFirst.sampled(given.drawn[0].sample, given.joint[0], given.limited)
     return SampleAcquisition(min(given.drawn, key=lambda d: d.value).sample)
+
+
+def augmented_lagrangian(given: Ingredients) -> Acquisition:
+    """Expected improvement of the augmented Lagrangian; beside pending evaluations at their means."""
+    if not given.limited or given.observed is None:
+        return log_ei(given)
+    return lagrangian_ei(given.loss, list(given.limited.values()), given.observed)
 
 
 ACQUISITIONS: Mapping[str, Entry] = {
     "log-ei": Entry(log_ei, takes_limits=True),
-    "ucb": Entry(ucb),
+    "ucb": Entry(ucb, takes_limits=True),
     "mes": Entry(mes),
-    "thompson": Entry(thompson),
+    "thompson": Entry(thompson, takes_limits=True),
+    "augmented-lagrangian": Entry(augmented_lagrangian, takes_limits=True),
+    "adaptive-percentile": Entry(log_ei, takes_limits=True),
+    "penalty": Entry(log_ei, takes_limits=True),
 }

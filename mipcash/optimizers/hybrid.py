@@ -46,6 +46,7 @@ from mipcash.errors import SpaceError, at_least
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.model_based import ModelBased, Step
+from mipcash.optimizers.one_output import in_one_output
 from mipcash.optimizers.outcome import LOSS
 from mipcash.optimizers.pending import Awaited, beside_pending
 from mipcash.program.forms import Indices, Vector
@@ -69,6 +70,8 @@ PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""
 DRAWN = ("mes", "thompson")
 """Acquisitions that take the least value of a sample, or minimise it."""
+JOINT = ("thompson",)
+"""Acquisitions that take samples of the limited outputs besides."""
 FIT, SEARCH, POLISH, CERTIFY = 0.35, 0.5, 0.75, 0.75
 """Shares of what is left of the time for 2., 3., 4. and 5. of the module's description."""
 
@@ -78,12 +81,15 @@ class HybridSettings:
     """Settings of the default optimizer.
 
     Attributes:
-        acquisition: ``log-ei``, ``ucb`` (lower confidence bound), ``mes`` (max-value entropy) or ``thompson``.
+        acquisition: ``log-ei``, ``ucb`` (lower confidence bound), ``mes`` (max-value entropy) or ``thompson``; what they are
+            under limits, and others for comparison under limits: :mod:`mipcash.acquisition.catalogue`.
         n_initial: size of the initial design.
         samples: posterior samples whose minimisers join the pool; ``mes`` knows the least loss by them, ``thompson`` proposes
             the lowest of their minimisers.
         inflation: factor on the posterior covariance of a sample.
         kappa: deviations of the confidence bound.
+        percentile: of losses, that ``adaptive-percentile`` puts in the place of what breaks a limit.
+        penalty: standard deviations of the losses that ``penalty`` adds for a unit of violation.
         refit: iterations of L-BFGS-B on the evidence per proposal, from where the last one ended.
         restart_every: fits after which one takes twice as long, starts from the prior's medians too, and looks
             at the length-scales of ordered groups.
@@ -102,6 +108,8 @@ class HybridSettings:
     samples: int = 1
     inflation: float = 1.0
     kappa: float = 2.0
+    percentile: float = 100.0
+    penalty: float = 10.0
     refit: int = 12
     restart_every: int = 6
     best: int = 5
@@ -122,8 +130,10 @@ class HybridSettings:
             raise SpaceError(f"there is no acquisition {self.acquisition!r} (there are {', '.join(ACQUISITIONS)})")
         if not self.boldest >= 1.0:
             raise SpaceError(f"boldest is a factor of at least 1, got {self.boldest}")
+        if not 0.0 <= self.percentile <= 100.0:
+            raise SpaceError(f"percentile is at least 0 and at most 100, got {self.percentile}")
         drawn = int(self.acquisition in DRAWN)
-        at_least(self, n_initial=1, samples=drawn, best=1, refit=1, restart_every=1, inflation=0, kappa=0)
+        at_least(self, n_initial=1, samples=drawn, best=1, refit=1, restart_every=1, inflation=0, kappa=0, penalty=0)
 
     @property
     def surrogate(self) -> StructuredSettings:
@@ -181,7 +191,9 @@ class Hybrid(ModelBased):
     def _search(self, step: Step) -> Proposal | None:
         began, fitting = time.perf_counter(), self._for(FIT)
         awaited = partial(self.awaited, step.request) if step.request.pending else None
-        fitted, state = fitting._fitted(step.data, step.request.state, step.rng, awaited)
+        settings = self.settings
+        learned = in_one_output(step.data, settings.acquisition, settings.percentile, settings.penalty)
+        fitted, state = fitting._fitted(learned, step.request.state, step.rng, awaited)
         step.clock.add("surrogate", began, fitting.domain.deadline)
         excluded, left = self._excluded(step), self._left(step)
         target = self._target(fitted, [*excluded, *left], step)
@@ -189,7 +201,7 @@ class Hybrid(ModelBased):
             left, target = [], self._target(fitted, excluded, step)
         if target is None:
             return None
-        began, origin, point = time.perf_counter(), self.settings.acquisition, target.point
+        began, origin, point = time.perf_counter(), settings.acquisition, target.point
         certifying = self._for(CERTIFY)
         proven, bound = certifying._solved(target.function, point, excluded)
         if proven is not None and all(e.admits(proven.levels) for e in left):
@@ -240,7 +252,8 @@ class Hybrid(ModelBased):
         best = float(np.min(loss.fitted[data.feasible[rows]], initial=math.inf))
         if others:
             after["outputs"] = others
-        found = Ingredients(loss, best, limited, kappa=self.settings.kappa)
+        observed = data.points[np.flatnonzero(data.legal)]
+        found = Ingredients(loss, best, limited, observed=observed, kappa=self.settings.kappa)
         return found if awaited is None else beside_pending(found, loss, awaited, rng), after
 
     def _beside(self, data: Data) -> dict[str, tuple[Indices, Vector, tuple[float, float]]]:
@@ -274,7 +287,7 @@ class Hybrid(ModelBased):
         """What is minimised and the point found; None where nothing is left to propose."""
         settings, best, began = self.settings, step.data.border(self.settings.best), time.perf_counter()
         mean = fitted.loss.mean()
-        count = 0 if self.domain.wide and settings.acquisition in ("log-ei", "ucb") else settings.samples
+        count = 0 if self.domain.wide and settings.acquisition not in DRAWN else settings.samples
         samples = [fitted.loss.sample(step.rng, settings.inflation) for _ in range(count)]
         searching, functions = self._for(SEARCH), [mean, *samples]
         lowest, *minima = [
@@ -286,8 +299,10 @@ class Hybrid(ModelBased):
         if settings.acquisition in DRAWN and not drawn:
             return None
         began = time.perf_counter()
+        if settings.acquisition in JOINT:
+            fitted = replace(fitted, joint=[self._joint(fitted, step.rng) for _ in drawn])
         acquisition = ACQUISITIONS[settings.acquisition].make(replace(fitted, drawn=drawn))
-        if settings.acquisition == "thompson":  # it is quadratic in the binaries, and its minimiser is known
+        if isinstance(acquisition, SampleAcquisition):  # it is quadratic in the binaries, and its minimiser is known
             least = min(drawn, key=lambda d: d.value)
             return Target(least.sample, acquisition, least.point)
         pool = [*([] if lowest is None else [lowest]), *(d.point for d in drawn), *best]
@@ -296,6 +311,10 @@ class Hybrid(ModelBased):
         found = search.minimise(acquisition, self._batch(pool), step.rng)
         step.clock.add("polish", began, polishing.domain.deadline)
         return None if found is None else Target(mean, acquisition, found)
+
+    def _joint(self, fitted: Ingredients, rng: np.random.Generator) -> dict[str, MixedFunction]:
+        """A sample of every limited output."""
+        return {name: l.posterior.sample(rng, self.settings.inflation) for name, l in fitted.limited.items()}
 
     def _search_of(self, excluded: Sequence[Exclusion], observed: Points, limits: PolishSettings) -> MixedSearch:
         """The search over the legal points for one proposal; what is switched on is as in the best of some observations."""

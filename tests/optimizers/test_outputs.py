@@ -102,7 +102,7 @@ def test_an_acquisition_refuses_limits_that_it_would_ignore() -> None:
     space = space_with_a_wall()
     history = [evaluated(c) for c in space.sample(8, 0)]
     with pytest.raises(MipcashError, match="does not learn from limits"):
-        Hybrid(Domain.of(space), HybridSettings(acquisition="ucb")).ask(
+        Hybrid(Domain.of(space), HybridSettings(acquisition="mes")).ask(
             Request(history, np.random.default_rng(0), limits=(Limit("g", high=0.5),))
         )
 
