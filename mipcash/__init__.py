@@ -25,6 +25,7 @@ _HOMES = {
     "Study": "mipcash.study.study",
     "Trial": "mipcash.study.trial",
     "Failed": "mipcash.study.trial",
+    "Cost": "mipcash.study.spending",
     "Result": "mipcash.study.result",
     "minimize": "mipcash.study.minimize",
     "HybridSettings": "mipcash.optimizers.hybrid",
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from mipcash.space.space import Space as Space
     from mipcash.study.minimize import minimize as minimize
     from mipcash.study.result import Result as Result
+    from mipcash.study.spending import Cost as Cost
     from mipcash.study.study import Study as Study
     from mipcash.study.trial import Failed as Failed
     from mipcash.study.trial import Trial as Trial

@@ -27,7 +27,8 @@ class Archive:
 
     @property
     def told(self) -> int:
-        return self.result.n_done + self.result.n_failed
+        """Evaluations: of outputs, where they are evaluated apart."""
+        return sum(max(1, len(t.evaluate)) for t in self.result.history if not (t.pending or t.known))
 
     def finished(self, budget: int) -> bool:
         """Whether a run with this budget has nothing left to evaluate."""

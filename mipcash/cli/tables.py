@@ -68,7 +68,7 @@ def trials_table(trials: Sequence[Trial], best: Trial | None, title: str) -> Ren
     """One row per trial: loss or status, times, and the configuration in short."""
     table = _table("trial", "loss", "ask", "eval", "origin", "configuration or failure")
     for trial in trials:
-        loss = trial.status if trial.loss is None else f"{trial.loss:.6g}"
+        loss = _evaluated(trial) if trial.loss is None else f"{trial.loss:.6g}"
         ask, duration = trial.seconds.get("ask"), None if trial.known else trial.duration
         what = trial.message if trial.failed else "  ".join(f"{k}={show(v)}" for k, v in trial.config.items())
         style = "green bold" if best is not None and trial.number == best.number else "yellow" if trial.failed else ""
@@ -82,6 +82,12 @@ def trials_table(trials: Sequence[Trial], best: Trial | None, title: str) -> Ren
             style=style,
         )
     return _titled(title, table)
+
+
+def _evaluated(trial: Trial) -> str:
+    """What a trial without a loss was evaluated for, where it was for other outputs; else its status."""
+    told = ", ".join(f"{n} {trial.values[n]:.6g}" for n in trial.evaluate if n in trial.values)
+    return told or trial.status
 
 
 def models_table(models: Mapping[str, str]) -> Table:

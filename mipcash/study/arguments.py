@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mipcash.optimizers.base import Limit, Optimizer
 from mipcash.optimizers.outcome import LOSS
+from mipcash.study.records.limits import limits_of
 from mipcash.study.text import listed, shown
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def costs_of(given: Any, limits: Sequence[Limit]) -> dict[str, float]:
     Raises:
         ValueError: no such costs, one that is not above 0, or none of the loss or of a limited output.
     """
-    if given is None:
+    if given is None or given == {}:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise ValueError(
@@ -78,6 +79,42 @@ def costs_of(given: Any, limits: Sequence[Limit]) -> dict[str, float]:
                 f"{listed(found)}; add it, in the same unit"
             )
     return found
+
+
+def costs_by_output(objective: Any, given: Any, limits: Any) -> dict[str, float]:
+    """Costs of the functions of an objective; empty where it is one function.
+
+    Args:
+        given: what the caller says; None: 1 each.
+        limits: as the caller gave them.
+
+    Raises:
+        ValueError: costs of one function, or not those of the functions; a limit on what none of them gives.
+    """
+    if not isinstance(objective, Mapping):
+        if given is None:
+            return {}
+        raise ValueError(
+            "costs= are of outputs that are functions of their own, and the objective is one function, which gives all outputs "
+            'together; pass a function per output, {"loss": f, "latency_ms": g}, or leave costs= out'
+        )
+    costs = costs_of(dict.fromkeys(objective, 1.0) if given is None else given, limits_of(limits))
+    check_costs(objective, costs)
+    return costs
+
+
+def check_costs(objective: Any, costs: Mapping[str, float]) -> None:
+    """Costs are those of the functions of an objective.
+
+    Raises:
+        ValueError: they are not.
+    """
+    names = list(objective) if isinstance(objective, Mapping) else []
+    if set(names) != set(costs):
+        raise ValueError(
+            f"the objective is {f'of functions for {listed(names)}' if names else 'one function'}, and there are costs of "
+            f"{listed(costs) if costs else 'none'}; costs= name each function of the objective, and nothing else"
+        )
 
 
 def optimizer_of(optimizer: str | Optimizer, space: Space, solver: str | Backend, settings: Any) -> Optimizer:

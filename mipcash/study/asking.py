@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +47,8 @@ class Asking:
         if not isinstance(proposal, Proposal):
             raise TypeError(f"optimizer {self.optimizer.name!r} must return a Proposal, and returned {shown(proposal)}")
         self._check(number, proposal)
+        if self.costs and not proposal.outputs:
+            proposal = replace(proposal, outputs=tuple(self.costs))
         return proposal_row(self.space, self.optimizer, number, proposal, began)
 
     def recommended(self, history: History) -> int | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from mipcash.optimizers.outcome import LOSS
 from mipcash.space.space import Space
 from mipcash.study.text import listed, shown
 
@@ -32,6 +33,7 @@ OURS = {
     "known": "x0 y0 points_to_evaluate initial_points",
     "executor": "pool map backend",
     "limits": "constraints constraints_func",
+    "costs": "cost cost_per_eval evaluation_cost",
     "settings": "config options optimizer_settings",
 }
 """Our word -> what other libraries call it."""
@@ -82,7 +84,7 @@ def check_order(objective: Any, space: Any, budget: Any) -> None:
             f"minimize() takes the objective, the space and the budget in this order: minimize(objective, space, 20); got "
             f"{', '.join(_role(a) for a in (objective, space, budget))}"
         )
-    if not callable(objective):
+    if not callable(objective) and not isinstance(objective, Mapping):
         raise TypeError(f"the objective must be callable, got {shown(objective)}; the space comes after it")
 
 
@@ -92,15 +94,29 @@ def _role(argument: Any) -> str:
     return f"the function {_name(argument)}" if callable(argument) else shown(argument)
 
 
-def check_objective(objective: Callable[..., Any], names: Collection[str]) -> None:
-    """See that an objective can be called with one configuration.
+def check_objective(objective: Callable[..., Any] | Mapping[str, Any], names: Collection[str]) -> None:
+    """See that an objective, or each of its functions, can be called with one configuration.
 
     Args:
         names: of the space's parameters.
 
     Raises:
         TypeError: it cannot: it takes none, or several arguments, or keywords alone.
+        ValueError: functions by other things than names, or none for the loss.
     """
+    if isinstance(objective, Mapping):
+        if LOSS not in objective or not all(isinstance(n, str) and n for n in objective):
+            raise ValueError(
+                f'an objective of several functions has one per output, by its name, and one for the loss: {{"loss": f, '
+                f'"latency_ms": g}}; got {listed(objective)}'
+            )
+        for name, function in objective.items():
+            if not callable(function):
+                raise TypeError(
+                    f"the objective's {name!r} must be a function of a configuration, got {shown(function)}"
+                )
+            check_objective(function, names)
+        return
     try:
         signature = inspect.signature(objective)
     except (TypeError, ValueError):  # some that are written in C do not tell

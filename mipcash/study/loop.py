@@ -10,11 +10,12 @@ from contextlib import contextmanager, suppress
 from statistics import median
 
 from mipcash.errors import DefectError, ExecutorError, SpaceExhaustedError, StorageError
-from mipcash.study.evaluating.defects import Defects
+from mipcash.study.evaluating.defects import DefectsByOutput
 from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
 from mipcash.study.evaluating.pool import Evaluating, LostWorkerError, collect
 from mipcash.study.progress import Progress
 from mipcash.study.result import SUSPICIOUS
+from mipcash.study.spending import Spending
 from mipcash.study.study import Study
 from mipcash.study.trial import TellError, Trial
 
@@ -56,6 +57,11 @@ class Pace:
         return bool(self._asks) and median(self._asks) > NOTABLE * median(self._evaluations)
 
 
+def wanted(trial: Trial) -> tuple[str, ...]:
+    """The outputs to evaluate of a trial that names them: those not told yet; empty: all that the objective gives."""
+    return trial.outcome.missing(trial.evaluate)
+
+
 class Loop:
     """The two ways through the loop; each returns why it ended."""
 
@@ -63,23 +69,23 @@ class Loop:
         self,
         study: Study,
         objective: Objective,
-        budget: int,
+        spending: Spending,
         deadline: float | None,
         callbacks: tuple[Callback, ...],
         display: Progress,
     ) -> None:
         self._study, self._objective, self._display = study, objective, display
-        self._budget, self._deadline, self._callbacks = budget, deadline, callbacks
-        self._ended, self._pace, self._defects = "", Pace(), Defects()
+        self._spending, self._deadline, self._callbacks = spending, deadline, callbacks
+        self._ended, self._pace, self._defects = "", Pace(), DefectsByOutput()
 
     def alone(self) -> str:
         """One evaluation at a time, in this thread, so that Ctrl-C reaches the objective at once."""
         while True:
-            trial = self._next(in_flight=0)
+            trial = self._next(())
             if trial is None:
                 return self._end()
             with self._kept([trial]):
-                self._evaluated(trial, evaluate(self._objective, trial.config))
+                self._evaluated(trial, evaluate(self._objective, trial.config, wanted(trial)))
                 self._refuse_defect(in_flight=0)
 
     def together(self, pool: Evaluating, workers: int) -> str:
@@ -90,12 +96,12 @@ class Loop:
                 self._collect(in_flight, 0.0)
                 self._refuse_defect(len(in_flight))
                 if self._room(in_flight.values(), workers):
-                    trial = self._next(len(in_flight))
+                    trial = self._next(in_flight.values())
                     if trial is not None:
                         with self._kept([trial]):
                             in_flight[self._submitted(pool, trial)] = trial
                         continue
-                elif self._ahead(len(in_flight), workers):
+                elif self._ahead(in_flight.values(), workers):
                     continue
                 if not in_flight:
                     return self._end()
@@ -108,12 +114,12 @@ class Loop:
             self._collected(in_flight[future], future)
             del in_flight[future]
 
-    def _ahead(self, in_flight: int, workers: int) -> bool:
+    def _ahead(self, in_flight: Collection[Trial], workers: int) -> bool:
         """Propose while all workers are busy, if no worker is to wait for it later; whether it was done.
 
         The proposal waits in the study until a worker is free, and there it stays where the run ends before.
         """
-        if in_flight < workers or workers == 1 or self._ended or self._reason(in_flight) or not self._pace.slow:
+        if len(in_flight) < workers or workers == 1 or self._ended or self._reason(in_flight) or not self._pace.slow:
             return False
         if self._defects.found:
             return False
@@ -125,7 +131,7 @@ class Loop:
 
     def _submitted(self, pool: Evaluating, trial: Trial) -> Future[Evaluation]:
         try:
-            return pool.submit(trial.config)
+            return pool.submit(trial.config, wanted(trial))
         except ExecutorError as error:
             path = self._study.storage
             told = f"All {self._study.n_told} outcomes are "
@@ -151,7 +157,7 @@ class Loop:
                     self._study.give_back(trial)
             raise
 
-    def _next(self, in_flight: int) -> Trial | None:
+    def _next(self, in_flight: Collection[Trial]) -> Trial | None:
         """The next trial to evaluate; None, with the reason noted, when none is to start."""
         if not self._ended:
             self._ended = self._reason(in_flight)
@@ -164,14 +170,25 @@ class Loop:
             self._ended = EXHAUSTED if left.proven else UNPROVEN
             return None
         if self._late():  # the ask itself took the rest of the time
-            self._study.give_back(trial)
             self._ended = TIMEOUT
+        elif not self._affordable(in_flight, self._spending.of(trial)):
+            self._ended = BUDGET
+        if self._ended:
+            self._study.give_back(trial)
             return None
         self._display.evaluating(trial)
         return trial
 
-    def _reason(self, in_flight: int) -> str:
-        if self._study.n_told + in_flight >= self._budget:
+    def _affordable(self, in_flight: Collection[Trial], cost: float | None = None) -> bool:
+        """Whether the budget pays for another trial of a cost; None: of the least there may be."""
+        if not self._spending.costs:
+            return self._spending.admits(self._study.n_told + len(in_flight) + 1)
+        trials = self._study.trials
+        cost = self._spending.least(trials) if cost is None else cost
+        return self._spending.admits(self._spending.spent(trials) + sum(map(self._spending.of, in_flight)) + cost)
+
+    def _reason(self, in_flight: Collection[Trial]) -> str:
+        if not self._affordable(in_flight):
             return BUDGET
         if self._late():
             return TIMEOUT
@@ -199,9 +216,13 @@ class Loop:
         self._evaluated(trial, evaluation)
 
     def _evaluated(self, trial: Trial, evaluation: Evaluation) -> None:
-        returned = evaluation.returned
-        told = self._study.tell(trial, returned, evaluation.seconds, partial=False, worker=evaluation.worker)
-        self._defects.note(told, returned, evaluation.raised, lambda: self._study.trials)
+        parts = evaluation.parts
+        cost = {name: part.seconds for name, part in parts.items()} if parts else None
+        told = self._study.tell(
+            trial, evaluation.returned, evaluation.seconds, partial=False, cost=cost, worker=evaluation.worker
+        )
+        called = {name: (p.returned, p.raised) for name, p in (parts or {"": evaluation}).items()}
+        self._defects.note(told, called, lambda: self._study.trials)
         self._told(told)
 
     def _end(self) -> str:

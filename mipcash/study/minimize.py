@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from mipcash.optimizers.base import Optimizer
-from mipcash.optimizers.outcome import LOSS, PRESENT
+from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome
 from mipcash.space.space import Space
-from mipcash.study.arguments import seconds_of
+from mipcash.study.arguments import check_costs, costs_by_output, seconds_of
 from mipcash.study.calls import callbacks_of, check_objective, check_order, explained
 from mipcash.study.evaluating.evaluation import Objective
 from mipcash.study.evaluating.pool import Executors, Pool
@@ -22,6 +22,7 @@ from mipcash.study.progress import Progress, make_progress
 from mipcash.study.records.given import KnownGiven
 from mipcash.study.records.limits import LimitsGiven
 from mipcash.study.result import Result
+from mipcash.study.spending import Budget, Cost, Spending, check_budget
 from mipcash.study.storage.base import Storage
 from mipcash.study.study import SECONDS_PER_PROPOSAL, Study
 from mipcash.study.text import shown
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 def minimize(
     objective: Objective,
     space: Space,
-    budget: int,
+    budget: Budget,
     *,
     optimizer: str | Optimizer = "hybrid",
     solver: str | Backend = "auto",
@@ -44,6 +45,7 @@ def minimize(
     callbacks: Callback | Sequence[Callback] = (),
     settings: Any = None,
     limits: LimitsGiven = None,
+    costs: Mapping[str, float] | None = None,
     workers: int = 1,
     progress: bool | Progress | None = None,
     executor: Executors = None,
@@ -57,10 +59,14 @@ def minimize(
     Args:
         objective: takes a configuration (a dict that it may change) and returns a float or a dict with ``"loss"`` and
             further named numbers. What it raises is a failure, and so is a loss that is not finite or beyond 1e100 in
-            magnitude, or any other value; the run goes on, but for a ``DefectError``.
+            magnitude, or any other value; the run goes on, but for a ``DefectError``. Or one function per output, by name,
+            ``{"loss": f, "latency_ms": g}``, each of which returns its number: then the optimizer may choose which to call.
         space: the space to search.
-        budget: number of evaluations, failed ones and those of a resumed journal included, known ones not.
+        budget: number of evaluations, failed ones and those of a resumed journal included, known ones not; of functions per output
+            each call is one. ``mc.Cost(3600)``: what they may cost together, by ``costs``. What would exceed it is not started.
         optimizer, solver, seed, storage, settings, limits, seconds_per_proposal: see :class:`mipcash.Study`.
+        costs: what one call of each function costs, by output, in any one unit, where the objective is a function per output; None:
+            1 each. ``hybrid`` calls what promises most per cost; optimizers that do not choose call all for each configuration.
         timeout: seconds from now after which no new evaluation starts; one that runs is finished. A proposal gets at most
             what is left of them.
         callbacks: one or several, called as ``callback(study, trial)`` after each evaluation. One that returns True ends the
@@ -86,7 +92,7 @@ def minimize(
 
     Raises:
         TypeError: the objective cannot be called with one configuration, the space is none, or an argument is unknown.
-        ValueError: budget, workers, retries or a number of seconds out of range; an executor beside ``evaluation_timeout``.
+        ValueError: budget, costs, workers, retries or a number of seconds out of range; an executor beside ``evaluation_timeout``.
         ConfigurationError: a known configuration is illegal.
         StorageError: see :class:`mipcash.Study`.
         ObjectiveError: the objective cannot be brought to a process, which ``evaluation_timeout`` needs.
@@ -102,6 +108,8 @@ def minimize(
     callbacks = callbacks_of(callbacks)
     if isinstance(space, Space):  # else the study says so
         check_objective(objective, space.parameters)
+    costs = costs_by_output(objective, costs, limits)
+    Spending.of_budget(budget, costs)
     if limit is not None:
         brought(objective)  # before a journal is made
     with Study(
@@ -112,6 +120,7 @@ def minimize(
         storage=storage,
         settings=settings,
         limits=limits,
+        costs=costs,
         retries=retries,
         seconds_per_proposal=seconds_per_proposal,
     ) as study:
@@ -132,7 +141,7 @@ def minimize(
 def run(
     study: Study,
     objective: Objective,
-    budget: int,
+    budget: Budget,
     *,
     timeout: float | None = None,
     callbacks: Callback | Sequence[Callback] = (),
@@ -145,11 +154,14 @@ def run(
     deadline = None if timeout is None else time.monotonic() + timeout
     _check_plan(budget, timeout, workers)
     check_objective(objective, study.space.parameters)
+    check_costs(objective, study.costs)
+    spending = Spending.of_budget(budget, study.costs)
     limit = _evaluation_limit(evaluation_timeout, executor)
     with _place(objective, executor, workers, limit) as place, make_progress(progress) as display:
-        study.plan(int(budget), timeout)
-        display.begin(study.space.name, budget, study.trials)
-        loop = Loop(study, objective, budget, deadline, callbacks_of(callbacks), display)
+        study.plan(None if isinstance(budget, Cost) else int(budget), timeout)
+        display.spending = spending
+        display.begin(study.space.name, spending.total if isinstance(budget, Cost) else int(budget), study.trials)
+        loop = Loop(study, objective, spending, deadline, callbacks_of(callbacks), display)
         reason = loop.alone() if place is None else loop.together(place, workers)
         if reason == EXHAUSTED and _all_known(study):
             # every legal configuration has an outcome, so the best of them is the optimum
@@ -186,17 +198,18 @@ def _evaluation_limit(evaluation_timeout: float | None, executor: Executors) -> 
 def _all_known(study: Study) -> bool:
     """Whether every trial has a loss, and what decides whether it keeps the limits."""
     decide = (LOSS, *(limit.output for limit in study.limits))
-    legal = (t for t in study.trials if t.legal)
-    return all(t.done and all(t.outcome[name].status == PRESENT for name in decide) for t in legal)
+    legal = [t for t in study.trials if t.legal]
+    if not study.costs:
+        return all(t.done and all(t.outcome[name].status == PRESENT for name in decide) for t in legal)
+    told: dict[str, Outcome] = {}
+    for trial in legal:
+        key = repr(trial.config)
+        told[key] = told.get(key, Outcome()).with_part(trial.outcome)
+    return all(outcome[name].status == PRESENT for outcome in told.values() for name in decide)
 
 
-def _check_plan(budget: int, timeout: float | None, workers: int) -> None:
-    if not _positive(budget):
-        raise ValueError(f"budget must be a whole number of evaluations, at least 1, got {shown(budget)}")
+def _check_plan(budget: Budget, timeout: float | None, workers: int) -> None:
+    check_budget(budget)
     seconds_of("timeout", timeout)
-    if not _positive(workers):
+    if not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1:
         raise ValueError(f"workers must be a whole number, at least 1, got {shown(workers)}")
-
-
-def _positive(count: object) -> bool:
-    return isinstance(count, Integral) and not isinstance(count, bool) and int(count) >= 1

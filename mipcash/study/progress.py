@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, TextIO
 
+from mipcash.study.spending import Spending
 from mipcash.study.text import one_line, visible
 from mipcash.study.trial import Trial
 
@@ -17,15 +18,16 @@ class Progress:
     """The silent display, and what the others share. Derive from it to show a run your own way."""
 
     def __init__(self) -> None:
-        self.budget = 0
-        self.told_count = 0
+        self.budget: float = 0
+        self.spending = Spending(math.inf)
+        self.told_count: float = 0
         self.known_count = 0
         self.failed_count = 0
         self.best = math.inf
         self.best_number: int | None = None
 
-    def begin(self, title: str, budget: int, trials: Sequence[Trial]) -> None:
-        """The run starts; ``trials`` are those of a resumed journal."""
+    def begin(self, title: str, budget: float, trials: Sequence[Trial]) -> None:
+        """The run starts; ``trials`` are those of a resumed journal. The budget is evaluations, or what they may cost."""
         self.budget = budget
         for trial in trials:
             self._count(trial)
@@ -55,10 +57,15 @@ class Progress:
         if trial.known:
             self.known_count += 1
         else:
-            self.told_count += not trial.pending
+            self.told_count += 0 if trial.pending else self._count_of(trial)
             self.failed_count += trial.failed
         if trial.legal and trial.loss is not None and trial.loss < self.best:
             self.best, self.best_number = trial.loss, trial.number
+
+    def _count_of(self, trial: Trial) -> float:
+        """Evaluations, or their cost, as the budget has it."""
+        cost = self.spending.of(trial)
+        return int(cost) if cost.is_integer() else cost
 
     def _best_text(self) -> str:
         return "-" if self.best_number is None else f"{self.best:.6g} (#{self.best_number})"
@@ -71,11 +78,11 @@ class Lines(Progress):
         super().__init__()
         self._stream = stream
 
-    def begin(self, title: str, budget: int, trials: Sequence[Trial]) -> None:
+    def begin(self, title: str, budget: float, trials: Sequence[Trial]) -> None:
         super().begin(title, budget, trials)
         known = f"{self.known_count} evaluations known from elsewhere, " if self.known_count else ""
         if self.told_count:
-            known += f"resumed after {self.told_count} of {budget} evaluations, "
+            known += f"resumed after {self.told_count:.10g} of {budget:.10g} evaluations, "
         if known:
             self._print(f"{title}: {known}best {self._best_text()}")
 
@@ -129,11 +136,15 @@ class Bar(Progress):
         self._evaluations: list[float] = []
         self._began = time.monotonic()
 
-    def begin(self, title: str, budget: int, trials: Sequence[Trial]) -> None:
+    def begin(self, title: str, budget: float, trials: Sequence[Trial]) -> None:
         super().begin(title, budget, trials)
         self._began = time.monotonic()
         self._task = self._bar.add_task(
-            one_line(title, 160), total=max(budget, self.told_count), completed=self.told_count, state="", doing=""
+            one_line(title, 160),
+            total=max(budget, self.told_count),
+            completed=round(self.told_count),
+            state="",
+            doing="",
         )
         self._bar.start()
         if self.known_count:
@@ -190,11 +201,12 @@ def make_progress(progress: bool | Progress | None) -> Progress:
     return Bar() if progress or sys.stderr.isatty() else Lines()
 
 
-def line(trial: Trial, told: int, budget: int, best: str) -> str:
+def line(trial: Trial, told: float, budget: float, best: str) -> str:
     """One evaluation, e.g. ``[ 3/40] #2 loss 0.0312  best 0.0298 (#1)  ask 0.1 s  eval 1.4 s  acquisition``."""
-    width = len(str(budget))
+    said, width = f"{told:.10g}", len(f"{budget:.10g}")
     times = f"ask {_seconds(trial.seconds.get('ask', 0.0))}  eval {_seconds(trial.duration or 0.0)}"
-    return f"[{told:>{width}}/{budget}] #{trial.number} {_said(trial)}  best {best}  {times}  {one_line(trial.origin)}".rstrip()
+    count = f"[{said:>{width}}/{budget:.10g}]"
+    return f"{count} #{trial.number} {_said(trial)}  best {best}  {times}  {one_line(trial.origin)}".rstrip()
 
 
 def _said(trial: Trial) -> str:

@@ -310,7 +310,7 @@ class Study:
             ConfigurationError: unknown, missing or inactive parameters, values outside their domains; or broken rules.
             ValueError: no outcome (None, a text, a dict without the loss ...), or another word for ``illegal``.
         """
-        known = Known.of(self.space, config, outcome, illegal)
+        known = Known.of(self.space, config, outcome, illegal, apart=tuple(self.costs))
         return _copy(self._agreed(lambda: self._ledger.know([known])[0]))
 
     def add_missing(self, known: KnownGiven) -> None:
@@ -322,7 +322,7 @@ class Study:
             ConfigurationError, ValueError: as for :meth:`add`, with the pair's index.
             TypeError: no pairs.
         """
-        listed = Known.listed(self.space, known)
+        listed = Known.listed(self.space, known, tuple(self.costs))
         self._agreed(lambda: self._ledger.know(self._ledger.unknown(listed)))
 
     def enqueue(self, config: Mapping[str, Value]) -> Trial:
@@ -336,7 +336,7 @@ class Study:
             ConfigurationError: it is illegal; the message has the broken rules and the nearest legal configuration.
         """
         plain = wanted(self.space, config)
-        return _copy(self._agreed(lambda: self._ledger.enqueue(plain)))
+        return _copy(self._agreed(lambda: self._ledger.enqueue(plain, tuple(self.costs))))
 
     def _agreed(self, change: Callable[[], T]) -> T:
         """What a change gives that other writers of the storage may come before: then it is made again, of what they did."""

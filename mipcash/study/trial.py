@@ -76,7 +76,7 @@ class Trial:
         origin: ``initial design``, ``acquisition`` ...; ``known`` or ``known, illegal`` of an evaluation made elsewhere,
             ``enqueued`` of a configuration that the user wanted.
         seconds: wall-clock seconds of the ask by part; ``"ask"`` is its total.
-        evaluate: names of the outputs that the optimizer wants evaluated; empty: all that the objective gives.
+        evaluate: names of the outputs that the optimizer wants evaluated; empty: all that the objective gives, in one call.
         trace: what the optimizer tells reports about this proposal.
         stop: why the optimizer wishes no proposal after this one; empty: it does not.
         started, finished: seconds since the epoch; ``finished`` is None while pending.
@@ -113,7 +113,9 @@ class Trial:
         """``done, loss 0.5``, ``failed: out of memory``, ``pending``."""
         if self.failed:
             return f"failed: {one_line(self.message, 80)}" if self.message else "failed"
-        return self.status if self.loss is None else f"{self.status}, loss {self.loss:.6g}"
+        told = [] if self.loss is None else [("loss", self.loss)]
+        told += [(name, value) for name, value in self.values.items() if self.loss is None and name in self.evaluate]
+        return ", ".join([self.status, *(f"{name} {value:.6g}" for name, value in told)])
 
     def _repr_html_(self) -> str:
         rows = [(name, value_text(value)) for name, value in self.config.items()]

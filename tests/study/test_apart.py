@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tiny
 
 import mipcash as mc
+from mipcash.errors import DefectError
 from mipcash.optimizers.base import Proposal, Request
 
 COSTS = {"loss": 60, "ms": 1}
@@ -67,3 +71,176 @@ def test_what_is_asked_for_is_an_output_that_there_is(space: mc.Space) -> None:
 def test_costs_are_checked(space: mc.Space, costs: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         mc.Study(space, limits={"ms": 5.0}, costs=costs)
+
+
+# -- minimize with a function per output ----------------------------------------------------------------------------
+
+
+def loss_of(config: dict[str, Any]) -> float:
+    return tiny.loss(config)
+
+
+def ms_of(config: dict[str, Any]) -> float:
+    if config["width"] == 32:
+        raise RuntimeError("the clock broke")
+    return float(config["layers"])
+
+
+BOTH = {"loss": loss_of, "ms": ms_of}
+WAYS: dict[str, dict[str, Any]] = {
+    "alone": {},
+    "threads": {"workers": 2},
+    "executor": {"workers": 2, "executor": lambda: ProcessPoolExecutor(2)},
+    "processes": {"workers": 2, "evaluation_timeout": 20.0},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_functions_of_their_own_are_called_wherever_evaluations_run(space: mc.Space, way: str) -> None:
+    result = mc.minimize(BOTH, space, 20, optimizer="random", limits={"ms": 2.0}, progress=False, **WAYS[way])
+    assert len(result.history) == 10  # two calls each
+    assert result.stopped == "budget"
+    for trial in result.history:
+        assert trial.evaluate == ("loss", "ms")
+        assert trial.loss == tiny.loss(trial.config)  # whatever became of the other
+        if trial.config["width"] == 32:
+            assert "RuntimeError: the clock broke" in trial.outcome["ms"].message
+        else:
+            assert trial.values == {"ms": trial.config["layers"]}
+        assert all(output.cost is not None for output in trial.outcome.outputs.values())
+    assert result.config
+    assert result.values["ms"] <= 2.0
+
+
+class Choosing(Apart):
+    """Called by its latency first; its loss where that is kept."""
+
+    def propose(self, request: Request) -> Proposal:
+        if request.history and request.history[-1].values.get("ms", 9.0) <= 2.0 and request.history[-1].loss is None:
+            return Proposal(request.history[-1].config, outputs=("loss",))
+        return replace(tiny.Sampler.propose(self, request), outputs=("ms",))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_what_is_called_is_what_the_optimizer_chose_and_a_cost_is_never_exceeded(
+    space: mc.Space, workers: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called: list[str] = []
+    functions = {
+        "loss": lambda config: called.append("loss") or tiny.loss(config),
+        "ms": lambda config: called.append("ms") or float(config["layers"]),
+    }
+    result = mc.minimize(
+        functions, space, mc.Cost(200), optimizer=Choosing(space), limits={"ms": 2}, costs=COSTS, workers=workers
+    )
+    spent = 60 * called.count("loss") + called.count("ms")
+    assert 140 < spent <= 200
+    assert result.stopped == "budget"
+    assert sum(t.pending for t in result.history) <= 1  # the one that would have been too much
+    told = [t for t in result.history if not t.pending]
+    assert sorted(called) == sorted(t.evaluate[0] for t in told)
+    assert {t.evaluate for t in told} == {("loss",), ("ms",)}
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1].startswith(f"[{spent}/200] #")
+    assert any(" ms " in line and " loss " not in line.split("  best")[0] for line in lines)
+
+
+def test_a_cost_is_resumed_with_the_same_proposals(space: mc.Space, tmp_path: Path) -> None:
+    def run(name: str, cost: float) -> mc.Result:
+        return mc.minimize(
+            BOTH,
+            space,
+            mc.Cost(cost),
+            optimizer=Choosing(space),
+            limits={"ms": 2},
+            costs=COSTS,
+            storage=tmp_path / name,
+            progress=False,
+        )
+
+    whole = run("whole.db", 400)
+    for cost in (70, 71, 130, 300, 400):
+        parts = run("parts.db", cost)
+        assert sum(COSTS[t.evaluate[0]] for t in parts.history if not t.pending) <= cost
+    assert [(t.config, t.evaluate, t.status) for t in parts.history] == [
+        (t.config, t.evaluate, t.status) for t in whole.history
+    ]
+
+
+def test_evaluations_are_calls_and_those_told_elsewhere_cost_nothing(space: mc.Space) -> None:
+    known = [(config, {"ms": 1.0}) for config in (tiny.draw(space, np.random.default_rng(k)) for k in range(3))]
+    result = mc.minimize(BOTH, space, 7, optimizer="random", known=known, progress=False)
+    assert [t.evaluate for t in result.history] == [("ms",)] * 3 + [("loss", "ms")] * 3
+    assert result.n_known == 3
+
+
+def test_a_function_that_is_broken_is_a_defect_of_its_own(space: mc.Space) -> None:
+    def broken(config: dict[str, Any]) -> float:
+        return missing_name  # type: ignore[name-defined] # noqa: F821
+
+    with pytest.raises(DefectError, match="name 'missing_name' is not defined"):
+        mc.minimize({"loss": loss_of, "ms": broken}, space, 20, optimizer="random", progress=False)
+    same = {"loss": loss_of, "ms": lambda config: config["no such"]}
+    with pytest.raises(DefectError, match="at each of its first 5 evaluations alike: KeyError"):
+        mc.minimize(same, space, 40, optimizer="random", progress=False)
+
+
+def test_what_is_told_in_parts_by_hand(space: mc.Space) -> None:
+    study = mc.Study(space, "random", limits={"ms": 5.0}, costs=COSTS)
+    trial = study.ask()
+    assert trial.evaluate == ("loss", "ms")
+    assert study.tell(trial, {"ms": 3.2}).pending
+    assert study.result.best is None
+    assert study.tell(trial, {"loss": 0.5}).done
+    assert study.result.value == 0.5
+    config = tiny.draw(space, np.random.default_rng(7))
+    known = study.add(config, {"ms": 1.0})
+    assert (known.evaluate, known.values, known.loss) == (("ms",), {"ms": 1.0}, None)
+    wanted = study.enqueue(config)
+    assert (wanted.evaluate, wanted.number) == (("loss",), known.number + 1)
+    assert study.enqueue(config).number == wanted.number
+    assert study.tell(study.ask(), 0.25).config == config
+    assert study.result.best
+    assert study.result.best.number == wanted.number
+    assert study.enqueue(config).number in (known.number, wanted.number)  # nothing is left to evaluate
+    with pytest.raises(ValueError, match="is not known"):
+        study.add(config, {"other": 1.0})
+
+
+def test_a_space_is_exhausted_when_all_outputs_of_all_configurations_are_known() -> None:
+    space = mc.Space("small")
+    space.integer("n", 0, 3)
+    functions = {"loss": lambda c: -float(c["n"]), "ms": lambda c: float(c["n"])}
+    result = mc.minimize(functions, space, 50, optimizer="random", limits={"ms": 2}, progress=False)
+    assert result.stopped == "space exhausted: proven optimum"
+    assert result.value == -2.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ({"objective": {"ms": ms_of}}, ValueError, "one for the loss"),
+        ({"objective": {"loss": loss_of, 3: ms_of}}, ValueError, "one per output, by its name"),
+        ({"objective": {"loss": loss_of, "ms": 3.0}}, TypeError, "'ms' must be a function of a configuration"),
+        ({"objective": {"loss": loss_of, "ms": lambda: 1}}, TypeError, "cannot be called with one configuration"),
+        ({"costs": {"loss": 1}}, ValueError, r"functions for \['loss', 'ms'\], and there are costs of \['loss'\]"),
+        ({"costs": {"loss": 1, "ms": 1, "size": 1}}, ValueError, "and nothing else"),
+        ({"objective": loss_of, "costs": COSTS}, ValueError, "the objective is one function, which gives all outputs"),
+        ({"objective": loss_of, "budget": mc.Cost(9)}, ValueError, "nothing says what an evaluation costs"),
+        ({"limits": {"size": 1}}, ValueError, "none of 'size' is given"),
+        ({"budget": mc.Cost(60), "costs": COSTS}, ValueError, "does not pay for one evaluation of each output, 61"),
+        ({"budget": 1}, ValueError, "does not pay for one evaluation of each output, 2"),
+        ({"budget": 2.5}, ValueError, "budget must be a whole number of evaluations"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(space: mc.Space, arguments: dict[str, Any], error: Any, said: str) -> None:
+    given = {"objective": BOTH, "budget": 20, "optimizer": "random", "progress": False, **arguments}
+    objective, budget = given.pop("objective"), given.pop("budget")
+    with pytest.raises(error, match=said):
+        mc.minimize(objective, space, budget, **given)
+
+
+@pytest.mark.parametrize("amount", [0, -1, math.nan, math.inf, "much", True])
+def test_a_cost_is_a_number_above_zero(amount: Any) -> None:
+    with pytest.raises(ValueError, match=r"mc.Cost takes a finite number above 0"):
+        mc.Cost(amount)

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import metadata
 
 from mipcash.errors import ModelError
-from mipcash.optimizers.outcome import LOSS
+from mipcash.optimizers.outcome import LOSS, MISSING, Outcome
 from mipcash.study.reading import describe_error, statement
 from mipcash.study.result import SUSPICIOUS
 from mipcash.study.text import MESSAGE_LIMIT, readable, storable, without_address
@@ -140,6 +140,49 @@ class Defects:
         if self._latest is None or len(own) < least or not failed_alike(own):
             return None
         return Defect(tuple(t.number for t in own), *self._latest, False)
+
+
+class DefectsByOutput:
+    """Looks for a defect in each function of an objective, the one that gives an output having its name."""
+
+    def __init__(self) -> None:
+        self._by_output: dict[str, Defects] = {}
+
+    @property
+    def found(self) -> Defect | None:
+        """The first, one that is certain before others."""
+        found = [d.found for d in self._by_output.values() if d.found is not None]
+        return min(found, key=lambda defect: not defect.certain, default=None)
+
+    def note(
+        self, told: Trial, called: Mapping[str, tuple[object, Raised | None]], trials: Callable[[], Sequence[Trial]]
+    ) -> None:
+        """An evaluation was told.
+
+        Args:
+            called: what each function returned and raised, by its output; empty: by the name of none, all in one.
+        """
+        for name, (returned, raised) in called.items():
+            part = _part(told, name) if name else told
+            self._by_output.setdefault(name, Defects()).note(part, returned, raised, _parts(trials, name))
+
+    def at_end(self, trials: Sequence[Trial]) -> None:
+        """The budget is spent."""
+        for name, defects in self._by_output.items():
+            defects.at_end(_parts(lambda: trials, name)())
+
+
+def _parts(trials: Callable[[], Sequence[Trial]], name: str) -> Callable[[], Sequence[Trial]]:
+    """Trials as evaluations of one output; of an objective that is one function, as they are."""
+    if not name:
+        return trials
+    return lambda: [_part(t, name) for t in trials() if t.outcome[name].status != MISSING]
+
+
+def _part(trial: Trial, name: str) -> Trial:
+    outcome = Outcome({name: trial.outcome[name]})
+    status = trial.status if trial.pending else outcome.status((name,))
+    return replace(trial, evaluate=(name,), outcome=outcome, status=status)
 
 
 def _own(trials: Sequence[Trial]) -> list[Trial]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Protocol
@@ -32,8 +32,8 @@ class LostWorkerError(Exception):
 class Evaluating(Protocol):
     """Where a run evaluates its objective."""
 
-    def submit(self, config: Configuration) -> Future[Evaluation]:
-        """Start an evaluation."""
+    def submit(self, config: Configuration, outputs: Sequence[str] = ()) -> Future[Evaluation]:
+        """Start an evaluation, of some outputs where each is a function of its own; none: of all."""
         ...
 
 
@@ -65,14 +65,14 @@ class Pool:
             self._make = executor  # type: ignore[assignment]
         self._executor: Any = executor if self._make is None else self._make()
 
-    def submit(self, config: Configuration) -> Future[Evaluation]:
+    def submit(self, config: Configuration, outputs: Sequence[str] = ()) -> Future[Evaluation]:
         """Start an evaluation, in a new executor where a factory's one is broken.
 
         Raises:
             ExecutorError: a lent executor is broken, or a new one at once.
         """
         try:
-            return self._submit(config)
+            return self._submit(config, outputs)
         except BrokenExecutor as error:
             if self._make is None:
                 raise ExecutorError(
@@ -82,15 +82,15 @@ class Pool:
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._executor = self._make()
         try:
-            return self._submit(config)
+            return self._submit(config, outputs)
         except BrokenExecutor as error:
             raise ExecutorError(
                 f"the executor that executor= made is broken from the start ({describe_error(error)}). Mend the "
                 "callable"
             ) from error
 
-    def _submit(self, config: Configuration) -> Future[Evaluation]:
-        future: Future[Evaluation] = self._executor.submit(evaluate, self._objective, config)
+    def _submit(self, config: Configuration, outputs: Sequence[str]) -> Future[Evaluation]:
+        future: Future[Evaluation] = self._executor.submit(evaluate, self._objective, config, outputs)
         return future
 
     def __enter__(self) -> Pool:

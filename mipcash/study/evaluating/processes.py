@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing import Pipe
 from types import TracebackType
@@ -66,19 +67,26 @@ class Processes:
                 "executor that executor= takes keep a limit"
             )
         self._seconds, self._closed = seconds, False
+        self._names = tuple(objective) if isinstance(objective, Mapping) else ()
         self._text, first = _sent(objective)
         self._all, self._lock = [first], threading.Lock()
         self._idle: queue.LifoQueue[_Process] = queue.LifoQueue()
         self._idle.put(first)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="mipcash")
 
-    def submit(self, config: Configuration) -> Future[Evaluation]:
-        """Start an evaluation, in a process that is idle or in a new one."""
-        return self._threads.submit(self._evaluate, config)
+    def submit(self, config: Configuration, outputs: Sequence[str] = ()) -> Future[Evaluation]:
+        """Start an evaluation, in a process that is idle or in a new one. Outputs of their own have the limit each."""
+        return self._threads.submit(self._evaluate, config, tuple(outputs) or self._names)
 
-    def _evaluate(self, config: Configuration) -> Evaluation:
+    def _evaluate(self, config: Configuration, outputs: Sequence[str]) -> Evaluation:
+        if self._names:
+            return Evaluation.together({name: self._call(config, name) for name in outputs})
+        return self._call(config)
+
+    def _call(self, config: Configuration, output: str | None = None) -> Evaluation:
+        """One evaluation; of an output, where it is a function of its own."""
         process = self._process()
-        evaluation = process.evaluate(config, self._seconds)
+        evaluation = process.evaluate(config, output, self._seconds)
         if process.alive:
             self._idle.put(process)
         return evaluation
@@ -150,15 +158,18 @@ class _Process:
         self.close()
         return about[0], about[1]
 
-    def evaluate(self, config: Configuration, seconds: float) -> Evaluation:
+    def evaluate(self, config: Configuration, output: str | None, seconds: float) -> Evaluation:
         """One evaluation, which has failed where it takes longer than ``seconds``.
+
+        Args:
+            output: that is a function of its own; None: the objective is one function.
 
         Raises:
             LostWorkerError: the process died.
         """
         began = time.perf_counter()
         try:
-            self._talk.send_bytes(cloudpickle.dumps((config, seconds)))
+            self._talk.send_bytes(cloudpickle.dumps((config, output, seconds)))
         except OSError as error:
             raise self._lost() from error
         try:

@@ -11,13 +11,14 @@ import os
 import pickle
 import signal
 import threading
+from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
 import cloudpickle
 
 from mipcash.study.evaluating.defects import Raised
-from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
+from mipcash.study.evaluating.evaluation import Evaluation, Function, Objective, evaluate
 from mipcash.study.reading import describe_error
 from mipcash.study.storage.base import this_worker
 from mipcash.study.text import kind
@@ -45,10 +46,11 @@ def main(talk: int, life: int) -> None:
         objective = _objective(connection)
         while objective is not None:
             try:
-                config, seconds = pickle.loads(connection.recv_bytes())
+                config, output, seconds = pickle.loads(connection.recv_bytes())
             except EOFError:
                 return
-            connection.send_bytes(_answer(objective, config, seconds))
+            function = objective[output] if isinstance(objective, Mapping) else objective
+            connection.send_bytes(_answer(function, config, seconds))
 
 
 def _objective(connection: Connection) -> Objective | None:
@@ -63,10 +65,10 @@ def _objective(connection: Connection) -> Objective | None:
     return objective
 
 
-def _answer(objective: Objective, config: Any, seconds: float) -> bytes:
+def _answer(function: Function, config: Any, seconds: float) -> bytes:
     faulthandler.dump_traceback_later(seconds + ORPHANED, exit=True)  # by a thread of its own, without the GIL
     try:
-        evaluation = evaluate(objective, config)
+        evaluation = evaluate(function, config)
     except BaseException as error:  # Ctrl-C and the like, raised by the objective: orders to whoever runs
         return _sent((STOPPED, error), (STOPPED, SystemExit(describe_error(error))))
     finally:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import ConfigurationError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.outcome import PENDING, Outcome
+from mipcash.optimizers.outcome import LOSS, MISSING, PENDING, Outcome
 from mipcash.space.compiled import compiled
 from mipcash.space.novelty import repeats
 from mipcash.study.reading import read_outcome, statement
@@ -42,17 +42,28 @@ class Known:
         config: as the space has it: declared order, plain values.
         outcome: what came of it.
         legal: whether the rules admit the configuration.
+        outputs: what was evaluated, where outputs are evaluated apart; else empty.
     """
 
     config: Configuration
     outcome: Outcome
     legal: bool
+    outputs: tuple[str, ...] = ()
 
     @classmethod
     def of(
-        cls, space: Space, config: Any, outcome: Any, illegal: str = REFUSE, what: str = "the configuration"
+        cls,
+        space: Space,
+        config: Any,
+        outcome: Any,
+        illegal: str = REFUSE,
+        what: str = "the configuration",
+        apart: Sequence[str] = (),
     ) -> Known:
         """Arguments as of :meth:`mipcash.Study.add`; ``what`` is what messages call it.
+
+        Args:
+            apart: outputs that may be evaluated apart, of which the outcome may be a part; empty: it has the loss.
 
         Raises:
             ConfigurationError: illegal, and not to be learned from.
@@ -72,15 +83,17 @@ class Known:
                 f"{what} is illegal: {'; '.join(map(str, broken))}. Correct it, leave it out, or let the model learn from "
                 "it, which never recommends it: study.add(config, outcome, illegal='learn')"
             )
-        read = read_outcome(outcome)
-        if not statement(outcome):  # nothing is lost by saying so, and a table that was read as texts is noticed
+        part = bool(apart) and isinstance(outcome, Mapping)
+        read = read_outcome(outcome, (*apart,) if part else (LOSS,), () if part else None)
+        # nothing is lost by saying so, and a table that was read as texts is noticed
+        if not statement(outcome, apart if part else (LOSS,)):
             raise ValueError(
                 f"what came of {what} is not known: {read.message.replace('the objective returned', 'it is')}"
             )
-        return cls(plain, read, not broken)
+        return cls(plain, read, not broken, tuple(n for n in apart if read[n].status != MISSING))
 
     @classmethod
-    def listed(cls, space: Space, given: KnownGiven) -> list[Known]:
+    def listed(cls, space: Space, given: KnownGiven, apart: Sequence[str] = ()) -> list[Known]:
         """What ``known=`` holds, all of it checked.
 
         Raises:
@@ -90,7 +103,8 @@ class Known:
         """
         if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
             raise TypeError(f"known= is a list of pairs (configuration, outcome), got {shown(given)}")
-        return [cls.of(space, *_pair(k, item), what=f"the configuration of known[{k}]") for k, item in enumerate(given)]
+        what = "the configuration of known[{}]"
+        return [cls.of(space, *_pair(k, pair), what=what.format(k), apart=apart) for k, pair in enumerate(given)]
 
     @classmethod
     def told(cls, trial: Trial) -> Known:
@@ -109,10 +123,9 @@ class Known:
             EvaluationRow(number, name, 1, "", o.status, o.value, o.message, now, now, None)
             for name, o in self.outcome.outputs.items()
         )
-        origin, status = KNOWN if self.legal else ILLEGAL, self.outcome.status()
-        return _row(
-            space, number, status, self.config, origin, state, finished=now, duration=0.0, evaluations=evaluations
-        )
+        origin, status = KNOWN if self.legal else ILLEGAL, self.outcome.status(self.outputs)
+        told = {"finished": now, "duration": 0.0, "evaluations": evaluations}
+        return _row(space, number, status, self.config, origin, state, self.outputs, **told)
 
 
 def wanted(space: Space, config: Any) -> Configuration:
@@ -134,13 +147,28 @@ def same(space: Space, config: Configuration, trials: Sequence[Trial]) -> Trial 
     return min(found, key=lambda t: not t.pending, default=None)
 
 
-def enqueued_row(space: Space, number: int, config: Configuration, state: Mapping[str, Any]) -> TrialRow:
-    """The row of a trial that waits for its first attempt."""
-    return _row(space, number, PENDING, config, ENQUEUED, state)
+def unasked(space: Space, config: Configuration, trials: Sequence[Trial], apart: Sequence[str]) -> tuple[str, ...]:
+    """Those of the outputs that may be evaluated apart that no trial of a configuration is about."""
+    there = [t for t in trials if repeats(compiled(space), config, [t.config])]
+    return tuple(n for n in apart if not any(n in (t.evaluate or apart) for t in there))
+
+
+def enqueued_row(
+    space: Space, number: int, config: Configuration, state: Mapping[str, Any], outputs: Sequence[str] = ()
+) -> TrialRow:
+    """The row of a trial that waits for its first attempt; outputs: those to evaluate, where it is not all of them."""
+    return _row(space, number, PENDING, config, ENQUEUED, state, outputs)
 
 
 def _row(
-    space: Space, number: int, status: str, config: Configuration, origin: str, state: Mapping[str, Any], **further: Any
+    space: Space,
+    number: int,
+    status: str,
+    config: Configuration,
+    origin: str,
+    state: Mapping[str, Any],
+    outputs: Sequence[str],
+    **further: Any,
 ) -> TrialRow:
     return TrialRow(
         number=number,
@@ -151,7 +179,7 @@ def _row(
         origin=origin,
         seconds="{}",
         state=json.dumps(dict(state)),  # the optimizer goes on from where it was
-        outputs="[]",
+        outputs=json.dumps(list(outputs)),
         trace="{}",
         stop="",
         proposed=time.time(),

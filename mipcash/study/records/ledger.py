@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import StorageError
 from mipcash.optimizers.base import Observation
-from mipcash.study.records.given import Known, enqueued_row, same
+from mipcash.study.records.given import Known, enqueued_row, same, unasked
 from mipcash.study.records.telling import Telling
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
 from mipcash.study.storage.attempts import Change, begun, ended, given_up, reopened, told
@@ -134,14 +134,19 @@ class Ledger:
             there[key] -= there[key] > 0
         return left
 
-    def enqueue(self, config: Configuration) -> Trial:
+    def enqueue(self, config: Configuration, apart: Sequence[str] = ()) -> Trial:
         """A configuration that waits for its first attempt; where it was proposed or is known, the trial that there is.
+
+        Args:
+            apart: outputs that may be evaluated apart: the trial is for those that were not proposed there.
 
         Raises:
             TakenError: another trial has its number.
         """
-        found = same(self._space, config, self.trials)
-        return found or self._enter([enqueued_row(self._space, len(self._rows), config, self.state)])[0]
+        found, outputs = same(self._space, config, self.trials), unasked(self._space, config, self.trials, apart)
+        if found and not outputs:
+            return found
+        return self._enter([enqueued_row(self._space, len(self._rows), config, self.state, outputs)])[0]
 
     def _enter(self, rows: Sequence[TrialRow]) -> list[Trial]:
         """Trials that a user brings, as they are."""

@@ -1,0 +1,120 @@
+"""What a run may spend: a number of evaluations, or a cost.
+
+An evaluation is one call of a function: of the objective, or, where its outputs are functions of their own, of one of these. What
+counts is what was told: a call that was lost with its worker, or interrupted, is made again and costs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any
+
+from mipcash.study.text import shown
+from mipcash.study.trial import Trial
+
+ROUNDING = 1e-9
+"""Share of a budget by which a sum of costs may exceed it: of rounding."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A budget by what evaluations cost, in the unit of ``costs=``: ``mc.minimize(..., budget=mc.Cost(3600), costs=...)``.
+
+    Raises:
+        ValueError: no finite number above 0.
+    """
+
+    amount: float
+
+    def __post_init__(self) -> None:
+        given = self.amount
+        number = float(given) if isinstance(given, Real) and not isinstance(given, bool) else math.nan
+        if not 0.0 < number < math.inf:
+            raise ValueError(
+                f"mc.Cost takes a finite number above 0, what all evaluations may cost; got {shown(given)}"
+            )
+        object.__setattr__(self, "amount", number)
+
+    def __str__(self) -> str:
+        return f"a cost of {self.amount:g}"
+
+
+Budget = int | Cost
+
+
+@dataclass(frozen=True)
+class Spending:
+    """A budget beside what trials cost.
+
+    Attributes:
+        total: what may be spent.
+        costs: of one evaluation of each output, by name; empty: a trial is one evaluation.
+    """
+
+    total: float
+    costs: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of_budget(cls, budget: Any, costs: Mapping[str, float]) -> Spending:
+        """Of what a run is given.
+
+        Args:
+            costs: of the study; empty: outputs are not evaluated apart.
+
+        Raises:
+            ValueError: no budget; one by cost where nothing says what evaluations cost; one that does not pay for all outputs once.
+        """
+        check_budget(budget)
+        if not isinstance(budget, Cost):
+            spending = cls(int(budget), dict.fromkeys(costs, 1.0))
+        elif costs:
+            spending = cls(budget.amount, costs)
+        else:
+            raise ValueError(
+                f"budget is {budget}, and nothing says what an evaluation costs: give the outputs as functions of their own and "
+                'costs=, minimize({"loss": f, "latency_ms": g}, ..., costs={"loss": 60, "latency_ms": 1})'
+            )
+        least = sum(spending.costs.values())
+        if costs and not spending.admits(least):
+            raise ValueError(
+                f"budget is {budget}, which does not pay for one evaluation of each output, {least:g} together; raise it"
+            )
+        return spending
+
+    def of(self, trial: Trial) -> float:
+        """What a trial costs."""
+        if not self.costs:
+            return 1.0
+        return sum(self.costs.get(name, 0.0) for name in trial.evaluate or self.costs)
+
+    def spent(self, trials: Iterable[Trial]) -> float:
+        """What those that were told have cost; what was evaluated elsewhere costs nothing."""
+        return sum(self.of(t) for t in trials if not (t.pending or t.known))
+
+    def least(self, trials: Sequence[Trial]) -> float:
+        """What the next trial costs at least: one output, unless all that were proposed so far want all outputs."""
+        if not self.costs:
+            return 1.0
+        whole = trials and all(len(t.evaluate or self.costs) >= len(self.costs) for t in trials if not t.known)
+        return sum(self.costs.values()) if whole else min(self.costs.values())
+
+    def admits(self, cost: float) -> bool:
+        """Whether so much may be spent in all."""
+        return cost <= self.total * (1.0 + ROUNDING)
+
+
+def check_budget(budget: Any) -> None:
+    """Refuse what is no budget.
+
+    Raises:
+        ValueError: no whole number of evaluations, and no cost.
+    """
+    if isinstance(budget, Cost):
+        return
+    if isinstance(budget, bool) or not isinstance(budget, Integral) or int(budget) < 1:
+        raise ValueError(
+            f"budget must be a whole number of evaluations, at least 1, got {shown(budget)}; or what they may cost, mc.Cost(3600)"
+        )
