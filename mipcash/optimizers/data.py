@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mipcash.optimizers.base import History, Limit, joined
-from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PRESENT
+from mipcash.optimizers.outcome import FAILED, LOSS, MISSING
+from mipcash.optimizers.violations import present, violations
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain
@@ -57,21 +58,15 @@ class Data:
         losses = np.array([np.nan if o.loss is None else o.loss for o in told])
         known = np.flatnonzero(np.isfinite(losses))
         failed = np.array([any(o.outcome[name].status == FAILED for name in names) for o in told], dtype=bool)
-        violations, scales = np.zeros(len(told)), dict[str, LimitScale]()
-        for limit in limits:
-            rows, values = _values(told, limit.output)
-            apart = np.full(len(told), np.inf)
-            if len(rows):
-                scale = scales[limit.output] = LimitScale.of(limit.low, limit.high, values)
-                apart[rows] = scale.violation(values)
-            violations = violations + apart
+        by_limit, scales = violations(told, limits)
+        outside: Vector = sum(by_limit.T, np.zeros(len(told)))
         legal = np.array([o.legal for o in told], dtype=bool)
         ranked = known[legal[known]]
         if not len(ranked):  # limits may be known where no loss is
-            ranked = np.flatnonzero(legal & np.isfinite(violations))
-        order = ranked[np.lexsort((losses[ranked], violations[ranked]))]
+            ranked = np.flatnonzero(legal & np.isfinite(outside))
+        order = ranked[np.lexsort((losses[ranked], outside[ranked]))]
         points = domain.encode([o.config for o in told])
-        return cls(told, points, imputed(losses), known, failed, violations, order, tuple(limits), scales)
+        return cls(told, points, imputed(losses), known, failed, outside, order, tuple(limits), scales)
 
     @property
     def feasible(self) -> Booleans:
@@ -114,7 +109,7 @@ class Data:
 
     def values(self, output: str) -> tuple[Indices, Vector]:
         """Where another output is known, and its values there: rows of the points (k,), increasing, and (k,)."""
-        return _values(self.observations, output)
+        return present(self.observations, output)
 
 
 def imputed(losses: Vector) -> Vector:
@@ -122,9 +117,3 @@ def imputed(losses: Vector) -> Vector:
     unknown = np.isnan(losses)
     worst = losses[~unknown].max() if not unknown.all() else 0.0
     return np.where(unknown, worst, losses)
-
-
-def _values(told: History, output: str) -> tuple[Indices, Vector]:
-    outputs = [o.outcome[output] for o in told]
-    rows = np.array([k for k, o in enumerate(outputs) if o.status == PRESENT], dtype=np.int64)
-    return rows, np.array([outputs[k].value for k in rows], dtype=float)

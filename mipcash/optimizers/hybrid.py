@@ -243,7 +243,7 @@ class Hybrid(ModelBased):
         loss, after = self._loss_surrogate(data).fit(part, data.losses[rows], state, rng, deadline=deadline)
         loss = replace(loss, inflation=self._boldness(data))
         before, others, limited = state.get("outputs", {}), dict[str, Any](), dict[str, Limited]()
-        for name, (at, values, ends) in self._beside(data).items():
+        for name, (at, values, ends) in self.learned_beside(data).items():
             posterior, others[name] = self.surrogate_for(name).fit(
                 tables.part(at), values, before.get(name, {}), rng, deadline=deadline
             )
@@ -256,7 +256,7 @@ class Hybrid(ModelBased):
         found = Ingredients(loss, best, limited, observed=observed, kappa=self.settings.kappa)
         return found if awaited is None else beside_pending(found, loss, awaited, rng), after
 
-    def _beside(self, data: Data) -> dict[str, tuple[Indices, Vector, tuple[float, float]]]:
+    def learned_beside(self, data: Data) -> dict[str, tuple[Indices, Vector, tuple[float, float]]]:
         """What is learned beside the loss, by name: rows, values there, and the ends that they are to lie between.
 
         Limited outputs on the scale of their limits; and whether an evaluation failed, as +-1 with a bound of 0.

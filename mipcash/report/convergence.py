@@ -107,7 +107,7 @@ def _caption(result: Result) -> str:
 
 
 def _curve(result: Result) -> _Curve:
-    number, loss, incumbent = result.convergence()
+    number, loss, incumbent, _ = result.convergence()
     x = number.astype(float) + 1
     done, known = np.isfinite(loss), np.isfinite(incumbent)
     failed = np.array([t.number + 1.0 for t in result.history if t.failed])

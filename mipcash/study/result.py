@@ -1,20 +1,28 @@
-"""What a run found: the best configuration and the history that led to it."""
+"""What a run found: the best configuration, the history that led to it, and how both stand by the limits."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.display import counted, table, value_text
+from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
+from mipcash.optimizers.base import Limit
 from mipcash.optimizers.outcome import PENDING
-from mipcash.study.text import one_line, visible, without_address
+from mipcash.study.standing import Breach, Nearest, Standing, observation
+from mipcash.study.text import one_line, shown, visible, without_address
+from mipcash.study.tradeoffs import LimitTable
 from mipcash.study.trial import Trial
+
+if TYPE_CHECKING:
+    from mipcash.space.space import Space
 
 SUSPICIOUS = 5
 """So many equal failures from the start are one broken objective; where half the space fails, chance makes one run of 32 so."""
@@ -28,12 +36,14 @@ class Convergence(NamedTuple):
     Attributes:
         number: trial numbers.
         loss: nan where the trial failed, is pending, was not asked for its loss, or is a known one that is illegal.
-        incumbent: lowest loss so far, nan before the first.
+        incumbent: lowest loss so far of what keeps all limits, nan before the first.
+        feasible: whether a loss is that of a configuration that keeps all limits, for all that is known by now.
     """
 
     number: NDArray[np.int64]
     loss: NDArray[np.float64]
     incumbent: NDArray[np.float64]
+    feasible: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,20 +56,26 @@ class Result:
         stopped: why the run ended: ``budget``, ``timeout``, ``space exhausted`` (``: proven optimum`` where
             nothing failed), ``callback``, ``optimizer: ...`` (its wish, and why); empty while it goes on.
         recommended: number of the trial that the optimizer recommends; None: it recommends none.
+        under: the limits of the study.
+        declared: the space itself, which questions to the model need; None: the journal was read without it.
     """
 
     history: tuple[Trial, ...] = field(repr=False)
     space: str = "space"
     stopped: str = ""
     recommended: int | None = field(default=BY_LOSS, repr=False)
+    under: tuple[Limit, ...] = field(default=(), repr=False)
+    declared: Space | None = field(default=None, repr=False)
 
     @property
     def best(self) -> Trial | None:
-        """The trial that the optimizer recommends, as a rule the first with the lowest loss; None where there is none."""
+        """The trial that the optimizer recommends; None: it recommends none.
+
+        As a rule it is the first with the lowest loss that keeps all limits.
+        """
         if self.recommended != BY_LOSS:
             return None if self.recommended is None else self.history[self.recommended]
-        done = [t for t in self.history if t.done and t.legal and t.loss is not None]
-        return min(done, key=lambda t: math.inf if t.loss is None else t.loss, default=None)
+        return self.standing.best
 
     @property
     def config(self) -> Configuration | None:
@@ -81,6 +97,91 @@ class Result:
         beside = (t for t in self.history if t.evaluate and t is not best and t.config == best.config)
         found = {name: value for t in beside for name, value in t.values.items()}
         return {**found, **best.values}
+
+    # -- limits -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def standing(self) -> Standing:
+        """How the trials stand by the limits."""
+        return Standing.of(self.history, self.under)
+
+    @property
+    def limits(self) -> LimitTable:
+        """How each limit trades against the loss: print it, or ``pandas.DataFrame(result.limits)``."""
+        return LimitTable.of(self.standing)
+
+    @property
+    def nearest(self) -> Nearest | None:
+        """The trial that breaks the limits by the least, and which; the best one as soon as one keeps them all.
+
+        None where nothing is known of any.
+        Distances are on the scale on which outputs are learned, so that the unit of none counts more than that of another.
+        """
+        return self.standing.nearest
+
+    def breaks(self, trial: Trial | int) -> tuple[Breach, ...]:
+        """The limits that a trial does not keep, those included whose output failed or is not known; empty: it keeps all."""
+        return self.standing.breaks(trial if isinstance(trial, int) else trial.number)
+
+    def probability(self, trial: Trial | int | None = None) -> float:
+        """The posterior probability that a trial keeps all limits and does not fail; see :meth:`safe`.
+
+        Args:
+            trial: None: the best.
+
+        Returns:
+            nan where nothing is known of the trial, of some limited output, or where there is no best.
+
+        Raises:
+            MipcashError: the result was read from a journal without its space.
+        """
+        found = self.best if trial is None else trial
+        number = found.number if isinstance(found, Trial) else found
+        rows = zip(self.standing.rows, self._probabilities, strict=True)
+        return next((float(p) for row, p in rows if number in row.parts), math.nan)
+
+    def safe(self, probability: float = 0.95) -> Trial | None:
+        """The trial with the lowest loss whose limits hold with a posterior probability, and that broke none when it was evaluated.
+
+        The probability is that of the outputs' values without noise, by a model of each limited output and of failures (the default
+        optimizer's, fitted to all evaluations, whatever optimizer made them); outputs count as independent. It says how sure it is
+        that a configuration keeps the limits, not how often one more noisy measurement would show it to; outputs that repeat
+        exactly leave it little to doubt at what was evaluated.
+
+        Returns:
+            None where there is none.
+
+        Raises:
+            ValueError: no probability.
+            MipcashError: the result was read from a journal without its space.
+        """
+        if not 0.0 <= probability <= 1.0:
+            raise ValueError(f"safe() takes a probability between 0 and 1, such as 0.95; got {shown(probability)}")
+        rows = zip(self.standing.rows, self._probabilities, strict=True)
+        sure = [self.standing.tells(row) for row, p in rows if p >= probability and row.whole.legal]
+        found = [t for t in (self.history[k] for k in sure) if t.done and t.loss is not None]
+        kept = (t for t in found if not any(breach.known for breach in self.breaks(t)))
+        return min(kept, key=lambda t: math.inf if t.loss is None else t.loss, default=None)
+
+    @cached_property
+    def _probabilities(self) -> NDArray[np.float64]:
+        """Of ``standing.rows``: shape (r,)."""
+        if self.declared is None:
+            raise MipcashError(
+                "the probability of limits needs the space, which a journal that is only read does not bring; open it with its "
+                "space, mc.Study(space, storage=...).result"
+            )
+        from mipcash.optimizers.safety import probabilities  # brings surrogates and solvers along
+        from mipcash.space.domain import Domain
+
+        return probabilities(Domain.of(self.declared), [observation(t) for t in self.history], self.under)
+
+    # -- counts and tables --------------------------------------------------------------------------------------
+
+    @property
+    def n_feasible(self) -> int:
+        """Evaluations of this study after which it was known that all limits are kept; without limits, those that succeeded."""
+        return sum(self.standing.feasible(t.number) is True for t in self.history if t.done and not t.known)
 
     @property
     def n_done(self) -> int:
@@ -107,15 +208,26 @@ class Result:
         told = [t.loss if t.done and t.legal and t.loss is not None else math.nan for t in self.history]
         losses = np.array(told, dtype=np.float64)
         numbers = np.array([t.number for t in self.history], dtype=np.int64)
-        return Convergence(numbers, losses, np.fmin.accumulate(losses) if losses.size else losses)
+        kept = {k for row in self.standing.kept for k in row.parts}
+        feasible = np.array([bool(np.isfinite(l)) and k in kept for k, l in enumerate(losses)], dtype=bool)
+        return Convergence(numbers, losses, self.standing.incumbents(), feasible)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One flat dict per trial, for ``pandas.DataFrame(result.to_rows())``.
 
         Columns: number, status, loss, duration, message, origin, then ``config.<name>``, ``values.<name>``,
-        ``texts.<name>`` and ``seconds.<part>``.
+        ``texts.<name>`` and ``seconds.<part>``. Under limits besides: ``feasible`` (None: it is not known), and
+        ``violation.<name>``, how far an output lies outside its limit, in its own unit (0: it keeps it; None: it failed, or is
+        not known).
         """
-        return [_flat(trial) for trial in self.history]
+        return [{**_flat(trial), **self._stands(trial)} for trial in self.history]
+
+    def _stands(self, trial: Trial) -> dict[str, Any]:
+        if not self.under:
+            return {}
+        outside = {b.limit.output: None if math.isinf(b.by) else b.by for b in self.breaks(trial)}
+        row: dict[str, Any] = {"feasible": None if trial.pending else self.standing.feasible(trial.number)}
+        return row | {f"violation.{limit.output}": outside.get(limit.output, 0.0) for limit in self.under}
 
     def problem(self) -> str:
         """A sentence when the run found nothing or its objective looks broken; empty otherwise."""
@@ -134,7 +246,8 @@ class Result:
 
     def _summary(self) -> str:
         best = self.best
-        found = "nothing found" if best is None else f"best {self.value:.6g} (trial {best.number})"
+        nothing = "nothing keeps all limits" if self.under and self.n_done else "nothing found"
+        found = nothing if best is None else f"best {self.value:.6g} (trial {best.number})"
         failed = f", {self.n_failed:,} failed" if self.n_failed else ""
         stopped = f", stopped: {self.stopped}" if self.stopped else ""
         return f"{found} in {counted(self.n_done + self.n_failed, 'evaluation')}{failed}{stopped}"
@@ -153,10 +266,13 @@ class Result:
         pending = sum(t.pending for t in self.history)
         counts += f", {pending} {PENDING}" if pending else ""
         counts += f", {self.n_known} known" if self.n_known else ""
+        counts += f", {self.n_feasible} within all limits" if self.under else ""
         yield f"{self.space}: {counts}" + (f", stopped: {self.stopped}" if self.stopped else "")
         if self.problem():
             yield f"  {' '.join(self.problem().split())}"
         best = self.best
+        if best is None and self.under and self.nearest is not None:
+            yield f"nothing keeps all limits yet; {self.nearest}"
         if best is not None:
             yield f"best value {self.value:.6g} (trial {best.number})"
             yield from (f"  {name} = {value!r}" for name, value in best.config.items())

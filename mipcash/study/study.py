@@ -31,6 +31,7 @@ from mipcash.study.records.limits import LimitsGiven, limits_of
 from mipcash.study.records.opening import record_of
 from mipcash.study.records.telling import Telling, finite, told_costs
 from mipcash.study.result import Result
+from mipcash.study.standing import Standing
 from mipcash.study.storage.base import NOTHING, Storage, StudyRecord, TakenError
 from mipcash.study.storage.registry import make_storage
 from mipcash.study.text import MESSAGE_LIMIT, shown, storable
@@ -357,9 +358,8 @@ class Study:
     def result(self) -> Result:
         """What has been found so far."""
         with self._asking, self._lock:
-            return Result(
-                self.trials, self.space.name, self.record.stopped, self._questions.recommended(self._ledger.history)
-            )
+            found = self._questions.recommended(self._ledger.history)
+            return Result(self.trials, self.space.name, self.record.stopped, found, self.limits, self.space)
 
     @property
     def n_told(self) -> int:
@@ -425,8 +425,8 @@ class Study:
 
     def _summary(self) -> str:
         held = counted(len(self._ledger.trials), "trial")
-        best = min((t.loss for t in self._ledger.trials if t.done and t.loss is not None), default=None)
-        found = "" if best is None else f", best {best:.6g}"
+        best = Standing.of(self._ledger.trials, self.limits).best
+        found = "" if best is None else f", best {best.loss:.6g}"
         return (
             f"study of {self.space.name!r}: {self.optimizer.name}, seed {self.seed}, {held} in "
             f"{self.storage or 'memory'}{found}"

@@ -14,6 +14,7 @@ from mipcash.optimizers.base import Observation
 from mipcash.study.records.given import Known, enqueued_row, same, unasked
 from mipcash.study.records.telling import Telling
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
+from mipcash.study.standing import observation
 from mipcash.study.storage.attempts import Change, begun, ended, given_up, reopened, told
 from mipcash.study.storage.base import LOST, RETURNED, Storage, StudyRecord, TakenError, TrialRow, this_worker
 from mipcash.study.storage.checks import DamageError, parse
@@ -81,8 +82,7 @@ class Ledger:
         """The trials as an optimizer sees them; one of which nothing new is known is the same object as before."""
         for number, trial in enumerate(self.trials):
             if self._seen[number] is None:
-                told = (trial.status, trial.loss, trial.values, trial.outcome)
-                self._seen[number] = Observation(dict(trial.config), *told, known=trial.known, legal=trial.legal)
+                self._seen[number] = observation(trial)
         return tuple(self._seen)  # type: ignore[arg-type]
 
     def sync(self) -> None:

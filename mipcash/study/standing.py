@@ -1,0 +1,185 @@
+"""How the trials of a study stand by its limits: which keep them all, what breaks the others, and which comes nearest.
+
+Outputs of one configuration that were evaluated apart count together (:func:`mipcash.optimizers.base.joined`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.modelling.domains import Configuration
+from mipcash.optimizers.base import Joined, Limit, Observation, joined
+from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, PRESENT, Outcome
+from mipcash.optimizers.violations import violations
+from mipcash.study.text import one_line
+from mipcash.study.trial import Trial
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A limit that an outcome does not keep.
+
+    Attributes:
+        limit: the limit.
+        value: of its output; None: it failed, or is not known.
+        message: why it failed; empty otherwise.
+        by: how far the value lies outside, in the output's own unit; inf where there is none.
+    """
+
+    limit: Limit
+    value: float | None
+    message: str = ""
+    by: float = math.inf
+
+    @property
+    def known(self) -> bool:
+        """Whether the output was told, be it as failed."""
+        return self.value is not None or bool(self.message)
+
+    def __str__(self) -> str:
+        name = self.limit.output
+        if self.value is None:
+            return f"{name} failed: {one_line(self.message, 80)}" if self.message else f"{name} is not known"
+        end, sign = (self.limit.low, "<") if self.value < self.limit.low else (self.limit.high, ">")
+        text = f"{self.value:.6g}"
+        return f"{name} {text if float(text) != end else repr(self.value)} {sign} {end:g}"
+
+
+def breaches(outcome: Outcome, limits: Sequence[Limit]) -> tuple[Breach, ...]:
+    """The limits that an outcome does not keep, for all that is known of it."""
+    found = []
+    for limit in limits:
+        output = outcome[limit.output]
+        value = output.value if output.status == PRESENT else None
+        if value is None:
+            found.append(Breach(limit, None, (output.message or "failed") if output.status != MISSING else ""))
+        elif by := limit.violation(value):
+            found.append(Breach(limit, value, by=by))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The trial that comes nearest to keeping all limits, and those that it breaks.
+
+    Attributes:
+        trial: the trial; of outputs that were evaluated apart, the one that tells the loss.
+        breaks: what it breaks; empty where it keeps all.
+        violation: over all limits, how far it lies outside on the scale on which outputs are learned, added up: a logarithm of
+            the distance in units of its median, so that the units of outputs do not matter.
+    """
+
+    trial: Trial
+    breaks: tuple[Breach, ...]
+    violation: float
+
+    @property
+    def config(self) -> Configuration:
+        """Its configuration (a fresh dict)."""
+        return dict(self.trial.config)
+
+    def __str__(self) -> str:
+        if not self.breaks:
+            return f"trial {self.trial.number} keeps all limits"
+        return f"trial {self.trial.number} comes nearest: {', '.join(map(str, self.breaks))}"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """See the module's description. Make one with :meth:`of`.
+
+    Attributes:
+        trials: of the study, by number.
+        limits: m of them.
+        rows: r configurations of which something that counts is known, each with the numbers of its trials.
+        violations: shape (r, m).
+    """
+
+    trials: Sequence[Trial]
+    limits: tuple[Limit, ...]
+    rows: Sequence[Joined]
+    violations: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, trials: Sequence[Trial], limits: Sequence[Limit]) -> Standing:
+        rows = joined([observation(t) for t in trials], (LOSS, *(limit.output for limit in limits)))
+        return cls(trials, tuple(limits), rows, violations([row.whole for row in rows], limits)[0])
+
+    @cached_property
+    def outcomes(self) -> list[Outcome]:
+        """Of every trial, with what others tell of its configuration."""
+        found = [t.outcome for t in self.trials]
+        for row in self.rows:
+            for number in row.parts:
+                found[number] = row.whole.outcome
+        return found
+
+    def breaks(self, number: int) -> tuple[Breach, ...]:
+        """The limits that a trial does not keep."""
+        return breaches(self.outcomes[number], self.limits)
+
+    def feasible(self, number: int) -> bool | None:
+        """Whether a trial keeps all limits; None: it breaks none of those whose outputs are known."""
+        found = self.breaks(number)
+        return None if found and not any(b.known for b in found) else not found
+
+    def tells(self, row: Joined) -> int:
+        """The number of the trial that stands for a row: the one that tells the loss, else the last."""
+        return next((k for k in row.parts if self.trials[k].loss is not None), row.parts[-1])
+
+    @cached_property
+    def kept(self) -> list[Joined]:
+        """Rows that are legal, have a loss and keep all limits."""
+        inside = (self.violations == 0.0).all(axis=1)
+        return [r for r, keeps in zip(self.rows, inside, strict=True) if keeps and _has_loss(r.whole) and r.whole.legal]
+
+    @property
+    def best(self) -> Trial | None:
+        """The first trial with the lowest loss that keeps all limits; None: there is none."""
+        found = ((row.whole.loss, self.tells(row)) for row in self.kept)
+        _, number = min(((l, k) for l, k in found if l is not None), default=(None, None))
+        return None if number is None else self.trials[number]
+
+    def incumbents(self) -> NDArray[np.float64]:
+        """The lowest loss that keeps all limits, by the time that each trial was told: shape (n,), nan before the first."""
+        losses = np.full(len(self.trials), math.nan)
+        for row in self.kept:
+            last = row.parts[-1]  # a row is complete with the last of its parts
+            losses[last] = np.fmin(losses[last], math.nan if row.whole.loss is None else row.whole.loss)
+        return np.asarray(np.fmin.accumulate(losses) if losses.size else losses)
+
+    @cached_property
+    def nearest(self) -> Nearest | None:
+        """The least violation, of equals the lowest loss (Deb 2000); None: nothing legal was told.
+
+        What lacks a limited output comes after what has all; where losses are known of some only, the others come last of equals.
+        """
+        ranked = []
+        for k, row in enumerate(self.rows):
+            here, whole = self.violations[k], row.whole
+            if not whole.legal or whole.status == PENDING or whole.outcome[LOSS].status == FAILED:
+                continue
+            unknown = int(np.isinf(here).sum())
+            if unknown < len(here) or not len(here):
+                loss = math.inf if whole.loss is None else whole.loss
+                ranked.append((unknown, float(here[np.isfinite(here)].sum()), loss, self.tells(row), k))
+        if not ranked:
+            return None
+        unknown, outside, _, number, _ = min(ranked)
+        return Nearest(self.trials[number], self.breaks(number), math.inf if unknown else outside)
+
+
+def observation(trial: Trial) -> Observation:
+    """A trial as an optimizer sees it."""
+    told = (trial.status, trial.loss, trial.values, trial.outcome)
+    return Observation(dict(trial.config), *told, known=trial.known, legal=trial.legal)
+
+
+def _has_loss(whole: Observation) -> bool:
+    return whole.loss is not None and whole.status == DONE
