@@ -6,6 +6,7 @@ import gzip
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ Images = NDArray[np.uint8]
 DEBIAN = {"fashion_mnist": Path("/usr/share/datasets/fashion-mnist")}
 """Where Debian's package ``dataset-fashion-mnist`` puts its files."""
 OPENML = {"mnist": "mnist_784", "fashion_mnist": "Fashion-MNIST"}
+DIGITS = "digits"
 PARTS = ("train", "t10k")
 TRAIN_SHARE = 0.8
 """Share of the images that train where a file has no split of its own."""
@@ -32,6 +34,14 @@ class Split:
     train: Images
     test: Images
     source: str
+
+
+@dataclass(frozen=True)
+class Labelled(Split):
+    """The same with their classes, each (n,)."""
+
+    train_labels: NDArray[np.integer[Any]]
+    test_labels: NDArray[np.integer[Any]]
 
 
 @lru_cache(maxsize=2)
@@ -58,11 +68,61 @@ def split(name: str = "mnist_5k") -> Split:
 
 def _from_arrays(name: str) -> Split:
     images, _ = _data.images(name)
+    train, test = _parted(name, len(images))
+    return Split(images[train], images[test], f"{name}.npz")
+
+
+def _parted(name: str, n: int) -> tuple[Any, Any]:
+    """Which of n images train and which test."""
     if name in OPENML:
-        return Split(images[:STANDARD], images[STANDARD:], f"{name}.npz")
-    order = np.random.default_rng(0).permutation(len(images))  # rows may be sorted by class
-    n = round(TRAIN_SHARE * len(images))
-    return Split(images[order[:n]], images[order[n:]], f"{name}.npz")
+        return slice(STANDARD), slice(STANDARD, None)
+    order = np.random.default_rng(0).permutation(n)  # rows may be sorted by class
+    size = round(TRAIN_SHARE * n)
+    return order[:size], order[size:]
+
+
+@lru_cache(maxsize=2)
+def labelled(name: str = "mnist_5k") -> Labelled:
+    """Images with their classes by name: ``NAME.npz`` of ``MIPCASH_DATA``, else ``digits`` of scikit-learn.
+
+    Raises:
+        ModelError: there are no such images.
+    """
+    try:
+        images, labels = _data.images(name)
+        source = f"{name}.npz"
+    except ModelError as missing:
+        if name != DIGITS:
+            raise ModelError(f"{missing}; or take data={DIGITS}, scikit-learn's own") from None
+        images, labels = _digits()
+        source = "scikit-learn's digits"
+    train, test = _parted(name, len(images))
+    return Labelled(images[train], images[test], source, labels[train], labels[test])
+
+
+def _digits() -> tuple[Images, NDArray[np.int64]]:
+    """scikit-learn's 1,797 digits of 8 x 8 pixels, each pixel three wide, inside a border of two: (n, 28, 28), (n,)."""
+    from sklearn.datasets import load_digits
+
+    pixels, labels = load_digits(return_X_y=True)
+    grey = np.round(pixels * (255 / 16)).astype(np.uint8).reshape(-1, 8, 8)
+    return np.pad(np.kron(grey, np.ones((1, 3, 3), np.uint8)), ((0, 0), (2, 2), (2, 2))), labels
+
+
+def first(images: Images, option: str, size: int, name: str) -> NDArray[np.float32]:
+    """The first images as grey values in [0, 1], shape (size, 28, 28).
+
+    Args:
+        option: that asks for so many, for messages; ``name``: of the images.
+
+    Raises:
+        ModelError: there are fewer, or they have another shape.
+    """
+    if size > len(images):
+        raise ModelError(f"option {option}={size}: {name} has {len(images)} such images; ask for at most as many")
+    if images.shape[1:] != (28, 28):
+        raise ModelError(f"images {name} are {images.shape[1:]} and not (28, 28), which this model is made for")
+    return images[:size].astype(np.float32) / np.float32(255)
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:

@@ -100,21 +100,3 @@ def network(config: Mapping[str, Any]) -> tuple[Any, Any]:
             modules += [*layers(name, before, after), nn.ReLU()]
         halves.append(nn.Sequential(*modules[:-1]))  # means, log variances and logits have any sign: no ReLU at the end
     return halves[0], halves[1]
-
-
-def initialise(module: Any, generator: Any) -> None:
-    """Fill weights and biases from U(-b, b), b = 1 / sqrt(fan in): torch's own default, but from a generator.
-
-    Args:
-        module: a ``torch.nn.Module`` of linear layers, convolutions and deconvolutions.
-        generator: a ``torch.Generator`` on the module's device. torch's global one is not touched, so that evaluations
-            in threads do not disturb each other.
-    """
-    import torch
-
-    with torch.no_grad():
-        for layer in module.modules():
-            if hasattr(layer, "weight"):
-                bound = 1 / math.sqrt(layer.weight[0].numel())  # what torch calls fan in, for deconvolutions too
-                layer.weight.uniform_(-bound, bound, generator=generator)
-                layer.bias.uniform_(-bound, bound, generator=generator)

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from mipcash.errors import ModelError
 from mipcash.models import _images
 from mipcash.models._packages import needed
-from mipcash.models._vae_network import initialise, network
+from mipcash.models._torch import generator, initialise, threads
+from mipcash.models._vae_network import network
 
 DECODED = 1024
 """Latent codes decoded at a time on a CPU: at most 160 MB, and layers stay in its cache."""
@@ -120,19 +121,13 @@ def device_of(name: str) -> Any:
     return device
 
 
-def generator(device: Any, seed: int, purpose: int) -> Any:
-    """A ``torch.Generator``; each purpose has its own stream, so that none shifts with the length of another."""
-    state = np.random.SeedSequence([seed, purpose]).generate_state(1, np.uint64)[0] >> np.uint64(1)
-    return import_torch().Generator(device=device).manual_seed(int(state))
-
-
 WEIGHTS, BATCHES, TEST, SAMPLES = range(4)
 
 
 def held_out(settings: Training) -> HeldOut:
     """The test images, binarised by the seed alone: the same for every configuration, device and number of threads."""
     torch = import_torch()
-    grey = _first(_images.split(settings.data).test, "test_size", settings.test_size, settings.data)
+    grey = _images.first(_images.split(settings.data).test, "test_size", settings.test_size, settings.data)
     pixels = torch.from_numpy(grey)[:, None]
     binary = torch.bernoulli(pixels, generator=generator("cpu", settings.seed, TEST))
     return HeldOut(grey, binary.to(device_of(settings.device)))
@@ -147,7 +142,7 @@ def train(config: Mapping[str, Any], settings: Training) -> Trained:
     """
     torch = import_torch()
     device = device_of(settings.device)
-    pixels = _first(_images.split(settings.data).train, "train_size", settings.train_size, settings.data)
+    pixels = _images.first(_images.split(settings.data).train, "train_size", settings.train_size, settings.data)
     grey = torch.from_numpy(pixels)[:, None].to(device)
     start = monotonic()  # after the images, which may have to be fetched
     with _quiet(settings, device):
@@ -292,28 +287,13 @@ def nll(
     return loss
 
 
-def _first(images: NDArray[np.uint8], option: str, size: int, name: str) -> NDArray[np.float32]:
-    """The first images as grey values in [0, 1]."""
-    if size > len(images):
-        raise ModelError(f"option {option}={size}: {name} has {len(images)} such images; ask for at most as many")
-    if images.shape[1:] != (28, 28):
-        raise ModelError(f"images {name} are {images.shape[1:]} and not (28, 28), which the vae model is made for")
-    return images[:size].astype(np.float32) / np.float32(255)
-
-
 @contextmanager
 def _quiet(settings: Training, device: Any) -> Iterator[None]:
     """Threads as set, and on CUDA only algorithms that give the same result each time; both as before at the end."""
     torch = import_torch()
-    before = torch.get_num_threads()
-    if settings.threads is not None:
-        torch.set_num_threads(settings.threads)
-    try:
+    with threads(settings.threads):
         if device.type == "cuda":
             with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True):
                 yield
         else:
             yield
-    finally:
-        if settings.threads is not None:
-            torch.set_num_threads(before)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import scale
+from benchmarks import network, scale
 from benchmarks.__main__ import main
 from benchmarks.oracle import markdown
 from benchmarks.registry import benchmark, benchmarks
@@ -64,3 +64,26 @@ def test_the_workers_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str
     capsys.readouterr()
     assert main(["report", str(out)]) == 0
     assert "| sleeps, in threads | 2 |" in capsys.readouterr().out
+
+
+def test_the_network_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    out = tmp_path / "network.json"
+    assert main(["run", "network", "--size", "smoke", "--out", str(out)]) == 0
+    results = json.loads(out.read_text(encoding="utf-8"))["results"]
+    assert [r["method"] for r in results["rows"]] == ["hybrid", "random", "hybrid, limit not told"]
+    for row in results["rows"]:
+        kept = [e["loss"] for e in row["evaluations"] if e["latency_ms"] <= results["limit"]]
+        assert row["best"] == min(kept, default=None)
+        assert row["violating"] == pytest.approx(1 - len(kept) / 3)
+        assert (row["again_ms"] is None) == (row["best"] is None)
+    capsys.readouterr()
+    assert main(["report", str(out)]) == 0
+    assert "| hybrid, limit not told | 1 | 3 |" in capsys.readouterr().out
+
+
+def test_the_network_benchmark_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "find_spec", lambda package: None)
+    results = network.run("smoke", print)
+    assert results["rows"] == []
+    assert "pip install 'mipcash[torch]'" in network.markdown(results)

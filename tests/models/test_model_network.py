@@ -1,0 +1,151 @@
+"""network: its rules are torch's arithmetic, its costs are those of the layers, it learns, and what it measures is what it says."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.cli import modelfile
+from mipcash.errors import ModelError
+from mipcash.models import _images, network
+
+torch = pytest.importorskip("torch")
+
+from mipcash.models import _network_training as training  # noqa: E402
+
+CONFIG: dict[str, Any] = {
+    "conv_layers": 2,
+    "c1_channels": 4,
+    "c1_kernel": 5,
+    "c1_stride": 3,
+    "c2_channels": 6,
+    "c2_kernel": 3,
+    "c2_stride": 2,
+    "dense_layers": 1,
+    "f1_units": 16,
+    "activation": "relu",
+    "optimizer": "adam",
+    "optimizer.adam.learning_rate": 0.01,
+    "weight_decay": 1e-6,
+}
+SETTINGS = network.settings(data="digits", train_size=400, test_size=100, epochs=4, repeats=5)
+
+
+@pytest.fixture(autouse=True)
+def no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MIPCASH_DATA", raising=False)
+    _images.labelled.cache_clear()
+
+
+def test_every_sample_can_be_built_and_costs_what_its_layers_do() -> None:
+    for config in network.space.sample(40, seed=0):
+        with torch.device("meta"):
+            net = training.network(config)
+        assert network.cost(config)["parameters"] == sum(p.numel() for p in net.parameters())
+    assert network.space.validate(CONFIG) == []
+    # 28 -> 8 -> 3 pixels wide
+    products = 8**2 * 4 * 25 + 3**2 * 6 * 4 * 9 + 54 * 16 + 160
+    assert network.cost(CONFIG) == {"parameters": 104 + 222 + 55 * 16 + 170, "multiply_adds": products}
+
+
+def test_shapes_are_those_of_torch() -> None:
+    for config in [CONFIG, *network.space.sample(15, seed=1)]:
+        x, found = torch.zeros(2, 1, 28, 28), [(1, 28, 28)]
+        for layer in training.network(config):
+            x = layer(x)
+            if hasattr(layer, "weight"):
+                found.append(tuple(x.shape[1:]))
+        assert found == [shape for _, shape in network.shapes(config)]
+
+
+def test_it_learns() -> None:
+    values = network.evaluate(CONFIG, SETTINGS)
+    assert values["loss"] < 0.5
+    assert values["cross_entropy"] < 1.5
+    assert values["parameters"] == network.cost(CONFIG)["parameters"]
+    again = network.evaluate(CONFIG, SETTINGS)
+    assert (again["loss"], again["cross_entropy"]) == (values["loss"], values["cross_entropy"])
+    wild = CONFIG | {"optimizer": "sgd", "optimizer.sgd.learning_rate": 1e6, "optimizer.sgd.momentum": 0.9}
+    with pytest.raises(FloatingPointError, match="diverged"):
+        network.evaluate(wild, SETTINGS)
+
+
+def test_latency_is_the_median_after_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    # predictions that do not count take a second; then 3, 1, 9, 2 and 4 ms
+    durations = [1.0] * training.WARM_UP + [3e-3, 1e-3, 9e-3, 2e-3, 4e-3]
+    ticks = iter(np.cumsum([step for d in durations for step in (1.0, d)]))
+    seen: list[tuple[int, int]] = []
+
+    def net(x: Any) -> None:
+        seen.append((len(x), torch.get_num_threads()))
+
+    monkeypatch.setitem(training.CLOCKS, "wall", lambda: next(ticks))
+    threads = torch.get_num_threads()
+    found = network.latency(net, network.settings(repeats=5, predict=7))
+    assert found["latency_ms"] == pytest.approx(3.0)
+    assert found["latency_least_ms"] == pytest.approx(1.0)
+    assert set(seen) == {(7, 1)}
+    assert torch.get_num_threads() == threads
+
+
+def test_a_large_network_takes_longer_than_a_small_one() -> None:
+    large = CONFIG | {"c1_channels": 16, "c1_stride": 1, "c2_channels": 32, "c2_stride": 1, "f1_units": 256}
+    timed = network.settings(clock="cpu", repeats=7)
+    small, slow = (network.latency(training.network(c).eval(), timed)["latency_least_ms"] for c in (CONFIG, large))
+    assert slow > 3.0 * small
+
+
+def test_a_run_under_a_size_limit() -> None:
+    """Parameters, which are exact, in the place of milliseconds, which are not."""
+    settings = network.settings(data="digits", train_size=100, test_size=100, epochs=1, repeats=1)
+    space = network.build()[0]
+    limits = {"parameters": 20_000}
+    result = mc.minimize(lambda c: network.evaluate(c, settings), space, 8, seed=0, limits=limits, progress=False)
+    assert all(space.is_legal(t.config) for t in result.history)
+    assert result.config is not None
+    assert network.cost(result.config)["parameters"] <= 20_000
+    said = network.report(result, data="digits")
+    assert "settings = network.settings(data='digits')" in said
+    assert "classes 10" in said
+
+
+def test_images_and_their_classes_stay_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModelError, match="data=digits"):
+        _images.labelled()
+    digits = _images.labelled("digits")
+    assert (digits.train.shape, digits.test.shape) == ((1438, 28, 28), (359, 28, 28))
+    labels = np.arange(50) % 10
+    images = np.broadcast_to(labels.astype(np.uint8)[:, None, None], (50, 28, 28))
+    np.savez(tmp_path / "mnist_5k.npz", images=images, labels=labels)
+    monkeypatch.setenv("MIPCASH_DATA", str(tmp_path))
+    _images.labelled.cache_clear()
+    found = _images.labelled()
+    assert np.array_equal(found.train[:, 0, 0], found.train_labels)
+    assert np.array_equal(found.test[:, 5, 5], found.test_labels)
+    assert sorted([*found.train_labels, *found.test_labels]) == sorted(labels)
+
+
+def test_options() -> None:
+    model = modelfile.load("network", {"data": "digits", "epochs": "2", "clock": "cpu"})
+    assert model.options == {"data": "digits", "epochs": "2", "clock": "cpu"}
+    assert network.settings(epochs="2", clock="cpu").epochs == 2
+    for bad, what in (
+        ({"epochs": "0"}, "epochs=0"),
+        ({"clock": "sun"}, "wall, cpu"),
+        ({"layers": 3}, "no option layers"),
+    ):
+        with pytest.raises(ModelError, match=what):
+            network.settings(**bad)
+    with pytest.raises(ModelError, match="has 1438 such images"):
+        network.evaluate(CONFIG, network.settings(data="digits", train_size=2000))
+
+
+def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ModelError, match=r"the network model needs the package torch; pip install 'mipcash\[torch\]'"):
+        network.evaluate(CONFIG, SETTINGS)
