@@ -24,7 +24,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.base import MixedFunction, MomentSection, Posterior, Section
+from mipcash.surrogates.base import MixedFunction, Moments, MomentSection, Section
 
 LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 DIRECT = -1.0
@@ -137,11 +137,11 @@ class AnalyticAcquisition:
     """A closed form of the mean and deviation of one posterior, as an :class:`mipcash.acquisition.base.Acquisition`.
 
     Attributes:
-        posterior: the model.
+        posterior: the model, or what is made of one.
         form: the function of mean and deviation.
     """
 
-    posterior: Posterior
+    posterior: Moments
     form: ClosedForm
 
     def values(self, points: Points) -> Vector:

@@ -17,7 +17,7 @@ import numpy as np
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.legality import Legality
 from mipcash.program.moves import moves_of
-from mipcash.program.points import Point
+from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion, Exclusions
 
@@ -40,6 +40,14 @@ class Neighbourhood:
         self._memory = memory
         self._moves = moves_of(self.program)
         self._legality: dict[tuple[float, ...], Legality | None] = {}
+
+    @classmethod
+    def beside(cls, domain: Domain, excluded: Sequence[Exclusion], observed: Points) -> Neighbourhood:
+        """With the memory of observations, the best first: the level of every group where it is on first, else its first level."""
+        on = observed.levels != domain.program.off_levels
+        first: Indices = np.argmax(on, axis=0)
+        memory = observed.levels[first, np.arange(len(first))]
+        return cls(domain, excluded, np.where(on.any(axis=0), memory, 0))
 
     def legality_at(self, u: Vector) -> Legality | None:
         """Legality of levels beside numbers, (D,); None where only a solver can tell."""

@@ -318,7 +318,7 @@ class Hybrid(ModelBased):
 
     def _search_of(self, excluded: Sequence[Exclusion], observed: Points, limits: PolishSettings) -> MixedSearch:
         """The search over the legal points for one proposal; what is switched on is as in the best of some observations."""
-        near = Neighbourhood(self.domain, excluded, self._memory(observed))
+        near = Neighbourhood.beside(self.domain, excluded, observed)
         kind = WideSearch if self.domain.wide else MixedSearch
         return kind(self.alternation.step, near, limits)
 
@@ -329,13 +329,6 @@ class Hybrid(ModelBased):
         best = step.data.order[: self.settings.best]
         left = shared_choice(self.program, step.data.points.levels[best], step.data.losses[best], step.rng)
         return [] if left is None else [left]
-
-    def _memory(self, observed: Points) -> Indices:
-        """The level of every group in the best observation where it is on; the first level otherwise."""
-        on = observed.levels != self.program.off_levels
-        first: Indices = np.argmax(on, axis=0)
-        memory = observed.levels[first, np.arange(len(first))]
-        return np.where(on.any(axis=0), memory, 0)
 
     def _minimum(
         self, f: MixedFunction, best: Points, excluded: Sequence[Exclusion], rng: np.random.Generator

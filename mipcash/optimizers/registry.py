@@ -8,6 +8,8 @@ from typing import Any
 
 from mipcash.backends.base import Backend
 from mipcash.errors import MipcashError
+from mipcash.optimizers.admmbo.admmbo import Admmbo
+from mipcash.optimizers.admmbo.settings import AdmmboSettings
 from mipcash.optimizers.base import Optimizer
 from mipcash.optimizers.baselines.annealing import AnnealingSettings, GPAnnealing, GPAnnealingSettings, MiVaBOAnnealing
 from mipcash.optimizers.baselines.joint_gp import JointGP, JointGPSettings
@@ -27,6 +29,7 @@ def _catalogue() -> dict[str, tuple[Callable[..., Optimizer], type, Callable[[],
         "mivabo-annealing": (MiVaBOAnnealing, AnnealingSettings, AnnealingSettings),
         "gp-annealing": (GPAnnealing, GPAnnealingSettings, GPAnnealingSettings),
         "joint-gp": (JointGP, JointGPSettings, JointGPSettings),
+        "admmbo": (Admmbo, AdmmboSettings, AdmmboSettings),
         "random": (RandomSearch, RandomSettings, RandomSettings),
     }
 

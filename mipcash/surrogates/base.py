@@ -65,7 +65,17 @@ class MixedFunction(Sectioned, Protocol):
         """A value of the function on the scale of the output."""
 
 
-class Posterior(Protocol):
+class Moments(Protocol):
+    """Mean and deviation of a function that is normally distributed at every point."""
+
+    def predict(self, points: Points) -> tuple[Vector, Vector]:
+        """Means and standard deviations of f: (B,), (B,)."""
+
+    def section(self, z: Vector) -> MomentSection:
+        """The moments at fixed binaries, (n_z,)."""
+
+
+class Posterior(Moments, Protocol):
     """f given what was observed, at fixed hyperparameters.
 
     Means and samples as functions may be of a part of f alone, the one that a form can hold: predictions are of all of it.
@@ -81,12 +91,6 @@ class Posterior(Protocol):
 
     def scaled(self, values: Vector) -> Vector:
         """Values of the output on the scale of f, whose order it keeps; functions go back by ``loss``."""
-
-    def predict(self, points: Points) -> tuple[Vector, Vector]:
-        """Means and standard deviations of f: (B,), (B,)."""
-
-    def section(self, z: Vector) -> MomentSection:
-        """The moments at fixed binaries, (n_z,)."""
 
     def mean(self) -> MixedFunction:
         """The posterior mean as a function that a MIP can minimise."""

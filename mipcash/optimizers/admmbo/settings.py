@@ -1,0 +1,81 @@
+"""Settings of ADMMBO; defaults are those of ariafar2019, Section 5.1, but for what is said here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from mipcash.acquisition.mixed_search import PolishSettings
+from mipcash.errors import SpaceError, at_least
+from mipcash.surrogates.structured.surrogate import StructuredSettings
+
+UNIT, NATURAL = "unit", "natural"
+"""Coordinates of numbers: from 0 to 1, or as declared (a number on a log scale: its logarithm)."""
+
+
+@dataclass(frozen=True)
+class AdmmboSettings:
+    """Settings of the optimizer.
+
+    Attributes:
+        n_initial: size of the initial design; the paper has 2, in a box.
+        rho: penalty of the first iteration.
+        penalty: M, what a broken limit costs; more than the range of the loss (Proposition 1).
+        first: steps of every subproblem in the first iteration, alpha^1 = beta^1; where an evaluation tells all outputs, of all
+            subproblems together, for each evaluation serves all of them.
+        later: the same in every further one.
+        iterations: K, after which the optimizer wishes to stop.
+        tolerance: epsilon, length of both residuals at which it wishes to stop.
+        delta: probability with which the recommendation may break each limit, at most.
+        balance: mu of eq. 15, the ratio of the residuals from which on rho changes; None: it stays.
+        factor: tau of eq. 15.
+        unit: what a loss of 1 is, for rho and M; None: the range of the losses at the first step, so that neither depends on the
+            unit of the loss. The paper has 1.
+        coordinates: of numbers, ``unit`` or ``natural``, as in the paper.
+        equality: where a limit is one value, how far from it an output may lie, in units of the range of its values.
+        polish: limits of the search.
+        refit, restart_every: as in :class:`mipcash.optimizers.hybrid.HybridSettings`.
+    """
+
+    n_initial: int = 6
+    rho: float = 0.1
+    penalty: float = 50.0
+    first: int = 20
+    later: int = 2
+    iterations: int = 40
+    tolerance: float = 0.01
+    delta: float = 0.05
+    balance: float | None = 10.0
+    factor: float = 2.0
+    unit: float | None = None
+    coordinates: str = UNIT
+    equality: float = 0.01
+    polish: PolishSettings = field(
+        default_factory=lambda: PolishSettings(walks=160, survivors=4, moved=2, finalists=1, rounds=3)
+    )
+    refit: int = 12
+    restart_every: int = 6
+
+    def __post_init__(self) -> None:
+        at_least(self, n_initial=1, first=1, later=1, iterations=1, tolerance=0, equality=0, refit=1, restart_every=1)
+        for name in ("rho", "penalty", "unit"):
+            value = getattr(self, name)
+            if value is not None and not 0.0 < value < float("inf"):
+                raise SpaceError(f"{name} must be a finite number above 0, got {value}")
+        if not 0.0 < self.delta < 1.0:
+            raise SpaceError(f"delta is a probability between 0 and 1, got {self.delta}")
+        if not self.factor > 1.0 or not (self.balance is None or self.balance >= 1.0):
+            raise SpaceError(f"factor must be above 1 and balance at least 1, got {self.factor} and {self.balance}")
+        if self.coordinates not in (UNIT, NATURAL):
+            raise SpaceError(f"coordinates must be {UNIT!r} or {NATURAL!r}, got {self.coordinates!r}")
+
+    @classmethod
+    def paper(cls, **changes: Any) -> AdmmboSettings:
+        """The paper's own: two initial points, losses and numbers as they are."""
+        own: dict[str, Any] = {"n_initial": 2, "unit": 1.0, "coordinates": NATURAL}
+        return cls(**(own | changes))
+
+    @property
+    def surrogate(self) -> StructuredSettings:
+        """Of every output: the quadratic of eq. 10 is known on the scale of the losses, so that no warp may bend it."""
+        return StructuredSettings(self.refit, self.restart_every, warp=False)
