@@ -13,6 +13,7 @@ from mipcash.optimizers.admmbo.settings import AdmmboSettings
 from mipcash.optimizers.base import Optimizer
 from mipcash.optimizers.baselines.annealing import AnnealingSettings, GPAnnealing, GPAnnealingSettings, MiVaBOAnnealing
 from mipcash.optimizers.baselines.joint_gp import JointGP, JointGPSettings
+from mipcash.optimizers.baselines.mutation import Mutation, MutationSettings
 from mipcash.optimizers.baselines.random import RandomSearch, RandomSettings
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.mivabo import MiVaBO, MiVaBOSettings
@@ -30,6 +31,7 @@ def _catalogue() -> dict[str, tuple[Callable[..., Optimizer], type, Callable[[],
         "gp-annealing": (GPAnnealing, GPAnnealingSettings, GPAnnealingSettings),
         "joint-gp": (JointGP, JointGPSettings, JointGPSettings),
         "admmbo": (Admmbo, AdmmboSettings, AdmmboSettings),
+        "mutation": (Mutation, MutationSettings, MutationSettings),
         "random": (RandomSearch, RandomSettings, RandomSettings),
     }
 

@@ -53,6 +53,17 @@ def test_the_scale_benchmark(tmp_path: Path) -> None:
     assert len(scale.markdown(results).splitlines()) == 2 + len(results["rows"])
 
 
+def test_the_benchmark_of_asks_under_limits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "limit_asks.json"
+    assert main(["run", "limit_asks", "--size", "smoke", "--out", str(out)]) == 0
+    rows = json.loads(out.read_text(encoding="utf-8"))["results"]["rows"]
+    assert [r["limits"] for r in rows] == [0, 1, 4, 11]
+    assert all(min(r["cpu"]) > 0 for r in rows)
+    capsys.readouterr()
+    assert main(["report", str(out)]) == 0
+    assert "| 20 | 0 |" in capsys.readouterr().out
+
+
 def test_the_workers_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "workers.json"
     assert main(["run", "workers", "--size", "smoke", "--out", str(out)]) == 0

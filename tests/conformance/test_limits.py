@@ -26,7 +26,7 @@ NAMES = (
     *optimizer_names(),
     *(f"hybrid:{name}" for name, entry in ACQUISITIONS.items() if entry.takes_limits and name != "log-ei"),
 )
-UNLEARNED = ("random",)
+UNLEARNED, MODELLESS = ("random",), ("random", "mutation")
 
 
 def mixed() -> mc.Space:
@@ -93,8 +93,8 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @functools.cache
 def first_run(name: str) -> tuple[Proposal, ...]:
-    """After a design of ten that breaks the limits."""
-    return tuple(run(made(name), [observed(c) for c in broken(10, 3)], 15))
+    """After a design of ten that breaks the limits; longer for what has no model."""
+    return tuple(run(made(name), [observed(c) for c in broken(10, 3)], 40 if name in MODELLESS else 15))
 
 
 def test_from_a_start_that_breaks_them_it_finds_what_keeps_them(name: str) -> None:

@@ -10,7 +10,7 @@ from mipcash.acquisition.decomposition.split_function import SplitFunction
 from mipcash.backends.base import SolverSettings
 from mipcash.errors import SpaceError
 from mipcash.optimizers.base import Observation, Request
-from mipcash.optimizers.baselines.annealing import CoolingSettings, GPAnnealing, _split_energy, _Walk
+from mipcash.optimizers.baselines.annealing import CoolingSettings, GPAnnealing, Walk, _split_energy
 from mipcash.optimizers.baselines.joint_gp import (
     GaussianProcess,
     JointGP,
@@ -92,7 +92,7 @@ def test_walks_stay_legal_and_move_everything(name):
     space = ALL[name]()
     domain = Domain.of(space)
     (point,) = domain.encode(space.sample(1, 1))
-    walk = _Walk(domain, CoolingSettings(), np.zeros(len(point.levels), dtype=np.int64))
+    walk = Walk(domain, CoolingSettings(), np.zeros(len(point.levels), dtype=np.int64))
     rng, seen = np.random.default_rng(0), []
     for k in range(400):
         found = walk.neighbour(point, rng)
@@ -127,7 +127,7 @@ def test_annealing_finds_the_minimum_of_a_small_space():
     energy = _split_energy(SplitFunction.of(f, domain.program, domain.scale), domain.program)
     exact = domain.minimise(f.form_at(np.zeros(0)), SolverSettings())
     (start,) = domain.encode(space.sample(1, 1))
-    walk = _Walk(domain, CoolingSettings(steps=400), np.zeros(len(start.levels), dtype=np.int64))
+    walk = Walk(domain, CoolingSettings(steps=400), np.zeros(len(start.levels), dtype=np.int64))
     found = walk.run(energy, start, lambda point: True, np.random.default_rng(0))
     assert found is not None
     assert found[1] == pytest.approx(exact.value, abs=1e-5)

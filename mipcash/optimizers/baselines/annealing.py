@@ -129,8 +129,14 @@ class GPAnnealingSettings:
         at_least(self, n_initial=1, kappa=0)
 
 
-class _Walk:
-    """Legal moves over one domain, for the walks of one proposal; what depends on levels or numbers alone is kept."""
+class Walk:
+    """Legal moves over one domain, for the walks of one proposal; what depends on levels or numbers alone is kept.
+
+    Args:
+        domain: where the points live.
+        settings: how a neighbour is drawn.
+        memory: levels that groups take when they are switched on, shape (G,).
+    """
 
     def __init__(self, domain: Domain, settings: CoolingSettings, memory: Indices) -> None:
         self.settings, self.memory = settings, memory
@@ -276,7 +282,7 @@ class _Annealing(ModelBased):
         best = step.data.best(1)
         fresh = self.domain.encode(sampled(self.domain, self.cooling.walks - 1, step.rng))
         memory = np.minimum(best.levels[0], self.program.n_levels - 1)
-        walk = _Walk(self.domain, self.cooling, memory)
+        walk = Walk(self.domain, self.cooling, memory)
         ends = [walk.run(energy, start, admitted, step.rng) for start in Points.joined(best, fresh)]
         found = min((e for e in ends if e is not None), key=lambda e: e[1], default=None)
         step.clock.add("annealing", began, self.domain.deadline)
