@@ -14,7 +14,7 @@ from mipcash.program.points import Points
 from mipcash.surrogates.base import Section
 from mipcash.surrogates.structured.kernel import Encoded
 from mipcash.surrogates.structured.posterior import StructuredPosterior
-from tests.acquisition.gradients import gradient_is_that_of_values
+from tests.acquisition.checks import gradient_is_that_of_values, search_takes_it
 from tests.acquisition.test_mixed_search import Setting, legal_levels, value_of, values_of
 from tests.spaces import ALL
 
@@ -93,10 +93,7 @@ MADE = [constrained, split]
 def test_the_mixed_search_takes_it_as_it_is(name: str, make) -> None:  # type: ignore[no-untyped-def]
     setting = Setting(ALL[name](), 1, LogEI(-0.5))
     acquisition: Acquisition = make(setting, 1)
-    found = setting.search().minimise(acquisition, setting.points, np.random.default_rng(0))
-    assert found is not None
-    assert setting.domain.is_legal(found)
-    assert value_of(acquisition, found) <= acquisition.values(setting.points).min() + 1e-9
+    search_takes_it(acquisition, setting)
 
 
 @pytest.mark.parametrize("make", MADE)

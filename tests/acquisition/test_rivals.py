@@ -18,11 +18,11 @@ from mipcash.acquisition.ingredients import Limited
 from mipcash.optimizers.base import Limit, Observation
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.one_output import in_one_output
-from mipcash.program.points import Points
 from mipcash.space.domain import Domain
 from mipcash.surrogates.structured.kernel import Encoded
 from mipcash.surrogates.structured.posterior import StructuredPosterior
-from tests.acquisition.test_mixed_search import Setting, value_of
+from tests.acquisition.checks import gradient_is_that_of_values, search_takes_it
+from tests.acquisition.test_mixed_search import Setting
 from tests.spaces import ALL
 
 
@@ -59,10 +59,7 @@ MADE = [lagrangian, sampled, optimistic]
 def test_the_mixed_search_takes_it_as_it_is(name: str, make: Any) -> None:
     setting = Setting(ALL[name](), 1, LogEI(-0.5))
     acquisition: Acquisition = make(setting, 1)
-    found = setting.search().minimise(acquisition, setting.points, np.random.default_rng(0))
-    assert found is not None
-    assert setting.domain.is_legal(found)
-    assert value_of(acquisition, found) <= acquisition.values(setting.points).min() + 1e-9
+    search_takes_it(acquisition, setting)
 
 
 @pytest.mark.parametrize("make", MADE)
@@ -70,16 +67,7 @@ def test_the_mixed_search_takes_it_as_it_is(name: str, make: Any) -> None:
 def test_its_gradient_is_that_of_its_values(name: str, make: Any) -> None:
     setting = Setting(ALL[name](), 2, LogEI(-0.5))
     acquisition: Acquisition = make(setting, 2)
-    step, rng = 1e-6, np.random.default_rng(0)
-    for point in setting.points[:6]:
-        levels, z = point.levels, point.one_hot(setting.program)
-        u = rng.uniform(0.1, 0.9, size=setting.points.units.shape[1])
-        value, gradient = acquisition.section(z)(u)
-        around = np.concatenate([u + step * np.eye(len(u)), u - step * np.eye(len(u)), u[None]])
-        values = acquisition.values(Points(np.repeat(levels[None], len(around), axis=0), around))
-        assert value == pytest.approx(values[-1], rel=1e-9)
-        by_differences = (values[: len(u)] - values[len(u) : -1]) / (2 * step)
-        assert gradient == pytest.approx(by_differences, rel=1e-4, abs=2e-5 * max(1.0, 1e-4 * abs(value)))
+    gradient_is_that_of_values(acquisition, setting, np.random.default_rng(0), large=True)
 
 
 def test_the_slack_of_the_lagrangian_is_the_best_one() -> None:

@@ -149,3 +149,18 @@ def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ModelError, match=r"the network model needs the package torch; pip install 'mipcash\[torch\]'"):
         network.evaluate(CONFIG, SETTINGS)
+
+
+def test_the_rules_against_their_definition() -> None:
+    """Widths by torch's formula, here of every configuration that the ranges allow and not of legal ones."""
+    rng, verdicts = np.random.default_rng(0), list[bool]()
+    for _ in range(400):
+        k1, k2, s1 = rng.choice([3, 5, 7]), rng.choice([3, 5]), rng.integers(1, 4)
+        c1, c2 = rng.integers(2, 17), rng.integers(2, 33)
+        f1, f2 = 8 * rng.integers(1, 33, size=2)
+        config = CONFIG | {"c1_kernel": int(k1), "c2_kernel": int(k2), "c1_stride": int(s1), "dense_layers": 2}
+        config |= {"c1_channels": int(c1), "c2_channels": int(c2), "f1_units": int(f1), "f2_units": int(f2)}
+        legal = bool((28 - k1) // s1 + 1 >= k2 and k2 <= k1 and c1 <= c2 and f2 <= f1)
+        assert network.space.is_legal(config) == legal, config
+        verdicts.append(legal)
+    assert 0.1 < np.mean(verdicts) < 0.9
