@@ -79,7 +79,7 @@ class Truncation:
         over = a + b > 0.0
         upper, lower = np.where(over, -a, b), np.where(over, -b, a)  # mirrored to the negative side
         d = _apart(upper, lower, width)
-        less = _log_less(d)
+        less = log_less(d)
         at_upper, at_lower = hazard(upper) * np.exp(-less), hazard(lower) * np.exp(d - less)
         at_low, at_high = np.where(over, at_upper, at_lower), np.where(over, at_lower, at_upper)
         return cls(log_ndtr(upper) + less, a, b, at_low, at_high)
@@ -92,7 +92,7 @@ def _apart(upper: Vector, lower: Vector, width: Vector) -> Vector:
     return np.where(upper < FAR, width * far - 0.5 * width**2 - np.log1p(-width / far), near)
 
 
-def _log_less(d: Vector) -> Vector:
+def log_less(d: Vector) -> Vector:
     """log(1 - e^d) for d < 0: by expm1 where d is small, and by log1p where e^d is."""
     near = d > -math.log(2.0)
     return np.where(near, np.log(-np.expm1(np.where(near, d, -1.0))), np.log1p(-np.exp(np.where(near, -1.0, d))))

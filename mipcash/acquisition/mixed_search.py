@@ -134,15 +134,15 @@ class MixedSearch:
     # -- the pool -----------------------------------------------------------------------------------------------
 
     def _pool(self, acquisition: Acquisition, starts: Points, rng: np.random.Generator) -> Pool:
-        points = Points.joined(starts, self._walks(starts, rng))
+        points = Points.joined(starts, self.walks(starts, rng))
         values = acquisition.values(points)
         admitted = self.near.admitted(points.levels)
         if not np.isfinite(values[admitted]).any():  # every point is excluded: start the moves from them all the same
             return Pool(points, values + 1e6)
         return Pool(points, np.where(admitted, values, np.inf))
 
-    def _walks(self, starts: Points, rng: np.random.Generator) -> Points:
-        """Random legal points around the starts."""
+    def walks(self, starts: Points, rng: np.random.Generator) -> Points:
+        """Random legal points around the starts, as many as the settings say."""
         count = self.settings.walks
         if not count:
             return starts[:0]

@@ -15,6 +15,7 @@ from mipcash.optimizers.baselines.annealing import AnnealingSettings, GPAnnealin
 from mipcash.optimizers.baselines.joint_gp import JointGP, JointGPSettings
 from mipcash.optimizers.baselines.mutation import Mutation, MutationSettings
 from mipcash.optimizers.baselines.random import RandomSearch, RandomSettings
+from mipcash.optimizers.cmes import Cmes, CmesSettings
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.mivabo import MiVaBO, MiVaBOSettings
 from mipcash.space.domain import Domain
@@ -25,6 +26,7 @@ def _catalogue() -> dict[str, tuple[Callable[..., Optimizer], type, Callable[[],
     """Name -> constructor, type of its settings, default settings."""
     return {
         "hybrid": (Hybrid, HybridSettings, HybridSettings),
+        "cmes": (Cmes, CmesSettings, CmesSettings),
         "mivabo": (MiVaBO, MiVaBOSettings, MiVaBOSettings),
         "mivabo-paper": (MiVaBO, MiVaBOSettings, MiVaBOSettings.paper),
         "mivabo-annealing": (MiVaBOAnnealing, AnnealingSettings, AnnealingSettings),

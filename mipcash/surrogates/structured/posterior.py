@@ -12,6 +12,7 @@ Mean and samples of q are functions that a MIP can minimise (:mod:`mipcash.surro
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,6 +29,8 @@ from mipcash.surrogates.structured.functions.surface import Surface
 from mipcash.surrogates.structured.kernel import Encoded, Kernel
 from mipcash.surrogates.structured.warping import Warp
 
+LIFTS = (1e-10, 1e-8, 1e-6, 1e-4)
+"""Shares of the mean variance by which the diagonal of a covariance of draws is raised."""
 NEAR = 256
 """Observations that a predicted variance is conditioned on, at most."""
 
@@ -66,6 +69,16 @@ def _covariance(kernel: Kernel, x: Encoded, noise: Noise) -> Vector:
     k = kernel(x, x) + kernel.residual(x, x)
     k[np.diag_indices_from(k)] += kernel.noise + JITTER + noise
     return k
+
+
+def _factor(covariance: Vector) -> Vector:
+    """A Cholesky factor of a covariance (B, B) that may be singular: its diagonal is raised until there is one."""
+    scale = max(float(np.mean(np.diag(covariance))), JITTER)
+    for lift in LIFTS:
+        lifted = covariance + np.diag(np.full(len(covariance), max(lift * scale, JITTER)))
+        with suppress(np.linalg.LinAlgError):
+            return np.asarray(np.linalg.cholesky(lifted), dtype=np.float64)
+    return np.diag(np.sqrt(np.maximum(np.diag(covariance), JITTER)))
 
 
 @dataclass(frozen=True)
@@ -181,6 +194,15 @@ class StructuredPosterior:
         half = k[:, self.near] @ self.near_inverse.T
         variance = self.kernel.diagonal(x) + self.kernel.residual_variance - np.einsum("bt,bt->b", half, half)
         return k, self.inflation * np.sqrt(np.maximum(variance, JITTER))
+
+    def draws(self, points: Points, count: int, rng: np.random.Generator) -> Vector:
+        """Joint draws of f at B points, the residual included: (count, B); O(B^3 + B^2 t)."""
+        x = Encoded.of(self.kernel.structure, points)
+        k = self.kernel(x, self.x) + self.kernel.residual(x, self.x)
+        half = solve_triangular(self.lower, k.T, lower=True)
+        covariance = self.kernel(x, x) + self.kernel.residual(x, x) - half.T @ half
+        spread = _factor(covariance) @ rng.normal(size=(len(points), count))
+        return np.asarray(k @ self.weights + self.inflation * spread.T)
 
     def section(self, z: Vector) -> PosteriorSection:
         """The posterior at fixed binaries z (n_z,), as a function of the numbers."""

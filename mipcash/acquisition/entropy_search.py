@@ -1,0 +1,229 @@
+"""Which evaluation tells most of the constrained minimum per unit of cost, where outputs are answers, or are not all evaluated.
+
+Notation (one point; K draws of y_*)
+    E, U        outputs that are evaluated, and those that are not, the loss among either;   b binary ones are in E
+    L = log Z_y + sum_i log Z_i over all outputs;   log U = sum of log Z over U
+    F_i(z), Q_i(z)    as in :mod:`mipcash.acquisition.binary_entropy`;   x(z) = U prod_i F_i(z_i)   over the binary outputs of E
+
+With kappa = 1 - [real outputs of E are legal and below y_*] x(z), which is A.1, A.3 and A.5 in one, and any number of outputs,
+
+    H[E] - H[E | y_*] = -log Z - S / (2 (e^-L - 1)),     Z = 1 - e^L
+    S = sum of T over real outputs of E + 2 sum_i sum_z Q_i(z) (F_i(z) / Z_i - 1) log Q_i(z) + 2 G
+    G = sum_z Q(z) (1 - x(z)) (-log(1 - x(z))) / (U prod_i Z_i)             z in {-1, 1}^b
+
+so that the surprise of several answers together is summed over all of them, 2^b terms. Beyond MOST binary outputs the others
+count in G as if they were not evaluated, which only lowers what is learned.
+
+Where a broken limit hides the loss (A.6), what is learned is p times that with the loss plus 1 - p times that without it, with p
+the probability that the limits which hide it are kept. Options are compared by what they tell per unit of cost.
+
+Slopes by the moments of the posteriors are central differences of the closed form: all 4 (1 + m) of them in one batch; the moments'
+own slopes are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+from scipy.special import log_ndtr, logsumexp
+
+from mipcash.acquisition.binary_entropy import Answers
+from mipcash.acquisition.constrained import Kept, Truncation, log_less
+from mipcash.acquisition.constrained_entropy import LEAST, SURE, Share, log_gain, noisy
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.points import Points
+from mipcash.surrogates.base import Posterior, Section
+
+STEP = 1e-4
+"""Of central differences, in deviations."""
+MOST = 8
+"""Answers that are summed over together."""
+FAINT = -40.0
+"""log x below which -log(1 - x) is x to the last digit."""
+NEVER = -1e-12
+"""log of the probability that a loss is seen, at most, where a limit may hide it."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A limit of which an evaluation tells whether it is kept, and the posterior of its latent.
+
+    Attributes:
+        posterior: of f; the latent is c = slope f.
+        slope: P(z | c) = sigma(z c).
+        delta: c <= delta counts as legal.
+    """
+
+    posterior: Posterior
+    slope: float
+    delta: float
+
+    def log_kept(self, mu: Vector, sd: Vector) -> Vector:
+        """log P(c <= delta): shape of ``mu``."""
+        return np.asarray(log_ndtr((self.delta / self.slope - mu) / sd))
+
+    def answers(self, mu: Vector, sd: Vector) -> Answers:
+        """Of moments of f, (B,), (B,)."""
+        return Answers(self.slope * mu, self.slope * sd, self.delta)
+
+
+def surprise(log_u: Vector, answers: Sequence[Answers]) -> Vector:
+    """G, broadcast over log U (.., B) and the answers (B,)."""
+    norm = log_u + sum(logsumexp(a.log_q + a.log_f, axis=0) for a in answers)
+    total: Vector = np.zeros(np.shape(norm))
+    for signs in product((0, 1), repeat=len(answers)):
+        log_q = sum(a.log_q[z] for a, z in zip(answers, signs, strict=True))
+        log_x = np.minimum(log_u + sum(a.log_f[z] for a, z in zip(answers, signs, strict=True)), -LEAST)
+        left = log_less(log_x)  # log(1 - x)
+        small = log_x < FAINT
+        log_left = np.where(small, log_x, np.log(-np.where(small, -1.0, left)))  # log(-log(1 - x))
+        total = total + np.exp(log_q + left + log_left - norm)
+    return total
+
+
+@dataclass(frozen=True)
+class Option:
+    """Outputs that may be evaluated together.
+
+    Attributes:
+        outputs: names of limited outputs.
+        loss: whether the loss is evaluated too.
+        log_cost: logarithm of what it costs.
+        together: whether they are all outputs that there are.
+    """
+
+    outputs: frozenset[str]
+    loss: bool = True
+    log_cost: float = 0.0
+    together: bool = False
+
+
+@dataclass(frozen=True)
+class EntropySearch:
+    """Minus the logarithm of what the best option tells of the constrained minimum per unit of cost, the mean over its draws.
+
+    Attributes:
+        loss: the posterior of y.
+        minima: y_*, shape (K,).
+        limits: the limited outputs by name.
+        options: what may be evaluated, at least one.
+        hiding: limited outputs that hide the loss where they are broken.
+        noise: as in :class:`mipcash.acquisition.constrained_entropy.ConstrainedEntropy`.
+    """
+
+    loss: Posterior
+    minima: Vector
+    limits: Mapping[str, Kept | Answered]
+    options: Sequence[Option]
+    hiding: frozenset[str] = field(default_factory=frozenset)
+    noise: bool = False
+
+    def values(self, points: Points) -> Vector:
+        """At a batch: shape (B,)."""
+        return np.asarray(self.scores(points).min(axis=0))
+
+    def scores(self, points: Points) -> Vector:
+        """Of every option, lower is better: shape (O, B)."""
+        return self._scores(*self._moments(points))
+
+    def ranked(self, points: Points) -> Indices:
+        """The options at one point, the best first."""
+        return np.argsort(self.scores(points)[:, 0], kind="stable")
+
+    def section(self, z: Vector) -> Section:
+        """The same at fixed binaries, (n_z,), as a function of the numbers with its gradient."""
+        sections = [p.section(z) for p in self._posteriors]
+        n = len(sections)
+
+        def at(u: Vector) -> tuple[float, Vector]:
+            found = [moments(u) for moments in sections]
+            mu, sd = np.array([f[0] for f in found]), np.array([f[1] for f in found])
+            h = STEP * sd
+            mus, sds = np.repeat(mu[:, None], 4 * n + 1, axis=1), np.repeat(sd[:, None], 4 * n + 1, axis=1)
+            for k in range(n):
+                mus[k, [1 + k, 1 + n + k]] += [h[k], -h[k]]
+                sds[k, [1 + 2 * n + k, 1 + 3 * n + k]] += [h[k], -h[k]]
+            scores = self._scores(mus, sds)
+            best = scores[int(np.argmin(scores[:, 0]))]
+            ends = best[1:].reshape(4, n)
+            by_mu, by_sd = (ends[0] - ends[1]) / (2.0 * h), (ends[2] - ends[3]) / (2.0 * h)
+            gradient = sum(a * f[2] + b * f[3] for a, b, f in zip(by_mu.tolist(), by_sd.tolist(), found, strict=True))
+            return float(best[0]), np.asarray(gradient)
+
+        return at
+
+    # -- the closed form over moments ---------------------------------------------------------------------------
+
+    @property
+    def _posteriors(self) -> list[Posterior]:
+        return [self.loss, *(limit.posterior for limit in self.limits.values())]
+
+    def _moments(self, points: Points) -> tuple[Vector, Vector]:
+        """Means and deviations of the loss and of every limited output: (1 + m, B) each."""
+        found = [p.predict(points) for p in self._posteriors]
+        return np.array([f[0] for f in found]), np.array([f[1] for f in found])
+
+    def _scores(self, mu: Vector, sd: Vector) -> Vector:
+        """(1 + m, B), (1 + m, B) -> (O, B)."""
+        parts = _Parts(self, mu, sd)
+        return np.array([option.log_cost - self._told(parts, option) for option in self.options])
+
+    def _told(self, parts: _Parts, option: Option) -> Vector:
+        """log of what an option tells: (B,)."""
+        full = parts.gain(option)
+        if not (self.hiding and option.loss):
+            return full
+        without = parts.gain(Option(option.outputs, loss=False)) if option.outputs else np.full_like(full, -np.inf)
+        seen = np.minimum(parts.log_seen, NEVER)
+        return np.logaddexp(seen + full, log_less(seen) + without)
+
+
+class _Parts:
+    """What the options share at B points: shares of the outputs, and the probabilities that they are legal."""
+
+    def __init__(self, search: EntropySearch, mu: Vector, sd: Vector) -> None:
+        self.search, self.count = search, len(search.minima)
+        noise = search.loss.fitted_noise if search.noise else 0.0
+        deviation, by = noisy(sd[0], noise)
+        minima = search.minima[:, None]
+        gamma = np.minimum((minima - mu[0]) / deviation, SURE)
+        self.loss = Share.of(Truncation.below(gamma), deviation, by)
+        self.log_below = log_ndtr(np.minimum((minima - mu[0]) / sd[0], SURE))
+        self.shares, self.answers, self.log_kept = dict[str, Share](), dict[str, Answers](), dict[str, Vector]()
+        self.log_seen = np.zeros(mu.shape[1])
+        for (name, limit), m, d in zip(search.limits.items(), mu[1:], sd[1:], strict=True):
+            if isinstance(limit, Answered):
+                self.answers[name] = limit.answers(m, d)
+                self.log_kept[name] = limit.log_kept(m, d)
+                log_seen = self.answers[name].log_q[1]
+            else:
+                deviation, by = noisy(d, limit.posterior.fitted_noise if search.noise else 0.0)
+                self.shares[name] = Share.of(limit.interval.truncation(m, deviation), deviation, by)
+                self.log_kept[name] = log_seen = limit.interval.log_probability(m, d)
+            if name in search.hiding:
+                self.log_seen = self.log_seen + log_seen
+
+    def gain(self, option: Option) -> Vector:
+        """log of the mean over the draws of what an option tells: (B,)."""
+        real = [self.shares[name] for name in self.shares if name in option.outputs]
+        asked = [self.answers[name] for name in self.answers if name in option.outputs]
+        log = self.loss.log if option.loss else self.log_below
+        spread: Vector = self.loss.spread if option.loss else np.zeros_like(log)
+        unseen: Vector = np.zeros(log.shape[1]) if option.loss else self.log_below
+        for share in real:
+            log, spread = log + share.log, spread + share.spread
+        for a in asked:
+            log_z = logsumexp(a.log_q + a.log_f, axis=0)
+            after, q = np.exp(a.log_q + a.log_f - log_z), np.exp(a.log_q)
+            log, spread = log + log_z, spread + 2.0 * np.sum((after - q) * a.log_q, axis=0)
+        for a in asked[MOST:]:
+            unseen = unseen + logsumexp(a.log_q + a.log_f, axis=0)
+        for name, kept in self.log_kept.items():
+            if name not in option.outputs:
+                log, unseen = log + kept, unseen + kept
+        gains, _, _ = log_gain(log, spread + 2.0 * surprise(unseen, asked[:MOST]))
+        return np.asarray(logsumexp(gains, axis=0) - math.log(self.count))

@@ -1,0 +1,335 @@
+"""Constrained max-value entropy search (Perrone et al. 2019): the evaluation that tells most of the constrained minimum.
+
+1. models, design and search over legal points are those of :mod:`mipcash.optimizers.hybrid`; a limit of which only an answer is
+   told (kept or broken) has a classifier in the place of a regression (:mod:`mipcash.surrogates.structured.classification`)
+2. y_*, the least loss that keeps all limits, is drawn from the posteriors of the loss and of all limits at many legal points:
+   a fixed sample of the space, what was observed, walks from the best of it, the minimiser of the mean by alternation, and
+   minimisers of samples of the loss under samples of the limits
+3. the information of an evaluation on y_* is maximised over the legal points, per unit of cost where outputs may be
+   evaluated apart
+
+An output is *answered* where all that was told of it is +1 or -1, or 0 or 1 (True or False): kept or broken by its limit, no
+matter by how much. Whether an evaluation fails is always an answer. A limit hides the loss where the loss failed in all
+observations that break it.
+
+The paper's sigma(delta) is ``tolerated``: a point counts for y_* where an answered limit is broken with no more than that
+probability. Of limits with values the bound itself is delta.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.constrained import Interval, Kept
+from mipcash.acquisition.constrained_entropy import ConstrainedEntropy
+from mipcash.acquisition.constrained_minimum import SampledProblem, least, marginal
+from mipcash.acquisition.entropy_search import Answered, EntropySearch, Option
+from mipcash.acquisition.ingredients import Ingredients, Limited
+from mipcash.acquisition.mixed_search import PolishSettings
+from mipcash.errors import SpaceError, at_least
+from mipcash.modelling.domains import Configuration
+from mipcash.optimizers.base import History, Limit, Observation, Proposal, joined
+from mipcash.optimizers.data import Data
+from mipcash.optimizers.hybrid import FAILURE, POLISH, SEARCH, Hybrid, HybridSettings, Target
+from mipcash.optimizers.in_time import sampled
+from mipcash.optimizers.model_based import Step
+from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, PRESENT
+from mipcash.optimizers.pending import Awaited
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.points import Points
+from mipcash.space.domain import Domain
+from mipcash.space.exclusion import Exclusion
+from mipcash.surrogates.base import Posterior, Surrogate
+from mipcash.surrogates.structured.classification import BinarySurrogate, LatentPosterior
+from mipcash.surrogates.structured.posterior import StructuredPosterior
+from mipcash.surrogates.structured.surrogate import StructuredSurrogate
+from mipcash.surrogates.structured.tables import Tables
+
+JOINT, MARGINAL = "joint", "marginal"
+AUTO, REAL, BINARY = "auto", "real", "binary"
+EP, REGRESSION = "ep", "regression"
+ANSWERS = ({-1.0, 1.0}, {0.0, 1.0})
+"""Values that an answered output has."""
+OBSERVED, OPEN = 60, 5
+"""Observations among the points for y_* at most, and starts of the search of which the loss is not known yet."""
+ROUGHLY = PolishSettings(walks=30, survivors=2, moved=1, finalists=1, rounds=1, sweeps=6, pairs=0)
+"""Limits of the search for the constrained minimiser of a sample."""
+
+
+@dataclass(frozen=True)
+class CmesSettings(HybridSettings):
+    """Settings of constrained max-value entropy search: those of ``hybrid``, but for its ``acquisition`` and ``samples``.
+
+    Attributes:
+        minima: draws of y_*.
+        sampling: ``joint``, or ``marginal``, which takes points for independent and is there for comparison.
+        candidates: points drawn from the space, and as many walks from the best, for y_*.
+        optimised: draws whose constrained minimiser is looked for, and joins them.
+        noise: whether what an evaluation tells has the fitted noise (A.2), or is the value itself (A.1).
+        feedback: ``auto`` (outputs that only ever are -1, 1 or 0, 1 are answers), ``real`` (no output is), or ``binary`` (of all
+            limits only whether they are kept counts).
+        classifier: of answers: ``ep``, or ``regression`` on -1 and 1.
+        tolerated: sigma(delta) of answered limits, in (0, 1).
+        delta: what is recommended keeps all limits that have values with a posterior probability of 1 - delta at least, if
+            any observation does.
+    """
+
+    minima: int = 10
+    sampling: str = JOINT
+    candidates: int = 120
+    optimised: int = 2
+    noise: bool = True
+    feedback: str = AUTO
+    classifier: str = EP
+    tolerated: float = 0.5
+    delta: float = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choices = {"sampling": (JOINT, MARGINAL), "feedback": (AUTO, REAL, BINARY), "classifier": (EP, REGRESSION)}
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise SpaceError(f"{name} must be {' or '.join(map(repr, known))}, got {getattr(self, name)!r}")
+        for name in ("tolerated", "delta"):
+            if not 0.0 < getattr(self, name) < 1.0:
+                raise SpaceError(f"{name} is a probability inside (0, 1), got {getattr(self, name)}")
+        at_least(self, minima=1, candidates=0, optimised=0)
+
+    @property
+    def bound(self) -> float:
+        """delta on the scale of what is learned of answers: the logit, or the mean of -1 and 1."""
+        p = self.tolerated
+        return math.log(p / (1.0 - p)) if self.classifier == EP else 2.0 * p - 1.0
+
+
+class PartStep(Step):
+    """An ask where outputs may be evaluated apart: a configuration may be proposed again for what is not known there."""
+
+    @property
+    def before(self) -> list[Configuration]:
+        """Configurations of which every output is known, or which are being evaluated."""
+        costs = self.request.costs
+        return [o.config for o in self.request.history if not missing(self.request.history, o.config, costs)]
+
+
+def missing(history: History, config: Configuration, names: Mapping[str, float]) -> list[str]:
+    """The outputs that nothing told of a configuration and nothing is asked for."""
+    same = [o for o in history if o.config == config]
+    if any(o.status == PENDING for o in same):
+        return []
+    return [name for name in names if all(o.outcome[name].status == MISSING for o in same)]
+
+
+class Cmes(Hybrid):
+    """See the module's description."""
+
+    name: ClassVar[str] = "cmes"
+
+    settings: CmesSettings
+
+    def __init__(self, domain: Domain, settings: CmesSettings | None = None) -> None:
+        super().__init__(domain, settings or CmesSettings())
+        assert isinstance(self.beside, StructuredSurrogate)
+        self.classifier = BinarySurrogate(self.beside)
+        self.answered = frozenset[str]()  # of the ask under way
+        self._space: list[Points] = []  # a sample of the space, which does not depend on what was observed
+        self._made: list[Acquisition] = []
+
+    def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
+        """The lowest loss of what keeps all limits with a posterior probability of 1 - delta at least.
+
+        Only what was observed to keep them is looked at; where none of it is so sure, the lowest loss of all of it.
+        """
+        usual = super().recommend(history, limits)
+        if usual is None or not limits:
+            return usual
+        data = self.data(history, limits)
+        with threadpool_limits(1):
+            fitted, _ = self._fitted(data, {}, np.random.default_rng(0))
+        rows = data.order[data.feasible[data.order]]
+        rows = rows[np.isin(rows, data.known)]
+        sure = np.zeros(len(rows))
+        for name, limit in fitted.limited.items():
+            if name not in self._answered(data):
+                sure += Interval.of(limit).log_probability(*limit.posterior.predict(data.points[rows]))
+        safe = rows[sure >= math.log1p(-self.settings.delta)]
+        if not len(safe):
+            return usual
+        parts = joined(history, (LOSS, *(limit.output for limit in limits)))[int(safe[0])].parts
+        return next(history[k] for k in parts if history[k].loss is not None)
+
+    # -- the models ---------------------------------------------------------------------------------------------
+
+    def surrogate_for(self, output: str) -> Surrogate[Tables, StructuredPosterior]:
+        """The classifier for answered outputs."""
+        if output in self.answered and self.settings.classifier == EP:
+            return self.classifier
+        return super().surrogate_for(output)
+
+    def _fitted(
+        self, data: Data, state: Mapping[str, Any], rng: np.random.Generator, awaited: Awaited | None = None
+    ) -> tuple[Ingredients, dict[str, Any]]:
+        twin = copy.copy(self)
+        twin.answered = self._answered(data)
+        return super(Cmes, twin)._fitted(data, state, rng, awaited)
+
+    def _answered(self, data: Data) -> frozenset[str]:
+        """Outputs of which only an answer is told."""
+        names = {FAILURE}
+        for output in data.scales:
+            told = set(data.values(output)[1].tolist())
+            if self.settings.feedback == BINARY or (
+                self.settings.feedback == AUTO and any(told <= each for each in ANSWERS)
+            ):
+                names.add(output)
+        return frozenset(names)
+
+    def _beside(self, data: Data) -> dict[str, tuple[Indices, Vector, tuple[float, float]]]:
+        learned = super()._beside(data)
+        broken = (data.violations > 0.0) & np.isfinite(data.violations)
+        if np.all(broken[data.failed]):  # limits say already where evaluations fail
+            learned.pop(FAILURE, None)
+        for name in self._answered(data) & learned.keys():
+            rows, values, _ = learned[name]
+            if name != FAILURE:
+                values = np.where(data.scales[name].violation(data.values(name)[1]) > 0.0, 1.0, -1.0)
+            learned[name] = (rows, values, (-math.inf, self.settings.bound))
+        return learned
+
+    def _hiding(self, data: Data, fitted: Ingredients) -> frozenset[str]:
+        """Limits without which the loss was never seen: where they are broken, it fails."""
+        losses = np.array([o.outcome[LOSS].status for o in data.observations])
+        names = {FAILURE} & fitted.limited.keys()
+        for name, scale in data.scales.items():
+            rows, values = data.values(name)
+            there = losses[rows[scale.violation(values) > 0.0]]
+            if np.any(there == FAILED) and not np.any(there == PRESENT):
+                names.add(name)
+        return frozenset(names)
+
+    # -- the acquisition step -----------------------------------------------------------------------------------
+
+    def _search(self, step: Step) -> Proposal | None:
+        twin = copy.copy(self)
+        twin._made = []
+        if step.request.costs:
+            step = PartStep(step.request, step.data, step.clock)
+        found = super(Cmes, twin)._search(step)
+        if found is None:
+            return None
+        if found.origin == self.settings.acquisition:
+            found = replace(found, origin=self.name)
+        return replace(found, outputs=self._outputs(twin._made[-1], found.config, step))
+
+    def _outputs(self, made: Acquisition, config: Configuration, step: Step) -> tuple[str, ...]:
+        """What of a configuration tells most per unit of cost, of what is not known there; empty: all outputs."""
+        if not step.request.costs or not isinstance(made, EntropySearch):
+            return ()
+        left = missing(step.request.history, config, step.request.costs)
+        for k in made.ranked(self.domain.encode([config])):
+            option = made.options[int(k)]
+            names = [n for n in step.request.costs if n in option.outputs or (n == LOSS and option.loss)]
+            if option.together:
+                return () if len(left) == len(step.request.costs) else tuple(left)
+            if names and set(names) <= set(left):
+                return tuple(names)
+        return tuple(left)
+
+    def _target(self, fitted: Ingredients, excluded: Sequence[Exclusion], step: Step) -> Target | None:
+        """What is minimised and the point found; None where nothing is left to propose."""
+        best, began = step.data.border(self.settings.best), time.perf_counter()
+        searching, mean = self._for(SEARCH), fitted.loss.mean()
+        lowest = searching._for(0.5)._minimum(mean, best, excluded, step.rng)
+        starts = [best] if lowest is None else [self._batch([lowest]), best]
+        minima, places = self._minima(searching, fitted, Points.joined(*starts), step)
+        step.clock.add("search", began, searching.domain.deadline)
+        began = time.perf_counter()
+        acquisition = self._acquisition(fitted, minima, step)
+        self._made.append(acquisition)
+        polishing = self._for(POLISH)
+        search = polishing._search_of(excluded, step.data.best(), self.polish)
+        found = search.minimise(acquisition, Points.joined(*starts, places, self._half_known(step)), step.rng)
+        step.clock.add("polish", began, polishing.domain.deadline)
+        return None if found is None else Target(mean, acquisition, found)
+
+    def _half_known(self, step: Step) -> Points:
+        """The latest legal points that keep all limits that are known, and whose loss is not."""
+        data = step.data
+        rows = np.setdiff1d(np.flatnonzero(data.feasible & ~data.failed), data.known)
+        return data.points[rows[-OPEN:] if step.request.costs else rows[:0]]
+
+    def _acquisition(self, fitted: Ingredients, minima: Vector, step: Step) -> Acquisition:
+        limits = {name: self._limit(name, limit, step.data) for name, limit in fitted.limited.items()}
+        hiding, costs = self._hiding(step.data, fitted), step.request.costs
+        real = {name: limit for name, limit in limits.items() if isinstance(limit, Kept)}
+        if len(real) == len(limits) and not hiding and not costs:
+            return ConstrainedEntropy(fitted.loss, minima, list(real.values()), self.settings.noise)
+        together = Option(frozenset(limits), True, math.log(sum(costs.values())) if costs else 0.0, True)
+        options = [together]
+        for name, cost in costs.items():
+            if name == LOSS or name in limits:
+                options.append(Option(frozenset({name} - {LOSS}), name == LOSS, math.log(cost)))
+        return EntropySearch(fitted.loss, minima, limits, options, hiding, self.settings.noise)
+
+    def _limit(self, name: str, limit: Limited, data: Data) -> Kept | Answered:
+        if isinstance(limit.posterior, LatentPosterior):
+            return Answered(limit.posterior, limit.posterior.slope, self.settings.bound)
+        return Kept(limit.posterior, Interval.of(limit))
+
+    # -- the constrained minimum --------------------------------------------------------------------------------
+
+    def _minima(self, searching: Hybrid, fitted: Ingredients, starts: Points, step: Step) -> tuple[Vector, Points]:
+        """Draws of y_*, (K,), and the points where joint ones are."""
+        points, count = self._candidates(searching, fitted, starts, step), self.settings.minima
+        ends = {name: Interval.of(limit) for name, limit in fitted.limited.items()}
+        if self.settings.sampling == MARGINAL:
+            log_kept = np.zeros(len(points))
+            for name, limit in fitted.limited.items():
+                log_kept += ends[name].log_probability(*limit.posterior.predict(points))
+            minima, places = marginal(*fitted.loss.predict(points), log_kept, count, step.rng), points[:0]
+        else:
+            losses, legal = _draws(fitted.loss, points, count, step), np.ones((count, len(points)), dtype=bool)
+            for name, limit in fitted.limited.items():
+                drawn = _draws(limit.posterior, points, count, step)
+                legal &= (drawn >= ends[name].low) & (drawn <= ends[name].high)
+            minima, at = least(losses, legal)
+            places = points[np.unique(at[at >= 0])]
+        # what was observed to keep all limits is no secret: the minimum does not lie above it
+        return np.minimum(minima, fitted.best), places
+
+    def _candidates(self, searching: Hybrid, fitted: Ingredients, starts: Points, step: Step) -> Points:
+        """Legal points over which y_* is the least."""
+        data, wanted = step.data, replace(ROUGHLY, walks=self.settings.candidates)
+        rows = np.flatnonzero(data.legal)[-OBSERVED:]
+        walks = searching._search_of([], data.best(), wanted).walks(starts, step.rng)
+        found = [starts, data.points[rows], walks, self._sampled_space(searching)]
+        search = searching._search_of([], data.best(), ROUGHLY)
+        for _ in range(self.settings.optimised):
+            if searching.domain.deadline.passed or self.domain.wide:
+                break
+            limits = [(l.posterior.sample(step.rng), Interval.of(l)) for l in fitted.limited.values()]
+            least_of = search.minimise(SampledProblem(fitted.loss.sample(step.rng), limits), starts, step.rng)
+            if least_of is not None:
+                found.append(self._batch([least_of]))
+        return Points.joined(*found)
+
+    def _sampled_space(self, searching: Hybrid) -> Points:
+        """A sample of the space that is the same in every ask; none in a wide one, whose walks must do."""
+        if not self._space and not self.domain.wide:
+            configs = sampled(searching.domain, self.settings.candidates, np.random.default_rng(0))
+            self._space.append(self.domain.encode(configs))
+        return self._space[0] if self._space else self.domain.encode([])
+
+
+def _draws(posterior: Posterior, points: Points, count: int, step: Step) -> Vector:
+    assert isinstance(posterior, StructuredPosterior)
+    return posterior.draws(points, count, step.rng)
