@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import log_ndtr
 
 from mipcash.acquisition.binary_entropy import Answers
 from mipcash.acquisition.constrained import Kept, Truncation, log_less
@@ -71,9 +71,15 @@ class Answered:
         return Answers(self.slope * mu, self.slope * sd, self.delta)
 
 
+def log_norm(a: Answers) -> Vector:
+    """log Z_i of an answered output: (B,)."""
+    one, other = a.log_q + a.log_f
+    return np.asarray(np.logaddexp(one, other))
+
+
 def surprise(log_u: Vector, answers: Sequence[Answers]) -> Vector:
     """G, broadcast over log U (.., B) and the answers (B,)."""
-    norm = log_u + sum(logsumexp(a.log_q + a.log_f, axis=0) for a in answers)
+    norm = log_u + sum(log_norm(a) for a in answers)
     total: Vector = np.zeros(np.shape(norm))
     for signs in product((0, 1), repeat=len(answers)):
         log_q = sum(a.log_q[z] for a, z in zip(answers, signs, strict=True))
@@ -217,13 +223,13 @@ class _Parts:
         for share in real:
             log, spread = log + share.log, spread + share.spread
         for a in asked:
-            log_z = logsumexp(a.log_q + a.log_f, axis=0)
+            log_z = log_norm(a)
             after, q = np.exp(a.log_q + a.log_f - log_z), np.exp(a.log_q)
             log, spread = log + log_z, spread + 2.0 * np.sum((after - q) * a.log_q, axis=0)
         for a in asked[MOST:]:
-            unseen = unseen + logsumexp(a.log_q + a.log_f, axis=0)
+            unseen = unseen + log_norm(a)
         for name, kept in self.log_kept.items():
             if name not in option.outputs:
                 log, unseen = log + kept, unseen + kept
         gains, _, _ = log_gain(log, spread + 2.0 * surprise(unseen, asked[:MOST]))
-        return np.asarray(logsumexp(gains, axis=0) - math.log(self.count))
+        return np.asarray(np.logaddexp.reduce(gains, axis=0) - math.log(self.count))

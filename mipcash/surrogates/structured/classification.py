@@ -7,8 +7,9 @@ Notation
     S = K + R + diag(1 / tau),   y_i = nu_i / tau_i:   the posterior is that of regression on y with these noise variances
 
 Sites are found together, each against the others' cavity (minka2001; rasmussen2006, Section 3.6), by DAMPING of every step. Moments
-of a site times its cavity are integrals over NODES of Gauss and Legendre. The hyperparameters are those of regression on the
-answers, whose evidence has gradients; the slope, how sharp the border is, has the highest evidence of expectation propagation.
+of a site times its cavity are integrals over NODES of Gauss and Legendre on either side of 0. The hyperparameters are those of
+regression on the answers, whose evidence has gradients; the slope, how sharp the border is, has the highest evidence of expectation
+propagation.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ SWEEPS, DAMPING, SETTLED = 25, 0.9, 1e-2
 """Rounds over all sites at most, the share of each step that is taken, and the relative change that ends them."""
 LEAST = 1e-6
 """tau at least: an answer that says nothing."""
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(48)
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 REACH = 6.0
 """Deviations of the cavity over which moments are integrated."""
 
@@ -90,9 +91,14 @@ def _cavity(mean: Vector, sigma: Vector, tau: Vector, nu: Vector) -> tuple[Vecto
 
 def moments(mean: Vector, variance: Vector, answers: Vector, slope: float) -> tuple[Vector, Vector, Vector]:
     """log of the norm, mean and variance of sigma(z slope f) N(f; mean, variance): each (t,)."""
-    n = REACH * NODES
-    f = mean[:, None] + np.sqrt(variance)[:, None] * n
-    log = log_expit(answers[:, None] * slope * f) - 0.5 * n**2 + np.log(REACH * WEIGHTS / math.sqrt(2.0 * math.pi))
+    sd = np.sqrt(variance)
+    step = np.clip(-mean / sd, -REACH, REACH)[:, None]  # nodes lie close on both sides of where sigma rises
+    low, high = 0.5 * (step + REACH), 0.5 * (REACH - step)
+    n = np.concatenate([step - low * (1.0 + NODES), step + high * (1.0 + NODES)], axis=1)
+    weights = np.concatenate([low * WEIGHTS, high * WEIGHTS], axis=1)
+    f = mean[:, None] + sd[:, None] * n
+    with np.errstate(divide="ignore"):  # a side may be empty
+        log = log_expit(answers[:, None] * slope * f) - 0.5 * n**2 + np.log(weights / math.sqrt(2.0 * math.pi))
     norm = logsumexp(log, axis=1)
     weight = np.exp(log - norm[:, None])
     m = np.sum(weight * f, axis=1)

@@ -1,0 +1,214 @@
+"""Constrained max-value entropy search in the loop: values, answers, hidden losses, outputs apart, and what it recommends."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.errors import SpaceError
+from mipcash.optimizers.base import Limit, Observation, Request
+from mipcash.optimizers.cmes import Cmes, CmesSettings
+from mipcash.optimizers.hybrid import FAILURE
+from mipcash.optimizers.outcome import Outcome
+from mipcash.space.domain import Domain
+
+LIMITS = {"heat": 0.5}
+LIMIT = Limit("heat", high=0.5)
+
+
+def walled() -> mc.Space:
+    """x falls to the wall of a heat of 0.5; kind b is hotter, and not allowed where n is large."""
+    space = mc.Space("walled")
+    kind = space.categorical("kind", ["a", "b", "c"])
+    n = space.integer("n", 1, 6)
+    space.real("x", 0.0, 1.0)
+    space.rule("few of b", n <= 6 - 4 * kind["b"])
+    return space
+
+
+def heat(config: dict[str, Any]) -> float:
+    return float(config["x"] + 0.25 * (config["kind"] == "b"))
+
+
+def value(config: dict[str, Any]) -> float:
+    return float(0.02 * (config["n"] - 4) ** 2 - config["x"] + 0.1 * (config["kind"] == "c"))
+
+
+def real(config: dict[str, Any]) -> dict[str, float]:
+    return {"loss": value(config), "heat": heat(config)}
+
+
+def answered(config: dict[str, Any]) -> dict[str, float]:
+    return {"loss": value(config), "heat": float(heat(config) > 0.5)}
+
+
+def hidden(config: dict[str, Any]) -> dict[str, float]:
+    return {"loss": math.nan if heat(config) > 0.5 else value(config), "heat": float(heat(config) > 0.5)}
+
+
+def crashing(config: dict[str, Any]) -> float:
+    if heat(config) > 0.5:
+        raise mc.Failed("too hot")
+    return value(config)
+
+
+@pytest.mark.parametrize(
+    ("objective", "limits", "within"),
+    [(real, LIMITS, 0.02), (answered, LIMITS, 0.12), (hidden, LIMITS, 0.12), (crashing, None, 0.12)],
+)
+@pytest.mark.parametrize("classifier", ["ep", "regression"])
+def test_it_comes_near_the_constrained_minimum(objective: Any, limits: Any, within: float, classifier: str) -> None:
+    if objective is real and classifier == "regression":
+        pytest.skip("nothing is answered")
+    result = mc.minimize(
+        objective,
+        walled(),
+        22,
+        limits=limits,
+        optimizer="cmes",
+        settings=CmesSettings(classifier=classifier),
+        progress=False,
+    )
+    best = min(value(t.config) for t in result.history if heat(t.config) <= 0.5)
+    assert -0.5 <= best <= -0.5 + within
+    assert result.config is not None
+    assert heat(result.config) <= 0.5
+
+
+def history_of(objective: Any, count: int = 12) -> list[Observation]:
+    configs = walled().sample(count, 3)
+    made = []
+    for config in configs:
+        told = objective(config)
+        lost = math.isnan(told["loss"])
+        outcome = Outcome.failure("", told) if lost else Outcome.of(told["loss"], {"heat": told["heat"]})
+        made.append(Observation(config, "failed" if lost else "done", outcome.loss, outcome.values, outcome))
+    return made
+
+
+def cmes(**settings: Any) -> Cmes:
+    return Cmes(Domain.of(walled()), CmesSettings(**settings))
+
+
+def test_what_is_answered_is_told_by_the_values_or_by_the_settings() -> None:
+    for objective, feedback, expected in [
+        (real, "auto", {FAILURE}),
+        (answered, "auto", {FAILURE, "heat"}),
+        (lambda c: {**answered(c), "heat": 2.0 * answered(c)["heat"] - 1.0}, "auto", {FAILURE, "heat"}),
+        (answered, "real", {FAILURE}),
+        (real, "binary", {FAILURE, "heat"}),
+    ]:
+        optimizer = cmes(feedback=feedback)
+        assert optimizer._answered(optimizer.data(history_of(objective), (LIMIT,))) == expected
+
+
+def test_of_answered_limits_only_the_side_is_learned() -> None:
+    """Values and answers of the same limits give the same models where all is told to be binary."""
+    configs = [o.config for o in history_of(real)]
+    learned = []
+    for objective in (real, answered):
+        optimizer = cmes(feedback="binary")
+        learned.append(optimizer._beside(optimizer.data(history_of(objective), (LIMIT,)))["heat"])
+    assert learned[0][1].tolist() == learned[1][1].tolist() == [1.0 if heat(c) > 0.5 else -1.0 for c in configs]
+    assert learned[0][2] == (-math.inf, 0.0)
+
+
+def test_sigma_of_delta_moves_the_bound_on_the_latent() -> None:
+    assert cmes(tolerated=0.9).settings.bound == pytest.approx(math.log(9.0))
+    assert cmes(tolerated=0.9, classifier="regression").settings.bound == pytest.approx(0.8)
+
+
+def test_a_limit_that_hides_the_loss_is_no_second_failure() -> None:
+    optimizer = cmes()
+    data = optimizer.data(history_of(hidden), (LIMIT,))
+    fitted, _ = optimizer._fitted(data, {}, np.random.default_rng(0))
+    assert set(fitted.limited) == {"heat"}
+    assert optimizer._hiding(data, fitted) == {"heat"}
+    data = optimizer.data(history_of(answered), (LIMIT,))
+    fitted, _ = optimizer._fitted(data, {}, np.random.default_rng(0))
+    assert optimizer._hiding(data, fitted) == set()
+
+
+@pytest.mark.parametrize("sampling", ["joint", "marginal"])
+def test_draws_of_the_minimum_do_not_lie_above_what_keeps_the_limits(sampling: str) -> None:
+    optimizer = cmes(sampling=sampling, minima=7)
+    seen: list[np.ndarray] = []
+    plain = Cmes._minima
+
+    class Watching(Cmes):
+        def _minima(self, *arguments: Any) -> Any:
+            seen.append(plain(self, *arguments)[0])
+            return plain(self, *arguments)
+
+    watching = Watching(optimizer.domain, optimizer.settings)
+    request = Request(history_of(real), np.random.default_rng(0), limits=(LIMIT,))
+    watching.ask(request)
+    data = watching.data(request.history, (LIMIT,))
+    best = watching._fitted(data, {}, np.random.default_rng(0))[0].best
+    assert seen[0].shape == (7,)
+    assert np.all(seen[0] <= best + 1e-9)
+
+
+def test_while_nothing_may_be_legal_the_minimum_is_infinite_and_proposals_go_on() -> None:
+    limit, history, state = Limit("heat", high=-5.0), history_of(real), {}
+    optimizer = cmes()
+    for k in range(3):
+        proposal = optimizer.ask(Request(history, np.random.default_rng(k), state, limits=(limit,)))
+        state = json.loads(json.dumps(dict(proposal.state)))
+        history.append(Observation(proposal.config, "done", value(proposal.config), {"heat": heat(proposal.config)}))
+    assert optimizer.recommend(history, (limit,)) is None
+
+
+def apart(costs: dict[str, float], asks: int = 10) -> list[tuple[str, ...]]:
+    """What it asks for where the outputs have these costs; a configuration is never asked for the same twice."""
+    optimizer, history, state = cmes(), history_of(real, 8), {}
+    asked: list[tuple[str, ...]] = []
+    for k in range(asks):
+        request = Request(history, np.random.default_rng(k), state, limits=(LIMIT,), costs=costs)
+        proposal = optimizer.ask(request)
+        state = json.loads(json.dumps(dict(proposal.state)))
+        names = proposal.outputs or ("loss", "heat")
+        told = real(proposal.config)
+        for o in history:
+            if o.config == proposal.config:
+                assert not set(names) & {n for n, out in o.outcome.outputs.items() if out.status == "present"}
+        values = {"heat": told["heat"]} if "heat" in names else {}
+        history.append(Observation(proposal.config, "done", told["loss"] if "loss" in names else None, values))
+        asked.append(names)
+    return asked
+
+
+def test_the_output_that_tells_most_per_unit_of_cost_is_asked_for() -> None:
+    dear, cheap = apart({"loss": 100.0, "heat": 1.0}), apart({"loss": 1.0, "heat": 100.0})
+    assert sum("heat" in names and len(names) == 1 for names in dear) > sum("heat" in names for names in cheap)
+    assert sum("loss" in names for names in cheap) > sum("loss" in names for names in dear)
+
+
+def test_the_answer_keeps_its_limits_with_the_probability_that_is_asked_for() -> None:
+    """Beside the wall the posterior is not sure; an answer that must be surer lies further off."""
+    history = history_of(real, 14)
+    close = {"kind": "a", "n": 4, "x": 0.5}
+    history.append(Observation(close, "done", value(close), {"heat": heat(close)}))
+    found = [cmes(delta=delta).recommend(history, (LIMIT,)) for delta in (0.05, 0.999)]
+    assert found[1] is history[-1]
+    assert found[0] is not history[-1]
+    assert found[0] is not None
+    assert heat(found[0].config) < 0.5
+    assert cmes().recommend(history) is min(history, key=lambda o: o.loss or 0.0)
+
+
+def test_settings_are_checked() -> None:
+    for wrong in (
+        {"sampling": "some"},
+        {"feedback": "yes"},
+        {"classifier": "laplace"},
+        {"tolerated": 1.0},
+        {"delta": 0.0},
+    ):
+        with pytest.raises(SpaceError, match=next(iter(wrong))):
+            CmesSettings(**wrong)  # type: ignore[arg-type]
