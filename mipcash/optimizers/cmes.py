@@ -26,7 +26,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.constrained import Interval, Kept
@@ -42,8 +41,9 @@ from mipcash.optimizers.data import Data
 from mipcash.optimizers.hybrid import FAILURE, POLISH, SEARCH, Hybrid, HybridSettings, Target
 from mipcash.optimizers.in_time import sampled
 from mipcash.optimizers.model_based import Step
-from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, PRESENT
+from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, PRESENT
 from mipcash.optimizers.pending import Awaited
+from mipcash.optimizers.safety import probabilities
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain
@@ -147,25 +147,19 @@ class Cmes(Hybrid):
     def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
         """The lowest loss of what keeps all limits with a posterior probability of 1 - delta at least.
 
-        Only what was observed to keep them is looked at; where none of it is so sure, the lowest loss of all of it.
+        Only what was observed to keep them is looked at; where none of it is so sure, it is the lowest loss of all of it.
         """
         usual = super().recommend(history, limits)
         if usual is None or not limits:
             return usual
-        data = self.data(history, limits)
-        with threadpool_limits(1):
-            fitted, _ = self._fitted(data, {}, np.random.default_rng(0))
-        rows = data.order[data.feasible[data.order]]
-        rows = rows[np.isin(rows, data.known)]
-        sure = np.zeros(len(rows))
-        for name, limit in fitted.limited.items():
-            if name not in self._answered(data):
-                sure += Interval.of(limit).log_probability(*limit.posterior.predict(data.points[rows]))
-        safe = rows[sure >= math.log1p(-self.settings.delta)]
-        if not len(safe):
-            return usual
-        parts = joined(history, (LOSS, *(limit.output for limit in limits)))[int(safe[0])].parts
-        return next(history[k] for k in parts if history[k].loss is not None)
+        sure = probabilities(self.domain, history, limits)
+        rows = joined(history, (LOSS, *(limit.output for limit in limits)))
+        safe = []
+        for row, p in zip(rows, sure.tolist(), strict=True):
+            values = (limit.violation(row.whole.outcome[limit.output].value) for limit in limits)
+            if p >= 1.0 - self.settings.delta and row.whole.legal and not any(values):
+                safe += [history[k] for k in row.parts if history[k].loss is not None and history[k].status == DONE]
+        return min(safe, key=lambda o: o.loss or 0.0, default=usual)
 
     # -- the models ---------------------------------------------------------------------------------------------
 
@@ -193,8 +187,8 @@ class Cmes(Hybrid):
                 names.add(output)
         return frozenset(names)
 
-    def _beside(self, data: Data) -> dict[str, tuple[Indices, Vector, tuple[float, float]]]:
-        learned = super()._beside(data)
+    def learned_beside(self, data: Data) -> dict[str, tuple[Indices, Vector, tuple[float, float]]]:
+        learned = super().learned_beside(data)
         broken = (data.violations > 0.0) & np.isfinite(data.violations)
         if np.all(broken[data.failed]):  # limits say already where evaluations fail
             learned.pop(FAILURE, None)

@@ -113,7 +113,7 @@ def test_of_answered_limits_only_the_side_is_learned() -> None:
     learned = []
     for objective in (real, answered):
         optimizer = cmes(feedback="binary")
-        learned.append(optimizer._beside(optimizer.data(history_of(objective), (LIMIT,)))["heat"])
+        learned.append(optimizer.learned_beside(optimizer.data(history_of(objective), (LIMIT,)))["heat"])
     assert learned[0][1].tolist() == learned[1][1].tolist() == [1.0 if heat(c) > 0.5 else -1.0 for c in configs]
     assert learned[0][2] == (-math.inf, 0.0)
 
