@@ -11,7 +11,7 @@ from scipy import stats
 from mipcash.acquisition.analytic import LogEI
 from mipcash.acquisition.constrained import Interval
 from mipcash.acquisition.constrained_minimum import SampledProblem, least, marginal
-from tests.acquisition.gradients import gradient_is_that_of_values
+from tests.acquisition.checks import gradient_is_that_of_values
 from tests.acquisition.test_mixed_search import Setting
 from tests.spaces import ALL
 

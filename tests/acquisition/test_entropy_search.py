@@ -18,7 +18,7 @@ from mipcash.acquisition.constrained_entropy import FLOOR, ConstrainedEntropy, S
 from mipcash.acquisition.entropy_search import MOST, Answered, EntropySearch, Option, surprise
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from tests.acquisition.gradients import gradient_is_that_of_values
+from tests.acquisition.checks import gradient_is_that_of_values
 from tests.acquisition.test_mixed_search import Setting
 from tests.spaces import ALL
 
