@@ -129,8 +129,8 @@ class Limit:
             )
 
     def violation(self, value: float | None) -> float:
-        """How far a value lies outside: 0 where the limit is kept, inf where the value is missing or nan."""
-        if value is None or math.isnan(value):
+        """How far a value lies outside: 0 where the limit is kept, inf where the value is missing or not finite."""
+        if value is None or not math.isfinite(value):
             return math.inf
         return max(0.0, self.low - value, value - self.high)
 

@@ -10,11 +10,11 @@ from contextlib import contextmanager, suppress
 from statistics import median
 
 from mipcash.errors import DefectError, ExecutorError, SpaceExhaustedError, StorageError
-from mipcash.study.evaluating.defects import DefectsByOutput
+from mipcash.study.evaluating.defects import DefectsByOutput, misnamed
 from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
 from mipcash.study.evaluating.pool import Evaluating, LostWorkerError, collect
 from mipcash.study.progress import Progress
-from mipcash.study.result import SUSPICIOUS
+from mipcash.study.result import LEAST, SUSPICIOUS
 from mipcash.study.spending import Spending
 from mipcash.study.study import Study
 from mipcash.study.trial import TellError, Trial
@@ -233,16 +233,19 @@ class Loop:
         """
         if self._ended == BUDGET:
             self._defects.at_end(self._study.trials)
-            self._refuse_defect(in_flight=0)
+            self._refuse_defect(in_flight=0, least=LEAST)
         return self._ended
 
-    def _refuse_defect(self, in_flight: int) -> None:
+    def _refuse_defect(self, in_flight: int, least: int = SUSPICIOUS) -> None:
         """End the run where the objective fails for a reason of its own; what failed for it is to be evaluated again.
+
+        Args:
+            least: evaluations that lack a limited output, from which on it is misnamed.
 
         Raises:
             DefectError: it does. As long as there is doubt, what still runs is waited for.
         """
-        defect = self._defects.found
+        defect = self._defects.found or misnamed(self._study.trials, self._study.limits, least)
         if defect is None or (in_flight and not defect.certain):
             return
         for number in defect.trials:

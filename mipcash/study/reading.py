@@ -25,6 +25,9 @@ LOSS_LIMIT = 1e100
 """Largest magnitude of a loss. Surrogates take differences, squares and cubes of losses, which overflow beyond it; a loss
 of that size is a penalty for a failure in all but name."""
 
+RETURNED = "the objective returned "
+"""How messages begin that tell of what was returned in the place of a number."""
+
 STOPPING = ("asyncio", "trio", "anyio", "gevent", "greenlet", "_pytest")
 """Packages whose exceptions beyond ``Exception`` are orders to whoever runs (cancelled, timed out, test over)."""
 
@@ -78,6 +81,11 @@ def stops(error: BaseException) -> bool:
     if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
         return True
     return any(str(c.__module__).split(".")[0] in STOPPING for c in type(error).__mro__)
+
+
+def unread(output: Output) -> bool:
+    """Whether an output failed because it was not there or could not be read: a mistake of whoever returned the others."""
+    return output.status == FAILED and output.value is None and output.message.startswith(RETURNED)
 
 
 def statement(returned: Any, wanted: Sequence[str] = (LOSS,)) -> bool:
@@ -151,9 +159,11 @@ def _further(name: str, value: Any, text: bool) -> Output:
         if stops(error):
             raise
         number, cause = None, f"it cannot be read: {describe_error(error)}"
-    if number is not None:
+    if number is not None and (text or not math.isfinite(number) or abs(number) <= LOSS_LIMIT):
         return Output.of(number)
-    return Output(FAILED, message=f"the objective returned {readable(name, repr)}: {shown(value)}; {cause}")
+    if number is not None:
+        cause = f"what is wanted must lie within {LOSS_LIMIT:g} of 0"
+    return Output(FAILED, message=f"{RETURNED}{readable(name, repr)}: {shown(value)}; {cause}")
 
 
 def _left_out(required: Sequence[str], found: Mapping[str, Output], returned: Any) -> dict[str, Output]:
@@ -161,8 +171,8 @@ def _left_out(required: Sequence[str], found: Mapping[str, Output], returned: An
 
     def message(name: str) -> str:
         if isinstance(returned, Mapping):
-            return f"the objective returned a dict without {name!r}, only {listed(returned)}"
-        return f"the objective returned {shown(returned)} and no {name!r}"
+            return f"{RETURNED}a dict without {name!r}, only {listed(returned)}"
+        return f"{RETURNED}{shown(returned)} and no {name!r}"
 
     return {name: Output(FAILED, message=message(name)) for name in required if name not in found}
 

@@ -20,12 +20,15 @@ from mipcash.study.standing import Breach, Nearest, Standing, observation
 from mipcash.study.text import one_line, shown, visible, without_address
 from mipcash.study.tradeoffs import LimitTable
 from mipcash.study.trial import Trial
+from mipcash.study.unreturned import unreturned
 
 if TYPE_CHECKING:
     from mipcash.space.space import Space
 
 SUSPICIOUS = 5
 """So many equal failures from the start are one broken objective; where half the space fails, chance makes one run of 32 so."""
+LEAST = 2
+"""Equal failures that are one broken objective where they are all that a budget gave: one may be its configuration's."""
 BY_LOSS = -1
 """In the place of a recommended trial: whichever has the lowest loss."""
 
@@ -230,13 +233,16 @@ class Result:
         return row | {f"violation.{limit.output}": outside.get(limit.output, 0.0) for limit in self.under}
 
     def problem(self) -> str:
-        """A sentence when the run found nothing or its objective looks broken; empty otherwise."""
+        """A sentence when the run found nothing, its objective looks broken or gives no output of some limit; empty otherwise."""
         told = [t for t in self.history if not (t.pending or t.known)]
         first = told[:SUSPICIOUS]
         if told and len(same_failures(first)) == len(first):
             rest = "" if self.n_done else " and no evaluation succeeded"
             which = "the only evaluation" if len(first) == 1 else f"each of the first {len(first)} evaluations"
             return f"{which} failed with the same message{rest}: {told[0].message}"
+        for missing in unreturned(self.history, self.under):
+            if len(missing.trials) >= (SUSPICIOUS if missing.stated else LEAST):
+                return missing.text
         if told and not self.n_done:
             return f"none of {len(told)} evaluations succeeded; the latest message: {told[-1].message}"
         return ""

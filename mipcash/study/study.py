@@ -261,7 +261,7 @@ class Study:
         with self._lock:
             mine = self._ledger.mine(trial)
             duration = self._ledger.seconds(mine.number) if taken is None else taken
-            telling = Telling.of(mine, outcome, partial, duration if cost is None else told_costs(cost))
+            telling = Telling.of(mine, outcome, partial, duration if cost is None else told_costs(cost), self.limits)
             return _copy(self._ledger.tell(mine.number, telling, worker, duration))
 
     def lose(self, trial: Trial, cause: str) -> Trial:
@@ -311,7 +311,7 @@ class Study:
             ConfigurationError: unknown, missing or inactive parameters, values outside their domains; or broken rules.
             ValueError: no outcome (None, a text, a dict without the loss ...), or another word for ``illegal``.
         """
-        known = Known.of(self.space, config, outcome, illegal, apart=tuple(self.costs))
+        known = Known.of(self.space, config, outcome, illegal, apart=tuple(self.costs), limits=self.limits)
         return _copy(self._agreed(lambda: self._ledger.know([known])[0]))
 
     def add_missing(self, known: KnownGiven) -> None:
@@ -323,7 +323,7 @@ class Study:
             ConfigurationError, ValueError: as for :meth:`add`, with the pair's index.
             TypeError: no pairs.
         """
-        listed = Known.listed(self.space, known, tuple(self.costs))
+        listed = Known.listed(self.space, known, tuple(self.costs), self.limits)
         self._agreed(lambda: self._ledger.know(self._ledger.unknown(listed)))
 
     def enqueue(self, config: Mapping[str, Value]) -> Trial:

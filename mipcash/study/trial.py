@@ -110,12 +110,15 @@ class Trial:
         return f"{self.number}: {self._told()}, {config_text(self.config)}"
 
     def _told(self) -> str:
-        """``done, loss 0.5``, ``failed: out of memory``, ``pending``."""
+        """``done, loss 0.5``, ``done, loss 0.5, ms failed: no clock``, ``failed: out of memory``, ``pending``."""
         if self.failed:
             return f"failed: {one_line(self.message, 80)}" if self.message else "failed"
         told = [] if self.loss is None else [("loss", self.loss)]
         told += [(name, value) for name, value in self.values.items() if self.loss is None and name in self.evaluate]
-        return ", ".join([self.status, *(f"{name} {value:.6g}" for name, value in told)])
+        failed = ((name, o.message) for name, o in self.outcome.outputs.items() if o.status == FAILED)
+        said = [f"{name} {value:.6g}" for name, value in told]
+        said += [f"{name} failed: {one_line(message, 80)}" for name, message in failed]
+        return ", ".join([self.status, *said])
 
     def _repr_html_(self) -> str:
         rows = [(name, value_text(value)) for name, value in self.config.items()]

@@ -158,7 +158,11 @@ def test_limits_reach_the_optimizer_and_decide_the_answer(space: mc.Space, journ
         return {"loss": tiny.loss(config), "rounds": float(config["rounds"])}
 
     limits = {"rounds": 1500, "accuracy": (0.9, None)}
-    assert mc.minimize(outputs, space, 3, optimizer=Careful(space), limits=limits, progress=False).config is None
+    unknown = {"accuracy": mc.Failed("not measured")}
+    lacking = mc.minimize(
+        lambda config: {**outputs(config), **unknown}, space, 3, optimizer=Careful(space), limits=limits, progress=False
+    )
+    assert (lacking.n_done, lacking.config) == (3, None)
     result = mc.minimize(
         outputs, space, 9, optimizer=Careful(space), limits={"rounds": (None, 1500)}, storage=journal, progress=False
     )

@@ -17,9 +17,9 @@ import mipcash as mc
 from mipcash.cli.main import app
 from mipcash.errors import DefectError, MipcashError, ModelError
 from mipcash.optimizers.outcome import Outcome
-from mipcash.study.evaluating.defects import LEAST, failed_alike
+from mipcash.study.evaluating.defects import failed_alike
 from mipcash.study.minimize import minimize
-from mipcash.study.result import SUSPICIOUS
+from mipcash.study.result import LEAST, SUSPICIOUS
 from mipcash.study.storage.sqlite.reading import read_journal
 from mipcash.study.trial import TellError, Trial
 

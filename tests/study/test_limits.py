@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import mipcash as mc
+from mipcash.errors import DefectError
 
 LIMITS = {"heat": 0.5, "grip": (0.2, None)}
 
@@ -111,3 +112,150 @@ def test_batches_under_limits_are_distinct_and_legal() -> None:
         for trial in batch:
             assert space.is_legal(trial.config)
             study.tell(trial, measured(trial.config))
+
+
+# -- limits that an evaluation does not tell ------------------------------------------------------------------------
+
+
+def line() -> mc.Space:
+    space = mc.Space("line")
+    space.real("x", 0.0, 1.0)
+    return space
+
+
+UNREAD = {
+    "left out": ({"loss": 1.0, "ms": 3.0}, "the objective returned a dict without 'heat', only ['loss', 'ms']"),
+    "a number alone": (1.0, "the objective returned float 1.0 and no 'heat'"),
+    "nan": ({"loss": 1.0, "heat": math.nan}, "nan, which is no finite number"),
+    "inf": ({"loss": 1.0, "heat": -math.inf}, "-inf, which is no finite number"),
+    "None": ({"loss": 1.0, "heat": None}, "the objective returned 'heat': None; a further value is a number"),
+    "a text": ({"loss": 1.0, "heat": "0.3"}, "the objective returned 'heat': str '0.3'; a further value is a number"),
+    "too large": (
+        {"loss": 1.0, "heat": 1e200},
+        "the objective returned 'heat': float 1e+200; what is wanted must lie within",
+    ),
+    "failed": ({"loss": 1.0, "heat": mc.Failed("no sensor")}, "no sensor"),
+}
+
+
+@pytest.mark.parametrize("case", UNREAD)
+def test_a_limit_that_an_evaluation_does_not_tell_has_failed_with_its_cause(case: str, tmp_path: Path) -> None:
+    returned, cause = UNREAD[case]
+    with mc.Study(line(), "random", limits={"heat": 0.5}, storage=tmp_path / "run.db") as study:
+        told = study.tell(study.ask(), returned)
+        assert (told.status, told.loss) == ("done", 1.0)
+        assert told.outcome["heat"].status == "failed"
+        assert cause in told.outcome["heat"].message
+        assert "heat failed: " in str(told)
+        assert (study.result.config, study.result.n_feasible) == (None, 0)
+        assert str(study.result.breaks(told)[0]).startswith("heat failed: ")
+        assert study.result.to_rows()[0]["feasible"] is False
+    with mc.Study(line(), "random", limits={"heat": 0.5}, storage=tmp_path / "run.db") as study:
+        assert study.trials[0].outcome["heat"].message == told.outcome["heat"].message
+        kept = study.tell(study.ask(), {"loss": 2.0, "heat": 0.5})
+        assert study.result.best is not None
+        assert study.result.best.number == kept.number
+
+
+def test_parts_owe_their_limits_at_the_end() -> None:
+    study = mc.Study(line(), "random", limits={"heat": 0.5})
+    trial = study.ask()
+    assert study.tell(trial, {"heat": 0.4}, partial=True).pending
+    assert study.tell(trial, {"loss": 1.0}).outcome["heat"].value == 0.4
+    trial = study.ask()
+    study.tell(trial, {"heat": 0.3}, partial=True)
+    crashed = study.tell(trial, mc.Failed("oom"))
+    assert (crashed.failed, crashed.outcome["heat"].value) == (True, 0.3)
+    trial = study.ask()
+    study.tell(trial, {"loss": 1.0}, partial=True)
+    assert study.tell(trial, {}, partial=False).outcome["heat"].status == "failed"
+
+
+def test_known_evaluations_may_lack_a_limit_and_are_not_answers() -> None:
+    study = mc.Study(line(), "random", limits={"heat": 0.5})
+    lacking = study.add({"x": 0.5}, 1.0)
+    assert lacking.outcome["heat"].status == "missing"
+    assert study.add({"x": 0.6}, {"loss": 0.5, "heat": "cold"}).outcome["heat"].status == "failed"
+    assert study.result.best is None
+    study.add({"x": 0.7}, {"loss": 2.0, "heat": 0.1})
+    assert study.result.value == 2.0
+    assert study.result.problem() == ""
+
+
+def typo(config: dict[str, Any]) -> dict[str, float]:
+    return {"loss": config["x"], "heat_c": config["x"], "ms": 1.0}
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("returned", [typo, lambda c: c["x"], lambda c: {"loss": c["x"], "heat": None}])
+def test_a_limit_that_no_evaluation_gives_ends_the_run_early(returned: Any, workers: int, tmp_path: Path) -> None:
+    """A budget of 50 is not spent on an objective that calls the output by another name; once mended it goes on."""
+    settings: dict[str, Any] = {
+        "optimizer": "random",
+        "limits": {"heat": 0.5},
+        "progress": False,
+        "workers": workers,
+        "storage": tmp_path / "run.db",
+    }
+    said = "none of [5-7] evaluations gave 'heat', which has a limit: the objective returned"
+    with pytest.raises(DefectError, match=said) as refusal:
+        mc.minimize(returned, line(), 50, **settings)
+    assert ("only ['loss', 'heat_c', 'ms']; did you mean 'heat_c'?" in str(refusal.value)) == (returned is typo)
+    assert "nothing of the budget was spent" in str(refusal.value)
+    mended = mc.minimize(lambda c: {"loss": -c["x"], "heat": c["x"]}, line(), 12, **settings)
+    assert (mended.n_done, mended.history[0].attempt) == (12, 2)
+    assert mended.value < 0.0
+
+
+def test_what_is_stated_of_a_limit_ends_no_run_and_is_said() -> None:
+    def unmeasured(config: dict[str, Any]) -> dict[str, Any]:
+        return {"loss": config["x"], "heat": math.nan}
+
+    result = mc.minimize(unmeasured, line(), 8, optimizer="random", limits={"heat": 0.5}, progress=False)
+    assert result.n_done == 8
+    assert result.problem() == "none of 8 evaluations gave 'heat', which has a limit: nan, which is no finite number"
+    assert result.problem() in str(result)
+    with pytest.raises(DefectError, match="none of 3 evaluations gave 'heat'"):
+        mc.minimize(typo, line(), 3, optimizer="random", limits={"heat": 0.5}, progress=False)
+    one = mc.minimize(typo, line(), 1, optimizer="random", limits={"heat": 0.5}, progress=False)
+    assert (one.n_done, one.config) == (1, None)
+
+
+def test_a_limit_that_some_evaluations_lack_is_learned_from_the_others() -> None:
+    """nan in a half of the space: no silent zero, and no end of the run; the answer keeps the limit."""
+
+    def objective(config: dict[str, Any]) -> dict[str, float]:
+        return {"loss": -config["x"], "heat": math.nan if config["x"] > 0.5 else config["x"]}
+
+    result = mc.minimize(objective, line(), 20, limits={"heat": 0.4}, progress=False)
+    assert result.config is not None
+    assert 0.35 <= result.config["x"] <= 0.4
+
+
+def test_a_limit_on_the_loss_is_what_an_answer_must_reach() -> None:
+    def objective(config: dict[str, Any]) -> float:
+        return float((config["x"] - 0.3) ** 2)
+
+    result = mc.minimize(objective, line(), 14, limits={"loss": 0.01}, progress=False)
+    assert 0.0 <= result.value <= 0.01
+    never = mc.minimize(objective, line(), 8, limits={"loss": -1.0}, progress=False)
+    assert never.config is None
+    assert never.nearest is not None
+    assert never.nearest.trial.loss == min(t.loss for t in never.history if t.loss is not None)
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"": 1.0}, "has the name of an output"),
+        ({1: 1.0}, "has the name of an output"),
+        ({"heat": "5"}, "is a number that the output may not exceed, or a pair"),
+        ({"heat": math.nan}, "needs a finite low or high"),
+        ({"heat": (0.9, 0.1)}, "low <= high"),
+        ({"heat": (None, None)}, "needs a finite low or high"),
+        (["heat"], "given by the name of their output"),
+    ],
+)
+def test_limits_that_are_none_are_refused(limits: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        mc.Study(line(), "random", limits=limits)

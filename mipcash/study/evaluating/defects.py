@@ -7,6 +7,8 @@ stopped and not counted. The rule, by what is told while no evaluation has succe
 * the same error, or the same unreadable outcome, in each of the first ``SUSPICIOUS`` evaluations of the study stops it too,
   and so it does where the budget ends before, after at least ``LEAST``; numbers and the configuration's values in a message
   do not count,
+* a limited output that each of the first ``SUSPICIOUS`` evaluations that succeeded lacks, or has as no number, stops it as well:
+  the limit and the objective call it by different names,
 * :class:`~mipcash.Failed`, nan, inf and dead workers are statements about a configuration, and stop nothing.
 """
 
@@ -19,16 +21,16 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 
 from mipcash.errors import ModelError
+from mipcash.optimizers.base import Limit
 from mipcash.optimizers.outcome import LOSS, MISSING, Outcome
 from mipcash.study.reading import describe_error, statement
-from mipcash.study.result import SUSPICIOUS
+from mipcash.study.result import LEAST, SUSPICIOUS
 from mipcash.study.text import MESSAGE_LIMIT, readable, storable, without_address
 from mipcash.study.trial import Trial
+from mipcash.study.unreturned import unreturned
 
 CERTAIN = (NameError, ImportError, SyntaxError, ModelError)
 """What no configuration is at fault for, as a rule. An unbound local variable is: some branch of the code did not set it."""
-LEAST = 2
-"""Equal failures that are one broken objective where they are all that a budget gave: one may be its configuration's."""
 FRAMES = 3
 """Innermost frames of the objective that are shown."""
 _PLACE = re.compile(r" \([^()]*:\d+\)$")
@@ -93,6 +95,24 @@ class Defect:
             else "Where it is they that fail, let the objective raise mc.Failed('why'): then the run goes on",
         ]
         return "\n".join(line for line in said if line)
+
+
+@dataclass(frozen=True)
+class Misnamed(Defect):
+    """A limited output that no evaluation gives."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.text}\nLet limit and objective agree and run again: nothing of the budget was spent, and the same "
+            "configurations are evaluated again.\n"
+            "Where there is no such value of a configuration, let the objective give mc.Failed('why') as it"
+        )
+
+
+def misnamed(trials: Sequence[Trial], limits: Sequence[Limit], least: int = SUSPICIOUS) -> Defect | None:
+    """The first limit whose output at least so many evaluations lack and none has."""
+    found = (m for m in unreturned(trials, limits) if len(m.trials) >= least and not m.stated)
+    return next((Misnamed(m.trials, m.text, None, True) for m in found), None)
 
 
 class Defects:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import ConfigurationError
 from mipcash.modelling.domains import Configuration
+from mipcash.optimizers.base import Limit
 from mipcash.optimizers.outcome import LOSS, MISSING, PENDING, Outcome
 from mipcash.space.compiled import compiled
 from mipcash.space.novelty import repeats
@@ -59,11 +60,13 @@ class Known:
         illegal: str = REFUSE,
         what: str = "the configuration",
         apart: Sequence[str] = (),
+        limits: Sequence[Limit] = (),
     ) -> Known:
         """Arguments as of :meth:`mipcash.Study.add`; ``what`` is what messages call it.
 
         Args:
             apart: outputs that may be evaluated apart, of which the outcome may be a part; empty: it has the loss.
+            limits: on outputs, which may be missing, and are numbers where they are not.
 
         Raises:
             ConfigurationError: illegal, and not to be learned from.
@@ -84,7 +87,8 @@ class Known:
                 "it, which never recommends it: study.add(config, outcome, illegal='learn')"
             )
         part = bool(apart) and isinstance(outcome, Mapping)
-        read = read_outcome(outcome, (*apart,) if part else (LOSS,), () if part else None)
+        limited = [limit.output for limit in limits if isinstance(outcome, Mapping) and limit.output != LOSS]
+        read = read_outcome(outcome, (*apart,) if part else (LOSS, *limited), () if part else (LOSS,))
         # nothing is lost by saying so, and a table that was read as texts is noticed
         if not statement(outcome, apart if part else (LOSS,)):
             raise ValueError(
@@ -93,7 +97,9 @@ class Known:
         return cls(plain, read, not broken, tuple(n for n in apart if read[n].status != MISSING))
 
     @classmethod
-    def listed(cls, space: Space, given: KnownGiven, apart: Sequence[str] = ()) -> list[Known]:
+    def listed(
+        cls, space: Space, given: KnownGiven, apart: Sequence[str] = (), limits: Sequence[Limit] = ()
+    ) -> list[Known]:
         """What ``known=`` holds, all of it checked.
 
         Raises:
@@ -104,7 +110,10 @@ class Known:
         if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
             raise TypeError(f"known= is a list of pairs (configuration, outcome), got {shown(given)}")
         what = "the configuration of known[{}]"
-        return [cls.of(space, *_pair(k, pair), what=what.format(k), apart=apart) for k, pair in enumerate(given)]
+        return [
+            cls.of(space, *_pair(k, pair), what=what.format(k), apart=apart, limits=limits)
+            for k, pair in enumerate(given)
+        ]
 
     @classmethod
     def told(cls, trial: Trial) -> Known:

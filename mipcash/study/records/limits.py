@@ -16,13 +16,20 @@ LimitsGiven = Mapping[str, float | Sequence[float | None]] | None
 def limits_of(given: LimitsGiven) -> tuple[Limit, ...]:
     """Limits as an optimizer is given them: ``{"latency_ms": 5.0, "accuracy": (0.9, None)}``.
 
+    A limit on the loss is one too: an upper one says what an answer must reach to be one.
+
     Raises:
-        ValueError: an end that is no number, a pair that is none, or no finite end.
+        ValueError: a name that is no text or empty, an end that is no number, a pair that is none, or no finite end.
     """
     if not isinstance(given, (Mapping, type(None))):
         raise ValueError(
             f'limits are given by the name of their output, limits={{"latency_ms": 5.0}}; got {shown(given)}'
         )
+    for name in given or {}:
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError(
+                f"a limit has the name of an output of the objective, a text that is not empty; got {shown(name)}"
+            )
     return tuple(Limit(name, *_ends(name, ends)) for name, ends in (given or {}).items())
 
 
@@ -35,6 +42,8 @@ def _ends(name: str, given: Any) -> tuple[float, float]:
     pair = given if isinstance(given, (tuple, list)) else (None, given)
     try:
         low, high = pair
+        if isinstance(low, str) or isinstance(high, str):
+            raise TypeError("a text is no number")
         return (-math.inf if low is None else float(low)), (math.inf if high is None else float(high))
     except (TypeError, ValueError):
         raise ValueError(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mipcash.optimizers.base import Limit
 from mipcash.optimizers.outcome import LOSS, PENDING, Outcome
 from mipcash.study.reading import read_outcome
 from mipcash.study.text import shown
@@ -32,13 +33,21 @@ class Telling:
         return self.status != PENDING
 
     @classmethod
-    def of(cls, trial: Trial, told: Any, partial: bool | None, cost: float | Mapping[str, float]) -> Telling:
-        """Arguments as of :meth:`mipcash.Study.tell`."""
+    def of(
+        cls,
+        trial: Trial,
+        told: Any,
+        partial: bool | None,
+        cost: float | Mapping[str, float],
+        limits: Sequence[Limit] = (),
+    ) -> Telling:
+        """Arguments as of :meth:`mipcash.Study.tell`; an evaluation of all outputs owes those with limits besides the loss."""
         asked, known = trial.evaluate, trial.outcome
         if partial is None:
             partial = bool(asked) and isinstance(told, Mapping)
-        missing = known.missing(asked or (LOSS,))
-        part = read_outcome(told, missing if asked else (LOSS,), () if partial else missing, cost)
+        missing = known.missing(asked or (LOSS, *(limit.output for limit in limits if limit.output != LOSS)))
+        wanted = missing if asked or LOSS in missing else (LOSS, *missing)
+        part = read_outcome(told, wanted, () if partial else missing, cost)
         outcome = known.with_part(part)
         pending = partial and (not asked or bool(outcome.missing(asked)))
         return cls(outcome, part, PENDING if pending else outcome.status(asked))

@@ -1,0 +1,58 @@
+"""Limits on outputs that no evaluation gives: a name that is spelt otherwise, or a value that is no number.
+
+An evaluation that succeeded and lacks a limited output, or gives what cannot be read there, has that output as a failure with its
+cause. Where all do, the limit means something else than the objective does.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mipcash.optimizers.base import Limit
+from mipcash.optimizers.outcome import FAILED, PRESENT
+from mipcash.study.reading import unread
+from mipcash.study.trial import Trial
+
+
+@dataclass(frozen=True)
+class Unreturned:
+    """A limited output that no evaluation gave.
+
+    Attributes:
+        output: its name.
+        trials: numbers of the evaluations that succeeded without it.
+        text: what they gave in its place.
+        stated: whether one of them said so: nan, inf or :class:`mipcash.Failed` in its place.
+    """
+
+    output: str
+    trials: tuple[int, ...]
+    text: str
+    stated: bool
+
+
+def unreturned(trials: Sequence[Trial], limits: Sequence[Limit]) -> list[Unreturned]:
+    """The limited outputs that no evaluation of a study gave, though some succeeded."""
+    own, found = [t for t in trials if not (t.known or t.pending)], []
+    for limit in limits:
+        if any(t.outcome[limit.output].status == PRESENT for t in own):
+            continue
+        without = [t for t in own if t.done and t.loss is not None and t.outcome[limit.output].status == FAILED]
+        if without:
+            found.append(_described(limit.output, without))
+    return found
+
+
+def _described(name: str, without: Sequence[Trial]) -> Unreturned:
+    latest, numbers = without[-1].outcome, tuple(t.number for t in without)
+    stated = not all(unread(t.outcome[name]) for t in without)
+    others = [other for other in latest.outputs if latest[other].status != FAILED]
+    close = difflib.get_close_matches(name, others, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close and not stated else ""
+    which = "the only evaluation" if len(without) == 1 else f"none of {len(without)} evaluations"
+    gave = "did not give" if len(without) == 1 else "gave"
+    return Unreturned(
+        name, numbers, f"{which} {gave} {name!r}, which has a limit: {latest[name].message}{hint}", stated
+    )
