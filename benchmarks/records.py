@@ -100,7 +100,8 @@ def _part(each: Benchmark, record: dict[str, Any], path: Path, folder: Path) -> 
     figures = path.parent / "figures"
     return [
         *lines,
-        each.markdown(record["results"], figures.relative_to(folder).as_posix() if figures.is_dir() else ""),
+        each.markdown(record["results"], figures.relative_to(folder).as_posix() if figures.is_dir() else "").rstrip(),
+        "",
     ]
 
 
