@@ -28,10 +28,11 @@ class History:
     Attributes:
         method, problem, seed: what was run.
         convention: one of :mod:`benchmarks.peers.convention`, or ``""`` where all of them are one.
-        losses: of every suggestion, the initial ones included; None for an illegal one.
+        losses: of every suggestion, the initial ones included; None for an illegal one, and for one that breaks limits.
         legal: whether each suggestion was legal as it was made.
         cpu: CPU seconds of each suggestion with its observation; None for an initial one.
         stamp: versions.
+        outputs: on a problem with limits, all that each evaluation told, the loss included; None for a crash.
     """
 
     method: str
@@ -42,6 +43,7 @@ class History:
     legal: tuple[bool, ...]
     cpu: tuple[float | None, ...]
     stamp: dict[str, Any]
+    outputs: tuple[dict[str, float] | None, ...] = ()
 
     @property
     def key(self) -> tuple[str, int]:
@@ -68,13 +70,16 @@ class History:
             "cpu": [None if v is None else float(f"{v:.3g}") for v in self.cpu],
             "stamp": self.stamp,
         }
+        if self.outputs:
+            record["outputs"] = [o and {k: kept(v) for k, v in o.items()} for o in self.outputs]
         return json.dumps(record, separators=(",", ":"))
 
     @classmethod
     def from_line(cls, line: str, method: str, convention: str) -> History:
         r = json.loads(line)
         legal = tuple(flag == "1" for flag in r["legal"])
-        return cls(method, r["problem"], r["seed"], convention, tuple(r["losses"]), legal, tuple(r["cpu"]), r["stamp"])
+        key = (method, r["problem"], r["seed"], convention)
+        return cls(*key, tuple(r["losses"]), legal, tuple(r["cpu"]), r["stamp"], tuple(r.get("outputs", ())))
 
 
 def kept(loss: float) -> float:

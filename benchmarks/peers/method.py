@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, ClassVar
 
+from benchmarks.peers.evaluation import Evaluation
 from benchmarks.peers.problem import Problem
 from benchmarks.peers.shape import Shape
 
 Initial = Sequence[tuple[dict[str, Any], float]]
+Evaluated = Sequence[tuple[dict[str, Any], Evaluation]]
 INITIAL = 10
 """Configurations that a run starts from."""
 
@@ -28,6 +30,7 @@ class Method(ABC):
         legal: it never suggests an illegal configuration, so that the two conventions are one.
         own_design: it makes its own initial design; others are given legal samples.
         design: size of the initial design, whoever makes it.
+        takes_limits: it runs on problems with limits: it replaces ``begin`` and ``learn``, or never looks at an outcome.
         revision: to be raised when the adapter changes, so that old histories are told from new ones.
     """
 
@@ -35,6 +38,7 @@ class Method(ABC):
     packages: ClassVar[tuple[str, ...]] = ()
     legal: ClassVar[bool] = False
     own_design: ClassVar[bool] = False
+    takes_limits: ClassVar[bool] = False
     revision: ClassVar[int] = 1
     design: int = INITIAL
 
@@ -61,6 +65,14 @@ class Method(ABC):
             loss: its loss; the penalty where it is illegal.
             violations: rule -> amount by which ``config`` breaks it; empty where it is legal.
         """
+
+    def begin(self, problem: Problem, shape: Shape, seed: int, initial: Evaluated, budget: int) -> None:
+        """``start``, with all that is known of the initial configurations."""
+        self.start(problem, shape, seed, [(c, e.loss) for c, e in initial], budget)  # type: ignore[misc]
+
+    def learn(self, config: dict[str, Any], evaluation: Evaluation, violations: Mapping[str, float]) -> None:
+        """``observe``, with all that the evaluation told."""
+        self.observe(config, evaluation.loss, violations)  # type: ignore[arg-type]
 
     def skip(self, config: dict[str, Any], violations: Mapping[str, float]) -> None:  # noqa: B027 - most need nothing
         """The latest suggestion is illegal, and the convention keeps that from the method; it may note what not to repeat."""

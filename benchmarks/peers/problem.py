@@ -1,18 +1,23 @@
-"""What a problem of the peers benchmark is: a space, a loss, and an optimum that is certified or best known."""
+"""What a problem of the peers benchmark is: a space, a loss, and an optimum that is certified or best known.
+
+A problem may have limits that only an evaluation tells (:mod:`benchmarks.limits`); its optimum is that of what keeps them.
+"""
 
 from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from typing import Any
 
 import mipcash as mc
+from benchmarks.peers.evaluation import Evaluation, Objective, evaluate
+from mipcash.optimizers.base import Limit
+from mipcash.study.records.limits import limits_of
 
 Config = Mapping[str, Any]
-Objective = Callable[[Config], float]
 
 GROUPS = ("rules", "free")
 LOWER_BOUND = "lower bound"
@@ -30,7 +35,8 @@ class Problem:
     Attributes:
         name: unique; names the lines of the results.
         space: makes the space (a new one for every run, since spaces carry solvers).
-        objective: the loss, finite at every legal configuration, reproducible.
+        objective: the loss, finite at every legal configuration, reproducible; with limits a dict, see
+            :mod:`benchmarks.peers.evaluation`.
         group: ``rules`` or ``free``.
         optimum: the least loss.
         certificate: how the optimum is known, one of :data:`CERTIFICATES`.
@@ -42,6 +48,10 @@ class Problem:
         tolerance: how far below ``optimum`` a loss may lie by rounding or by the polish of the numbers.
         stamp: settings behind the losses; histories keep them.
         penalty: what an illegal suggestion is told in the penalty convention; None: the worst legal loss so far.
+        limits: as :func:`mipcash.minimize` takes them; empty: the objective is a number.
+        crashes: it may crash.
+        unit: under limits, what is one in regrets: by how much random search misses the optimum (see
+            :mod:`benchmarks.limits.units`).
     """
 
     name: str
@@ -58,6 +68,9 @@ class Problem:
     tolerance: float = 1e-6
     penalty: float | None = None
     stamp: Mapping[str, Any] = field(default_factory=dict)
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    crashes: bool = False
+    unit: float = 1.0
 
     def __post_init__(self) -> None:
         if self.group not in GROUPS:
@@ -66,6 +79,15 @@ class Problem:
             raise ValueError(
                 f"problem {self.name!r} has certificate {self.certificate!r}; choose one of {', '.join(CERTIFICATES)}"
             )
+
+    @cached_property
+    def kept(self) -> tuple[Limit, ...]:
+        """The limits, each with both of its ends."""
+        return limits_of(self.limits)
+
+    def evaluate(self, config: Config) -> Evaluation:
+        """What an evaluation tells."""
+        return evaluate(self.objective, self.kept, config)
 
 
 @cache

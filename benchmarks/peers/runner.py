@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.peers import history
 from benchmarks.peers.catalogue import make_method
 from benchmarks.peers.convention import CONVENTIONS, PATIENCE, Convention, convention
+from benchmarks.peers.evaluation import Evaluation
 from benchmarks.peers.history import RESULTS, History
 from benchmarks.peers.method import INITIAL, Method
 from benchmarks.peers.problem import Problem
@@ -117,6 +118,8 @@ def run_one(task: Task, budget: int = BUDGET, folder: Path = RESULTS) -> History
     """One run of one method on one problem."""
     (problem,) = suite(task.suite).chosen([task.problem])
     method = make_method(task.method)
+    if problem.limits and not method.takes_limits:
+        raise ValueError(f"{task.method} does not take the limits of {problem.name}")
     method.design = suite(task.suite).initial
     shape = Shape(problem.space())
     with threadpool_limits(1):
@@ -126,39 +129,38 @@ def run_one(task: Task, budget: int = BUDGET, folder: Path = RESULTS) -> History
 def _run(method: Method, problem: Problem, shape: Shape, task: Task, budget: int, folder: Path) -> History:
     rule = convention(task.convention)
     configs = [] if method.own_design else initial(problem, shape, task.seed, folder, method.design)[:budget]
-    losses: list[float | None] = [problem.objective(c) for c in configs]
+    found = [problem.evaluate(c) for c in configs]
     legal, cpu = [True] * len(configs), list[float | None]([None] * len(configs))
     began = time.process_time()
-    method.start(problem, shape, task.seed, list(zip(configs, losses, strict=True)), budget)  # type: ignore[arg-type]
+    method.begin(problem, shape, task.seed, list(zip(configs, found, strict=True)), budget)
     spent = time.process_time() - began  # the start is part of the first suggestion
-    while not _over(losses, budget, rule):
+    while not _over([e.loss for e in found], budget, rule):
         began = time.process_time()
         config = method.suggest()
         spent += time.process_time() - began
         violations = shape.violations(config)
         legal.append(not violations)
-        loss: float | None
-        told: float | None
         if violations and (method.legal or not rule.name):
             raise RuntimeError(f"{task.method} must be legal on {problem.name}, but {violations} for {config}")
         if violations and rule.repaired:
             config, violations = shape.space.nearest(config), {}
         if violations:
-            loss = None
-            told = rule.value if rule.value is not None else penalty(problem, losses)
+            told = rule.value if rule.value is not None else penalty(problem, [e.loss for e in found])
+            found.append(Evaluation(None, {}, False))
         else:
-            loss = told = problem.objective(config)
-        losses.append(loss)
+            found.append(problem.evaluate(config))
         began = time.process_time()
         if violations and not rule.told:
             method.skip(config, violations)
         else:
-            method.observe(config, told, violations)
+            method.learn(config, Evaluation(told) if violations else found[-1], violations)
         cpu.append(spent + time.process_time() - began)
         spent = 0.0
     stamp = method.stamp() | dict(problem.stamp)
+    outputs = tuple(e.outputs for e in found) if problem.limits else ()
+    losses = tuple(e.counted for e in found)
     return History(
-        task.method, problem.name, task.seed, task.convention, tuple(losses), tuple(legal), tuple(cpu), stamp
+        task.method, problem.name, task.seed, task.convention, losses, tuple(legal), tuple(cpu), stamp, outputs
     )
 
 

@@ -1,0 +1,1 @@
+"""Other libraries' methods that take limits, as methods of the peers benchmark."""

@@ -1,0 +1,1 @@
+"""Problems with rules and limits; each module lists its own in ``PROBLEMS``."""

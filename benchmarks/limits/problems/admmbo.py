@@ -1,0 +1,244 @@
+"""The synthetic problems (16), (17), (18) of Ariafar et al., as printed functions and with an integer and a rule added.
+
+Ariafar, Coll-Font, Brooks and Dy, "ADMMBO: Bayesian optimization with unknown constraints using ADMM", JMLR 20 (2019), 5.3
+to 5.5. Two of them are not used as printed:
+
+(17) lost signs: ``0.5 sin(..) + x1 + 2 x2 + 1.5 <= 0`` has no solution in the unit square. Gramacy et al. (2016), where it comes
+     from, have ``1.5 - x1 - 2 x2 - 0.5 sin(2 pi (x1^2 - 2 x2)) <= 0`` and ``x1^2 + x2^2 - 1.5 <= 0``.
+(18) as printed, ``1.1923 (h - 1.1) <= 0``, admits the corner 0, which minimises the sum; turned round, ``h >= 1.1``, it is a
+     problem.
+
+``box_16``, ``problem_16`` and so on are the papers' own: boxes without rules. In limits the outputs are called ``c1`` and ``c2``;
+all of them are upper limits of 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+import mipcash as mc
+from benchmarks.peers.problem import Config, Problem
+
+SOURCE = "Ariafar et al., ADMMBO (2019), problem ({}); an integer and a rule added"
+ONE, TWO = {"c1": 0.0}, {"c1": 0.0, "c2": 0.0}
+
+RATES = np.array([[10, 0.05, 3, 17], [3, 10, 3.5, 8], [17, 17, 1.7, 0.05], [3.5, 0.1, 10, 10]])
+"""A: by coordinate and term."""
+PLACES = np.array(
+    [
+        [0.131, 0.232, 0.234, 0.404],
+        [0.169, 0.413, 0.145, 0.882],
+        [0.556, 0.830, 0.352, 0.873],
+        [0.012, 0.373, 0.288, 0.574],
+    ]
+)
+"""P: by coordinate and term."""
+WEIGHTS = np.array([1.0, 1.2, 3.0, 3.2])
+"""E."""
+
+
+def box_16() -> mc.Space:
+    return _box("ADMMBO (16)", 2, 6.0)
+
+
+def box_17() -> mc.Space:
+    return _box("ADMMBO (17)", 2, 1.0)
+
+
+def box_18() -> mc.Space:
+    return _box("ADMMBO (18)", 4, 1.0)
+
+
+def _box(name: str, size: int, high: float) -> mc.Space:
+    s = mc.Space(name)
+    for j in range(size):
+        s.real(f"x{j + 1}", 0.0, high)
+    return s
+
+
+def problem_16(config: Config) -> dict[str, float]:
+    """Optimum 0.253236, two ovals that take 1.2 % of the box."""
+    x, y = config["x1"], config["x2"]
+    return {"loss": math.sin(x) + y, "c1": math.sin(x) * math.sin(y) + 0.95}
+
+
+def problem_17(config: Config) -> dict[str, float]:
+    """Optimum 0.599788 at (0.1954, 0.4044)."""
+    x, y = config["x1"], config["x2"]
+    wave = math.sin(2 * math.pi * (x**2 - 2 * y))
+    return {"loss": x + y, "c1": 1.5 - x - 2 * y - 0.5 * wave, "c2": x**2 + y**2 - 1.5}
+
+
+def problem_18(config: Config) -> dict[str, float]:
+    return {"loss": sum(_point(config)), "c1": 1.1 - hartman(_point(config))}
+
+
+def hartman(x: Any) -> float:
+    """The sum of problem (18), the four-dimensional Hartman function without its sign."""
+    return float(WEIGHTS @ np.exp(-np.sum(RATES * (np.asarray(x)[:, None] - PLACES) ** 2, axis=0)))
+
+
+def _point(config: Config) -> list[float]:
+    return [float(config[f"x{j}"]) for j in (1, 2, 3, 4)]
+
+
+# -- with an integer and a rule -------------------------------------------------------------------------------------------------
+
+
+def space_16() -> mc.Space:
+    s = box_16()
+    grade = s.integer("grade", 0, 4)
+    x, y = s["x1"], s["x2"]
+    s.rule("room: the less, the higher the grade", x + y + 0.5 * grade <= 7.5)
+    return s
+
+
+def graded_16(config: Config) -> dict[str, float]:
+    """A higher grade widens the ovals, and costs."""
+    told = problem_16(config)
+    return {"loss": told["loss"] + 0.02 * config["grade"] ** 2, "c1": told["c1"] - 0.03 * config["grade"]}
+
+
+def space_17() -> mc.Space:
+    s = box_17()
+    grade = s.integer("grade", 0, 3)
+    s.rule("the second at most a little above the first", s["x2"] <= s["x1"] + 0.1 + 0.05 * grade)
+    return s
+
+
+def graded_17(config: Config) -> dict[str, float]:
+    """A higher grade leaves more room beside the first coordinate, and costs."""
+    told = problem_17(config)
+    return told | {"loss": told["loss"] + 0.01 * config["grade"] ** 2}
+
+
+def space_18() -> mc.Space:
+    s = mc.Space("ADMMBO (18), graded")
+    x = [s.real(f"x{j}", 0.0, 1.0) for j in (1, 2, 3)]
+    s.ordinal("x4", [round(0.05 * k, 2) for k in range(21)])
+    kind = s.categorical("kind", ["plain", "strong"])
+    s.rule("room for both", x[0] + x[2] <= 0.9)
+    s.rule("strong ones start at 0.2", x[1] >= 0.2 * kind["strong"])
+    return s
+
+
+def graded_18(config: Config) -> dict[str, float]:
+    """The strong kind adds a fifth to the sum, and costs 0.05."""
+    strong = config["kind"] == "strong"
+    value = hartman(_point(config)) * (1.2 if strong else 1.0)
+    return {"loss": sum(_point(config)) + 0.05 * strong, "c1": 1.1 - value}
+
+
+def best_of(
+    function: Callable[[Config], Mapping[str, float]],
+    fixed: list[dict[str, Any]],
+    names: list[str],
+    high: float,
+    rules: Callable[[Config], list[float]],
+    starts: int = 60,
+) -> tuple[float, dict[str, Any]]:
+    """The best over the discrete parts by a multistart of SLSQP over the numbers.
+
+    Args:
+        rules: what has to be at least 0, beside the limits.
+    """
+    rng, best = np.random.default_rng(0), (math.inf, dict[str, Any]())
+    for part in fixed:
+
+        def config(x: Any, part: dict[str, Any] = part) -> dict[str, Any]:
+            return part | {n: float(v) for n, v in zip(names, x, strict=True)}
+
+        def sides(x: Any, config: Any = config) -> list[float]:
+            told = function(config(x))
+            return [-v for k, v in told.items() if k != "loss"] + rules(config(x))
+
+        for start in rng.uniform(0.0, high, (starts, len(names))):
+            found = minimize(
+                lambda x, config=config: function(config(x))["loss"],
+                start,
+                method="SLSQP",
+                bounds=[(0.0, high)] * len(names),
+                constraints={"type": "ineq", "fun": sides},
+                options={"maxiter": 200, "ftol": 1e-12},
+            )
+            x = np.clip(found.x, 0.0, high)
+            if min(sides(x)) >= -1e-8 and function(config(x))["loss"] < best[0]:
+                best = (float(function(config(x))["loss"]), config(x))
+    return best
+
+
+def certify_16() -> tuple[float, dict[str, Any]]:
+    return best_of(
+        graded_16,
+        [{"grade": g} for g in range(5)],
+        ["x1", "x2"],
+        6.0,
+        lambda c: [7.5 - 0.5 * c["grade"] - c["x1"] - c["x2"]],
+    )
+
+
+def certify_17() -> tuple[float, dict[str, Any]]:
+    return best_of(
+        graded_17,
+        [{"grade": g} for g in range(4)],
+        ["x1", "x2"],
+        1.0,
+        lambda c: [c["x1"] + 0.1 + 0.05 * c["grade"] - c["x2"]],
+    )
+
+
+def certify_18() -> tuple[float, dict[str, Any]]:
+    parts = [{"x4": round(0.05 * k, 2), "kind": kind} for k in range(21) for kind in ("plain", "strong")]
+    return best_of(
+        graded_18,
+        parts,
+        ["x1", "x2", "x3"],
+        1.0,
+        lambda c: [0.9 - c["x1"] - c["x3"], c["x2"] - 0.2 * (c["kind"] == "strong")],
+        starts=20,
+    )
+
+
+PROBLEMS = (
+    Problem(
+        name="admmbo-16",
+        space=space_16,
+        objective=graded_16,
+        group="rules",
+        optimum=0.0,
+        certificate="best known",
+        source=SOURCE.format(16),
+        certify=certify_16,
+        limits=ONE,
+        tolerance=1e-5,
+    ),
+    Problem(
+        name="admmbo-17",
+        space=space_17,
+        objective=graded_17,
+        group="rules",
+        optimum=0.0,
+        certificate="best known",
+        source=SOURCE.format(17),
+        certify=certify_17,
+        limits=TWO,
+        tolerance=1e-5,
+    ),
+    Problem(
+        name="admmbo-18",
+        space=space_18,
+        objective=graded_18,
+        group="rules",
+        optimum=0.0,
+        certificate="best known",
+        source=SOURCE.format(18),
+        certify=certify_18,
+        limits=ONE,
+        tolerance=1e-5,
+    ),
+)

@@ -1,0 +1,157 @@
+"""A choice of linear solvers with conditional settings, which run out of memory, stagnate or diverge here and there.
+
+The formulas are made up after what such solvers do: a crash tells nothing but that it crashed; time (the loss), memory and the
+error that is left are known of what runs through. Each branch has one real, so that the optimum is found by enumeration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import mipcash as mc
+from benchmarks.peers.problem import Config, Problem
+
+BITS = {16: (0.6, -3.3), 32: (1.0, -7.0), 64: (1.7, -15.5)}
+"""Cost of a number relative to single precision, log10 of its rounding."""
+PRECONDITIONERS = {"none": (3.0, 0.0, 1.5), "jacobi": (1.6, 0.5, 1.0), "ilu": (0.7, 9.0, 0.3)}
+"""Iterations (relative), memory, and what the error exceeds the tolerance by (log10)."""
+SMOOTHERS = {"jacobi": (0.75, 0.7), "gauss-seidel": (0.5, 1.1), "chebyshev": (0.4, 1.5)}
+"""Rate of a sweep at the best damping, and that damping."""
+LIMITS = {"memory": 24.0, "error": -6.0}
+MEMORY = 60.0
+"""More than that there is not."""
+
+
+def space() -> mc.Space:
+    s = mc.Space("linear solvers")
+    blocks, bits = s.integer("blocks", 1, 16), s.ordinal("bits", list(BITS))
+    method = s.module(
+        "method",
+        {
+            "direct": {"fill": mc.Integer(0, 12), "pivot": mc.Real(1e-6, 1, log=True)},
+            "iterative": {
+                "preconditioner": mc.Categorical(list(PRECONDITIONERS)),
+                "restart": mc.Integer(5, 80),
+                "tolerance": mc.Real(1e-10, 1e-2, log=True),
+            },
+            "multigrid": {
+                "smoother": mc.Categorical(list(SMOOTHERS)),
+                "levels": mc.Integer(1, 8),
+                "sweeps": mc.Integer(1, 6),
+                "damping": mc.Real(0.2, 1.9),
+            },
+        },
+    )
+    s.rule("no factors in half precision", method["direct"] + bits[16] <= 1)
+    fill, restart = method.parameter("direct", "fill"), method.parameter("iterative", "restart")
+    s.rule("fill fits the blocks", fill <= blocks + 5, when=method["direct"])
+    s.rule("the basis fits the blocks", restart <= 5 * blocks + 20, when=method["iterative"])
+    levels, sweeps = method.parameter("multigrid", "levels"), method.parameter("multigrid", "sweeps")
+    s.rule("few sweeps on many levels", levels + sweeps <= 10, when=method["multigrid"])
+    return s
+
+
+def solve(config: Config) -> dict[str, float]:
+    """Raises mc.Failed where the solver does not come through."""
+    kind = config["method"]
+    settings = {k.rpartition(".")[2]: v for k, v in config.items() if k.startswith(f"method.{kind}.")}
+    blocks, (cost, rounding) = config["blocks"], BITS[config["bits"]]
+    one = {"direct": _direct, "iterative": _iterative, "multigrid": _multigrid}[kind]
+    return one(blocks, cost, rounding, **settings)
+
+
+def _direct(blocks: int, cost: float, rounding: float, fill: int, pivot: float) -> dict[str, float]:
+    memory = (1 + 1.3**fill) * blocks**0.9 * cost
+    if memory > MEMORY:
+        raise mc.Failed("out of memory")
+    time = 12 * (1 + (fill - 8) ** 2 / 20) / blocks**0.6 * cost + 0.4 * blocks + 3 * pivot**0.25
+    return {"loss": time, "memory": memory, "error": max(rounding + 3, -11 - 1.5 * math.log10(pivot))}
+
+
+def _iterative(
+    blocks: int, cost: float, rounding: float, preconditioner: str, restart: int, tolerance: float
+) -> dict[str, float]:
+    relative, stored, beyond = PRECONDITIONERS[preconditioner]
+    if preconditioner == "none" and tolerance < 1e-6:
+        raise mc.Failed("stagnates")
+    if preconditioner == "ilu" and blocks > 10:
+        raise mc.Failed("a zero pivot")
+    digits = -math.log10(tolerance)
+    steps = 40 * relative * digits / 6 * (1 + 12 / restart)
+    time = steps * cost * (0.05 + 0.009 * stored) / blocks**0.5 + 0.3 * blocks
+    memory = 0.25 * restart * cost + stored * cost + 0.3 * blocks
+    return {"loss": time, "memory": memory, "error": max(rounding + 1, beyond - digits)}
+
+
+def _multigrid(
+    blocks: int, cost: float, rounding: float, smoother: str, levels: int, sweeps: int, damping: float
+) -> dict[str, float]:
+    rate, best = SMOOTHERS[smoother]
+    left = (rate + 0.25 * (damping - best) ** 2) ** (sweeps**0.7) + 0.02 * (levels - 6) ** 2
+    if left >= 1 or (cost < 1 and levels > 5):
+        raise mc.Failed("diverges")
+    time = 20 * cost * (0.2 + 0.12 * sweeps) * (1 + 0.1 * levels) / blocks**0.4 + 0.35 * blocks
+    memory = 1.5 * levels * cost + 1.1 * blocks
+    return {"loss": time, "memory": memory, "error": max(rounding + 2, 12 * math.log10(left))}
+
+
+def _discrete() -> Iterator[tuple[dict[str, Any], str, float, float]]:
+    """All discrete parts that keep the rules: (settings, the real, its ends)."""
+    for blocks, bits in product(range(1, 17), BITS):
+        base = {"blocks": blocks, "bits": bits}
+        if bits != 16:
+            for fill in range(min(12, blocks + 5) + 1):
+                yield base | {"method": "direct", "method.direct.fill": fill}, "method.direct.pivot", 1e-6, 1.0
+        for kind, restart in product(PRECONDITIONERS, range(5, min(80, 5 * blocks + 20) + 1)):
+            made = {"method.iterative.preconditioner": kind, "method.iterative.restart": restart}
+            yield base | {"method": "iterative"} | made, "method.iterative.tolerance", 1e-10, 1e-2
+        for kind, levels, sweeps in product(SMOOTHERS, range(1, 9), range(1, 7)):
+            made = {
+                "method.multigrid.smoother": kind,
+                "method.multigrid.levels": levels,
+                "method.multigrid.sweeps": sweeps,
+            }
+            if levels + sweeps <= 10:
+                yield base | {"method": "multigrid"} | made, "method.multigrid.damping", 0.2, 1.9
+
+
+def certify() -> tuple[float, dict[str, Any]]:
+    """All discrete parts; the loss is monotone in each real, whose best value is where the error limit or a crash begins."""
+    best: tuple[float, dict[str, Any]] = (math.inf, {})
+    for part, name, low, high in _discrete():
+        # multigrid: the loss does not depend on the damping; the others: it grows with pivot and falls with the tolerance
+        if part["method"] == "multigrid":
+            tried = [SMOOTHERS[part["method.multigrid.smoother"]][1]]
+        elif part["method"] == "direct":
+            tried = [10 ** (-5 / 1.5)]
+        else:
+            tried = [10 ** (-6 - PRECONDITIONERS[part["method.iterative.preconditioner"]][2]), high]
+        for value in tried:
+            config = part | {name: min(high, max(low, value))}
+            try:
+                told = solve(config)
+            except mc.Failed:
+                continue
+            if told["memory"] <= 24 and told["error"] <= -6 + 1e-9 and told["loss"] < best[0]:
+                best = (told["loss"], config)
+    return best
+
+
+PROBLEMS = (
+    Problem(
+        name="solvers",
+        space=space,
+        objective=solve,
+        group="rules",
+        optimum=0.0,
+        certificate="enumeration",
+        source="conditional branches that crash; made up",
+        certify=certify,
+        limits=LIMITS,
+        crashes=True,
+        tolerance=1e-5,
+    ),
+)
