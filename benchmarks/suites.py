@@ -1,14 +1,15 @@
-"""All suites that the runner of the peers benchmark knows by name: its own, and those of the paper's experiments."""
+"""All suites that the runner of the peers benchmark knows by name: its own, that of limits, and those of the paper."""
 
 from __future__ import annotations
 
+from benchmarks.limits.suite import SUITE as LIMITS
 from benchmarks.paper import suites as paper
 from benchmarks.peers.history import RESULTS
 from benchmarks.peers.problem import problems
 from benchmarks.peers.suite import Suite
 
 PEERS = "peers"
-SUITES = {s.name: s for s in (Suite(PEERS, problems, RESULTS), *paper.SUITES)}
+SUITES = {s.name: s for s in (Suite(PEERS, problems, RESULTS), LIMITS, *paper.SUITES)}
 
 
 def suite(name: str = PEERS) -> Suite:

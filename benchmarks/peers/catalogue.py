@@ -33,6 +33,14 @@ SLOWER: dict[str, tuple[str, str]] = {
 }
 """Peers with their libraries' own limits, which take several times as long: for what our limits cost them."""
 
+LIMITED: dict[str, tuple[str, str]] = {
+    "botorch-constrained": ("benchmarks.limits.methods.botorch_constrained", "ConstrainedBotorchMethod"),
+    "optuna-tpe-constrained": ("benchmarks.limits.methods.optuna_constrained", "ConstrainedTPEMethod"),
+    "optuna-gp-constrained": ("benchmarks.limits.methods.optuna_constrained", "ConstrainedGPMethod"),
+    "smac-penalty": ("benchmarks.limits.methods.smac_penalty", "PenalisedSmacMethod"),
+}
+"""Peers on problems with limits that only an evaluation tells."""
+
 
 def make_method(name: str) -> Method:
     """A fresh method by name.
@@ -41,12 +49,12 @@ def make_method(name: str) -> Method:
         MissingPackageError: its library is not installed.
         ValueError: there is no such method.
     """
-    if name not in PEERS and name not in SLOWER:
+    known = PEERS | SLOWER | LIMITED
+    if name not in known:
         if name.partition(":")[0] in optimizer_names():
             return our_method(name)
         raise ValueError(
-            f"there is no method {name!r}; there are {', '.join(PEERS | SLOWER)}, "
-            f"and of our own {', '.join(optimizer_names())}"
+            f"there is no method {name!r}; there are {', '.join(known)}, and of our own {', '.join(optimizer_names())}"
         )
-    made: Method = loaded(name, *(PEERS | SLOWER)[name])
+    made: Method = loaded(name, *known[name])
     return made

@@ -93,9 +93,7 @@ class BotorchMethod(Method):
             return self._suggest()
 
     def _suggest(self) -> dict[str, Any]:
-        x, y = torch.tensor(np.array(self.x)), torch.tensor(self.y)[:, None]
-        model = self._fitted(x, y)
-        self.improvement = LogExpectedImprovement(model, best_f=y.max())
+        self.improvement = self._acquisition()
         try:
             codes = self._maximum()
         except FAILURES:
@@ -104,6 +102,10 @@ class BotorchMethod(Method):
         if config in self.known:
             config = self._neighbour(codes)
         return config
+
+    def _acquisition(self) -> Any:
+        x, y = torch.tensor(np.array(self.x)), torch.tensor(self.y)[:, None]
+        return LogExpectedImprovement(self._fitted(x, y), best_f=y.max())
 
     def observe(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
         self.x.append(self.shape.codes(config))

@@ -44,11 +44,15 @@ class _Optuna(Method):
         raise NotImplementedError
 
     def start(self, problem: Problem, shape: Shape, seed: int, initial: Initial, budget: int) -> None:
+        self.open(shape, seed, len(initial))
+        for config, loss in initial:
+            self.observe(config, loss, {})
+
+    def open(self, shape: Shape, seed: int, initial: int) -> None:
+        """A study without trials."""
         self.shape = shape
         self.distributions = {d.name: distribution(d) for d in shape.dimensions}
-        self.study = optuna.create_study(direction="minimize", sampler=self.sampler(seed, len(initial)))
-        for config, loss in initial:
-            self._add(config, loss, {})
+        self.study = optuna.create_study(direction="minimize", sampler=self.sampler(seed, initial))
 
     def suggest(self) -> dict[str, Any]:
         trial = self.study.ask(self.distributions if self.flat else None)
@@ -71,7 +75,8 @@ class _Optuna(Method):
         return trial.suggest_categorical(d.name, list(range(len(d.values))))
 
     def observe(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
-        self._add(config, loss, violations)
+        rules = {"rules": sum(violations.values()) if violations else -1e-3}
+        self.add(config, loss, rules if self.shape.rules else None)
 
     def _told(self, config: dict[str, Any]) -> tuple[dict[str, Any], dict[str, BaseDistribution]]:
         """A configuration as the library has it."""
@@ -79,9 +84,9 @@ class _Optuna(Method):
         params = {n: self.shape.by_name[n].index(v) if self.shape.by_name[n].listed else v for n, v in values.items()}
         return params, {n: self.distributions[n] for n in params}
 
-    def _add(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
+    def add(self, config: dict[str, Any], loss: float, constraints: dict[str, float] | None) -> None:
+        """A finished trial; constraints are broken above 0."""
         params, told = self._told(config)
-        constraints = {"rules": sum(violations.values()) if violations else -1e-3} if self.shape.rules else None
         self.study.add_trial(create_trial(params=params, distributions=told, value=loss, constraints=constraints))
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import mipcash as mc
+from benchmarks.peers.evaluation import Evaluation
 from benchmarks.peers.method import Initial, Method
 from benchmarks.peers.problem import Problem
 from benchmarks.peers.shape import Shape
@@ -26,6 +27,7 @@ class OurMethod(Method):
 
     legal: ClassVar[bool] = True
     own_design: ClassVar[bool] = True
+    takes_limits: ClassVar[bool] = True
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -42,9 +44,8 @@ class OurMethod(Method):
         return settings
 
     def start(self, problem: Problem, shape: Shape, seed: int, initial: Initial, budget: int) -> None:
-        self.study = mc.Study(
-            shape.space, self.optimizer, "auto solver=highs", seed=seed, settings=self.settings(shape)
-        )
+        given = {"settings": self.settings(shape), "limits": problem.limits or None}
+        self.study = mc.Study(shape.space, self.optimizer, "auto solver=highs", seed=seed, **given)
 
     def suggest(self) -> dict[str, Any]:
         self.trial = self.study.ask()
@@ -52,6 +53,12 @@ class OurMethod(Method):
 
     def observe(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
         self.study.tell(self.trial, loss)
+
+    def learn(self, config: dict[str, Any], evaluation: Evaluation, violations: Mapping[str, float]) -> None:
+        if evaluation.values or evaluation.loss is None:
+            self.study.tell(self.trial, evaluation.outputs or mc.Failed("it crashed"))
+        else:
+            self.observe(config, evaluation.loss, violations)
 
     def stamp(self) -> dict[str, Any]:
         return super().stamp() | commit()
@@ -65,6 +72,7 @@ class SentMethod(OurMethod):
 
     legal: ClassVar[bool] = False
     own_design: ClassVar[bool] = False
+    takes_limits: ClassVar[bool] = False
 
     def start(self, problem: Problem, shape: Shape, seed: int, initial: Initial, budget: int) -> None:
         settings = replace(self.settings(shape), n_initial=max(1, len(initial)))
@@ -77,6 +85,9 @@ class SentMethod(OurMethod):
         proposal = self.asked.ask(Request(self.history, self.rng, self.state))
         self.state = dict(proposal.state)
         return dict(proposal.config)
+
+    def learn(self, config: dict[str, Any], evaluation: Evaluation, violations: Mapping[str, float]) -> None:
+        self.observe(config, evaluation.loss, violations)  # type: ignore[arg-type]
 
     def observe(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
         self.history.append(Observation(config, DONE, loss))

@@ -21,6 +21,7 @@ class RandomMethod(Method):
     """Legal samples, drawn together so that they are well spread."""
 
     legal: ClassVar[bool] = True
+    takes_limits: ClassVar[bool] = True
 
     def start(self, problem: Problem, shape: Shape, seed: int, initial: Initial, budget: int) -> None:
         rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))

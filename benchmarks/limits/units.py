@@ -1,0 +1,45 @@
+"""``python -m benchmarks.limits.units [PROBLEM ...]``: what is one in the regrets of each problem.
+
+The median over 20 runs of 50 legal samples of the best loss that keeps the limits, less the optimum. Where half of the runs
+find none: the median loss of all samples that keep the limits, drawn until there are 20.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from benchmarks.limits.suite import BUDGET, problems
+from benchmarks.peers.problem import Problem
+
+RUNS = 20
+MOST = 40
+"""Batches of so many runs are drawn at most."""
+
+
+def unit(problem: Problem) -> float:
+    """By how much random search misses the optimum."""
+    space, kept = problem.space(), list[float]()
+    for batch in range(MOST):
+        best = []
+        for run in range(RUNS):
+            drawn = [problem.evaluate(c).counted for c in space.sample(BUDGET, np.random.default_rng([9, batch, run]))]
+            found = [v for v in drawn if v is not None]
+            kept += found
+            best.append(min(found, default=np.inf))
+        if batch == 0 and np.isfinite(np.median(best)):
+            return float(np.median(best) - problem.optimum)
+        if len(kept) >= RUNS:
+            break
+    return float(np.median(kept) - problem.optimum)
+
+
+def main(names: list[str]) -> None:
+    """Print the units."""
+    for problem in [problems()[n] for n in names] or problems().values():
+        print(f"{problem.name:16} {unit(problem):.4g}  (stored: {problem.unit:.4g})", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
