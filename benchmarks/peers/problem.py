@@ -50,8 +50,7 @@ class Problem:
         penalty: what an illegal suggestion is told in the penalty convention; None: the worst legal loss so far.
         limits: as :func:`mipcash.minimize` takes them; empty: the objective is a number.
         crashes: it may crash.
-        unit: under limits, what is one in regrets: by how much random search misses the optimum (see
-            :mod:`benchmarks.limits.units`).
+        reference: under limits, the loss whose regret is one: what random search comes to (:mod:`benchmarks.limits.reference`).
     """
 
     name: str
@@ -70,7 +69,7 @@ class Problem:
     stamp: Mapping[str, Any] = field(default_factory=dict)
     limits: Mapping[str, Any] = field(default_factory=dict)
     crashes: bool = False
-    unit: float = 1.0
+    reference: float | None = None
 
     def __post_init__(self) -> None:
         if self.group not in GROUPS:

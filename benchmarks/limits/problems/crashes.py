@@ -147,6 +147,7 @@ PROBLEMS = (
         objective=solve,
         group="rules",
         optimum=3.681704692830815,
+        reference=8.2627,
         certificate="enumeration",
         source="conditional branches that crash; made up",
         certify=certify,

@@ -150,6 +150,7 @@ PROBLEMS = (
         objective=credit,
         group="rules",
         optimum=0.0,
+        reference=0.3698,
         certificate="best known",
         source="german credit (UCI), Perrone et al. (2019): latency and disparity as limits",
         limits=LIMITS,

@@ -23,6 +23,7 @@ PROBLEMS = (
         objective=network,
         group="rules",
         optimum=0.0,
+        reference=0.6067,
         certificate="best known",
         source="digits of scikit-learn, a network trained by NumPy; parameters and multiply-adds counted",
         limits=size.LIMITS,

@@ -56,11 +56,13 @@ class Limits:
     Attributes:
         restarts, raw: of the acquisition's maximiser, and random samples from which the restarts are chosen.
         alternations: discrete and continuous steps in turn (of up to 4 and 8 iterations).
+        relaxed: they start from a continuous relaxation, the library's default, where there are no linear rules.
     """
 
     restarts: int = 4
     raw: int = 256
     alternations: int = 16
+    relaxed: bool = True
 
 
 LIBRARY = Limits(restarts=20, raw=1024, alternations=64)
@@ -158,7 +160,7 @@ class BotorchMethod(Method):
                 cat_dims={k: v for k, v in self.lists.items() if k in self.categories},
                 # the default start, a continuous relaxation, first walks 10,000 steps where there are linear rules
                 options={"maxiter_alternating": given.alternations}
-                | ({"initialization_strategy": "random"} if rules else {}),
+                | ({"initialization_strategy": "random"} if rules or not given.relaxed else {}),
                 raw_samples=given.raw,
                 num_restarts=given.restarts,
                 inequality_constraints=rules,

@@ -1,7 +1,7 @@
-"""``python -m benchmarks.limits.units [PROBLEM ...]``: what is one in the regrets of each problem.
+"""``python -m benchmarks.limits.reference [PROBLEM ...]``: the loss of each problem whose regret is one.
 
-The median over 20 runs of 50 legal samples of the best loss that keeps the limits, less the optimum. Where half of the runs
-find none: the median loss of all samples that keep the limits, drawn until there are 20.
+The median over 20 runs of 50 legal samples of the best loss that keeps the limits. Where half of the runs find none: the
+median loss of all samples that keep the limits, drawn until there are 20.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ MOST = 40
 """Batches of so many runs are drawn at most."""
 
 
-def unit(problem: Problem) -> float:
-    """By how much random search misses the optimum."""
+def reference(problem: Problem) -> float:
+    """What random search comes to."""
     space, kept = problem.space(), list[float]()
     for batch in range(MOST):
         best = []
@@ -29,16 +29,16 @@ def unit(problem: Problem) -> float:
             kept += found
             best.append(min(found, default=np.inf))
         if batch == 0 and np.isfinite(np.median(best)):
-            return float(np.median(best) - problem.optimum)
+            return float(np.median(best))
         if len(kept) >= RUNS:
             break
-    return float(np.median(kept) - problem.optimum)
+    return float(np.median(kept))
 
 
 def main(names: list[str]) -> None:
-    """Print the units."""
+    """Print the references."""
     for problem in [problems()[n] for n in names] or problems().values():
-        print(f"{problem.name:16} {unit(problem):.4g}  (stored: {problem.unit:.4g})", flush=True)
+        print(f"{problem.name:16} {reference(problem):.6g}  (stored: {problem.reference})", flush=True)
 
 
 if __name__ == "__main__":
