@@ -7,7 +7,8 @@ import gzip
 import math
 import os
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ BUILT_IN = ("breast_cancer", "digits", "iris", "wine")
 SUFFIXES = (".csv.gz", ".csv")
 MISSING = {"", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"}
 """What counts as a missing value; a subset of what ``pandas.read_csv`` takes for one."""
+MOST_GROUPS = 10
+"""Different numbers up to which each is a group of its own."""
 TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
 
 
@@ -33,11 +36,35 @@ class Table:
         x: features, shape (rows, columns), without missing values.
         y: classes 0, 1, ..., shape (rows,).
         source: Python code that loads the same ``X`` and ``y`` without mipcash.
+        columns: of a CSV file, all but the class: cells by heading.
     """
 
     x: NDArray[np.float64]
     y: NDArray[np.int64]
     source: str
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def groups(self, column: str) -> NDArray[np.int64]:
+        """The rows in groups by a column: by its values, or by the quarters of its range of ranks where it has many numbers.
+
+        Returns:
+            Codes 0, 1, ..., shape (rows,). Missing cells are a group.
+
+        Raises:
+            ModelError: there is no such column, or it has one value only.
+        """
+        if column not in self.columns:
+            known = f"choose one of {', '.join(self.columns)}" if self.columns else "give the data as a CSV file"
+            raise ModelError(f"there is no column {column!r} to group by; {known}")
+        cells = self.columns[column]
+        numbers, values = _numbers(cells), np.array(["" if c in MISSING else c for c in cells], dtype=object)
+        if numbers is not None and len(set(values)) > MOST_GROUPS:
+            edges = np.nanquantile(numbers, (0.25, 0.5, 0.75))
+            values = np.where(np.isnan(numbers), -1, np.searchsorted(edges, numbers, side="left"))
+        names, codes = np.unique(values.astype(str), return_inverse=True)
+        if len(names) < 2:
+            raise ModelError(f"column {column!r} has one value only, so that there are no groups; choose another")
+        return codes.astype(np.int64)
 
 
 def table(name: str = "breast_cancer", target: str = "target") -> Table:
@@ -116,7 +143,7 @@ def _from_csv(path: Path, target: str) -> Table:
         raise ModelError(
             f"{path}, row {ragged}: {len(cells[ragged - 2])} cells under {len(header)} headings; mend the row"
         )
-    columns = dict(zip(header, zip(*cells, strict=True), strict=True))
+    columns: dict[str, tuple[str, ...]] = dict(zip(header, zip(*cells, strict=True), strict=True))
     labels = columns.pop(target)
     if any(label in MISSING for label in labels):
         raise ModelError(f"{path}: column {target!r} has missing classes; drop those rows")
@@ -138,7 +165,7 @@ def _from_csv(path: Path, target: str) -> Table:
         "X = pd.get_dummies(table, dtype=float)  # text becomes one column per value\n"
         "X = X.fillna(X.median()).to_numpy(float)"
     )
-    return Table(np.column_stack(numeric + dummies), _classes(str(path), target, labels), source)
+    return Table(np.column_stack(numeric + dummies), _classes(str(path), target, labels), source, columns)
 
 
 def _numbers(texts: tuple[str, ...]) -> NDArray[np.float64] | None:

@@ -5,6 +5,14 @@ of their Table A2 and two estimators more. Ranges are auto-sklearn's, except: en
 an evaluation takes about a second; at most 1,000 quantiles and 2^10 leaves; ``max_features`` is a share of the columns;
 ``reg_param`` stays above 0, which keeps discriminant analysis regular; no scores by mutual information (slow).
 
+Beside the loss, an evaluation gives what may be limited, ``--limit latency_ms=5 --limit disparity=0.07``:
+
+* ``fit_seconds``: seconds that the fits of all folds took,
+* ``latency_ms``: milliseconds in which 1,000 rows are predicted,
+* ``disparity``, where a column is protected: how far the error rates of its groups lie apart;
+
+see :mod:`mipcash.models._pipeline_measures`.
+
 The rules are what an expert knows beforehand: which algorithm needs non-negative or scaled inputs and what may stand
 between them, how many columns polynomial features may make, and which orders and values say the same thing twice.
 """
@@ -12,26 +20,20 @@ between them, how many columns polynomial features may make, and which orders an
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 import mipcash as mc
 from mipcash.models._data import Table, file_of, table
 from mipcash.models._options import choice, whole
+from mipcash.models._pipeline_measures import METRICS, evaluate, groups_of
 
 DEFAULTS = {"budget": 40}
-METRICS = {
-    "accuracy": ("accuracy", 1.0),
-    "balanced_accuracy": ("balanced_accuracy", 1.0),
-    "f1": ("f1_macro", 1.0),
-    "roc_auc": ("roc_auc_ovr", 1.0),
-    "log_loss": ("neg_log_loss", 0.0),
-}
-"""Metric -> scikit-learn's scorer, and the perfect score; the loss is the perfect score minus the mean score."""
 
 
 @dataclass(frozen=True)
@@ -169,8 +171,6 @@ class Facts:
 
     @classmethod
     def of(cls, data: Table, folds: int) -> Facts:
-        import numpy as np
-
         def kept(rows: int) -> int:
             return rows - math.ceil(rows / folds)
 
@@ -280,6 +280,7 @@ def build(
     metric: str = "accuracy",
     folds: int | str = 5,
     seed: int | str = 0,
+    protected: str | None = None,
 ) -> tuple[mc.Space, Callable[[Mapping[str, Any]], dict[str, float]]]:
     """The space for a data set, and the cross-validated loss on it.
 
@@ -289,28 +290,23 @@ def build(
         metric: accuracy, balanced_accuracy, f1 (macro), roc_auc or log_loss.
         folds: of the stratified cross-validation.
         seed: of the folds and of every algorithm that is random.
+        protected: the column of a CSV file whose groups ``disparity`` compares, see :meth:`mipcash.models._data.Table.groups`;
+            None: that of PROTECTED, if the data are there; then there is no disparity otherwise.
+
+    Raises:
+        ModelError: an option that does not fit, or no such data or column.
     """
     choice("metric", metric, METRICS)
     number, fixed_seed = whole("folds", folds, low=2), whole("seed", seed)
     default = data == "breast_cancer" and file_of(data) is None and number == 5
     facts = BREAST_CANCER if default else Facts.of(table(data, target), number)
 
+    groups = groups_of(data, target, protected)
+
     def objective(config: Mapping[str, Any]) -> dict[str, float]:
-        scores, seconds = evaluate(pipeline(config, fixed_seed), table(data, target), metric, number, fixed_seed)
-        return {"loss": METRICS[metric][1] - scores, "fit_seconds": seconds}
+        return evaluate(pipeline(config, fixed_seed), table(data, target), metric, number, fixed_seed, groups).outputs
 
     return declare(facts), objective
-
-
-def evaluate(model: Any, data: Table, metric: str, folds: int, seed: int) -> tuple[float, float]:
-    """Mean score over the stratified folds, and the seconds that all fits took."""
-    from sklearn.model_selection import StratifiedKFold, cross_validate
-
-    cv = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    with warnings.catch_warnings():  # constant columns and slow convergence show in the score
-        warnings.simplefilter("ignore")
-        result = cross_validate(model, data.x, data.y, cv=cv, scoring=METRICS[metric][0], error_score="raise")
-    return float(result["test_score"].mean()), float(result["fit_time"].sum())
 
 
 def steps(config: Mapping[str, Any], seed: int = 0) -> list[tuple[str, str, dict[str, Any]]]:
@@ -382,16 +378,21 @@ def report(result: Any, **options: Any) -> str:
     from sklearn.preprocessing import StandardScaler
 
     metric, folds, seed = options.get("metric", "accuracy"), int(options.get("folds", 5)), int(options.get("seed", 0))
-    loaded = table(options.get("data", "breast_cancer"), options.get("target", "target"))
+    source = (options.get("data", "breast_cancer"), options.get("target", "target"))
+    loaded, groups = table(*source), groups_of(*source, options.pop("protected", None))
     models = {
         "best pipeline found": pipeline(result.config, seed),
         "StandardScaler + LogisticRegression, defaults": make_pipeline(StandardScaler(), LogisticRegression()),
         "RandomForestClassifier, defaults": RandomForestClassifier(random_state=seed),
     }
-    lines = [f"{folds}-fold cross-validated {METRICS[metric][0]}      the search's folds   fresh folds"]
+    unfair = "" if groups is None else "   disparity"
+    lines = [
+        f"{folds}-fold cross-validated {METRICS[metric][0]}      the search's folds   fresh folds   latency_ms{unfair}"
+    ]
     for name, model in models.items():
-        searched, fresh = (evaluate(model, loaded, metric, folds, s)[0] for s in (seed, seed + 1))
-        lines.append(f"  {name:<46} {searched:>12.4f} {fresh:>13.4f}")
+        searched, fresh = (evaluate(model, loaded, metric, folds, s, groups) for s in (seed, seed + 1))
+        line = f"  {name:<46} {searched.score:>12.4f} {fresh.score:>13.4f} {searched.outputs['latency_ms']:>12.2f}"
+        lines.append(line if groups is None else f"{line} {searched.outputs['disparity']:>11.4f}")
     lines.append(
         "The search chose the best on its own folds, so its score there is optimistic; on fresh folds less so."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import time
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import pytest
 
 from mipcash.errors import ModelError
 from mipcash.modelling.domains import Integer, Real
+from mipcash.models import _pipeline_measures as measures
 from mipcash.models import sklearn_pipeline as model
 from mipcash.models._data import table
 
@@ -251,3 +253,73 @@ def test_options_are_checked() -> None:
         model.build(metric="precision")
     with pytest.raises(ModelError, match="below 2"):
         model.build(folds="1")
+
+
+# -- what may be limited --------------------------------------------------------------------------------------------
+
+
+class Guess:
+    """Predicts 1 for all, and takes a while; its first call takes longer."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def predict(self, x: Any) -> Any:
+        self.calls += 1
+        assert len(x) == measures.BATCH
+        time.sleep(0.2 if self.calls == 1 else 0.004)
+        return np.ones(len(x))
+
+
+def test_the_latency_is_that_of_a_thousand_rows_without_the_first_call() -> None:
+    guess = Guess()
+    assert 4.0 <= measures.latency(guess, np.zeros((7, 2))) < 100.0
+    assert guess.calls == 1 + measures.REPEATS
+
+
+def test_the_disparity_is_that_of_the_paper() -> None:
+    """Against Eq. A43 group by group."""
+    rng = np.random.default_rng(0)
+    wrong, groups = (rng.random(200) < 0.3).astype(float), rng.integers(0, 4, 200)
+    rates = [float(np.mean(wrong[groups == g])) for g in range(4)]
+    assert measures.disparity(wrong, groups) == pytest.approx(max(rates) - min(rates), abs=1e-15)
+    assert measures.disparity(np.zeros(4), np.array([0, 1, 0, 1])) == 0.0
+
+
+def unfair(path: Path) -> str:
+    """Classes that can be told of the reds and not of the blues."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for k in range(120):
+        a, group = rng.normal(), "red" if k % 2 else "blue"
+        label = (a > 0) if group == "red" else bool(rng.random() < 0.5)
+        rows.append(f"{a:.4f},{group},{k % 60},{'yes' if label else 'no'}")
+    path.write_text("\n".join(["a,group,age,target", *rows]))
+    return str(path)
+
+
+def test_disparity_comes_with_a_protected_column(tmp_path: Path) -> None:
+    data = unfair(tmp_path / "made.csv")
+    settings = config(scaler="standard", estimator="logistic_regression")
+    fair = model.build(data=data, folds=3)[1](settings)
+    assert fair.keys() == {"loss", "fit_seconds", "latency_ms"}
+    told = model.build(data=data, folds=3, protected="group")[1](settings)
+    assert told["loss"] == fair["loss"]
+    assert 0.2 < told["disparity"] < 0.8
+    assert told["latency_ms"] > 0.0
+    text = model.report(SimpleNamespace(config=settings), data=data, folds=3, protected="group")
+    assert "latency_ms" in text
+    assert "disparity" in text
+    with pytest.raises(ModelError, match="no column 'sex' to group by; choose one of a, group, age"):
+        model.build(data=data, protected="sex")
+    with pytest.raises(ModelError, match="give the data as a CSV file"):
+        model.build(protected="group")
+
+
+def test_groups_of_numbers_are_quarters(tmp_path: Path) -> None:
+    loaded = table(unfair(tmp_path / "made.csv"))
+    assert np.bincount(loaded.groups("age")).tolist() == [30, 30, 30, 30]
+    assert np.bincount(loaded.groups("group")).tolist() == [60, 60]
+    (tmp_path / "one.csv").write_text("a,b,target\n1,2,x\n1,3,y\n1,2,x\n1,3,y\n")
+    with pytest.raises(ModelError, match="one value only"):
+        table(str(tmp_path / "one.csv")).groups("a")
