@@ -77,3 +77,9 @@ def test_some_configurations_keep_the_limits_and_most_do_not() -> None:
     kept = [all(cost[name] <= most for name, most in size.LIMITS.items()) for cost in costs]
     assert 0.02 < np.mean(kept) < 0.2
     assert set(size.LIMITS) <= set(size.objective(CONVOLUTION))
+
+
+def test_the_best_that_is_known() -> None:
+    assert size.space().is_legal(size.BEST)
+    assert all(size.cost(size.BEST)[name] <= most for name, most in size.LIMITS.items())
+    assert size.objective(size.BEST)["loss"] == pytest.approx(0.1547, abs=0.005)
