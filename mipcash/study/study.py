@@ -12,34 +12,37 @@ import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from mipcash.display import config_text, counted, table
 from mipcash.errors import SpaceExhaustedError
 from mipcash.modelling.domains import Value
 from mipcash.optimizers.base import Optimizer
+from mipcash.space.compiled import declaration_of
+from mipcash.space.cuts.accepting import accepted_rules
+from mipcash.space.cuts.proposed import ProposedRule
 from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
 from mipcash.study.arguments import costs_of, optimizer_of, retries_of, seconds_of, seed_of
 from mipcash.study.asking import Asking
 from mipcash.study.calls import explained
+from mipcash.study.cuts.columns import columns_of
+from mipcash.study.cuts.proposing import proposed
+from mipcash.study.cuts.search import LEVEL, MOST
+from mipcash.study.opened import Opened
 from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
 from mipcash.study.records.ledger import Ledger
 from mipcash.study.records.limits import LimitsGiven, limits_of
 from mipcash.study.records.opening import record_of
 from mipcash.study.records.telling import Telling, finite, told_costs
 from mipcash.study.result import Result
-from mipcash.study.standing import Standing
-from mipcash.study.storage.base import NOTHING, Storage, StudyRecord, TakenError
+from mipcash.study.storage.base import NOTHING, Storage, TakenError
 from mipcash.study.storage.registry import make_storage
 from mipcash.study.text import MESSAGE_LIMIT, shown, storable
 from mipcash.study.trial import Trial
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mipcash.backends.base import Backend
 
 T = TypeVar("T")
@@ -48,7 +51,7 @@ SECONDS_PER_PROPOSAL = 5.0
 """What a proposal may take where nothing else is said."""
 
 
-class Study:
+class Study(Opened):
     """Proposes configurations and records their outcomes.
 
     Args:
@@ -101,7 +104,8 @@ class Study:
             raise TypeError(f"space must be a mipcash.Space, got {shown(space)}")
         self.space = space
         self.seed = seed_of(seed)
-        self.optimizer = optimizer_of(optimizer, space, solver, settings)
+        make = partial(optimizer_of, optimizer, space, solver, settings)
+        self.optimizer = make()
         # Around what is known; held for moments. Around calls of the optimizer, which keeps one thread busy for seconds and
         # need not bear two; whoever takes both takes this one first.
         self._lock, self._asking = threading.RLock(), threading.RLock()
@@ -110,7 +114,8 @@ class Study:
         self.limits = limits_of(limits)
         self.optimizer.check_limits(self.limits)
         self.costs = costs_of(costs, self.limits)
-        self._questions = Asking(space, self.optimizer, self.seed, self.limits, self.costs)
+        self._questions = Asking(space, self.optimizer, self.seed, self.limits, self.costs, make)
+        self._questions = replace(self._questions, accepted=accepted_rules(space))
         record = record_of(space, self.optimizer, name, solver, self.seed, settings, self.limits, model, options)
         retries = retries_of(retries)
         self._seconds = seconds_of("seconds_per_proposal", seconds_per_proposal)
@@ -223,6 +228,8 @@ class Study:
             with self._lock:
                 self._ledger.sync()
                 history, state = self._ledger.history, self._ledger.state
+            self._questions = self._questions.renewed()
+            self.optimizer = self._questions.optimizer
             row = self._questions.proposal(history, state, apart, seconds)
             with self._lock:
                 self._ledger.sync()
@@ -339,6 +346,21 @@ class Study:
         plain = wanted(self.space, config)
         return _copy(self._agreed(lambda: self._ledger.enqueue(plain, tuple(self.costs))))
 
+    def proposed_rules(self, *, settings: int = MOST, level: float = LEVEL) -> list[ProposedRule]:
+        """What the failures teach: settings that failed together wherever they came together, and with which nothing worked.
+
+        Each of them tells in words what speaks for it, and becomes a rule when ``space.accept`` is called with it; failures that
+        one explains count for none after it. What is known to work is never forbidden.
+
+        Args:
+            settings: of one rule, at most: values of categoricals, bounds of numbers, being active, places in an order.
+            level: bound on the probability that a rule is there by chance alone.
+
+        Returns:
+            The best first; none while nothing has worked, or too little has failed to tell.
+        """
+        return proposed(columns_of(declaration_of(self.space)), self.trials, settings, level)
+
     def _agreed(self, change: Callable[[], T]) -> T:
         """What a change gives that other writers of the storage may come before: then it is made again, of what they did."""
         while True:
@@ -379,16 +401,6 @@ class Study:
         with self._lock:
             return self._ledger.suspects
 
-    @property
-    def storage(self) -> Path | None:
-        """The journal's file; None in memory."""
-        return self._storage.path
-
-    @property
-    def record(self) -> StudyRecord:
-        """The storage's row about this study."""
-        return self._storage.record
-
     def plan(self, budget: int | None, timeout: float | None) -> None:
         """Note in the journal what a run intends, so that ``mipcash resume`` can go on with it."""
         timeout = None if timeout is None else float(timeout)
@@ -400,43 +412,6 @@ class Study:
         with self._asking, self._lock:
             found = self._questions.recommended(self._ledger.history)
             self._ledger.note(stopped=storable(reason), recommended=NOTHING if found is None else found)
-
-    def close(self) -> None:
-        """Let go of the journal. Trials without an outcome stay in it and are handed out again when it is resumed."""
-        with self._asking, self._lock:
-            self._storage.close()
-
-    def __enter__(self) -> Study:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError(
-            "a study holds its journal and cannot be copied or pickled; take study.result or study.trials, or let another "
-            "process resume the journal's file (storage=)"
-        )
-
-    def __repr__(self) -> str:
-        return f"<{self._summary()}>"
-
-    def _summary(self) -> str:
-        held = counted(len(self._ledger.trials), "trial")
-        best = Standing.of(self._ledger.trials, self.limits).best
-        found = "" if best is None else f", best {best.loss:.6g}"
-        return (
-            f"study of {self.space.name!r}: {self.optimizer.name}, seed {self.seed}, {held} in "
-            f"{self.storage or 'memory'}{found}"
-        )
-
-    def _repr_html_(self) -> str:
-        rows = [(str(t.number), t._told(), config_text(t.config)) for t in reversed(self.trials)]
-        return table(self._summary(), ("trial", "outcome", "configuration") if rows else (), rows)
-
-    # -- internals ----------------------------------------------------------------------------------------------
 
 
 def _copy(trial: Trial) -> Trial:

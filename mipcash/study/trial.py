@@ -84,6 +84,7 @@ class Trial:
         attempt: number of the latest attempt to evaluate it.
         lost: attempts whose worker died.
         study: the id of the study that it belongs to.
+        forbidden: whether a rule that was accepted after it was proposed forbids its configuration.
     """
 
     number: int
@@ -102,6 +103,7 @@ class Trial:
     attempt: int = 1
     lost: int = 0
     study: str = ""
+    forbidden: bool = False
 
     def __repr__(self) -> str:
         return f"<trial {self}>"
@@ -152,8 +154,9 @@ class Trial:
 
     @property
     def legal(self) -> bool:
-        """Whether the rules admit its configuration: of all trials but known ones that were to be learned from nevertheless."""
-        return self.origin != ILLEGAL
+        """Whether the rules admit its configuration: not of known ones that were to be learned from nevertheless, nor of what
+        failed under a rule that was accepted since."""
+        return self.origin != ILLEGAL and not self.forbidden
 
     @property
     def done(self) -> bool:

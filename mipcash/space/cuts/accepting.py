@@ -19,6 +19,9 @@ from mipcash.space.conflict import emptiness
 from mipcash.space.cuts.proposed import ProposedRule
 from mipcash.space.explanation import explained
 
+Works = tuple[tuple[int, Configuration], ...]
+"""Numbers and configurations of trials that are known to work."""
+
 
 class Declaring(PublicSpace, Protocol):
     """A space to which a rule can be added."""
@@ -28,7 +31,8 @@ class Declaring(PublicSpace, Protocol):
 
 def accept(space: Declaring, rule: Any, name: str | None) -> Rule:
     """See :meth:`mipcash.Space.accept`."""
-    declaration, works = declaration_of(space), ()
+    declaration = declaration_of(space)
+    works: Works = ()
     if isinstance(rule, ProposedRule):
         rule, name, works = rule.relation(space), rule.name if name is None else name, rule.works
     if name is None:
@@ -63,6 +67,12 @@ def breaks(declaration: Declaration, rule: Rule, config: Configuration) -> bool:
     return any(v.name == rule.name for v in check(declaration, config, rule.parts or (rule,)).violations)
 
 
+def accepted_rules(space: PublicSpace) -> tuple[Rule, ...]:
+    """The rules that were accepted, in that order."""
+    declaration = declaration_of(space)
+    return tuple(declaration.rules[name] for name in declaration.accepted)
+
+
 def broken_of(space: PublicSpace, config: Configuration) -> list[str]:
     """Names of the accepted rules that a configuration breaks."""
     declaration = declaration_of(space)
@@ -75,7 +85,7 @@ def legal_but_for_accepted(space: PublicSpace, config: Configuration) -> bool:
     return not check(now.declaration, config, [r for r in now.rules if r.name not in accepted]).violations
 
 
-def _check_not_empty(space: PublicSpace, name: str, works: tuple[tuple[int, Configuration], ...]) -> None:
+def _check_not_empty(space: PublicSpace, name: str, works: Works) -> None:
     """Refuse a rule that leaves nothing; what works and is legal proves that something is left.
 
     Raises:

@@ -1,7 +1,7 @@
 """Settings: what a configuration may have, such as ``kind = 'b'``, ``x > 0.6`` or ``depth is active``, and the rule against them.
 
-A setting is said of an active parameter: one that is absent from a configuration has none. In rules an inactive parameter reads as 0,
-so that a rule about a conditional one says beside its bound that it may be inactive, where 0 would break it.
+A setting is said of an active parameter: one that is absent from a configuration has none. In rules an inactive parameter reads
+as 0, so that a rule about a conditional one says beside its bound that it may be inactive, where 0 would break it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Setting:
 
     def __str__(self) -> str:
         if self.sign == IS:
-            return f"{self.label} = {' or '.join(map(repr, self.value))}"
+            return f"{self.label} = {self.value[0]!r}" if len(self.value) == 1 else f"{self.label} in {self.value!r}"
         if self.sign == ACTIVE:
             return f"{self.label} is active"
         if self.sign == AT:
@@ -85,8 +85,8 @@ class Setting:
         """Whether 0, as which an inactive parameter reads, would break the bound."""
         reads: Mapping[str, Callable[[], bool]] = {
             ACTIVE: lambda: True,
-            ABOVE: lambda: self.conditional and 0 > self.value,
-            BELOW: lambda: self.conditional and 0 < self.value,
+            ABOVE: lambda: self.conditional and self.value < 0,
+            BELOW: lambda: self.conditional and self.value > 0,
         }
         return self.sign in reads and reads[self.sign]()
 

@@ -44,7 +44,9 @@ class Evaluated:
         return (*self.failed, *self.works)
 
 
-def proposed(columns: Sequence[Column], trials: Sequence[Trial], most: int = MOST, level: float = LEVEL) -> list[ProposedRule]:
+def proposed(
+    columns: Sequence[Column], trials: Sequence[Trial], most: int = MOST, level: float = LEVEL
+) -> list[ProposedRule]:
     """Rules against settings that failed together (:mod:`mipcash.study.cuts.search`).
 
     Args:

@@ -14,22 +14,24 @@ been chosen beforehand. With Bonferroni's correction over all conjunctions that 
 
     chance(c) = k_max M_k(s_k) p^f(c),      s_k the least s with k_max M_k(s) p^s <= the level (tarone1990: fewer could never pass)
 
-is at most the probability that any of k settings looks as pure as c does. A pure conjunction passes at chance <= the level. The last
-setting of one, where it is a number, ends where the first evaluation works; its f counts up to the next literal border alone.
+is at most the probability that any of k settings looks as pure as c does. A pure conjunction passes at chance <= the level. The
+bounds of one are moved out to where the first evaluation works; its f counts up to the last border inside them alone.
 
 The list: of those that pass, the one of the least chance; then again, without the failures that it explains, until none passes.
-Shorter ones win ties, then values over numbers, then the order of declaration. A conjunction of which a part is pure is never longer
-than it must be: the part has at least its failures, and less to choose from.
+Shorter ones win ties, then values over numbers, then the order of declaration. No part of one is pure: a part that is has at least
+its failures, and less to choose from.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from mipcash.modelling.domains import Configuration, same_value
 from mipcash.program.forms import Booleans, Vector
@@ -105,9 +107,10 @@ class Search:
         """The decision list."""
         found: list[Cut] = []
         left = np.ones(len(self.failed), dtype=bool)
-        while (cut := Round(self, left, most, level).cut()) is not None:
-            found.append(cut)
-            left[cut.rows] = False
+        with threadpool_limits(1):  # small matrices gain nothing from more
+            while (cut := Round(self, left, most, level).cut()) is not None:
+                found.append(cut)
+                left[cut.rows] = False
         return found
 
     def literals(self, rows: Booleans) -> list[Literal]:
@@ -127,8 +130,9 @@ class Search:
                 at = self.positions[k]
                 values = np.unique(at[rows & ~np.isnan(at)])
                 middles = 0.5 * (values[1:] + values[:-1])
-                chosen = np.unique(np.linspace(0, len(middles) - 1, CUTS + 1).astype(int)) if len(middles) else []
-                for border in middles[chosen]:
+                for border in middles[
+                    np.unique(np.linspace(0, max(0, len(middles) - 1), CUTS + 1).astype(int))[: len(middles)]
+                ]:
                     yield Literal(k, ABOVE, at > border, border=float(border))
                     yield Literal(k, BELOW, at < border, border=float(border))
 
@@ -191,12 +195,13 @@ class Round:
         self.apart = self._may_join()
         for size in range(1, self.most + 1):
             allowed = math.log(self.level / self.most)
-            least = max(1, math.ceil(allowed / self.log_p))
-            while least <= self.evaluations:
+
+            def passes(least: int, size: int = size, allowed: float = allowed) -> bool:
                 count = self._looked_at(together, size, least)
-                if count and math.log(count) + least * self.log_p <= allowed:
-                    break
-                least += 1
+                return not count or math.log(count) + least * self.log_p <= allowed
+
+            tried = range(max(1, math.ceil(allowed / self.log_p)), self.evaluations + 1)
+            least = tried.start + bisect_left(tried, True, key=passes)
             self.least[size], self.looks[size] = least, max(1.0, self._looked_at(together, size, least))
         self.together = together
 
@@ -245,7 +250,7 @@ class Round:
             both = (self.x[i] * self.x[j]) > 0
             mixed = both[:, self.works].any(axis=1)
             if mixed.any():
-                pairs = [(int(a), int(b)) for a, b, m in zip(i, j, mixed, strict=True) if m]
+                pairs: list[tuple[int, ...]] = [(int(a), int(b)) for a, b, m in zip(i, j, mixed, strict=True) if m]
                 yield from self._extended(both[mixed], pairs)
 
     def _extended(self, bases: Booleans, names: Sequence[tuple[int, ...]]) -> Iterator[Candidate]:
@@ -262,8 +267,8 @@ class Round:
             x = self.x[unbounded]
             works = held[:, self.works] @ x[:, self.works].T
             counts = held[:, self.failed] @ x[:, self.failed].T
-            for r, l in zip(*np.nonzero((works == 0) & (counts >= self.least[size])), strict=True):
-                added = unbounded[int(l)]
+            for r, l in np.argwhere((works == 0) & (counts >= self.least[size])).tolist():
+                added = unbounded[l]
                 if all(self.apart[added, i] for i in names[r]) and (not names[r] or added not in names[r]):
                     yield self._candidate(float(counts[r, l]), size, tuple(sorted((*names[r], added))))
         for column, positions in enumerate(self.search.positions):
@@ -271,7 +276,7 @@ class Round:
                 continue
             for sign in (ABOVE, BELOW):
                 count = self._covered(bases, positions, sign).sum(axis=1)
-                for r in np.flatnonzero(count >= self.least[size]):
+                for r in np.flatnonzero(count >= self.least[size]).tolist():
                     if self._may_bound(names[r], column, sign):
                         yield self._candidate(float(count[r]), size, names[r], column, sign)
 
@@ -303,7 +308,10 @@ class Round:
             if moved is None:
                 return None
             parts[k] = moved
-        settings = tuple(self._setting(parts, k) for k in sorted(range(len(parts)), key=lambda k: parts[k].column))
+        settings = tuple(
+            self._setting(parts, k)
+            for k in sorted(range(len(parts)), key=lambda k: (parts[k].column, parts[k].sign != ABOVE))
+        )
         has = np.array([all(s.holds(c) for s in settings) for c in self.search.configs])
         if (has & ~self.search.failed).any() or not (has & self.failed).any():
             return None

@@ -25,12 +25,15 @@ from mipcash.modelling.live.components import honour
 from mipcash.modelling.quadratic import Quadratic
 from mipcash.modelling.rules import Rule, make_rule
 from mipcash.space.compiled import PublicSpace, declaration_of
+from mipcash.space.cuts.accepting import accepted_rules
 from mipcash.space.live_model import active_rules
 from mipcash.study.text import stable_text
 
 NUMBERS, ORDER, DETAIL = "the arithmetic of ", "the order of the ", "the detail of "
 LATER = (NUMBERS, ORDER, DETAIL)
 """Kinds of entries that earlier listings of this format do not have; every listing that has them has ``BY_ORDER``."""
+ACCEPTED = "accepted rule "
+"""Kind of the entries of rules that were accepted in the course of a study: they are no part of what makes two spaces the same."""
 BY_ORDER = ORDER + "parameters"
 
 
@@ -46,7 +49,7 @@ def listing(space: PublicSpace) -> dict[str, str]:
     active = {_rule_name(index) for index, row in declaration.model.rules.items() if row.active}
     numbers = _numbers_in_use(declaration)
     for name, rule in declaration.rules.items():
-        if name in active:
+        if name in active and name not in declaration.accepted:
             when = " and ".join(_affine_text(w) for w in rule.when)
             entries[f"rule {name!r}"] = rule.text + (f" when {when}" if when else "")
             entries[f"{NUMBERS}rule {name!r}"] = "; ".join(map(_relation, numbers.get(name, [rule])))
@@ -55,14 +58,26 @@ def listing(space: PublicSpace) -> dict[str, str]:
     foreign = dict(_foreign(declaration))
     entries.update(foreign)
     entries[BY_ORDER] = _names([*declaration.parameters, *declaration.auxiliaries])
-    entries[ORDER + "rules"] = _names([n for n in declaration.rules if n in active])
+    declared = [n for n in declaration.rules if n in active and n not in declaration.accepted]
+    entries[ORDER + "rules"] = _names(declared)
+    entries.update(accepted_entries(space))
     entries[ORDER + "constraints"] = ", ".join(n for n in foreign if not n.startswith(LATER))
     return entries
 
 
+def accepted_entries(space: PublicSpace) -> dict[str, str]:
+    """What a listing says of accepted rules."""
+    return {f"{ACCEPTED}{rule.name!r}": rule.written for rule in accepted_rules(space)}
+
+
+def without_accepted(entries: Mapping[str, str]) -> dict[str, str]:
+    """A listing but for accepted rules."""
+    return {name: text for name, text in entries.items() if not name.startswith(ACCEPTED)}
+
+
 def fingerprint(entries: Mapping[str, str]) -> str:
-    """SHA-256 of a listing; the order of the entries does not matter (that of the declarations is an entry)."""
-    return hashlib.sha256(json.dumps(sorted(entries.items())).encode()).hexdigest()
+    """SHA-256 of a listing but for accepted rules; the order of entries does not matter (that of declarations is an entry)."""
+    return hashlib.sha256(json.dumps(sorted(without_accepted(entries).items())).encode()).hexdigest()
 
 
 def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -70,6 +85,7 @@ def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
     A listing written before numbers, orders and details were listed is compared in what it has.
     """
+    then, now = without_accepted(then), without_accepted(now)
     if BY_ORDER not in then:
         now = {name: text for name, text in now.items() if not name.startswith(LATER)}
     found = [f"{name} is gone" for name in then if name not in now and not name.startswith(LATER)]

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import StorageError
 from mipcash.optimizers.base import Observation
+from mipcash.space.cuts.accepting import accepted_rules, broken_of
+from mipcash.study.failures import RULED_OUT_BY
+from mipcash.study.records.accepted import not_the_same, note_accepted, rejudged, warn_of_lacking
 from mipcash.study.records.given import Known, enqueued_row, same, unasked
 from mipcash.study.records.telling import Telling
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
@@ -57,6 +60,10 @@ class Ledger:
         for row in list(self._rows):
             if row.waits and row.lost > retries:
                 self._give_up(row)
+        self._accepted = accepted_rules(space)
+        warn_of_lacking(space, storage)
+        note_accepted(space, storage)
+        self._rule_out()
 
     @property
     def record(self) -> StudyRecord:
@@ -86,10 +93,29 @@ class Ledger:
         return tuple(self._seen)  # type: ignore[arg-type]
 
     def sync(self) -> None:
-        """Take what other writers of the storage have done."""
+        """Take what other writers of the storage have done, and rules that were accepted or withdrawn since.
+
+        Raises:
+            RuleError: an accepted rule forbids what works.
+        """
         with self._explained():
             for row in self._storage.news():
                 self._take(row)
+        if not_the_same(self._accepted, accepted_rules(self._space)) or any(
+            t.forbidden and t.done for t in self.trials
+        ):
+            judged = rejudged(self._space, self.trials)
+            self._seen = [s if t is j else None for s, t, j in zip(self._seen, self.trials, judged, strict=True)]
+            self.trials, self._accepted = judged, accepted_rules(self._space)
+            note_accepted(self._space, self._storage)
+            self._rule_out()
+
+    def _rule_out(self) -> None:
+        """Trials that wait and that accepted rules forbid are not evaluated any more."""
+        for number in self.waiting:
+            if self.trials[number].forbidden:
+                names = broken_of(self._space, self.trials[number].config)
+                self._write(given_up(self._rows[number], f"{RULED_OUT_BY}{names[0]!r}", time.time()))
 
     def add(self, row: TrialRow, begin: bool = True) -> Trial:
         """A proposal, its first attempt begun, or waiting for it.

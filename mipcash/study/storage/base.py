@@ -228,7 +228,7 @@ class Storage(Protocol):
         ...
 
     def note(self, record: StudyRecord) -> None:
-        """Write what a run intends, and how it ended: budget, timeout, stopped, recommended."""
+        """Write what a run intends, how it ended, and what was accepted: budget, timeout, stopped, recommended, listing."""
         ...
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ An attempt that still runs when a journal is opened lost its worker: no other wr
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import stat
 import time
@@ -128,8 +129,8 @@ class SQLiteStorage:
         record = replace(record, budget=budget)
         with self._transaction():
             self._database.execute(
-                "UPDATE study SET budget = ?, timeout = ?, stopped = ?, recommended = ?",
-                (record.budget, record.timeout, record.stopped, record.recommended),
+                "UPDATE study SET budget = ?, timeout = ?, stopped = ?, recommended = ?, listing = ?",
+                (record.budget, record.timeout, record.stopped, record.recommended, json.dumps(dict(record.listing))),
             )
         self.record = record
 
