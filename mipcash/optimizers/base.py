@@ -36,6 +36,7 @@ class Observation:
         known: whether it was evaluated elsewhere and never proposed.
         legal: whether the rules admit it. One that they do not is known, is learned from, and is never an incumbent, a start or the
             answer.
+        asked: the outputs that were asked for; empty: all.
     """
 
     config: Configuration
@@ -45,6 +46,7 @@ class Observation:
     outcome: Outcome = field(default_factory=Outcome, repr=False)
     known: bool = False
     legal: bool = True
+    asked: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.status not in (DONE, FAILED, PENDING):

@@ -43,10 +43,11 @@ from mipcash.backends.base import FEASIBLE, OPTIMAL, Answer, SolverSettings, Tas
 from mipcash.backends.reductions.base import reduced
 from mipcash.backends.reductions.pruned_products import PrunedProducts
 from mipcash.errors import SpaceError, at_least
-from mipcash.optimizers.base import Proposal
+from mipcash.optimizers.base import Proposal, Request
 from mipcash.optimizers.data import Data
+from mipcash.optimizers.decoupled import chosen, in_parts, per_cost
 from mipcash.optimizers.model_based import ModelBased, Step
-from mipcash.optimizers.one_output import in_one_output
+from mipcash.optimizers.one_output import IN_ONE, in_one_output
 from mipcash.optimizers.outcome import LOSS
 from mipcash.optimizers.pending import Awaited, beside_pending
 from mipcash.program.forms import Indices, Vector
@@ -188,6 +189,12 @@ class Hybrid(ModelBased):
         solver = replace(settings.solver, time_limit=min(settings.solver.time_limit, limit))
         return Alternation(self.domain, replace(settings, solver=solver))
 
+    def propose(self, request: Request) -> Proposal:
+        """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
+        if self.settings.acquisition in IN_ONE:  # outputs are learned together
+            return super().propose(request)
+        return in_parts(super().propose, self.data, request, self.domain, self.settings.n_initial)
+
     def _search(self, step: Step) -> Proposal | None:
         began, fitting = time.perf_counter(), self._for(FIT)
         awaited = partial(self.awaited, step.request) if step.request.pending else None
@@ -217,7 +224,8 @@ class Hybrid(ModelBased):
         answer = self._answer(target.function, point, bound)
         solution = as_solution(config, answer, 1.0, began, self.domain.backend.name)
         trace = {"certificate": UNCERTIFIED} if self.domain.wide else {}
-        return Proposal(config, solution, origin, step.clock.seconds, state, trace=trace)
+        proposal = Proposal(config, solution, origin, step.clock.seconds, state, trace=trace)
+        return chosen(proposal, fitted, step.data, step.request, self.domain)
 
     def _for(self, part: float) -> Hybrid:
         """The optimizer for a part of the proposal, with its share of what is left of the time."""
@@ -302,6 +310,7 @@ class Hybrid(ModelBased):
         if settings.acquisition in JOINT:
             fitted = replace(fitted, joint=[self._joint(fitted, step.rng) for _ in drawn])
         acquisition = ACQUISITIONS[settings.acquisition].make(replace(fitted, drawn=drawn))
+        acquisition = per_cost(acquisition, fitted, step.request)
         if isinstance(acquisition, SampleAcquisition):  # it is quadratic in the binaries, and its minimiser is known
             least = min(drawn, key=lambda d: d.value)
             return Target(least.sample, acquisition, least.point)

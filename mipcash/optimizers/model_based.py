@@ -118,7 +118,8 @@ class ModelBased(Optimizer):
 
     def awaited(self, request: Request, output: str = LOSS) -> Points:
         """Where an output is being evaluated: the points of pending trials that do not tell it yet."""
-        waiting = [o.config for o in request.pending if o.outcome[output].status == MISSING]
+        asked = (o for o in request.pending if not o.asked or output in o.asked)
+        waiting = [o.config for o in asked if o.outcome[output].status == MISSING]
         return self.domain.encode(waiting)
 
     def _excluded(self, step: Step) -> list[Exclusion]:
@@ -145,5 +146,7 @@ def told(request: Request) -> bool:
 
 def shown(history: History) -> int:
     """How much of an initial design a history makes up: what was proposed, and what is known, each configuration once."""
+    if any(o.asked for o in history):  # a configuration may be proposed again for other outputs
+        return len({repr(o.config) for o in history})
     elsewhere = {repr(o.config) for o in history if o.known}
     return sum(not o.known for o in history) + len(elsewhere)

@@ -24,6 +24,7 @@ from mipcash.optimizers.data import Data
 from mipcash.program.forms import Indices, Vector
 
 PERCENTILE, PENALTY = "adaptive-percentile", "penalty"
+IN_ONE = (PERCENTILE, PENALTY)
 
 
 def in_one_output(data: Data, acquisition: str, percentile: float, weight: float) -> Data:

@@ -126,7 +126,8 @@ class Loop:
         try:
             return self._study.prepare(seconds=self._left())
         except SpaceExhaustedError as left:
-            self._ended = EXHAUSTED if left.proven else UNPROVEN
+            if not self._study.costs:
+                self._ended = EXHAUSTED if left.proven else UNPROVEN
             return False
 
     def _submitted(self, pool: Evaluating, trial: Trial) -> Future[Evaluation]:
@@ -167,7 +168,8 @@ class Loop:
         try:
             trial = self._study.ask(seconds=self._left())
         except SpaceExhaustedError as left:
-            self._ended = EXHAUSTED if left.proven else UNPROVEN
+            if not (in_flight and self._study.costs):  # what is being evaluated may call for another output
+                self._ended = EXHAUSTED if left.proven else UNPROVEN
             return None
         if self._late():  # the ask itself took the rest of the time
             self._ended = TIMEOUT

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from mipcash.optimizers.base import Optimizer
+from mipcash.optimizers.base import Limit, Optimizer
 from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome
 from mipcash.space.space import Space
 from mipcash.study.arguments import check_costs, costs_by_output, seconds_of
@@ -196,7 +196,10 @@ def _evaluation_limit(evaluation_timeout: float | None, executor: Executors) -> 
 
 
 def _all_known(study: Study) -> bool:
-    """Whether every trial has a loss, and what decides whether it keeps the limits."""
+    """Whether every trial has a loss, and what decides whether it keeps the limits.
+
+    Where outputs are evaluated apart, as much of it as shows that a configuration is not better than the answer.
+    """
     decide = (LOSS, *(limit.output for limit in study.limits))
     legal = [t for t in study.trials if t.legal]
     if not study.costs:
@@ -205,7 +208,15 @@ def _all_known(study: Study) -> bool:
     for trial in legal:
         key = repr(trial.config)
         told[key] = told.get(key, Outcome()).with_part(trial.outcome)
-    return all(outcome[name].status == PRESENT for outcome in told.values() for name in decide)
+    best = study.result.value
+    return all(_settled(outcome, study.limits, best) for outcome in told.values())
+
+
+def _settled(outcome: Outcome, limits: Sequence[Limit], best: float) -> bool:
+    """Whether it is known that a configuration is not better than one whose loss is the best."""
+    known = [limit for limit in limits if outcome[limit.output].status == PRESENT]
+    broken = any(limit.violation(outcome[limit.output].value) > 0.0 for limit in known)
+    return broken or (outcome.loss is not None and (len(known) == len(limits) or outcome.loss >= best))
 
 
 def _check_plan(budget: Budget, timeout: float | None, workers: int) -> None:

@@ -178,7 +178,7 @@ class Standing:
 def observation(trial: Trial) -> Observation:
     """A trial as an optimizer sees it."""
     told = (trial.status, trial.loss, trial.values, trial.outcome)
-    return Observation(dict(trial.config), *told, known=trial.known, legal=trial.legal)
+    return Observation(dict(trial.config), *told, trial.known, trial.legal, trial.evaluate)
 
 
 def _has_loss(whole: Observation) -> bool:

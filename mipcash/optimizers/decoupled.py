@@ -1,0 +1,251 @@
+"""Which output of which configuration to evaluate next, where outputs are evaluated apart: the rule of the default.
+
+Notation
+    x            a configuration of which some outputs are not known: one that was begun, or the new one that the search found
+    p_i          probability that x keeps limit i;   p_loss that its loss is below the incumbent's and its evaluation does not fail
+    c_i, c_loss  what they cost
+    EI           expected improvement of the loss at x
+
+x is worth what it improves if all limits are kept: G = EI prod p_i over what is not known; 0 where a limit is broken. While
+nothing is known to keep the limits, EI = 1 and p_loss = 1.
+
+Outputs are evaluated one after the other, as long as x may still be an improvement. Then the expected cost of x is least in the
+order of c / (1 - p) (Mitten 1960):
+
+    C = sum_k c_k prod_{j before k} p_j
+
+The next evaluation is of the x with the largest G / C: of the first output in its order, with those after it that cost next to
+nothing beside the rest. Limits at 1/60 of the cost of the loss are looked at first; at equal costs the loss is, where a better one
+is unlikely. A configuration that breaks a limit, or is no improvement, is let go. The search for a new x minimises the acquisition
+per expected cost too (:mod:`mipcash.acquisition.per_cost`).
+
+The design begins with the limits, where they cost less together than the loss. Some losses are then evaluated where limits are
+kept, or broken the least, before any improvement is predicted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtr
+
+from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
+from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.constrained import Interval
+from mipcash.acquisition.ingredients import Ingredients
+from mipcash.acquisition.per_cost import LogCost, PerCost
+from mipcash.errors import SpaceExhaustedError
+from mipcash.optimizers.base import History, Limit, Observation, Proposal, Request
+from mipcash.optimizers.data import Data
+from mipcash.optimizers.model_based import shown
+from mipcash.optimizers.outcome import LOSS, MISSING, PENDING
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.points import Points
+from mipcash.space.domain import Domain
+
+NEGLIGIBLE = 0.1
+"""Share of the cost of all that is not known of a configuration, up to which outputs are evaluated at once."""
+LOSSES = 3
+"""Losses that are evaluated before an improvement is predicted."""
+
+
+def in_parts(
+    propose: Callable[[Request], Proposal],
+    learn: Callable[[History, Sequence[Limit]], Data],
+    request: Request,
+    domain: Domain,
+    n_initial: int,
+) -> Proposal:
+    """The design for the outputs to begin with, the first losses, what ``propose`` gives, and in the end what is left.
+
+    Args:
+        propose: gives a new configuration, or one that was begun.
+        learn: what a history says.
+        n_initial: size of the design.
+    """
+    if not apart(request):
+        return propose(request)
+    data = learn(request.history, request.limits)
+    if shown(request.history) >= n_initial and few_losses(data, request):
+        first = Begun.of(data, request, domain, broken=True).nearest(request)
+        if first is not None:
+            return first
+    try:
+        proposal = propose(request)
+    except SpaceExhaustedError:
+        left = Begun.of(data, request, domain).first(request)
+        if left is None:
+            raise
+        return left
+    return proposal if proposal.outputs else replace(proposal, outputs=design_outputs(request))
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Configurations of which some outputs are known, and others may be worth an evaluation.
+
+    Attributes:
+        data: all that is known.
+        rows: theirs, (k,).
+    """
+
+    data: Data
+    rows: Indices
+
+    @classmethod
+    def of(cls, data: Data, request: Request, domain: Domain, broken: bool = False) -> Begun:
+        """Those that are legal, of which nothing failed or is being evaluated, and that are far enough from a batch.
+
+        Args:
+            broken: whether those are among them that are known to break a limit.
+        """
+        busy = {repr(o.config) for o in request.pending}
+        names = (LOSS, *(limit.output for limit in request.limits))
+        near = domain.exclusions([], request.apart)
+
+        def fits(k: int, o: Observation) -> bool:
+            kept = broken or not any(_broken(o, limit) for limit in request.limits)
+            waits = kept and o.legal and not data.failed[k] and bool(o.outcome.missing(names))
+            return waits and repr(o.config) not in busy and all(e.admits(data.points.levels[k]) for e in near)
+
+        rows = [k for k, o in enumerate(data.observations) if fits(k, o)]
+        return cls(data, np.array(rows, dtype=np.int64))
+
+    @property
+    def observations(self) -> list[Observation]:
+        return [self.data.observations[k] for k in self.rows]
+
+    def nearest(self, request: Request) -> Proposal | None:
+        """The loss of the one that violates limits the least, of those whose limits are known; None: there is none."""
+        waiting = [k for k in self.rows if self.data.observations[k].outcome[LOSS].status == MISSING]
+        known = [(self.data.violations[k], k) for k in waiting if math.isfinite(self.data.violations[k])]
+        return _continued(self.data.observations[min(known)[1]], _with_loss(request), request.state) if known else None
+
+    def first(self, request: Request) -> Proposal | None:
+        """The first that may be the best, for all that is missing, whatever it promises; None: there is none."""
+        feasible = self.data.losses[self.data.known[self.data.feasible[self.data.known]]]
+        best = feasible.min(initial=math.inf)
+        for o in self.observations:
+            if o.loss is None or o.loss < best:
+                return _continued(o, o.outcome.missing(tuple(request.costs)), request.state)
+        return None
+
+
+def design_outputs(request: Request) -> tuple[str, ...]:
+    """What is evaluated of a configuration of the design: the limits, where they cost less than the loss; else all."""
+    limits = tuple(dict.fromkeys(limit.output for limit in request.limits))
+    return limits if sum(request.costs[name] for name in limits) < request.costs[LOSS] else tuple(request.costs)
+
+
+def few_losses(data: Data, request: Request) -> bool:
+    """Whether so few losses are known or awaited that no improvement can be predicted."""
+    awaited = sum(LOSS in (o.asked or (LOSS,)) and o.outcome[LOSS].status == MISSING for o in request.pending)
+    return awaited + sum(o.outcome[LOSS].status != MISSING for o in data.observations) < LOSSES
+
+
+def apart(request: Request) -> bool:
+    """Whether there is anything to choose: outputs that are evaluated apart, and limits on some."""
+    return bool(request.costs) and bool(request.limits)
+
+
+def per_cost(acquisition: Acquisition, fitted: Ingredients, request: Request) -> Acquisition:
+    """An acquisition per expected cost, where limits are evaluated before the loss; else as it is."""
+    costs = request.costs
+    cheap = sorted((n for n in fitted.limited if n in costs and costs[n] < costs[LOSS]), key=lambda n: costs[n])
+    if not apart(request) or not cheap:
+        return acquisition
+    rest = sum(cost for name, cost in costs.items() if name not in cheap)
+    return PerCost(acquisition, LogCost.of([fitted.limited[n] for n in cheap], [costs[n] for n in cheap], rest))
+
+
+def chosen(proposal: Proposal, fitted: Ingredients, data: Data, request: Request, domain: Domain) -> Proposal:
+    """What to evaluate next: an output of the configuration that the search proposes, or of one that was begun."""
+    if not apart(request):
+        return proposal
+    limits = [limit for limit in request.limits if limit.output in fitted.limited]
+    if not limits:  # they are in the loss, or nothing is known of them
+        return proposal
+    begun, new = Begun.of(data, request, domain), Observation(proposal.config, PENDING)
+    seen = [*begun.observations, new]
+    points = Points.joined(data.points[begun.rows], domain.encode([proposal.config]))
+    log_gain, passes = predicted(seen, points, fitted, limits)
+    best, at, outputs = -math.inf, len(seen) - 1, tuple(request.costs)
+    for k, o in enumerate(seen):
+        cost, order = sequence({name: p[k] for name, p in passes.items() if o.outcome[name].status == MISSING}, request)
+        index = log_gain[k] - math.log(cost)
+        if index >= best:
+            best, at, outputs = index, k, first_of(order, request)
+    trace = {**proposal.trace, "begun": len(begun.rows), "log gain per cost": best}
+    if seen[at] is new:
+        return replace(proposal, outputs=outputs, trace=trace)
+    return replace(_continued(seen[at], outputs, proposal.state), seconds=proposal.seconds, trace=trace)
+
+
+def predicted(
+    seen: Sequence[Observation], points: Points, fitted: Ingredients, limits: Sequence[Limit]
+) -> tuple[Vector, dict[str, Vector]]:
+    """log G, (B,), and by output the probability that it does not rule a configuration out, (B,)."""
+    some = math.isfinite(fitted.best)
+    mu, sd = fitted.loss.predict(points)
+    log_gain = -AnalyticAcquisition(fitted.loss, LogEI(fitted.best)).values(points) if some else np.zeros(len(points))
+    passes = {LOSS: _phi((fitted.best - mu) / sd) if some else np.ones(len(points))}
+    for name, each in fitted.limited.items():
+        log_p = Interval.of(each).log_probability(*each.posterior.predict(points))
+        if name in {limit.output for limit in limits}:
+            known = np.array([o.outcome[name].status != MISSING for o in seen])
+            passes[name] = np.where(known, 1.0, np.exp(log_p))
+        else:  # whether the evaluation of the loss fails
+            known = np.array([o.loss is not None for o in seen])
+            passes[LOSS] = passes[LOSS] * np.where(known, 1.0, np.exp(log_p))
+        log_gain = log_gain + np.where(known, 0.0, log_p)
+    return log_gain, passes
+
+
+def sequence(passes: Mapping[str, float], request: Request) -> tuple[float, list[str]]:
+    """The expected cost of evaluating outputs one after the other, and the order in which it is least.
+
+    Args:
+        passes: by output that is not known, the probability that the next one is evaluated too.
+    """
+    price = {name: _price(name, request) for name in passes}
+    order = sorted(passes, key=lambda n: price[n] / max(1e-12, 1.0 - passes[n]))
+    cost, reached = 0.0, 1.0
+    for name in order:
+        cost += price[name] * reached
+        reached *= passes[name]
+    return cost, order
+
+
+def first_of(order: Sequence[str], request: Request) -> tuple[str, ...]:
+    """The first output of an order, with those after it that cost next to nothing beside all of them."""
+    left = NEGLIGIBLE * sum(_price(name, request) for name in order)
+    count = 1
+    while count < len(order) and sum(_price(name, request) for name in order[: count + 1]) <= left:
+        count += 1
+    return tuple(each for name in order[:count] for each in (_with_loss(request) if name == LOSS else (name,)))
+
+
+def _price(name: str, request: Request) -> float:
+    """Of an output; outputs without a limit are evaluated with the loss."""
+    return sum(request.costs[each] for each in (_with_loss(request) if name == LOSS else (name,)))
+
+
+def _with_loss(request: Request) -> tuple[str, ...]:
+    limited = {limit.output for limit in request.limits}
+    return tuple(name for name in request.costs if name not in limited)
+
+
+def _broken(observation: Observation, limit: Limit) -> bool:
+    output = observation.outcome[limit.output]
+    return output.status != MISSING and limit.violation(output.value) > 0.0
+
+
+def _continued(observation: Observation, outputs: Sequence[str], state: Mapping[str, object]) -> Proposal:
+    return Proposal(dict(observation.config), None, "continued", state=dict(state), outputs=tuple(outputs))
+
+
+def _phi(t: Vector) -> Vector:
+    return np.asarray(ndtr(t))
