@@ -92,6 +92,12 @@ class Data:
         outside = np.minimum(self.violations, 1.0 + finite.max(initial=0.0))
         return np.where(kept, self.losses, best.max() + unit * outside)
 
+    @property
+    def judged(self) -> Indices:
+        """Rows of which it is known whether evaluations fail: all but those whose loss was not tried."""
+        told = [o.outcome[LOSS].status != MISSING for o in self.observations]
+        return np.flatnonzero(self.failed | np.array(told, dtype=bool))
+
     def stalled(self) -> int:
         """Evaluations of the loss in this study since the incumbent was found: known ones tell nothing of the search."""
         after = int(self.order[0]) + 1 if len(self.order) else 1

@@ -274,7 +274,8 @@ class Hybrid(ModelBased):
             rows, values = data.values(output)
             learned[output] = (rows, scale(values), scale.ends)
         if self.takes_limits and data.failed.any() and not data.failed.all():
-            learned[FAILURE] = (np.arange(len(data.failed)), np.where(data.failed, 1.0, -1.0), (-math.inf, 0.0))
+            rows = data.judged
+            learned[FAILURE] = (rows, np.where(data.failed[rows], 1.0, -1.0), (-math.inf, 0.0))
         return learned
 
     def _loss_surrogate(self, data: Data) -> Surrogate[Tables, StructuredPosterior]:

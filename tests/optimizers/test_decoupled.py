@@ -1,0 +1,260 @@
+"""Which output is evaluated next: expected costs and their order, and what the default makes of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mipcash as mc
+from mipcash.acquisition.constrained import LogFeasibility
+from mipcash.acquisition.per_cost import LogCost, PerCost, expected_costs
+from mipcash.optimizers.base import Limit, Observation, Request
+from mipcash.optimizers.decoupled import first_of, sequence
+from mipcash.optimizers.hybrid import Hybrid, HybridSettings
+from mipcash.optimizers.outcome import Outcome
+from mipcash.optimizers.registry import optimizer_names
+from mipcash.space.domain import Domain
+from tests.spaces import ALL
+
+MS = (Limit("ms", high=5.0),)
+SHARE = st.floats(0.0, 1.0)
+
+
+def request_of(costs: dict[str, float], limits: tuple[Limit, ...] = MS, history: Any = ()) -> Request:
+    return Request(history, np.random.default_rng(0), limits=limits, costs=costs)
+
+
+# -- expected costs -------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.tuples(SHARE, st.floats(0.01, 100.0)), min_size=1, max_size=5))
+def test_no_other_order_costs_less(outputs: list[tuple[float, float]]) -> None:
+    names = ["loss", *(f"g{k}" for k in range(1, len(outputs)))]
+    passes = {name: p for name, (p, _) in zip(names, outputs, strict=True)}
+    costs = {name: c for name, (_, c) in zip(names, outputs, strict=True)}
+    cost, order = sequence(passes, request_of(costs, tuple(Limit(n, high=0.0) for n in names[1:])))
+    assert sorted(order) == sorted(names)
+
+    def expected(names: Any) -> float:
+        return sum(costs[n] * math.prod(passes[m] for m in names[:k]) for k, n in enumerate(names))
+
+    least = min(expected(each) for each in itertools.permutations(names))
+    assert cost == pytest.approx(expected(order))
+    assert cost <= least * (1.0 + 1e-6) + 1e-9
+
+
+def test_expected_costs_are_those_of_drawn_evaluations() -> None:
+    rng = np.random.default_rng(0)
+    p, costs, rest = np.array([0.3, 0.8]), np.array([2.0, 1.0]), 60.0
+    kept = np.logical_and.accumulate(rng.random((200_000, 2)) < p, axis=1)
+    drawn = costs[0] + kept[:, 0] * costs[1] + kept[:, 1] * rest
+    log, slopes = expected_costs(np.log(p)[:, None], costs, rest)
+    assert math.exp(log[0]) == pytest.approx(drawn.mean(), rel=0.01)
+    for k in range(2):
+        moved = np.log(p)[:, None].copy()
+        moved[k] += 1e-6
+        assert (expected_costs(moved, costs, rest)[0] - log)[0] / 1e-6 == pytest.approx(slopes[k, 0], rel=1e-4)
+
+
+def test_what_costs_next_to_nothing_is_evaluated_at_once() -> None:
+    limits = tuple(Limit(f"g{k}", high=0.0) for k in range(3))
+    request = request_of({"loss": 60.0, "g0": 1.0, "g1": 1.0, "g2": 30.0, "size": 1.0}, limits)
+    assert first_of(["g0", "g1", "g2", "loss"], request) == ("g0", "g1")
+    assert first_of(["g2", "g0"], request) == ("g2",)
+    assert first_of(["loss", "g0"], request) == ("loss", "size")  # what has no limit goes with the loss
+    assert first_of(["g0"], request) == ("g0",)
+
+
+# -- the default ----------------------------------------------------------------------------------------------------
+
+
+def wall() -> mc.Space:
+    """The loss falls towards x = 1, where ms is above 5; b is slower."""
+    space = mc.Space("wall")
+    kind = space.categorical("kind", ["a", "b", "c"])
+    space.real("x", 0.0, 1.0)
+    n = space.integer("n", 1, 8)
+    space.rule("few of a", n <= 8 - 4 * kind["a"])
+    return space
+
+
+def loss(config: dict[str, Any]) -> float:
+    return float((config["n"] - 5) ** 2 / 20 - config["x"] - 0.2 * (config["kind"] == "c"))
+
+
+def ms(config: dict[str, Any]) -> float:
+    return float(10.0 * config["x"] + 2.0 * (config["kind"] == "c"))
+
+
+BEST = -0.5
+
+
+def run(costs: dict[str, float], cost: float, **further: Any) -> mc.Result:
+    given = {"limits": {"ms": 5.0}, "costs": costs, "progress": False, "seconds_per_proposal": None, **further}
+    return mc.minimize({"loss": loss, "ms": ms}, wall(), mc.Cost(cost), **given)
+
+
+def test_cheap_limits_are_looked_at_first_and_what_breaks_one_is_let_go() -> None:
+    result = run({"loss": 60, "ms": 1}, 14 * 61, seed=1)
+    at: dict[str, dict[str, int]] = {}
+    for trial in result.history:
+        for name in trial.evaluate:
+            assert name not in at.setdefault(repr(trial.config), {})  # nothing is evaluated twice
+            at[repr(trial.config)][name] = trial.number
+    broken = {repr(t.config) for t in result.history if t.values.get("ms", 0.0) > 5.0}
+    losses = [(key, numbers["loss"]) for key, numbers in at.items() if "loss" in numbers]
+    assert all("ms" in numbers and numbers["ms"] < numbers["loss"] for numbers in at.values() if "loss" in numbers)
+    assert len(broken) > 5
+    assert not [key for key, number in losses[3:] if key in broken]
+    assert result.config
+    assert result.values["ms"] <= 5.0
+    assert result.value < BEST + 0.02
+    together = mc.minimize(
+        lambda c: {"loss": loss(c), "ms": ms(c)}, wall(), 14, seed=1, limits={"ms": 5.0}, progress=False
+    )
+    assert result.value <= together.value
+    assert all(t.origin == "continued" for t in result.history if t.evaluate == ("loss",))
+    assert all(wall().is_legal(t.config) for t in result.history)
+
+
+def test_a_cheap_loss_is_looked_at_first_and_what_is_no_better_is_let_go() -> None:
+    result = run({"loss": 1, "ms": 60}, 14 * 61, seed=1)
+    after = result.history[6:]
+    assert {t.evaluate for t in after} == {("loss",), ("ms",)}
+    assert sum(t.evaluate == ("loss",) for t in after) > sum(t.evaluate == ("ms",) for t in after)
+    assert result.value < BEST + 0.05
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_run_is_resumed_with_the_same_proposals(tmp_path: Path, workers: int) -> None:
+    costs, whole = {"loss": 5, "ms": 1}, run({"loss": 5, "ms": 1}, 70, seed=3)
+    for cost in (20, 45, 70):
+        parts = run(costs, cost, seed=3, storage=tmp_path / "run.db", workers=workers)
+        assert sum(costs[n] for t in parts.history if not t.pending for n in t.evaluate) <= cost
+    if workers == 1:
+        assert [(t.config, t.evaluate) for t in parts.history] == [(t.config, t.evaluate) for t in whole.history]
+    seen = [(repr(t.config), name) for t in parts.history for name in t.evaluate]
+    assert len(seen) == len(set(seen))
+
+
+def test_the_losses_of_all_that_may_be_best_are_known_before_a_space_is_exhausted() -> None:
+    space = mc.Space("small")
+    space.integer("n", 0, 11)
+    functions = {"loss": lambda c: abs(c["n"] - 8.0), "ms": lambda c: float(c["n"])}
+    for costs in ({"loss": 60, "ms": 1}, {"loss": 1, "ms": 60}, None):
+        result = mc.minimize(functions, space, 100, limits={"ms": 5}, costs=costs, progress=False)
+        assert result.stopped == "space exhausted: proven optimum"
+        assert result.config == {"n": 5}
+        at = {(t.config["n"], name) for t in result.history for name in t.evaluate}
+        assert len(at) == sum(len(t.evaluate) for t in result.history)
+
+
+def test_while_an_output_is_evaluated_another_configuration_is_proposed() -> None:
+    space, costs = wall(), {"loss": 60, "ms": 1}
+    study = mc.Study(space, limits={"ms": 5.0}, costs=costs)
+    for _ in range(9):
+        trial = study.ask()
+        study.tell(trial, {name: {"loss": loss, "ms": ms}[name](trial.config) for name in trial.evaluate})
+    batch = study.ask(4)
+    assert len({repr(t.config) for t in batch}) == 4
+    far = study.ask(3, distance=2)
+    for a, b in itertools.combinations(far, 2):
+        assert sum(a.config[name] != b.config[name] for name in ("kind", "n")) >= 2
+
+
+def test_failures_close_a_configuration() -> None:
+    def crashing(config: dict[str, Any]) -> float:
+        if config["kind"] == "b":
+            raise mc.Failed("out of memory")
+        return loss(config)
+
+    result = mc.minimize(
+        {"loss": crashing, "ms": ms},
+        wall(),
+        mc.Cost(500),
+        limits={"ms": 5.0},
+        costs={"loss": 20, "ms": 1},
+        progress=False,
+    )
+    failed = [t for t in result.history if t.failed]
+    assert len({repr(t.config) for t in failed}) == len(failed) <= 5
+    assert result.config
+    assert result.config["kind"] != "b"
+
+
+@pytest.mark.parametrize("acquisition", ["ucb", "penalty"])
+def test_other_acquisitions_take_costs_too(acquisition: str) -> None:
+    settings = HybridSettings(acquisition=acquisition)
+    result = run({"loss": 10, "ms": 1}, 130, settings=settings)
+    assert result.config
+    if acquisition == "penalty":  # outputs are learned together
+        assert {t.evaluate for t in result.history} == {("loss", "ms")}
+
+
+def test_without_costs_proposals_are_as_they_were() -> None:
+    optimizer = Hybrid(Domain.of(wall()))
+    history = [
+        Observation(c, "done", loss(c), {"ms": ms(c)}, Outcome.of(loss(c), {"ms": ms(c)})) for c in wall().sample(8, 0)
+    ]
+    plain = optimizer.ask(Request(history, np.random.default_rng(1), limits=MS))
+    assert plain.outputs == ()
+    assert "begun" not in plain.trace
+    unlimited = Request(history, np.random.default_rng(1), costs={"loss": 60.0, "ms": 1.0})
+    assert optimizer.ask(unlimited).outputs == ()  # no limit: nothing to choose
+
+
+def test_the_acquisition_per_cost_has_the_gradient_of_its_values() -> None:
+    space = ALL["bound_numbers"]()
+    domain = Domain.of(space)
+    optimizer = Hybrid(domain)
+    rng = np.random.default_rng(0)
+    configs = space.sample(14, 0)
+    values = [float(k % 5) + 2.0 for k in range(14)]
+    history = [
+        Observation(c, "done", float(k % 3), {"ms": v}) for k, (c, v) in enumerate(zip(configs, values, strict=True))
+    ]
+    data = optimizer.data(history, MS)
+    fitted, _ = optimizer._fitted(data, {}, rng)
+    limited = list(fitted.limited.values())
+    acquisition = PerCost(LogFeasibility.of(limited), LogCost.of(limited, [1.0], 60.0))
+    for config in space.sample(4, 9):
+        point = domain.encode([config])[0]
+        section = acquisition.section(point.one_hot(domain.program))
+        value, gradient = section(point.units)
+        assert value == pytest.approx(acquisition.values(domain.encode([config]))[0], rel=1e-6, abs=1e-8)
+        for j in range(len(point.units)):
+            step = np.zeros(len(point.units))
+            step[j] = 1e-5
+            numeric = (section(point.units + step)[0] - section(point.units - step)[0]) / 2e-5
+            assert gradient[j] == pytest.approx(numeric, rel=2e-3, abs=1e-5)
+
+
+# -- every optimizer ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", optimizer_names())
+def test_every_optimizer_lives_with_a_function_per_output(name: str) -> None:
+    calls: list[tuple[str, str]] = []
+
+    def counted(output: str, function: Any) -> Any:
+        return lambda config: calls.append((repr(config), output)) or function(config)
+
+    space = wall()
+    functions = {"loss": counted("loss", loss), "ms": counted("ms", ms)}
+    result = mc.minimize(
+        functions, space, 22, optimizer=name, limits={"ms": 5.0}, costs={"loss": 2, "ms": 1}, progress=False
+    )
+    assert len(calls) == sum(len(t.evaluate) for t in result.history if not t.pending) <= 22
+    assert all(t.evaluate and space.is_legal(t.config) for t in result.history)
+    if result.config is not None:
+        assert ms(result.config) <= 5.0
+        assert loss(result.config) == result.value
+        assert {(repr(result.config), "loss"), (repr(result.config), "ms")} <= set(calls)
