@@ -26,7 +26,7 @@ kept, or broken the least, before any improvement is predicted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -136,7 +136,7 @@ class Begun:
 
 def design_outputs(request: Request) -> tuple[str, ...]:
     """What is evaluated of a configuration of the design: the limits, where they cost less than the loss; else all."""
-    limits = tuple(dict.fromkeys(limit.output for limit in request.limits))
+    limits = _limited(request)
     return limits if sum(request.costs[name] for name in limits) < request.costs[LOSS] else tuple(request.costs)
 
 
@@ -148,14 +148,16 @@ def few_losses(data: Data, request: Request) -> bool:
 
 def apart(request: Request) -> bool:
     """Whether there is anything to choose: outputs that are evaluated apart, and limits on some."""
-    return bool(request.costs) and bool(request.limits)
+    return bool(request.costs) and bool(_limited(request))
 
 
 def per_cost(acquisition: Acquisition, fitted: Ingredients, request: Request) -> Acquisition:
     """An acquisition per expected cost, where limits are evaluated before the loss; else as it is."""
-    costs = request.costs
-    cheap = sorted((n for n in fitted.limited if n in costs and costs[n] < costs[LOSS]), key=lambda n: costs[n])
-    if not apart(request) or not cheap:
+    if not apart(request):
+        return acquisition
+    costs, limited = request.costs, _limited(request)
+    cheap = sorted((n for n in fitted.limited if n in limited and costs[n] < costs[LOSS]), key=lambda n: costs[n])
+    if not cheap:
         return acquisition
     rest = sum(cost for name, cost in costs.items() if name not in cheap)
     return PerCost(acquisition, LogCost.of([fitted.limited[n] for n in cheap], [costs[n] for n in cheap], rest))
@@ -165,8 +167,8 @@ def chosen(proposal: Proposal, fitted: Ingredients, data: Data, request: Request
     """What to evaluate next: an output of the configuration that the search proposes, or of one that was begun."""
     if not apart(request):
         return proposal
-    limits = [limit for limit in request.limits if limit.output in fitted.limited]
-    if not limits:  # they are in the loss, or nothing is known of them
+    limits = _limited(request)
+    if not any(name in fitted.limited for name in limits):  # they are in the loss, or nothing is known of them
         return proposal
     begun, new = Begun.of(data, request, domain), Observation(proposal.config, PENDING)
     seen = [*begun.observations, new]
@@ -185,7 +187,7 @@ def chosen(proposal: Proposal, fitted: Ingredients, data: Data, request: Request
 
 
 def predicted(
-    seen: Sequence[Observation], points: Points, fitted: Ingredients, limits: Sequence[Limit]
+    seen: Sequence[Observation], points: Points, fitted: Ingredients, limits: Collection[str]
 ) -> tuple[Vector, dict[str, Vector]]:
     """log G, (B,), and by output the probability that it does not rule a configuration out, (B,)."""
     some = math.isfinite(fitted.best)
@@ -194,13 +196,15 @@ def predicted(
     passes = {LOSS: _phi((fitted.best - mu) / sd) if some else np.ones(len(points))}
     for name, each in fitted.limited.items():
         log_p = Interval.of(each).log_probability(*each.posterior.predict(points))
-        if name in {limit.output for limit in limits}:
+        if name in limits:
             known = np.array([o.outcome[name].status != MISSING for o in seen])
             passes[name] = np.where(known, 1.0, np.exp(log_p))
-        else:  # whether the evaluation of the loss fails
+        else:  # of the loss itself, or whether its evaluation fails
             known = np.array([o.loss is not None for o in seen])
             passes[LOSS] = passes[LOSS] * np.where(known, 1.0, np.exp(log_p))
         log_gain = log_gain + np.where(known, 0.0, log_p)
+    for name in [n for n in limits if n not in fitted.limited]:  # nothing is known of it
+        passes[name] = np.full(len(points), 0.5)
     return log_gain, passes
 
 
@@ -234,8 +238,13 @@ def _price(name: str, request: Request) -> float:
 
 
 def _with_loss(request: Request) -> tuple[str, ...]:
-    limited = {limit.output for limit in request.limits}
+    limited = _limited(request)
     return tuple(name for name in request.costs if name not in limited)
+
+
+def _limited(request: Request) -> tuple[str, ...]:
+    """Outputs beside the loss that have limits."""
+    return tuple(dict.fromkeys(limit.output for limit in request.limits if limit.output != LOSS))
 
 
 def _broken(observation: Observation, limit: Limit) -> bool:

@@ -273,8 +273,8 @@ class Hybrid(ModelBased):
         for output, scale in data.scales.items():
             rows, values = data.values(output)
             learned[output] = (rows, scale(values), scale.ends)
-        if self.takes_limits and data.failed.any() and not data.failed.all():
-            rows = data.judged
+        rows = data.judged
+        if self.takes_limits and data.failed.any() and not data.failed[rows].all():
             learned[FAILURE] = (rows, np.where(data.failed[rows], 1.0, -1.0), (-math.inf, 0.0))
         return learned
 
