@@ -55,9 +55,12 @@ class Entry:
 def log_ei(given: Ingredients) -> Acquisition:
     """Expected improvement; beside pending evaluations its mean over what they may come to.
 
-    Under limits times the probability that they are kept; that alone, as long as nothing is known that keeps them.
+    Under limits times the probability that they are kept; that alone, as long as nothing is known that keeps them. As long as
+    no output with a limit is known, that of the loss.
     """
-    improvement: Acquisition = AnalyticAcquisition(given.loss, LogEI(given.best))
+    unlearned = not given.limited and math.isinf(given.best)
+    best = float(np.min(given.loss.fitted)) if unlearned else given.best
+    improvement: Acquisition = AnalyticAcquisition(given.loss, LogEI(best))
     if given.fantasies is not None:
         improvement = FantasisedEI(given.fantasies.outcomes, given.fantasies.best)
     if not given.limited:

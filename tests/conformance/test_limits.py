@@ -139,6 +139,16 @@ def test_losses_that_are_known_of_what_keeps_them_alone_end_the_design_all_the_s
     assert all(mixed().is_legal(p.config) for p in proposals)
 
 
+def test_a_batch_under_limits_is_legal_and_distinct(name: str) -> None:
+    start, optimizer = [observed(c) for c in broken(10, 3)], made(name)
+    history = list(start)
+    for _ in range(3):
+        proposal = optimizer.ask(Request(history, np.random.default_rng(len(history)), limits=LIMITS))
+        assert mixed().is_legal(proposal.config)
+        assert proposal.config not in [o.config for o in history]
+        history.append(Observation(proposal.config, "pending"))
+
+
 def test_the_design_covers_structures_whatever_keeps_the_limits() -> None:
     """Six solver-made configurations from nothing: every kind, and both ends of what only one of them has."""
     proposals = run(made("hybrid"), [], 6)

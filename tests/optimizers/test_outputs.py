@@ -109,12 +109,13 @@ def test_an_acquisition_refuses_limits_that_it_would_ignore() -> None:
 
 def test_an_output_that_nothing_tells_is_left_out_until_one_does() -> None:
     space = space_with_a_wall()
-    optimizer = Hybrid(Domain.of(space), HybridSettings(acquisition="constrained"))
     history = [evaluated(c, known=False) for c in space.sample(8, 0)]
     request = Request(history, np.random.default_rng(0), limits=(Limit("g", high=0.5),))
-    proposal = optimizer.ask(request)
-    assert space.is_legal(proposal.config)
-    assert "outputs" not in proposal.state
+    for acquisition in ("constrained", "log-ei", "augmented-lagrangian", "thompson", "ucb", "penalty"):
+        proposal = Hybrid(Domain.of(space), HybridSettings(acquisition=acquisition)).ask(request)
+        assert space.is_legal(proposal.config)
+        assert proposal.origin == acquisition
+        assert "outputs" not in proposal.state
 
 
 def test_a_subclass_gives_an_output_a_surrogate_of_its_own() -> None:
