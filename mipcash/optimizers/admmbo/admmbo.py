@@ -18,12 +18,14 @@ open: docs/decisions.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.constrained import LogConstrainedEI, LogFeasibility
@@ -77,7 +79,8 @@ class Admmbo(ModelBased):
         if not limits:
             return best
         models = Models(self.surrogate, self.data(history, limits), self.domain.deadline)
-        found = recommended(models, history, one_sided(models.data, self.settings.equality), self.settings.delta)
+        with threadpool_limits(1):
+            found = recommended(models, history, one_sided(models.data, self.settings.equality), self.settings.delta)
         return best if found is None else found
 
     def _search(self, step: Step) -> Proposal | None:
@@ -117,6 +120,7 @@ class _Ask:
         deadline = optimizer.domain.deadline.share(FIT)
         self.models = Models(optimizer.surrogate, self.data, deadline, dict(step.request.state.get("models", {})))
         self.state = self._begun()
+        self.loss_scale = 1.0  # what a unit of the loss is on the scale of its posterior, once that is fitted
 
     def proposal(self) -> Proposal | None:
         """For the subproblem whose turn it is; None: nothing is left for any.
@@ -127,9 +131,9 @@ class _Ask:
         for insists in (False, True):
             for _ in range(2 * len(self.state.made)):
                 self._advance()
-                found = self._answer() or self._next(insists)
+                found = self._next(insists)
                 if found is not None:
-                    return found
+                    return self._answer() or found
         return None
 
     # -- where ADMM stands --------------------------------------------------------------------------------------
@@ -227,6 +231,8 @@ class _Ask:
             point = searching.search(acquisition, self._starts(j, acquisition), own)
             self.step.clock.add("polish", began, searching.domain.deadline)
             if point is not None:
+                if j == OPT:
+                    self._doubt(improvement, point)
                 idle = isinstance(improvement, FeasibilityEI) and not improvement.improves(_alone(point))
                 if idle and not insists:
                     return None
@@ -239,6 +245,13 @@ class _Ask:
             return None
         return made.config, made.origin
 
+    def _doubt(self, improvement: Acquisition, point: Point) -> None:
+        """Take the end back where the optimality subproblem is far from solved: x then is the best that was tried, no more."""
+        if not self.state.converged or self.settings.improvement is None:
+            return
+        gain = math.exp(-float(improvement.values(_alone(point))[0])) / self.loss_scale
+        self.state = replace(self.state, converged=gain <= self.settings.improvement)
+
     def _acquisition(self, j: int, own: Step) -> tuple[Acquisition, Acquisition]:
         """Minus the logarithm of a subproblem's expected improvement; and with the chance that the evaluation succeeds."""
         waiting = self.optimizer.awaited(own.request, self._output(j))
@@ -246,8 +259,8 @@ class _Ask:
         improvement: Acquisition
         if j == OPT:
             posterior = self.models.fitted(LOSS, waiting)
-            scale = slope(posterior) * self.state.unit
-            known = self._quadratic(OPT, scale)
+            self.loss_scale = slope(posterior) * self.state.unit
+            known = self._quadratic(OPT, self.loss_scale)
             losses = self.data.losses[rows]
             best = float(np.min(posterior.scaled(losses) + known.at(self.vectors[rows])))
             improvement = augmented_ei(Augmented(posterior, known), best)

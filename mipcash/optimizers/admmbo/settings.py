@@ -26,6 +26,8 @@ class AdmmboSettings:
         later: the same in every further one.
         iterations: K, after which the optimizer wishes to stop.
         tolerance: epsilon, length of both residuals at which it wishes to stop.
+        improvement: expected improvement of the optimality subproblem, in units of the loss, above which its answer is none yet and
+            short residuals do not end the run; None: they do, as in the paper.
         delta: probability with which the recommendation may break each limit, at most.
         balance: mu of eq. 15, the ratio of the residuals from which on rho changes; None: it stays.
         factor: tau of eq. 15.
@@ -44,6 +46,7 @@ class AdmmboSettings:
     later: int = 2
     iterations: int = 40
     tolerance: float = 0.01
+    improvement: float | None = 1e-3
     delta: float = 0.05
     balance: float | None = 10.0
     factor: float = 2.0
@@ -71,8 +74,8 @@ class AdmmboSettings:
 
     @classmethod
     def paper(cls, **changes: Any) -> AdmmboSettings:
-        """The paper's own: two initial points, losses and numbers as they are."""
-        own: dict[str, Any] = {"n_initial": 2, "unit": 1.0, "coordinates": NATURAL}
+        """The paper's own: two initial points, losses and numbers as they are, an end by the residuals alone."""
+        own: dict[str, Any] = {"n_initial": 2, "unit": 1.0, "coordinates": NATURAL, "improvement": None}
         return cls(**(own | changes))
 
     @property

@@ -1,0 +1,335 @@
+"""ADMMBO as an optimizer: order of its proposals, convergence, mixed spaces, resumed and parallel runs, small spaces."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.acquisition.mixed_search import PolishSettings
+from mipcash.errors import SpaceExhaustedError
+from mipcash.optimizers.admmbo.admmbo import Admmbo
+from mipcash.optimizers.admmbo.settings import AdmmboSettings
+from mipcash.optimizers.base import Limit, Observation, Proposal, Request
+from mipcash.space.domain import Domain
+
+QUICK = PolishSettings(walks=40, survivors=2, moved=1, finalists=1, rounds=2)
+APART = {"loss": 1.0, "g": 1.0}
+
+
+def settings(**changes: Any) -> AdmmboSettings:
+    return AdmmboSettings(**({"n_initial": 3, "first": 4, "later": 2, "polish": QUICK} | changes))
+
+
+def box() -> mc.Space:
+    space = mc.Space("box")
+    space.real("x", 0.0, 1.0)
+    space.real("y", 0.0, 1.0)
+    return space
+
+
+def on_the_box(config: Mapping[str, Any]) -> dict[str, float]:
+    """The least loss with g <= 0 is 0.5, anywhere on x + y = 0.5 where x = 0.25 + (y - 0.25); without it 0 in the corner."""
+    x, y = config["x"], config["y"]
+    return {"loss": x + y + 2.0 * (x - y) ** 2, "g": 0.5 - x - y}
+
+
+def mixed() -> mc.Space:
+    space = mc.Space("mixed")
+    kind = space.categorical("kind", ["a", "b", "c"])
+    n = space.integer("n", 1, 8)
+    space.real("x", 0.0, 1.0, when=kind.is_("a", "b"))
+    space.rule("few of a", n <= 8 - 4 * kind["a"])
+    return space
+
+
+def on_mixed(config: Mapping[str, Any]) -> dict[str, float]:
+    x = config.get("x", 0.5)
+    loss = -0.1 * config["n"] - x - 0.3 * (config["kind"] == "c")
+    return {"loss": loss, "g": x + 0.05 * config["n"] - 0.2 * (config["kind"] == "b"), "e": float(config["n"])}
+
+
+def observed(config: Any, values: Mapping[str, float], names: tuple[str, ...] = ()) -> Observation:
+    told = {n: v for n, v in values.items() if not names or n in names}
+    return Observation(config, "done", told.pop("loss", None), told)
+
+
+def run(
+    space: mc.Space,
+    measured: Any,
+    limits: tuple[Limit, ...],
+    asks: int,
+    costs: Mapping[str, float] | None = None,
+    chosen: AdmmboSettings | None = None,
+) -> tuple[Admmbo, list[Observation], list[Proposal]]:
+    """The loop until a wish to stop; the state goes through JSON, and each ask is of a fresh instance."""
+    domain, history, proposals, state = Domain.of(space), [], [], dict[str, Any]()
+    optimizer = Admmbo(domain, chosen or settings())
+    for k in range(asks):
+        rng = np.random.default_rng([5, k])
+        proposal = Admmbo(domain, chosen or settings()).ask(Request(history, rng, state, None, limits, costs or {}))
+        state = json.loads(json.dumps(dict(proposal.state)))
+        assert space.validate(proposal.config) == []
+        history.append(observed(proposal.config, measured(proposal.config), proposal.outputs))
+        proposals.append(proposal)
+        if proposal.stop:
+            break
+    return optimizer, history, proposals
+
+
+def test_evaluated_apart_it_asks_for_the_loss_then_for_each_limit_and_converges_before_the_budget() -> None:
+    limits = (Limit("g", high=0.0),)
+    optimizer, history, proposals = run(box(), on_the_box, limits, 150, APART, settings(first=8))
+    assert [p.outputs for p in proposals[:3]] == [()] * 3  # the design: all outputs
+    assert [p.outputs for p in proposals[3:11]] == [("loss",)] * 8
+    assert proposals[11].outputs == ("g",)
+    assert all(p.outputs in (("loss",), ("g",)) for p in proposals[3:-1])
+    assert {p.trace["iteration"] for p in proposals[3:11]} == {1}
+    assert proposals[-1].stop.startswith("residuals")
+    assert len(proposals) < 150
+    assert proposals[-1].trace["primal"] <= 0.01
+    assert proposals[-1].trace["dual"] <= 0.01
+    assert proposals[-1].origin in ("answer", "optimality")
+    answer = optimizer.recommend(history, limits)
+    assert answer is not None
+    assert any(o is answer for o in history)
+    values = on_the_box(answer.config)
+    assert values["g"] <= 0.0
+    assert values["loss"] == pytest.approx(0.5, abs=0.03)
+
+
+def test_nothing_is_asked_for_twice_and_the_same_configuration_only_for_other_outputs() -> None:
+    _, _, proposals = run(box(), on_the_box, (Limit("g", high=0.0),), 40, APART)
+    seen = [(repr(p.config), name) for p in proposals for name in p.outputs or ("loss", "g")]
+    assert len(seen) == len(set(seen))
+
+
+def test_evaluated_together_every_evaluation_serves_all_subproblems() -> None:
+    limits = (Limit("g", high=0.0), Limit("loss", high=5.0))
+    _, _, proposals = run(box(), on_the_box, limits[:1], 60)
+    assert all(p.outputs == () for p in proposals)
+    # first = 4 steps of one output each are 2 joint evaluations for each of the two subproblems
+    assert [p.origin for p in proposals[3:5]] == ["optimality"] * 2
+    assert proposals[5].origin == "feasibility of g <= 0"
+    assert len({repr(p.config) for p in proposals}) == len(proposals)
+    assert proposals[-1].stop
+
+
+def test_a_resumed_run_goes_on_as_an_unbroken_one(tmp_path: Any) -> None:
+    def go(budget: int, name: str) -> mc.Study:
+        study = mc.Study(
+            mixed(), "admmbo", seed=1, storage=tmp_path / name, settings=settings(), limits={"g": 0.6}, costs=APART
+        )
+        with study:
+            while study.n_told < budget:
+                trial = study.ask()
+                values = on_mixed(trial.config)
+                study.tell(trial, {n: values[n] for n in trial.evaluate or ("loss", "g")})
+            return study
+
+    whole, parts = go(14, "whole.db"), [go(k, "parts.db") for k in (4, 9, 14)][-1]
+    assert [t.config for t in parts.trials] == [t.config for t in whole.trials]
+    assert [t.evaluate for t in parts.trials] == [t.evaluate for t in whole.trials]
+
+
+def test_mixed_spaces_under_rules_are_searched_over_legal_configurations_alone() -> None:
+    space, limits = mixed(), (Limit("g", high=0.6),)
+    optimizer, history, proposals = run(space, on_mixed, limits, 40)
+    legal = [{"kind": "c", "n": n} for n in range(1, 9)]
+    legal += [{"kind": k, "n": n, "x": x / 200} for k in "ab" for n in range(1, 9) for x in range(201)]
+    losses = [on_mixed(c)["loss"] for c in legal if on_mixed(c)["g"] <= 0.6 and space.is_legal(c)]
+    answer = optimizer.recommend(history, limits)
+    assert answer is not None
+    assert on_mixed(answer.config)["g"] <= 0.6
+    assert answer.loss is not None
+    assert answer.loss <= min(losses) + 0.1
+    assert proposals[-1].stop or len(proposals) == 40
+
+
+def test_feasibility_subproblems_run_beside_each_other() -> None:
+    """Nothing is told: proposals go to the limits in turn, and each wants its own output at a place of its own."""
+    domain, costs = Domain.of(mixed()), {"loss": 1.0, "g": 1.0, "e": 1.0}
+    limits = (Limit("g", high=0.6), Limit("e", high=5.0))
+    optimizer, state, history = Admmbo(domain, settings(n_initial=6, first=3)), dict[str, Any](), []
+    proposals = []
+    for k in range(18):
+        request = Request(history, np.random.default_rng(k), state, None, limits, costs)
+        proposal = optimizer.ask(request)
+        state = json.loads(json.dumps(dict(proposal.state)))
+        proposals.append(proposal)
+        waits = k >= 9
+        history.append(
+            Observation(proposal.config, "pending")
+            if waits
+            else observed(proposal.config, on_mixed(proposal.config), proposal.outputs)
+        )
+    wanted = [p.outputs for p in proposals[9:]]
+    assert wanted[:6] == [("g",), ("e",)] * 3
+    apart = [(repr(p.config), p.outputs) for p in proposals[9:]]
+    assert len(apart) == len(set(apart))
+    # told at last, the iteration ends
+    history[9:] = [
+        observed(o.config, on_mixed(o.config), p.outputs) for o, p in zip(history[9:], proposals[9:], strict=True)
+    ]
+    after = optimizer.ask(Request(history, np.random.default_rng(99), state, None, limits, costs))
+    assert after.trace["iteration"] >= 2
+
+
+def test_a_trial_that_is_never_told_does_not_hold_it_up() -> None:
+    domain, limits = Domain.of(box()), (Limit("g", high=0.0),)
+    optimizer, state, history, seen = Admmbo(domain, settings()), dict[str, Any](), [], set()
+    for k in range(16):
+        proposal = optimizer.ask(Request(history, np.random.default_rng(k), state, None, limits, APART))
+        state = dict(proposal.state)
+        seen.add(proposal.outputs)
+        done = observed(proposal.config, on_the_box(proposal.config), proposal.outputs)
+        history.append(Observation(proposal.config, "pending") if k == 4 else done)
+    assert seen >= {("loss",), ("g",)}
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["together", "apart"])
+@pytest.mark.parametrize("bound", [10.0, 2.0, -1.0], ids=["all keep it", "some do", "none does"])
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_small_spaces_end(size: int, bound: float, apart: bool) -> None:
+    """A wish to stop, or the proof that nothing is left, after every output of every configuration at the latest."""
+    space = mc.Space("small")
+    a = space.integer("a", 0, 4)
+    b = space.categorical("b", ["u", "v"])
+    space.rule("few", a + 10 * b["v"] <= size - 1)
+    limits, costs = (Limit("g", high=bound),), APART if apart else {}
+    optimizer, state, history, ended = Admmbo(Domain.of(space), settings()), dict[str, Any](), [], ""
+    for k in range(2 * size + 2):
+        try:
+            proposal = optimizer.ask(Request(history, np.random.default_rng(k), state, None, limits, costs))
+        except SpaceExhaustedError:
+            ended = "exhausted"
+            break
+        state = json.loads(json.dumps(dict(proposal.state)))
+        assert space.is_legal(proposal.config)
+        config = proposal.config
+        values = {"loss": -float(config["a"]), "g": float(config["a"])}
+        history.append(observed(config, values, proposal.outputs))
+        if proposal.stop:
+            ended = proposal.stop
+            break
+    assert ended
+    answer = optimizer.recommend(history, limits)
+    kept = [a for a in range(size) if a <= bound]
+    if kept and ended == "exhausted":
+        assert answer is not None
+        assert answer.config["a"] <= bound
+    if not kept:
+        assert answer is None
+        assert not ended.startswith("residuals")
+
+
+def test_an_equality_is_a_pair_of_inequalities() -> None:
+    def measured(config: Mapping[str, Any]) -> dict[str, float]:
+        return {"loss": config["x"] ** 2 + config["y"] ** 2, "g": config["x"] + config["y"]}
+
+    limits = (Limit("g", 0.8, 0.8),)
+    optimizer, history, proposals = run(box(), measured, limits, 45, APART, settings(first=8, equality=0.02))
+    origins = {p.origin for p in proposals}
+    assert len([o for o in origins if o.startswith("feasibility of g <=")]) >= 1
+    assert len([o for o in origins if o.startswith("feasibility of g >=")]) >= 1
+    answer = optimizer.recommend(history, limits)
+    assert answer is not None
+    values = measured(answer.config)
+    assert abs(values["g"] - 0.8) <= 0.02 * 2.0
+    assert values["loss"] <= 0.32 + 0.08
+
+
+def test_a_limit_with_two_ends_has_two_copies_of_one_model() -> None:
+    _, _, proposals = run(box(), on_the_box, (Limit("g", -0.4, -0.1),), 20, APART)
+    state = proposals[-1].state
+    assert len(state["z"]) == len(state["y"]) == 2
+    assert set(state["models"]) == {"loss", "g"}
+
+
+def test_what_is_recommended_keeps_limits_with_the_probability_asked_for() -> None:
+    """Along a line where g is noisy: the least loss is seen to keep the limit by chance, and is not sure enough."""
+    space = mc.Space("line")
+    space.real("x", 0.0, 1.0)
+    rng = np.random.default_rng(0)
+    xs = np.linspace(0.0, 1.0, 41)
+    history = [
+        Observation({"x": float(x)}, "done", float(x), {"g": 0.5 - x + 0.1 * float(e)})
+        for x, e in zip(xs, rng.normal(size=len(xs)), strict=True)
+    ]
+    optimizer, limits = Admmbo(Domain.of(space)), (Limit("g", high=0.0),)
+    lucky = min(o.config["x"] for o in history if o.values["g"] <= 0.0)
+    answer = optimizer.recommend(history, limits)
+    assert answer is not None
+    assert lucky < 0.5 < answer.config["x"] < 0.7
+    surer = Admmbo(Domain.of(space), AdmmboSettings(delta=1e-4)).recommend(history, limits)
+    assert surer is not None
+    assert surer.config["x"] > answer.config["x"]
+    # nothing is sure enough: the best that was seen to keep them, if any
+    assert optimizer.recommend(history[:9], (Limit("g", high=-5.0),)) is None
+    assert optimizer.recommend([], limits) is None
+
+
+def test_a_point_of_a_limit_alone_is_recommended_where_its_loss_is_known_from_the_model() -> None:
+    history = [observed(c, on_the_box(c), ("loss",)) for c in box().sample(12, 0)]
+    history += [observed(c, on_the_box(c), ("g",)) for c in box().sample(12, 1)]
+    optimizer, limits = Admmbo(Domain.of(box())), (Limit("g", high=0.0),)
+    answer = optimizer.recommend(history, limits)
+    assert answer is not None
+    assert on_the_box(answer.config)["g"] <= 0.0
+    losses = [on_the_box(o.config)["loss"] for o in history if on_the_box(o.config)["g"] <= 0.0]
+    assert on_the_box(answer.config)["loss"] <= min(losses) + 0.05
+
+
+def test_configurations_that_fail_are_left_alone() -> None:
+    space, limits = mixed(), (Limit("g", high=0.6),)
+    optimizer, state, history = Admmbo(Domain.of(space), settings(n_initial=6)), dict[str, Any](), []
+    for k in range(20):
+        proposal = optimizer.ask(Request(history, np.random.default_rng(k), state, None, limits))
+        state = dict(proposal.state)
+        failed = proposal.config["kind"] == "b"
+        values = on_mixed(proposal.config)
+        history.append(Observation(proposal.config, "failed") if failed else observed(proposal.config, values))
+    assert sum(o.status == "failed" for o in history[12:]) <= 2
+    assert optimizer.recommend(history, limits) is not None
+
+
+def test_through_a_study_the_run_ends_with_the_residuals() -> None:
+    result = mc.minimize(
+        on_the_box, box(), 120, optimizer="admmbo", settings=settings(), limits={"g": 0.0}, seed=0, progress=False
+    )
+    assert result.stopped.startswith("optimizer: residuals")
+    assert len(result.history) < 120
+    assert result.config is not None
+    assert on_the_box(result.config)["g"] <= 0.0
+    assert result.value == pytest.approx(0.5, abs=0.05)
+
+
+def test_units_of_the_loss_change_nothing() -> None:
+    def scaled(config: Mapping[str, Any]) -> dict[str, float]:
+        values = on_the_box(config)
+        return {**values, "loss": 4096.0 * values["loss"] - 65536.0}
+
+    limits = (Limit("g", high=0.0),)
+    plain, other = (run(box(), f, limits, 14, APART)[2] for f in (on_the_box, scaled))
+    apart = [abs(a.config[n] - b.config[n]) for a, b in zip(plain, other, strict=True) for n in "xy"]
+    assert max(apart) < 1e-3
+
+
+def test_settings_without_meaning_are_refused() -> None:
+    for wrong in (
+        {"rho": 0.0},
+        {"penalty": math.inf},
+        {"delta": 1.0},
+        {"factor": 1.0},
+        {"coordinates": "polar"},
+        {"first": 0},
+    ):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            AdmmboSettings(**wrong)
+    paper = AdmmboSettings.paper(rho=2.0)
+    assert (paper.rho, paper.n_initial, paper.unit, paper.coordinates) == (2.0, 2, 1.0, "natural")
