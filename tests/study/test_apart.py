@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.errors import DefectError
 from mipcash.optimizers.base import Proposal, Request
+from mipcash.study.minimize import run
 
 COSTS = {"loss": 60, "ms": 1}
 
@@ -146,7 +149,7 @@ def test_what_is_called_is_what_the_optimizer_chose_and_a_cost_is_never_exceeded
 
 
 def test_a_cost_is_resumed_with_the_same_proposals(space: mc.Space, tmp_path: Path) -> None:
-    def run(name: str, cost: float) -> mc.Result:
+    def made(name: str, cost: float) -> mc.Result:
         return mc.minimize(
             BOTH,
             space,
@@ -158,9 +161,9 @@ def test_a_cost_is_resumed_with_the_same_proposals(space: mc.Space, tmp_path: Pa
             progress=False,
         )
 
-    whole = run("whole.db", 400)
+    whole = made("whole.db", 400)
     for cost in (70, 71, 130, 300, 400):
-        parts = run("parts.db", cost)
+        parts = made("parts.db", cost)
         assert sum(COSTS[t.evaluate[0]] for t in parts.history if not t.pending) <= cost
     assert [(t.config, t.evaluate, t.status) for t in parts.history] == [
         (t.config, t.evaluate, t.status) for t in whole.history
@@ -244,3 +247,57 @@ def test_what_cannot_be_run_is_refused(space: mc.Space, arguments: dict[str, Any
 def test_a_cost_is_a_number_above_zero(amount: Any) -> None:
     with pytest.raises(ValueError, match=r"mc.Cost takes a finite number above 0"):
         mc.Cost(amount)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_parts_may_be_told_in_any_order(data: st.DataObject) -> None:
+    """By hand: trials in any order, each in any parts, outputs failing or told again; the answer keeps the limit."""
+    study = mc.Study(tiny.tiny_space(), "random", limits={"ms": 5.0}, costs=COSTS)
+    batch = study.ask(4)
+    left = [(trial, name) for trial in batch for name in ("loss", "ms")]
+    told: dict[int, dict[str, float | None]] = {trial.number: {} for trial in batch}
+    for trial, name in data.draw(st.permutations(left)):
+        value = data.draw(st.one_of(st.floats(-9.0, 9.0), st.just(mc.Failed("no"))), label=name)
+        if study.trials[trial.number].outcome.missing((name,)) == ():
+            continue
+        after = study.tell(trial, {name: value})
+        told[trial.number][name] = None if isinstance(value, mc.Failed) else value
+        here = told[trial.number]
+        assert after.pending == (len(here) < 2)
+        if not after.pending:
+            assert after.done == (here["loss"] is not None)
+        kept = {
+            n: v["loss"]
+            for n, v in told.items()
+            if len(v) == 2 and v["loss"] is not None and v["ms"] is not None and v["ms"] <= 5.0
+        }
+        best = study.result.best
+        assert (best and best.number) == (min(kept, key=lambda n: (kept[n], n)) if kept else None)
+        assert study.n_told == sum(len(v) == 2 for v in told.values())
+
+
+def test_parts_that_were_told_are_there_after_a_resume(space: mc.Space, tmp_path: Path) -> None:
+    given = {"limits": {"ms": 5.0}, "costs": COSTS, "storage": tmp_path / "run.db"}
+    with mc.Study(space, "random", **given) as study:
+        trial = study.ask()
+        study.tell(trial, {"ms": 1.0})
+    called: list[str] = []
+
+    def counted(name: str, function: Any) -> Any:
+        return lambda config: called.append(name) or function(config)
+
+    with mc.Study(space, "random", **given) as study:
+        again = study.ask()
+        assert (again.number, again.values, again.outcome.missing(again.evaluate)) == (0, {"ms": 1.0}, ("loss",))
+        study.give_back(again)
+        run(study, {name: counted(name, f) for name, f in BOTH.items()}, mc.Cost(61), progress=False)
+        assert called == ["loss"]  # what is known is not evaluated again
+        assert study.trials[0].loss == tiny.loss(again.config)
+
+
+def test_a_trial_shows_what_it_was_evaluated_for(space: mc.Space) -> None:
+    study = mc.Study(space, Apart(space), costs=COSTS)
+    trial = study.tell(study.ask(), {"ms": 3.25})
+    assert str(trial).startswith("0: done, ms 3.25, ")
+    assert str(study.tell(study.ask(), 0.5)).startswith("1: done, loss 0.5, ")
