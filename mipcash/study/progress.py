@@ -134,11 +134,11 @@ class Bar(Progress):
         self._last = "-"
         self._asks: list[float] = []
         self._evaluations: list[float] = []
-        self._began = time.monotonic()
+        self._began, self._before = time.monotonic(), self.told_count
 
     def begin(self, title: str, budget: float, trials: Sequence[Trial]) -> None:
         super().begin(title, budget, trials)
-        self._began = time.monotonic()
+        self._began, self._before = time.monotonic(), self.told_count
         self._task = self._bar.add_task(
             one_line(title, 160),
             total=max(budget, self.told_count),
@@ -187,7 +187,8 @@ class Bar(Progress):
         if self._evaluations:
             n = len(self._evaluations)
             parts += [f"ask {_seconds(sum(self._asks) / n)}", f"eval {_seconds(sum(self._evaluations) / n)}"]
-            left = (time.monotonic() - self._began) / n * max(0, self.budget - self.told_count)
+            each = (time.monotonic() - self._began) / max(1e-9, self.told_count - self._before)
+            left = each * max(0, self.budget - self.told_count)
             parts.append(f"left {_seconds(left)}")
         self._bar.update(self._task, state="  ".join(parts), doing=doing)
 

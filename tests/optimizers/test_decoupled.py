@@ -149,8 +149,13 @@ def test_the_losses_of_all_that_may_be_best_are_known_before_a_space_is_exhauste
     space = mc.Space("small")
     space.integer("n", 0, 11)
     functions = {"loss": lambda c: abs(c["n"] - 8.0), "ms": lambda c: float(c["n"])}
-    for costs in ({"loss": 60, "ms": 1}, {"loss": 1, "ms": 60}, None):
-        result = mc.minimize(functions, space, 100, limits={"ms": 5}, costs=costs, progress=False)
+    for workers, costs in (
+        (1, {"loss": 60, "ms": 1}),
+        (1, {"loss": 1, "ms": 60}),
+        (1, None),
+        (3, {"loss": 60, "ms": 1}),
+    ):
+        result = mc.minimize(functions, space, 100, limits={"ms": 5}, costs=costs, workers=workers, progress=False)
         assert result.stopped == "space exhausted: proven optimum"
         assert result.config == {"n": 5}
         at = {(t.config["n"], name) for t in result.history for name in t.evaluate}
