@@ -1,8 +1,8 @@
 """A small network under a prediction-time limit: the model ``network``, trained for real, its latency measured.
 
 The limit is on the median milliseconds of a prediction of 64 images on one thread, in seconds that the thread was computing
-(``clock=cpu``): those that go by grow with whatever else the machine does. What is left is noise of the limit, which methods
-see as it is; so the best network of every run is trained and timed once more at the end.
+(``clock=cpu``), which other processes do not add to but slow down. That noise of the limit methods see as it is; so the
+best network of every run is trained and timed once more at the end.
 
 Needed: the extra ``torch``, and ``mnist_5k.npz`` in the folder of ``MIPCASH_DATA`` (the smoke size takes scikit-learn's digits).
 """

@@ -8,11 +8,12 @@ exists only where its layer does; the learning rate and the momentum are those o
 Known rules: what leaves a convolution has at least one pixel, kernels do not grow, channels do not shrink, fully connected
 layers do not widen. What an evaluation alone tells: the validation error (the loss), ``latency_ms``, and ``parameters``.
 
-    mipcash run network --limit latency_ms=1.5
+    mipcash run network --limit latency_ms=0.2
 
 ``latency_ms`` is the time of one prediction of a batch (64 images unless ``predict`` says otherwise) on one thread of a CPU:
-the median of 25 after 5 that do not count. On a machine that does other things meanwhile it is noisy; ``clock=cpu`` takes
-the seconds that the thread was computing instead of those that went by.
+the median of 25 after 5 that do not count. Where a core is shared with other work, medians of one network differ by up to
+a factor of two, and seconds of the thread alone (``clock=cpu``) by no less; the least of the 25, ``latency_least_ms``, is steadier,
+and may be limited in its place.
 """
 
 from __future__ import annotations
