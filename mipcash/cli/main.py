@@ -21,7 +21,7 @@ import typer
 from rich.console import Console
 
 from mipcash import __version__
-from mipcash.cli import archive, consent, modelfile, tables
+from mipcash.cli import archive, consent, failures, modelfile, tables
 from mipcash.errors import DefectError, InfeasibleSpaceError, MipcashError, ModelError, StorageError
 from mipcash.study.text import visible
 
@@ -219,6 +219,8 @@ def show(
                 :top
             ]
         _print(tables.trials_table(trials, result.best, f"{old.title}, {len(result.history)} trials"))
+        for part in failures.failures_of(old):
+            _say(part) if isinstance(part, str) else _print(part)
         _close(old, plot)
 
 

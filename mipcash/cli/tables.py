@@ -19,6 +19,7 @@ from mipcash.study.trial import Trial
 
 if TYPE_CHECKING:
     from mipcash.backends.registry import SolverInfo
+    from mipcash.report.failures import Kind
     from mipcash.space.bounds import Extent
     from mipcash.space.space import Space
 
@@ -88,6 +89,17 @@ def _evaluated(trial: Trial) -> str:
     """What a trial without a loss was evaluated for, where it was for other outputs; else its status."""
     told = ", ".join(f"{n} {trial.values[n]:.6g}" for n in trial.evaluate if n in trial.values)
     return told or trial.status
+
+
+def failures_table(kinds: Sequence[Kind], numbers: int = 8) -> RenderableType:
+    """One row per kind of failure: how many configurations, the first trials, and the settings that go with it."""
+    table = _table("failure", "configurations", "trials", "where it fails")
+    for kind in kinds:
+        listed = ", ".join(str(t.number) for t in kind.trials[:numbers])
+        more = ", ..." if len(kind.trials) > numbers else ""
+        where = Text("\n").join(plain_text(one_line(str(share))) for share in kind.settings)
+        table.add_row(plain_text(kind.name, "yellow"), str(len(kind.trials)), plain_text(listed + more), where)
+    return _titled("failures", table)
 
 
 def models_table(models: Mapping[str, str]) -> Table:

@@ -122,6 +122,15 @@ class Search:
                 found.setdefault(np.packbits(here).tobytes(), literal)
         return list(found.values())
 
+    def words(self, literal: Literal) -> str:
+        """A literal as people read it."""
+        if literal.setting is not None:
+            return str(literal.setting)
+        positions, sign = self.positions[literal.column], literal.sign
+        inside, outside = positions[literal.has], positions[~literal.has & ~np.isnan(positions)]
+        edge, first = (outside.max(), inside.min()) if sign == ABOVE else (outside.min(), inside.max())
+        return str(self.columns[literal.column].beyond(sign, float(edge), float(first)))
+
     def _literals(self, rows: Booleans) -> Iterator[Literal]:
         for k, column in enumerate(self.columns):
             for setting in self._unbounded(column):
