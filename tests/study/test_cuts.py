@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import mipcash as mc
-from mipcash.errors import InfeasibleSpaceError, RuleError, RuleWarning, StorageError
+from mipcash.errors import ConfigurationError, InfeasibleSpaceError, RuleError, RuleWarning, StorageError
 from mipcash.optimizers.registry import optimizer_names
 from mipcash.space.compiled import declaration_of
 from mipcash.space.cuts.accepting import broken_of
@@ -322,6 +322,49 @@ def test_what_waits_under_an_accepted_rule_is_not_evaluated() -> None:
     ruled_out = study.trials[waits.number]
     assert kind_of_failure(ruled_out.message) == RULED_OUT
     assert rule.name in ruled_out.message
+
+
+def test_what_is_known_and_failed_under_an_accepted_rule_is_given_again(tmp_path: Path) -> None:
+    """The same lines, run again with the rule accepted: nothing is refused and nothing is there twice."""
+    known = [(t.config, t.loss if t.done else mc.Failed("crashed")) for t in told(simple(), 40, crashes)]
+
+    def study(space: mc.Space) -> mc.Study:
+        opened = mc.Study(space, "random", storage=tmp_path / "run.db", seed=1)
+        opened.add_missing(known)
+        return opened
+
+    with study(simple()) as first:
+        rule = first.proposed_rules(level=1.0)[0]
+    space = simple()
+    space.accept(rule)
+    with study(space) as again:
+        assert len(again.trials) == 40
+        assert {t.number for t in again.trials if not t.legal} >= set(rule.evidence.failed)
+        failed = again.add({"kind": "b", "x": 0.99, "n": 3}, mc.Failed("crashed"))
+        assert failed.origin == "known"
+        assert not failed.legal
+        with pytest.raises(ConfigurationError, match="is illegal"):
+            again.add({"kind": "b", "x": 0.98, "n": 3}, 0.5)
+
+
+def test_other_outputs_do_not_speak_for_a_loss_that_failed() -> None:
+    space = simple()
+    study = mc.Study(space, "random", costs={"loss": 60.0, "latency_ms": 1.0}, limits={"latency_ms": 1e3})
+    for trial in told(space, 70, crashes):
+        study.add(trial.config, {"latency_ms": 1.0})
+        study.add(trial.config, {"loss": trial.loss if trial.done else mc.Failed("crashed")})
+    assert [r.what.split(" > ")[0] for r in study.proposed_rules()] == ["kind = 'b' and x"]
+
+
+def test_an_order_that_is_not_that_of_its_numbers_is_cut_by_its_values() -> None:
+    space = mc.Space("odd")
+    space.ordinal("odd", [5, 1, 9, 3])
+    space.real("x", 0.0, 1.0)
+    trials = told(space, 80, lambda c: c["odd"] in (9, 3))
+    (rule,) = proposed(columns_of(declaration_of(space)), trials)
+    assert rule.settings == (Setting("odd", IS, (9, 3)),)
+    space.accept(rule)
+    assert {c["odd"] for c in space.sample(20)} == {5, 1}
 
 
 # -- over a journal --------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,8 @@ class Column:
             last = int(first) - self.step if sign == ABOVE else int(first) + self.step
             return Setting(self.label, sign, last, self.conditional)
         level = int(first)
-        if all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in self.levels):
+        numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in self.levels)
+        if numbers and all(a < b for a, b in pairwise(self.levels)):
             return Setting(self.label, sign, self.levels[level - 1 if sign == ABOVE else level + 1], self.conditional)
         chosen = self.levels[level:] if sign == ABOVE else self.levels[: level + 1]
         return Setting(self.label, IS, tuple(chosen), self.conditional)

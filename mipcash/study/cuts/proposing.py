@@ -21,8 +21,8 @@ class Evaluated:
     """What is known of configurations, each once.
 
     Attributes:
-        works: trials that succeeded, the first of each configuration.
-        failed: trials that failed, the first of each configuration under which none succeeded.
+        works: the first trial of each configuration that works.
+        failed: of each that failed, and that no rule forbids.
     """
 
     works: tuple[Trial, ...]
@@ -30,14 +30,13 @@ class Evaluated:
 
     @classmethod
     def of(cls, trials: Sequence[Trial]) -> Evaluated:
-        """Of trials. A configuration that ever worked works; what rules forbid, and failed, is explained by them."""
-        works = {repr(t.config): t for t in reversed(trials) if t.done}
-        failed = {
-            repr(t.config): t
-            for t in reversed(trials)
-            if t.failed and t.legal and kind_of_failure(t.message) != RULED_OUT and repr(t.config) not in works
-        }
-        return cls(_by_number(works.values()), _by_number(failed.values()))
+        """Of trials. A configuration that ever had a loss works; what rules forbid, and failed, is explained by them."""
+        works = {repr(t.config): t for t in reversed(trials) if t.loss is not None}
+        failed = {repr(t.config): t for t in reversed(trials) if t.failed and kind_of_failure(t.message) != RULED_OUT}
+        # other outputs that were evaluated apart say nothing against a loss that failed
+        works = {repr(t.config): t for t in reversed(trials) if t.done and repr(t.config) not in failed} | works
+        unexplained = (t for key, t in failed.items() if key not in works and t.legal)
+        return cls(_by_number(works.values()), _by_number(unexplained))
 
     @property
     def trials(self) -> tuple[Trial, ...]:

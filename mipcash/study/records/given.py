@@ -18,6 +18,7 @@ from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import Limit
 from mipcash.optimizers.outcome import LOSS, MISSING, PENDING, Outcome
 from mipcash.space.compiled import compiled
+from mipcash.space.cuts.accepting import legal_but_for_accepted
 from mipcash.space.novelty import repeats
 from mipcash.study.reading import read_outcome, statement
 from mipcash.study.records.encoding import encode_config, misplaced, readable_config
@@ -80,15 +81,17 @@ class Known:
                 "leave it out"
             )
         plain = _plain(space, config)
+        part = bool(apart) and isinstance(outcome, Mapping)
+        limited = [limit.output for limit in limits if isinstance(outcome, Mapping) and limit.output != LOSS]
+        read = read_outcome(outcome, (*apart,) if part else (LOSS, *limited), () if part else (LOSS,))
         broken = space.validate(plain)
+        if broken and read.loss is None and legal_but_for_accepted(space, plain):
+            broken = []  # a rule was learned from what failed
         if broken and illegal == REFUSE:
             raise ConfigurationError(
                 f"{what} is illegal: {'; '.join(map(str, broken))}. Correct it, leave it out, or let the model learn from "
                 "it, which never recommends it: study.add(config, outcome, illegal='learn')"
             )
-        part = bool(apart) and isinstance(outcome, Mapping)
-        limited = [limit.output for limit in limits if isinstance(outcome, Mapping) and limit.output != LOSS]
-        read = read_outcome(outcome, (*apart,) if part else (LOSS, *limited), () if part else (LOSS,))
         # nothing is lost by saying so, and a table that was read as texts is noticed
         if not statement(outcome, apart if part else (LOSS,)):
             raise ValueError(
@@ -118,7 +121,7 @@ class Known:
     @classmethod
     def told(cls, trial: Trial) -> Known:
         """A trial that was one."""
-        return cls(trial.config, trial.outcome, trial.legal)
+        return cls(trial.config, trial.outcome, trial.origin != ILLEGAL)
 
     def key(self, space: Space) -> str:
         """Equal for what is the same evaluation with the same outcome."""

@@ -102,7 +102,7 @@ class Ledger:
             for row in self._storage.news():
                 self._take(row)
         if not_the_same(self._accepted, accepted_rules(self._space)) or any(
-            t.forbidden and t.done for t in self.trials
+            t.forbidden and t.loss is not None for t in self.trials
         ):
             judged = rejudged(self._space, self.trials)
             self._seen = [s if t is j else None for s, t, j in zip(self._seen, self.trials, judged, strict=True)]
@@ -176,7 +176,7 @@ class Ledger:
 
     def _enter(self, rows: Sequence[TrialRow]) -> list[Trial]:
         """Trials that a user brings, as they are."""
-        trials = [trial_of(self._space, row, self.record.id) for row in rows]
+        trials = rejudged(self._space, [trial_of(self._space, row, self.record.id) for row in rows])
         self._storage.insert(*rows)
         for row, trial in zip(rows, trials, strict=True):
             self._hold(row, trial)

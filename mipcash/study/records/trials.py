@@ -135,7 +135,7 @@ def forbidden(trial: Trial, names: Sequence[str]) -> Trial:
     Raises:
         RuleError: it works.
     """
-    if names and trial.done:
+    if names and trial.loss is not None:
         raise RuleError(
             f"rule {names[0]!r} was accepted and forbids the configuration of trial {trial.number}, which works ({trial}); take it "
             f"back, space.withdraw({names[0]!r}), or leave it out"
