@@ -1,0 +1,91 @@
+"""What is compared: an optimizer, its settings, and what it is told of an evaluation.
+
+    real        the value of the limited output, and the loss
+    answer      whether the limit is broken (+1) or kept (-1), and the loss
+    hidden      the same, and the loss only where the limit is kept
+
+In the paper's words: real-valued feedback; binary feedback, observed objective; binary feedback, unobserved objective.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mipcash.acquisition.catalogue import ACQUISITIONS
+from mipcash.optimizers.cmes import CmesSettings
+from mipcash.optimizers.hybrid import HybridSettings
+
+REAL, ANSWER, HIDDEN = "real", "answer", "hidden"
+
+
+@dataclass(frozen=True)
+class Method:
+    """One of the compared.
+
+    Attributes:
+        name: in tables.
+        told: one of the above.
+        optimizer: of the registry.
+        settings: its settings; None: its defaults.
+    """
+
+    name: str
+    told: str
+    optimizer: str
+    settings: Any = None
+
+
+def _cmes(name: str, told: str, **settings: Any) -> Method:
+    """Answers by expectation propagation, as in the paper, where nothing else is said."""
+    return Method(name, told, "cmes", CmesSettings(**({"classifier": "ep"} | settings)))
+
+
+def _hybrid(name: str, told: str, acquisition: str = "log-ei") -> Method:
+    return Method(name, told, "hybrid", HybridSettings(acquisition=acquisition))
+
+
+METHODS = {
+    m.name: m
+    for m in (
+        Method("random", HIDDEN, "random"),
+        _hybrid("AP", HIDDEN, "adaptive-percentile"),
+        _cmes("cMES real", REAL),
+        _cmes("cMES real, marginal", REAL, sampling="marginal"),
+        _hybrid("cEI real", REAL),
+        _hybrid("SCBO real", REAL, "thompson"),
+        _hybrid("Lagrangian real", REAL, "augmented-lagrangian"),
+        _cmes("cMES", HIDDEN),
+        _cmes("cMES, p = 0.9", HIDDEN, tolerated=0.9),
+        _cmes("cMES, regression", HIDDEN, classifier="regression"),
+        _cmes("cMES, marginal", HIDDEN, sampling="marginal"),
+        _cmes("cMES, 40 draws", HIDDEN, minima=40),
+        _cmes("cMES, 2 draws", HIDDEN, minima=2),
+        _hybrid("cEI", HIDDEN),
+        _cmes("cMES observe", ANSWER),
+        _cmes("cMES observe, marginal", ANSWER, sampling="marginal"),
+        _hybrid("cEI observe", ANSWER),
+    )
+}
+"""By name."""
+
+
+def method(name: str) -> Method:
+    """One of METHODS, or ``ACQUISITION:TOLD`` of ``hybrid``.
+
+    Raises:
+        ValueError: there is no such method.
+    """
+    if name in METHODS:
+        return METHODS[name]
+    acquisition, _, told = name.partition(":")
+    if acquisition in ACQUISITIONS and told in (REAL, ANSWER, HIDDEN):
+        return _hybrid(name, told, acquisition)
+    raise ValueError(
+        f"there is no method {name!r}; there are {', '.join(METHODS)}, and acquisitions of hybrid as log-ei:{HIDDEN}"
+    )
+
+
+def with_design(of: Method, n_initial: int) -> Any:
+    """Its settings, with the size of the initial design."""
+    return None if of.settings is None else replace(of.settings, n_initial=n_initial)

@@ -1,0 +1,125 @@
+"""Runs: one method on one problem with one seed. All methods of a seed start from the same random configurations, as in the paper."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.cmes.methods import HIDDEN, REAL, Method, method, with_design
+from benchmarks.cmes.problems import PROBLEMS, Problem
+from mipcash.optimizers.base import Limit, Observation, Request
+from mipcash.optimizers.outcome import DONE, FAILED, Outcome
+from mipcash.optimizers.registry import make_optimizer
+
+START = 5
+"""Random configurations at the start."""
+LIMITED = "value"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of one.
+
+    Attributes:
+        method, problem, seed: which.
+        losses: of every evaluation.
+        kept: whether it keeps the limit.
+        cpu: seconds of proposals after the start.
+    """
+
+    method: str
+    problem: str
+    seed: int
+    losses: list[float]
+    kept: list[bool]
+    cpu: float
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.method, self.problem, self.seed
+
+    @property
+    def best(self) -> list[float]:
+        """The least loss that keeps the limit after each evaluation; inf while there is none."""
+        allowed = np.where(self.kept, self.losses, math.inf)
+        return np.minimum.accumulate(allowed).tolist()
+
+
+def told(of: Method, loss: float, value: float, problem: Problem) -> tuple[str, Outcome]:
+    """What a method is told of an evaluation."""
+    broken = value > problem.threshold
+    values = {LIMITED: value if of.told == REAL else (1.0 if broken else -1.0)}
+    if of.told == HIDDEN and broken:
+        return FAILED, Outcome.failure("the limit is broken", values)
+    return DONE, Outcome.of(loss, values)
+
+
+def run(name: str, problem: Problem, seed: int, budget: int) -> Run:
+    """One run of so many evaluations, the random ones at the start included."""
+    of, space = method(name), problem.space()
+    optimizer = make_optimizer(of.optimizer, space, settings=with_design(of, START))
+    limit = Limit(LIMITED, high=problem.threshold if of.told == REAL else 0.0)
+    start = space.sample(START, seed)
+    history: list[Observation] = []
+    state: dict[str, object] = {}
+    losses, kept, cpu = list[float](), list[bool](), 0.0
+    for k in range(budget):
+        if k < START:
+            config = start[k]
+        else:
+            began = time.process_time()
+            request = Request(history, np.random.default_rng([seed, k]), state, limits=(limit,))
+            proposal = optimizer.ask(request)
+            cpu += time.process_time() - began
+            config, state = proposal.config, dict(proposal.state)
+        loss, value = problem.evaluate(config)
+        status, outcome = told(of, loss, value, problem)
+        history.append(Observation(config, status, outcome.loss, outcome.values, outcome))
+        losses.append(loss)
+        kept.append(value <= problem.threshold)
+    return Run(name, problem.name, seed, losses, kept, cpu)
+
+
+def work(
+    names: Sequence[str],
+    seeds: Iterable[int],
+    budget: int,
+    progress: Callable[[str], None],
+    path: Path | None = None,
+    problems: Sequence[Problem] = PROBLEMS,
+    seconds: float = math.inf,
+) -> list[Run]:
+    """All runs, seed by seed, so that what a time limit leaves is whole seeds and a part of one.
+
+    Args:
+        path: of a file of runs, a line each, to go on with; None: nothing is kept.
+        seconds: wall-clock after which no further run starts.
+    """
+    done = read(path) if path else []
+    there, began = {r.key for r in done}, time.monotonic()
+    for seed in seeds:
+        for problem in problems:
+            for name in names:
+                if (name, problem.name, seed) in there:
+                    continue
+                if time.monotonic() - began > seconds:
+                    return done
+                progress(f"seed {seed}, {problem.name}, {name}")
+                done.append(run(name, problem, seed, budget))
+                if path:
+                    with path.open("a", encoding="utf-8") as out:
+                        out.write(json.dumps(asdict(done[-1])) + "\n")
+    return done
+
+
+def read(path: Path) -> list[Run]:
+    """The runs of a file; none where there is no file."""
+    if not path.exists():
+        return []
+    return [Run(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
