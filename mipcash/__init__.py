@@ -29,6 +29,7 @@ _HOMES = {
     "Result": "mipcash.study.result",
     "minimize": "mipcash.study.minimize",
     "HybridSettings": "mipcash.optimizers.hybrid",
+    "CmesSettings": "mipcash.optimizers.cmes",
     "MiVaBOSettings": "mipcash.optimizers.mivabo",
     "JointGPSettings": "mipcash.optimizers.baselines.joint_gp",
     "AnnealingSettings": "mipcash.optimizers.baselines.annealing",
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from mipcash.optimizers.baselines.annealing import AnnealingSettings as AnnealingSettings
     from mipcash.optimizers.baselines.annealing import GPAnnealingSettings as GPAnnealingSettings
     from mipcash.optimizers.baselines.joint_gp import JointGPSettings as JointGPSettings
+    from mipcash.optimizers.cmes import CmesSettings as CmesSettings
     from mipcash.optimizers.hybrid import HybridSettings as HybridSettings
     from mipcash.optimizers.mivabo import MiVaBOSettings as MiVaBOSettings
     from mipcash.space.solution import Solution as Solution

@@ -1,1 +1,1 @@
-"""Constrained max-value entropy search and rivals on ten problems of hyperparameters under a limit, and on the picture's problem."""
+"""Constrained max-value entropy search and rivals on ten problems of hyperparameters under a limit; a picture."""

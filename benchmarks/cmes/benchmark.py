@@ -53,7 +53,7 @@ PAPER = {
         "random": (3.45, 49.83),
     },
 }
-"""Average rank, and unfeasible fraction in per cent; the paper's third of Table 3 is PESC (3.09, 48.96), which is not built here."""
+"""Average rank, and unfeasible fraction in per cent; the paper's third of Table 3 is PESC (3.09, 48.96), not built here."""
 
 
 @benchmark("cmes", "constrained max-value entropy search and rivals on ten problems of hyperparameters under a limit")
@@ -135,10 +135,10 @@ def _names(runs: Sequence[Run]) -> list[str]:
 def markdown(results: dict[str, Any]) -> str:
     """The tables for the page of results."""
     lines = [
-        f"{results['runs']} runs of {results['evaluations']} evaluations, the first {results['start']} of them random and the same for all. "
-        "Ranks of the best loss that keeps the limit, mean ± standard error over problems and seeds: over all evaluations, as in the "
-        "paper, and after the last. The problems have the paper's shape, not its data; PESC is not built: SCBO's selection and the "
-        "augmented Lagrangian stand beside it.",
+        f"{results['runs']} runs of {results['evaluations']} evaluations, the first {results['start']} of them random and the "
+        "same for all. Ranks of the best loss that keeps the limit, mean ± standard error over problems and seeds: over all "
+        "evaluations, as in the paper, and after the last. The problems have the paper's shape, not its data; PESC is not "
+        "built: SCBO's selection and the augmented Lagrangian stand beside it.",
     ]
     for table in results["tables"]:
         seeds = ", ".join(map(str, table["seeds"]))

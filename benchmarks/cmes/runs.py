@@ -1,4 +1,4 @@
-"""Runs: one method on one problem with one seed. All methods of a seed start from the same random configurations, as in the paper."""
+"""Runs: one method on one problem with one seed. All methods of a seed start from the same random configurations."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -114,19 +115,20 @@ class CmesSettings(HybridSettings):
 class PartStep(Step):
     """An ask where outputs may be evaluated apart: a configuration may be proposed again for what is not known there."""
 
+    @cached_property
+    def left(self) -> dict[str, list[str]]:
+        """By configuration, the outputs that nothing tells and no pending evaluation is asked for."""
+        costs, taken = self.request.costs, dict[str, set[str]]()
+        for o in self.request.history:
+            there = {name for name in costs if o.outcome[name].status != MISSING}
+            asked = set(o.asked or costs) if o.status == PENDING else set[str]()
+            taken.setdefault(repr(o.config), set()).update(there | asked)
+        return {config: [name for name in costs if name not in known] for config, known in taken.items()}
+
     @property
     def before(self) -> list[Configuration]:
-        """Configurations of which every output is known, or which are being evaluated."""
-        costs = self.request.costs
-        return [o.config for o in self.request.history if not missing(self.request.history, o.config, costs)]
-
-
-def missing(history: History, config: Configuration, names: Mapping[str, float]) -> list[str]:
-    """The outputs that nothing told of a configuration and nothing is asked for."""
-    same = [o for o in history if o.config == config]
-    if any(o.status == PENDING for o in same):
-        return []
-    return [name for name in names if all(o.outcome[name].status == MISSING for o in same)]
+        """Configurations of which nothing is left to evaluate."""
+        return [o.config for o in self.request.history if not self.left[repr(o.config)]]
 
 
 class Cmes(Hybrid):
@@ -218,25 +220,23 @@ class Cmes(Hybrid):
         if step.request.costs:
             step = PartStep(step.request, step.data, step.clock)
         found = super(Cmes, twin)._search(step)
-        if found is None:
-            return None
-        if found.origin == self.settings.acquisition:
-            found = replace(found, origin=self.name)
-        return replace(found, outputs=self._outputs(twin._made[-1], found.config, step))
+        named = found is not None and found.origin == self.settings.acquisition
+        return replace(found, origin=self.name) if found is not None and named else found
 
-    def _outputs(self, made: Acquisition, config: Configuration, step: Step) -> tuple[str, ...]:
-        """What of a configuration tells most per unit of cost, of what is not known there; empty: all outputs."""
-        if not step.request.costs or not isinstance(made, EntropySearch):
-            return ()
-        left = missing(step.request.history, config, step.request.costs)
-        for k in made.ranked(self.domain.encode([config])):
+    def _chosen(self, proposal: Proposal, fitted: Ingredients, step: Step) -> Proposal:
+        """With the outputs that tell most per unit of cost, of those that are not known there."""
+        made = self._made[-1]
+        if not isinstance(step, PartStep) or not isinstance(made, EntropySearch):
+            return proposal
+        left = step.left.get(repr(proposal.config), list(step.request.costs))
+        for k in made.ranked(self.domain.encode([proposal.config])):
             option = made.options[int(k)]
-            names = [n for n in step.request.costs if n in option.outputs or (n == LOSS and option.loss)]
             if option.together:
-                return () if len(left) == len(step.request.costs) else tuple(left)
-            if names and set(names) <= set(left):
-                return tuple(names)
-        return tuple(left)
+                return replace(proposal, outputs=tuple(left))
+            names = [n for n in step.request.costs if n in option.outputs or (option.loss and n not in fitted.limited)]
+            if set(names) <= set(left):
+                return replace(proposal, outputs=tuple(names))
+        return replace(proposal, outputs=tuple(left))
 
     def _target(self, fitted: Ingredients, excluded: Sequence[Exclusion], step: Step) -> Target | None:
         """What is minimised and the point found; None where nothing is left to propose."""
@@ -269,9 +269,11 @@ class Cmes(Hybrid):
             return ConstrainedEntropy(fitted.loss, minima, list(real.values()), self.settings.noise)
         together = Option(frozenset(limits), True, math.log(sum(costs.values())) if costs else 0.0, True)
         options = [together]
-        for name, cost in costs.items():
-            if name == LOSS or name in limits:
-                options.append(Option(frozenset({name} - {LOSS}), name == LOSS, math.log(cost)))
+        if costs:  # outputs without a limit are evaluated with the loss
+            with_loss = sum(cost for name, cost in costs.items() if name not in limits)
+            options.append(Option(frozenset(), True, math.log(with_loss)))
+            alone = ((name, cost) for name, cost in costs.items() if name in limits)
+            options += [Option(frozenset({name}), False, math.log(cost)) for name, cost in alone]
         return EntropySearch(fitted.loss, minima, limits, options, hiding, self.settings.noise)
 
     def _limit(self, name: str, limit: Limited, data: Data) -> Kept | Answered:

@@ -225,6 +225,10 @@ class Hybrid(ModelBased):
         solution = as_solution(config, answer, 1.0, began, self.domain.backend.name)
         trace = {"certificate": UNCERTIFIED} if self.domain.wide else {}
         proposal = Proposal(config, solution, origin, step.clock.seconds, state, trace=trace)
+        return self._chosen(proposal, fitted, step)
+
+    def _chosen(self, proposal: Proposal, fitted: Ingredients, step: Step) -> Proposal:
+        """With the outputs to evaluate, or those of a configuration that was begun. A subclass may choose by a rule of its own."""
         return chosen(proposal, fitted, step.data, step.request, self.domain)
 
     def _for(self, part: float) -> Hybrid:
