@@ -1,0 +1,166 @@
+"""Runs of the problems: one evaluation after the other, each of one output or of all; a line of JSON for each run.
+
+What counts is evaluations of single outputs, N + 1 of which a joint one is. As in the paper a configuration counts as found when
+any of its outputs is evaluated there: its loss and its limits are looked up, for the tables alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks.admmbo.problems import PROBLEMS, Problem, kept
+from mipcash.optimizers.admmbo.admmbo import Admmbo
+from mipcash.optimizers.admmbo.settings import AdmmboSettings
+from mipcash.optimizers.base import History, Observation, Optimizer, Request
+from mipcash.optimizers.baselines.random import RandomSearch
+from mipcash.optimizers.hybrid import Hybrid
+from mipcash.space.domain import Domain
+
+APART, TOGETHER, HYBRID, RANDOM = "admmbo, apart", "admmbo, together", "hybrid, together", "random, together"
+METHODS = (APART, TOGETHER, HYBRID, RANDOM)
+SHORTER = {HYBRID: 100}
+"""Evaluations of single outputs of a method without a stopping rule, where that is less than the paper's budget."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run to do.
+
+    Attributes:
+        settings: of ADMMBO, where they are not the paper's.
+    """
+
+    problem: str
+    method: str
+    seed: int
+    settings: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return json.dumps([self.problem, self.method, self.seed, sorted(self.settings.items())])
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run came to.
+
+    Attributes:
+        found: where the least loss that keeps the limits fell: evaluations of single outputs by then, the start included, and it.
+        spent: evaluations of single outputs in all.
+        stopped: why the optimizer wished to stop; empty: it did not.
+        answer: loss and whether the limits are kept of what it recommends; None: it recommends none.
+        asks: proposals.
+        cpu: CPU seconds of these.
+    """
+
+    task: Task
+    found: list[tuple[int, float]]
+    spent: int
+    stopped: str
+    answer: tuple[float, bool] | None
+    asks: int
+    cpu: float
+
+    def at(self, budget: float) -> float:
+        """The least loss that keeps the limits after so many evaluations; inf: none did."""
+        return min((best for spent, best in self.found if spent <= budget), default=math.inf)
+
+    @property
+    def feasible(self) -> float:
+        """Evaluations until something kept the limits; inf: nothing did."""
+        return self.found[0][0] if self.found else math.inf
+
+    def as_line(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of_line(cls, line: str) -> Run:
+        read = json.loads(line)
+        answer = None if read["answer"] is None else (float(read["answer"][0]), bool(read["answer"][1]))
+        found = [(int(spent), float(best)) for spent, best in read["found"]]
+        return cls(**{**read, "task": Task(**read["task"]), "answer": answer, "found": found})
+
+
+def made(task: Task, problem: Problem) -> Optimizer:
+    """The optimizer of a task."""
+    domain = Domain.of(problem.space())
+    if task.method == HYBRID:
+        return Hybrid(domain)
+    if task.method == RANDOM:
+        return RandomSearch(domain)
+    return Admmbo(domain, AdmmboSettings.paper(**task.settings))
+
+
+def run_one(task: Task, budget: int | None = None) -> Run:
+    """One run from two random points, of which all outputs are known.
+
+    Args:
+        budget: evaluations of single outputs; None: the paper's, or SHORTER.
+    """
+    problem = PROBLEMS[task.problem]
+    budget = budget or min(problem.budget, SHORTER.get(task.method, problem.budget))
+    optimizer, costs = made(task, problem), dict.fromkeys(problem.outputs, 1.0) if task.method == APART else {}
+    history: list[Observation] = []
+    found: list[tuple[int, float]] = []
+    spent, state, stopped, cpu, asks = 0, dict[str, Any](), "", 0.0, 0
+
+    def evaluated(config: Any, outputs: Sequence[str]) -> int:
+        values = problem.values(config)
+        told = {name: values[name] for name in outputs}
+        history.append(Observation(config, "done", told.pop("loss", None), told))
+        after = spent + len(outputs)
+        if kept(values) and values["loss"] < min((b for _, b in found), default=math.inf):
+            found.append((after, values["loss"]))
+        return after
+
+    for config in problem.start(task.seed):
+        spent = evaluated(config, problem.outputs)
+    with threadpool_limits(1):
+        while spent < budget and not stopped:
+            began = time.process_time()
+            rng = np.random.default_rng([task.seed, len(history)])
+            proposal = optimizer.ask(Request(history, rng, state, limits=problem.wanted, costs=costs))
+            cpu, asks, state = cpu + time.process_time() - began, asks + 1, json.loads(json.dumps(dict(proposal.state)))
+            spent = evaluated(proposal.config, proposal.outputs or problem.outputs)
+            stopped = proposal.stop
+        return Run(task, found, spent, stopped, _answer(optimizer, history, problem), asks, cpu)
+
+
+def _answer(optimizer: Optimizer, history: History, problem: Problem) -> tuple[float, bool] | None:
+    answer = optimizer.recommend(history, problem.wanted)
+    if answer is None:
+        return None
+    values = problem.values(answer.config)
+    return values["loss"], kept(values)
+
+
+def read(path: Path) -> list[Run]:
+    """The runs of a file; none where there is no file."""
+    return [Run.of_line(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+
+
+def work(todo: Iterable[Task], path: Path, progress: Callable[[str], None], budget: int | None = None) -> list[Run]:
+    """Do runs in this process, those that the file has excepted, and add them to it; returns all that were wanted."""
+    there = {r.task.key: r for r in read(path)}
+    found = []
+    for task in todo:
+        if task.key not in there:
+            run = run_one(task, budget)
+            with path.open("a", encoding="utf-8") as file:
+                file.write(run.as_line() + "\n")
+            progress(
+                f"({task.problem}) {task.method} {task.settings or ''} start {task.seed}: {run.at(math.inf):.5f} after "
+                f"{run.spent}, {run.cpu:.1f} CPU s {run.stopped}"
+            )
+            there[task.key] = run
+        found.append(there[task.key])
+    return found
