@@ -28,6 +28,7 @@ _HOMES = {
     "Cost": "mipcash.study.spending",
     "Result": "mipcash.study.result",
     "minimize": "mipcash.study.minimize",
+    "AdmmboSettings": "mipcash.optimizers.admmbo.settings",
     "HybridSettings": "mipcash.optimizers.hybrid",
     "CmesSettings": "mipcash.optimizers.cmes",
     "MiVaBOSettings": "mipcash.optimizers.mivabo",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from mipcash.modelling.formulas import implies as implies
     from mipcash.modelling.operators import maximum as maximum
     from mipcash.modelling.operators import minimum as minimum
+    from mipcash.optimizers.admmbo.settings import AdmmboSettings as AdmmboSettings
     from mipcash.optimizers.baselines.annealing import AnnealingSettings as AnnealingSettings
     from mipcash.optimizers.baselines.annealing import GPAnnealingSettings as GPAnnealingSettings
     from mipcash.optimizers.baselines.joint_gp import JointGPSettings as JointGPSettings

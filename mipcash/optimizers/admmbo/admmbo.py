@@ -13,7 +13,7 @@ legal whatever x and z are. A step of OPT wants the loss alone and one of FEAS i
 be evaluated apart (``Request.costs``); else an evaluation tells all outputs, and all models learn from it.
 
 Proposals of the feasibility subproblems of one iteration do not wait for each other (:meth:`AdmmState.next`). What the paper leaves
-open: docs/decisions.
+open: docs/decisions/042-admmbo-as-written.md.
 """
 
 from __future__ import annotations
