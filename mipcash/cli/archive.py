@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mipcash.errors import StorageError
 from mipcash.study.loop import EXHAUSTED, OPTIMIZER
+from mipcash.study.records.limits import read_limits
 from mipcash.study.records.trials import readable_trial
 from mipcash.study.result import BY_LOSS, Result
 from mipcash.study.storage.base import NOTHING, StudyRecord
@@ -49,7 +50,7 @@ def open_archive(path: Path) -> Archive:
     trials = tuple(readable_trial(row) for row in rows)
     said = record.recommended
     best = BY_LOSS if said is None else None if said == NOTHING else said
-    return Archive(path, record, Result(trials, record.space, record.stopped, best))
+    return Archive(path, record, Result(trials, record.space, record.stopped, best, read_limits(record.limits)))
 
 
 def default_path(title: str, seed: int) -> Path:

@@ -1,6 +1,6 @@
 """The command ``mipcash``: run, resume, show, models, solvers, check.
 
-Exit codes: 0 done, 1 no evaluation succeeded (or the space is empty), 2 a mistake that a red line explains,
+Exit codes: 0 done, 1 no evaluation succeeded or kept the limits (or the space is empty), 2 a mistake that a red line explains,
 130 stopped by Ctrl-C (the run can be resumed).
 """
 
@@ -11,9 +11,8 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -21,7 +20,8 @@ import typer
 from rich.console import Console
 
 from mipcash import __version__
-from mipcash.cli import archive, consent, failures, modelfile, tables
+from mipcash.cli import archive, consent, failures, limits, modelfile, tables
+from mipcash.cli.plans import STANDARD, Plan
 from mipcash.errors import DefectError, InfeasibleSpaceError, MipcashError, ModelError, StorageError
 from mipcash.study.text import visible
 
@@ -31,18 +31,6 @@ COUNT_LIMIT = 40
 """Legal configurations that `check` enumerates one by one where they cannot be counted at once."""
 CHECK_SECONDS = 10.0
 """What each question of `check` may take; it says what is known by then."""
-
-STANDARD = {
-    "budget": 50,
-    "seed": 0,
-    "solver": "auto",
-    "optimizer": "hybrid",
-    "timeout": None,
-    "workers": 1,
-    "seconds_per_proposal": 5.0,
-    "evaluation_timeout": None,
-}
-"""Of ``mipcash run``, where neither the command nor the model says more."""
 
 app = typer.Typer(
     name="mipcash",
@@ -58,6 +46,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only th
 Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the model; repeatable.")
 ]
+Limits = Annotated[
+    list[str] | None,
+    typer.Option("--limit", metavar="NAME=HIGH", help="Of an output; also NAME=LOW: or NAME=LOW:HIGH; repeatable."),
+]
 Workers = Annotated[int | None, typer.Option(min=1, help="Evaluations at a time, in threads.")]
 Timeout = Annotated[float | None, typer.Option(min=0.001, help="Seconds after which no new evaluation starts.")]
 SecondsPerProposal = Annotated[
@@ -70,23 +62,6 @@ Journal = Annotated[Path, typer.Argument(metavar="RUN.DB", help="The journal of 
 ModelName = Annotated[
     str, typer.Argument(metavar="MODEL", help="A name of `mipcash models`, or the path of a Python file.")
 ]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """One run: what ``mipcash run`` was given, completed by the model's defaults."""
-
-    budget: int
-    seed: int
-    solver: str
-    optimizer: str
-    timeout: float | None
-    workers: int
-    seconds_per_proposal: float
-    evaluation_timeout: float | None
-    storage: Path
-    options: Mapping[str, str]
-    quiet: bool
 
 
 # -- commands -------------------------------------------------------------------------------------------------------
@@ -116,6 +91,7 @@ def run(
     storage: Annotated[Path | None, typer.Option(help="The journal; default runs/MODEL-seedS.db.")] = None,
     timeout: Timeout = None,
     option: Options = None,
+    limit: Limits = None,
     workers: Workers = None,
     seconds_per_proposal: SecondsPerProposal = None,
     evaluation_timeout: EvaluationTimeout = None,
@@ -137,12 +113,12 @@ def run(
             "seconds_per_proposal": seconds_per_proposal,
             "evaluation_timeout": evaluation_timeout,
         }
-        plan = _plan(loaded, given, storage, options, quiet)
+        plan = Plan.of(loaded, given, storage, options, limits.parsed(limit or []), quiet)
         if fresh and plan.storage.exists():
             _say(f"moved {plan.storage} aside to {archive.move_aside(plan.storage)}")
         if plan.storage.exists() and plan.storage.stat().st_size:
             old = archive.open_archive(plan.storage)
-            if old.finished(plan.budget) and not _differs(old, plan):
+            if old.finished(plan.budget) and not plan.differs(old):
                 _say(f"this run is finished ({old.told} evaluations); raise --budget to go on, --fresh starts anew\n")
                 _close(old, None)
                 return
@@ -197,6 +173,7 @@ def resume(
             evaluation_timeout or defaults.get("evaluation_timeout"),
             journal,
             record.options,
+            {name: (low, high) for name, (low, high) in record.limits.items()},
             quiet,
         )
         _run(loaded, plan)
@@ -213,12 +190,8 @@ def show(
     with _errors(debug):
         old = archive.open_archive(journal)
         result = old.result
-        trials = list(result.history)
-        if top is not None:
-            trials = sorted((t for t in trials if t.done and t.loss is not None), key=lambda t: (t.loss, t.number))[
-                :top
-            ]
-        _print(tables.trials_table(trials, result.best, f"{old.title}, {len(result.history)} trials"))
+        trials = list(result.history) if top is None else tables.best_first(result)[:top]
+        _print(tables.trials_table(trials, result, f"{old.title}, {len(result.history)} trials"))
         for part in failures.failures_of(old):
             _say(part) if isinstance(part, str) else _print(part)
         _close(old, plot)
@@ -269,25 +242,6 @@ def main() -> None:
 # -- running --------------------------------------------------------------------------------------------------------
 
 
-def _plan(
-    loaded: modelfile.Model, given: Mapping[str, Any], storage: Path | None, options: Mapping[str, str], quiet: bool
-) -> Plan:
-    chosen = {**STANDARD, **loaded.defaults, **{name: value for name, value in given.items() if value is not None}}
-    path = storage or archive.default_path(loaded.title, chosen["seed"])
-    return Plan(**chosen, storage=path, options=options, quiet=quiet)
-
-
-def _differs(old: archive.Archive, plan: Plan) -> bool:
-    """Whether a journal is of another study; opening it then says how."""
-    record = old.record
-    return (record.seed, record.solver, record.optimizer, dict(record.options)) != (
-        plan.seed,
-        plan.solver,
-        plan.optimizer,
-        dict(plan.options),
-    )
-
-
 def _run(loaded: modelfile.Model, plan: Plan) -> None:
     from mipcash.study.minimize import run as run_study
     from mipcash.study.study import Study
@@ -307,6 +261,7 @@ def _run(loaded: modelfile.Model, plan: Plan) -> None:
                 plan.solver,
                 seed=plan.seed,
                 storage=plan.storage,
+                limits=plan.limits,
                 seconds_per_proposal=plan.seconds_per_proposal,
                 model=loaded.reference,
                 options=plan.options,
@@ -326,7 +281,7 @@ def _run(loaded: modelfile.Model, plan: Plan) -> None:
     except DefectError as error:
         raise DefectError(f"{error}.\nTo go on, once it is mended: {_resume_command(plan.storage)}") from error
     report = _report(loaded, result)
-    _close(archive.open_archive(plan.storage), None, report)
+    _close(archive.open_archive(plan.storage), None, "\n\n".join(t for t in (tables.safety(result), report) if t))
     if result.best is None:
         raise typer.Exit(1)
 
@@ -368,7 +323,11 @@ def _close(old: archive.Archive, plot: Path | None, report: str = "") -> None:
     result = old.result
     if result.best is not None:
         _print(tables.best_table(result, f"best configuration of {old.record.space}"))
+    elif result.under and result.nearest is not None:
+        _print(tables.config_table(result.nearest.config, f"nothing keeps all limits; {result.nearest}"))
     _print(tables.summary(result))
+    if result.under:
+        _say(f"\n{result.limits}")
     if report:
         _say(f"\n{report.rstrip()}")
     _say("")

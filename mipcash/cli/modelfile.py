@@ -4,6 +4,7 @@ The contract of a model file:
 
     \"\"\"The first line of the docstring is the model's description.\"\"\"
     DEFAULTS = {"budget": 40}                       # optional: defaults of `mipcash run`
+    LIMITS = {"latency_ms": 5.0}                    # optional: as `limits=` of mc.minimize; --limit goes before it
     space = mc.Space(...)                           # either these two,
     def objective(config) -> float | dict: ...
     def build(*, folds: int = 5): return space, objective    # or this, or both; its arguments are the model's options
@@ -28,6 +29,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+from mipcash.cli.limits import Pairs, declared
 from mipcash.errors import ModelError
 from mipcash.space.space import Space
 from mipcash.study.evaluating.defects import pip_command
@@ -52,6 +54,7 @@ class Model:
         title: the name, or the file's stem.
         options: those given, as the model's functions receive them.
         defaults: its ``DEFAULTS``.
+        limits: its ``LIMITS``.
     """
 
     reference: str
@@ -62,6 +65,7 @@ class Model:
     options: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     module: types.ModuleType | None = field(default=None, repr=False)
+    limits: Pairs = field(default_factory=dict)
 
     def report(self, result: Any) -> str:
         """What the model says about a result; empty if it says nothing."""
@@ -115,6 +119,7 @@ def load(reference: str, options: Mapping[str, str] | None = None) -> Model:
         options=given,
         defaults=_defaults(where, module),
         module=module,
+        limits=declared(where, getattr(module, "LIMITS", None)),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     from mipcash.space.bounds import Extent
     from mipcash.space.space import Space
 
+SURE = 0.95
+"""Probability from which on a configuration is called safe."""
+MODELLED = 400
+"""Trials up to which the model is asked at the end of a run."""
 LEVELS_SHOWN = 100
 """Characters of a domain or a value in a table."""
 
@@ -52,6 +58,8 @@ def summary(result: Result) -> Text:
     text.append(f", {pending} without an outcome" if pending else "")
     text.append(f", {result.n_known} known from elsewhere" if result.n_known else "")
     text.append(f", stopped: {visible(result.stopped)}" if result.stopped else "")
+    if result.under:
+        text.append(f"\nlimits: {result.n_feasible} keep all; broken or not told: {visible(_broken(result))}")
     seconds = result.seconds
     text.append(f"\ntime: {seconds['ask']:.1f} s asking, {seconds['evaluation']:.1f} s evaluating")
     if best is not None and best.values:
@@ -65,17 +73,41 @@ def summary(result: Result) -> Text:
     return text
 
 
-def trials_table(trials: Sequence[Trial], best: Trial | None, title: str) -> RenderableType:
-    """One row per trial: loss or status, times, and the configuration in short."""
-    table = _table("trial", "loss", "ask", "eval", "origin", "configuration or failure")
+def best_first(result: Result) -> list[Trial]:
+    """The trials that have a loss: what keeps all limits by its loss, then what breaks them, by how far."""
+    ranked = (result.history[k] for k in result.standing.ranked)
+    return [t for t in ranked if t.done and t.loss is not None]
+
+
+def safety(result: Result) -> str:
+    """How sure the model is that the limits hold at the best, and which is the best where it is sure; empty without limits."""
+    if not result.under or result.best is None or len(result.history) > MODELLED:
+        return ""
+    sure = result.probability()
+    said = f"the best keeps all limits with probability {sure:.2f} by the model"
+    safe = result.safe(SURE)
+    if sure >= SURE or math.isnan(sure):
+        return said if not math.isnan(sure) else ""
+    if safe is None:
+        return f"{said}; no trial does with {SURE}"
+    return f"{said}; with at least {SURE}: trial {safe.number}, loss {safe.loss:.6g}"
+
+
+def trials_table(trials: Sequence[Trial], result: Result, title: str) -> RenderableType:
+    """One row per trial: loss or status, the limits that it breaks, times, and the configuration in short."""
+    best, limited = result.best, ["breaks"] if result.under else []
+    table = _table("trial", "loss", *limited, "ask", "eval", "origin", "configuration or failure")
     for trial in trials:
         loss = _evaluated(trial) if trial.loss is None else f"{trial.loss:.6g}"
         ask, duration = trial.seconds.get("ask"), None if trial.known else trial.duration
         what = trial.message if trial.failed else "  ".join(f"{k}={show(v)}" for k, v in trial.config.items())
-        style = "green bold" if best is not None and trial.number == best.number else "yellow" if trial.failed else ""
+        breaks = [] if trial.failed or trial.pending else result.breaks(trial)
+        style = "yellow" if trial.failed else "magenta" if breaks else ""
+        style = "green bold" if best is not None and trial.number == best.number else style
         table.add_row(
             str(trial.number),
             plain_text(loss),
+            *([plain_text(_short(", ".join(map(str, breaks))))] if limited else []),
             "" if ask is None else f"{ask:.2f} s",
             "" if duration is None else f"{duration:.2f} s",
             plain_text(trial.origin),
@@ -160,6 +192,13 @@ def _left(name: str, parameter: Parameter, extents: Mapping[str, Extent] | None)
         same = abs(extent.low - low) <= 1e-6 * (high - low) and abs(extent.high - high) <= 1e-6 * (high - low)
         text = "" if same else f"[{extent.low:.6g}, {extent.high:.6g}]"
     return [plain_text(_short(text if extent.proven else f"within {text}" if text else "not proven"))]
+
+
+def _broken(result: Result) -> str:
+    """How many evaluations that succeeded break each limit, or fail to tell its output: ``latency_ms 12, disparity 3``."""
+    own = (result.breaks(t) for t in result.history if t.done and not t.known)
+    counts = Counter(breach.limit.output for breaches in own for breach in breaches if breach.known)
+    return ", ".join(f"{limit.output} {counts[limit.output]}" for limit in result.under)
 
 
 def show(value: Any) -> str:

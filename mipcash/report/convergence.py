@@ -1,4 +1,4 @@
-"""The convergence picture: every evaluation, the failures, and the best value so far; PNG or SVG by matplotlib."""
+"""The convergence picture: every evaluation, what breaks limits, the failures, and the best value so far; by matplotlib."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from mipcash.errors import MipcashError
 from mipcash.study.result import Result
-from mipcash.study.text import visible
+from mipcash.study.text import one_line, visible
 
 INK, SOFT, GRID = "#2b2f36", "#6b7280", "#e5e7eb"
-DOT, STEP, CROSS = "#7fa7c9", "#0b5394", "#c0392b"
+DOT, STEP, CROSS, RING = "#7fa7c9", "#0b5394", "#c0392b", "#c77f1a"
 SUFFIXES = (".png", ".svg")
 
 
@@ -26,6 +26,7 @@ class _Curve:
 
     Attributes:
         x, loss: (d,) of the evaluations that succeeded.
+        breaks: (d,) whether they break a limit.
         failed: (f,) x of those that failed.
         step_x, step_y: (s,) the incumbent, from the first success on.
         low, high: limits of the loss axis. Losses above ``high`` are drawn at the rim.
@@ -34,6 +35,7 @@ class _Curve:
 
     x: NDArray[np.float64]
     loss: NDArray[np.float64]
+    breaks: NDArray[np.bool_]
     failed: NDArray[np.float64]
     step_x: NDArray[np.float64]
     step_y: NDArray[np.float64]
@@ -100,21 +102,36 @@ def _check_place(target: Path) -> None:
 
 def _caption(result: Result) -> str:
     best = result.best
+    failed = f", {result.n_failed} failed" if result.n_failed else ""
+    if best is None and result.n_done and result.under:
+        nearest = "" if result.nearest is None else f"; {result.nearest}"
+        return visible(one_line(f"nothing keeps all limits; {result.n_done} done{failed}{nearest}", 120))
     if best is None:
         return f"no evaluation succeeded, {result.n_failed} failed"
-    failed = f", {result.n_failed} failed" if result.n_failed else ""
-    return f"best {result.value:.6g} at evaluation {best.number + 1}; {result.n_done} done{failed}"
+    kept = f", {result.n_feasible} keep all limits" if result.under else ""
+    return f"best {result.value:.6g} at evaluation {best.number + 1}; {result.n_done} done{kept}{failed}"
 
 
 def _curve(result: Result) -> _Curve:
     number, loss, incumbent, _ = result.convergence()
+    breaks = np.array([result.standing.feasible(k) is False for k in range(len(number))], dtype=bool)
     x = number.astype(float) + 1
     done, known = np.isfinite(loss), np.isfinite(incumbent)
     failed = np.array([t.number + 1.0 for t in result.history if t.failed])
     last = int(x[-1]) if x.size else 1
     low, high = _limits(loss[done])
     step_x, step_y = x[known], incumbent[known]
-    return _Curve(x[done], loss[done], failed, np.append(step_x, last), np.append(step_y, step_y[-1:]), low, high, last)
+    return _Curve(
+        x[done],
+        loss[done],
+        breaks[done],
+        failed,
+        np.append(step_x, last),
+        np.append(step_y, step_y[-1:]),
+        low,
+        high,
+        last,
+    )
 
 
 def _limits(loss: NDArray[np.float64]) -> tuple[float, float]:
@@ -136,7 +153,19 @@ def _draw(curve: _Curve, title: str, caption: str, target: Path) -> None:
     figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained", facecolor="white")
     axes = figure.add_subplot()
     inside = curve.loss <= curve.high
-    axes.scatter(curve.x[inside], curve.loss[inside], s=26, color=DOT, linewidths=0, label="evaluation", zorder=2)
+    keeps, breaks = inside & ~curve.breaks, inside & curve.breaks
+    axes.scatter(curve.x[keeps], curve.loss[keeps], s=26, color=DOT, linewidths=0, label="evaluation", zorder=2)
+    if breaks.any():
+        axes.scatter(
+            curve.x[breaks],
+            curve.loss[breaks],
+            s=26,
+            facecolors="none",
+            edgecolors=RING,
+            linewidths=1.3,
+            label="breaks a limit",
+            zorder=2,
+        )
     if not inside.all():
         beyond = curve.x[~inside]
         axes.scatter(

@@ -159,7 +159,7 @@ def run(
     limit = _evaluation_limit(evaluation_timeout, executor)
     with _place(objective, executor, workers, limit) as place, make_progress(progress) as display:
         study.plan(None if isinstance(budget, Cost) else int(budget), timeout)
-        display.spending = spending
+        display.spending, display.limits = spending, study.limits
         display.begin(study.space.name, spending.total if isinstance(budget, Cost) else int(budget), study.trials)
         loop = Loop(study, objective, spending, deadline, callbacks_of(callbacks), display)
         reason = loop.alone() if place is None else loop.together(place, workers)

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, TextIO
 
+from mipcash.optimizers.base import Limit
 from mipcash.study.spending import Spending
+from mipcash.study.standing import Standing, breaches
 from mipcash.study.text import one_line, visible
 from mipcash.study.trial import Trial
 
@@ -25,6 +27,8 @@ class Progress:
         self.failed_count = 0
         self.best = math.inf
         self.best_number: int | None = None
+        self.limits: tuple[Limit, ...] = ()
+        self._parts: list[Trial] = []
 
     def begin(self, title: str, budget: float, trials: Sequence[Trial]) -> None:
         """The run starts; ``trials`` are those of a resumed journal. The budget is evaluations, or what they may cost."""
@@ -59,8 +63,17 @@ class Progress:
         else:
             self.told_count += 0 if trial.pending else self._count_of(trial)
             self.failed_count += trial.failed
-        if trial.legal and trial.loss is not None and trial.loss < self.best:
-            self.best, self.best_number = trial.loss, trial.number
+        found = self._best_of(trial)
+        if found is not None and found.loss is not None and found.loss < self.best:
+            self.best, self.best_number = found.loss, found.number
+
+    def _best_of(self, trial: Trial) -> Trial | None:
+        """A trial that keeps all limits; None: it does not. Of outputs that are told apart, the best that is whole."""
+        if trial.evaluate and self.limits:
+            self._parts.append(trial)
+            return Standing.of(self._parts, self.limits).best
+        keeps = trial.legal and not breaches(trial.outcome, self.limits)
+        return trial if keeps else None
 
     def _count_of(self, trial: Trial) -> float:
         """Evaluations, or their cost, as the budget has it."""
@@ -68,7 +81,9 @@ class Progress:
         return int(cost) if cost.is_integer() else cost
 
     def _best_text(self) -> str:
-        return "-" if self.best_number is None else f"{self.best:.6g} (#{self.best_number})"
+        if self.best_number is not None:
+            return f"{self.best:.6g} (#{self.best_number})"
+        return "none keeps all limits yet" if self.limits and self.told_count > self.failed_count else "-"
 
 
 class Lines(Progress):
@@ -88,7 +103,7 @@ class Lines(Progress):
 
     def told(self, trial: Trial) -> None:
         super().told(trial)
-        self._print(line(trial, self.told_count, self.budget, self._best_text()))
+        self._print(line(trial, self.told_count, self.budget, self._best_text(), self.limits))
 
     def note(self, text: str) -> None:
         self._print(f"note: {text}")
@@ -159,6 +174,8 @@ class Bar(Progress):
     def told(self, trial: Trial) -> None:
         super().told(trial)
         self._last = "failed" if trial.failed else "-" if trial.loss is None else f"{trial.loss:.6g}"
+        broken = _broken(trial, self.limits)
+        self._last += f" (breaks {broken})" if broken else ""
         self._asks.append(trial.seconds.get("ask", 0.0))
         self._evaluations.append(trial.duration or 0.0)
         if trial.failed:
@@ -202,12 +219,20 @@ def make_progress(progress: bool | Progress | None) -> Progress:
     return Bar() if progress or sys.stderr.isatty() else Lines()
 
 
-def line(trial: Trial, told: float, budget: float, best: str) -> str:
+def line(trial: Trial, told: float, budget: float, best: str, limits: Sequence[Limit] = ()) -> str:
     """One evaluation, e.g. ``[ 3/40] #2 loss 0.0312  best 0.0298 (#1)  ask 0.1 s  eval 1.4 s  acquisition``."""
+    broken = _broken(trial, limits)
     said, width = f"{told:.10g}", len(f"{budget:.10g}")
     times = f"ask {_seconds(trial.seconds.get('ask', 0.0))}  eval {_seconds(trial.duration or 0.0)}"
     count = f"[{said:>{width}}/{budget:.10g}]"
-    return f"{count} #{trial.number} {_said(trial)}  best {best}  {times}  {one_line(trial.origin)}".rstrip()
+    what = _said(trial) + (f" breaks {broken}" if broken else "")
+    return f"{count} #{trial.number} {what}  best {best}  {times}  {one_line(trial.origin)}".rstrip()
+
+
+def _broken(trial: Trial, limits: Sequence[Limit]) -> str:
+    """The limits that a trial breaks; empty where it failed as a whole."""
+    found = () if trial.failed else breaches(trial.outcome, limits)
+    return one_line(", ".join(str(breach) for breach in found if breach.known), 80)
 
 
 def _said(trial: Trial) -> str:

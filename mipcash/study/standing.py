@@ -154,25 +154,34 @@ class Standing:
             losses[last] = np.fmin(losses[last], math.nan if row.whole.loss is None else row.whole.loss)
         return np.asarray(np.fmin.accumulate(losses) if losses.size else losses)
 
-    @cached_property
-    def nearest(self) -> Nearest | None:
-        """The least violation, of equals the lowest loss (Deb 2000); None: nothing legal was told.
+    @property
+    def ranked(self) -> list[int]:
+        """Trials by the least violation, of equals by the lowest loss (Deb 2000); legal ones, of which the loss did not fail.
 
         What lacks a limited output comes after what has all; where losses are known of some only, the others come last of equals.
         """
+        return [number for *_, number, _ in self._ranked]
+
+    @property
+    def nearest(self) -> Nearest | None:
+        """The first of ``ranked`` of which some limited output is known; None: there is none."""
+        for unknown, outside, _, number, _ in self._ranked:
+            if unknown < len(self.limits) or not self.limits:
+                return Nearest(self.trials[number], self.breaks(number), math.inf if unknown else outside)
+        return None
+
+    @cached_property
+    def _ranked(self) -> list[tuple[int, float, float, int, int]]:
+        """Limits whose output is not known, violation, loss, number of the trial, row."""
         ranked = []
         for k, row in enumerate(self.rows):
             here, whole = self.violations[k], row.whole
             if not whole.legal or whole.status == PENDING or whole.outcome[LOSS].status == FAILED:
                 continue
-            unknown = int(np.isinf(here).sum())
-            if unknown < len(here) or not len(here):
-                loss = math.inf if whole.loss is None else whole.loss
-                ranked.append((unknown, float(here[np.isfinite(here)].sum()), loss, self.tells(row), k))
-        if not ranked:
-            return None
-        unknown, outside, _, number, _ = min(ranked)
-        return Nearest(self.trials[number], self.breaks(number), math.inf if unknown else outside)
+            loss = math.inf if whole.loss is None else whole.loss
+            outside = float(here[np.isfinite(here)].sum())
+            ranked.append((int(np.isinf(here).sum()), outside, loss, self.tells(row), k))
+        return sorted(ranked)
 
 
 def observation(trial: Trial) -> Observation:

@@ -155,7 +155,7 @@ def test_tables_and_pictures_show_text(tmp_path: Path) -> None:
     console = Console(file=out, width=400)
     for table in (
         tables.best_table(result, EVIL),
-        tables.trials_table(result.history, result.best, EVIL),
+        tables.trials_table(result.history, result, EVIL),
         tables.models_table({EVIL: EVIL}),
         tables.space_tables(space, space.sizes(), space.bounds()),
         tables.summary(result),

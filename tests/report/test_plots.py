@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from mipcash.errors import MipcashError
-from mipcash.optimizers.outcome import Outcome
+from mipcash.optimizers.base import Limit
+from mipcash.optimizers.outcome import Outcome, Output
 from mipcash.report import convergence as plots
 from mipcash.study.result import Result
 from mipcash.study.trial import Trial
@@ -90,3 +91,31 @@ def test_an_outlier_does_not_flatten_the_rest() -> None:
     assert 2.0 < curve.high < 3.0
     assert curve.low < 1.0
     assert plots._curve(result(1.0, 5.0, 9.0)).high > 9.0
+
+
+def limited(*outcomes: tuple[float, float] | None) -> Result:
+    """A history by its losses and heats, under heat <= 0.5; None: failed."""
+    told = [
+        Outcome.failure("melted") if o is None else Outcome({"loss": Output.of(o[0]), "heat": Output.of(o[1])})
+        for o in outcomes
+    ]
+    trials = (Trial(k, {}, o.status(), o) for k, o in enumerate(told))
+    return Result(tuple(trials), "limited", under=(Limit("heat", high=0.5),))
+
+
+def test_what_breaks_a_limit_is_drawn_apart(tmp_path: Path) -> None:
+    case = limited((3.0, 0.6), (2.0, 0.4), None, (1.0, 0.9), (2.5, 0.1), (0.5, math.nan))
+    curve = plots._curve(case)
+    assert curve.x.tolist() == [1, 2, 4, 5, 6]
+    assert curve.breaks.tolist() == [True, False, True, False, True]
+    assert curve.failed.tolist() == [3]
+    assert curve.step_x.tolist() == [2, 3, 4, 5, 6, 6]
+    assert set(curve.step_y.tolist()) == {2.0}
+    assert plots._caption(case) == "best 2 at evaluation 2; 5 done, 2 keep all limits, 1 failed"
+    text = plots.plot_convergence(case, tmp_path / "picture.svg").read_text()
+    for label in ("breaks a limit", "failed", "best so far"):
+        assert f"<!-- {label} -->" in text
+    none = limited((3.0, 0.6), (2.0, 0.9))
+    assert plots._caption(none) == "nothing keeps all limits; 2 done; trial 0 comes nearest: heat 0.6 > 0.5"
+    assert not plots._curve(none).step_x[:-1].size
+    plots.plot_convergence(none, tmp_path / "none.svg")

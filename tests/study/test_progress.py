@@ -11,8 +11,10 @@ import tiny
 from rich.console import Console
 
 import mipcash as mc
+from mipcash.optimizers.base import Limit
+from mipcash.optimizers.outcome import Outcome, Output
 from mipcash.study.minimize import minimize
-from mipcash.study.progress import Bar, Lines, make_progress
+from mipcash.study.progress import Bar, Lines, Progress, make_progress
 
 
 def sometimes(config: dict[str, Any]) -> float:
@@ -72,3 +74,33 @@ def test_the_choice_of_display(monkeypatch: pytest.MonkeyPatch) -> None:
     assert make_progress(mine) is mine
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     assert type(make_progress(None)) is Bar
+
+
+def test_the_best_that_is_shown_keeps_all_limits(space: mc.Space) -> None:
+    def objective(config: dict[str, Any]) -> dict[str, float]:
+        return {"loss": -config["layers"], "deep": float(config["layers"])}
+
+    stream = io.StringIO()
+    result = mc.minimize(objective, space, 12, optimizer="random", limits={"deep": 1.5}, progress=Lines(stream))
+    lines = stream.getvalue().splitlines()
+    for line, trial in zip(lines, result.history, strict=True):
+        assert (f"breaks deep {trial.config['layers']} > 1.5" in line) == (trial.config["layers"] > 1.5)
+    assert f"best {result.value:.6g} (#{result.best.number})" in lines[-1]  # type: ignore[union-attr]
+    first = next(k for k, t in enumerate(result.history) if t.config["layers"] <= 1)
+    assert all("best none keeps all limits yet" in line for line in lines[:first])
+    bar = io.StringIO()
+    console = Console(file=bar, force_terminal=True, width=80, color_system=None)
+    mc.minimize(objective, space, 4, optimizer="random", limits={"deep": -1.0}, progress=Bar(console))
+    assert "none keeps all limits yet" in bar.getvalue()
+
+
+def test_the_best_of_outputs_that_are_told_apart() -> None:
+    shown = Progress()
+    shown.limits = (Limit("ms", high=5.0),)
+    for number, (config, told) in enumerate(
+        [(0, {"loss": 2.0}), (1, {"loss": 1.0}), (1, {"ms": 9.0}), (0, {"ms": 1.0})]
+    ):
+        outcome = Outcome({name: Output.of(value) for name, value in told.items()})
+        shown.told(mc.Trial(number, {"x": config}, "done", outcome, evaluate=tuple(told)))
+        assert shown.best == (2.0 if number == 3 else float("inf"))
+    assert shown.best_number == 0

@@ -105,7 +105,8 @@ class Misnamed(Defect):
         return (
             f"{self.text}\nLet limit and objective agree and run again: nothing of the budget was spent, and the same "
             "configurations are evaluated again.\n"
-            "Where there is no such value of a configuration, let the objective give mc.Failed('why') as it"
+            "Where there is no such value of a configuration, let the objective give mc.Failed('why') as it.\n"
+            "Other limits are another study, and need a journal of their own (another storage, or --fresh)"
         )
 
 

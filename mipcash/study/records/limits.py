@@ -38,6 +38,11 @@ def stored_limits(limits: Sequence[Limit]) -> dict[str, list[float | None]]:
     return {l.output: [end if math.isfinite(end) else None for end in (l.low, l.high)] for l in limits}
 
 
+def read_limits(stored: Mapping[str, Sequence[float | None]]) -> tuple[Limit, ...]:
+    """What :func:`stored_limits` gave, as limits."""
+    return limits_of({name: tuple(ends) for name, ends in stored.items()})
+
+
 def _ends(name: str, given: Any) -> tuple[float, float]:
     pair = given if isinstance(given, (tuple, list)) else (None, given)
     try:

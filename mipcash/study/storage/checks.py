@@ -160,6 +160,9 @@ def _limits(said: Any) -> dict[str, list[float | None]]:
         for end in ends:
             if end is not None:
                 number(end, f"limit {name!r}")
+        low, high = ends
+        if low == high is None or (low is not None and high is not None and low > high):
+            raise DamageError(f"the limit {name!r} is {shown(ends)} and holds nothing")
     return limits
 
 
