@@ -6,14 +6,15 @@
     fails       s = iterative and omega > 1.1 (diverges),   p = half and step < 0.01 (nan),   s = multigrid and levels > 3 (memory)
 
 The best lies beside the border of the first region, at omega = 1, n = 9, step = 10^-2.5 and single precision; the loss is 0 there.
-``accepted``: after every fifth evaluation each proposed rule is accepted. ``known``: the regions are rules from the start.
+``accepted``: after every fifth evaluation each proposed rule is accepted, at the level of the default or at a looser one. ``known``:
+the regions are rules from the start.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ import numpy as np
 import mipcash as mc
 from benchmarks.registry import Progress, Results, benchmark
 
-WAYS = ("learned", "accepted", "known")
+ACCEPTED = {"accepted": 0.05, "accepted at 0.5": 0.5}
+"""Ways of accepting, and the level at which rules are proposed."""
+WAYS = ("learned", *ACCEPTED, "known")
 EVERY = 5
 SIZES: dict[str, tuple[int, int]] = {"smoke": (1, 14), "quick": (5, 60), "full": (20, 60)}
 """Seeds and evaluations."""
@@ -58,11 +61,15 @@ def objective(config: Mapping[str, Any]) -> float:
     return float(loss + (math.log10(step) + 2.5) ** 2 / 4.0 + (config["n"] - 9) ** 2 / 100.0)
 
 
-def accept(study: mc.Study, trial: mc.Trial) -> None:
+def accepting(level: float) -> Callable[[mc.Study, mc.Trial], None]:
     """A callback: accept what is proposed, as a user would who believes all of it."""
-    if (trial.number + 1) % EVERY == 0:
-        for rule in study.proposed_rules():
-            study.space.accept(rule)
+
+    def accept(study: mc.Study, trial: mc.Trial) -> None:
+        if (trial.number + 1) % EVERY == 0:
+            for rule in study.proposed_rules(level=level):
+                study.space.accept(rule)
+
+    return accept
 
 
 def one(way: str, seed: int, budget: int) -> dict[str, Any]:
@@ -73,7 +80,7 @@ def one(way: str, seed: int, budget: int) -> dict[str, Any]:
         made,
         budget,
         seed=seed,
-        callbacks=accept if way == "accepted" else (),
+        callbacks=accepting(ACCEPTED[way]) if way in ACCEPTED else (),
         seconds_per_proposal=None,
         progress=False,
     )

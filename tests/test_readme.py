@@ -18,11 +18,12 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
-    example, by_hand, questions, settings = blocks("python")
+    example, by_hand, failures, questions, settings = blocks("python")
     code = "\n".join(
         [
             example.replace("budget=25", "budget=12"),
             by_hand,
+            failures,
             "config = result.config",
             questions,
             settings.replace("budget=60", "budget=17"),
