@@ -6,8 +6,8 @@
     fails       s = iterative and omega > 1.1 (diverges),   p = half and step < 0.01 (nan),   s = multigrid and levels > 3 (memory)
 
 The best lies beside the border of the first region, at omega = 1, n = 9, step = 10^-2.5 and single precision; the loss is 0 there.
-``accepted``: after every fifth evaluation each proposed rule is accepted, at the level of the default or at a looser one. ``known``:
-the regions are rules from the start.
+``accepted``: after every fifth evaluation each proposed rule is accepted, at the default's level or at a looser one. ``known``: the
+regions are rules from the start.
 """
 
 from __future__ import annotations

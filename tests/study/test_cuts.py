@@ -102,7 +102,7 @@ def test_a_rule_against_settings_means_what_the_space_means() -> None:
 
 
 @pytest.mark.parametrize(
-    ("edge", "first", "short"), [(0.583, 0.623, 0.61), (0.623, 0.583, 0.6), (-1.0, 1.0, 0.0), (1e-5, 3e-5, 2e-5)]
+    ("edge", "first", "short"), [(0.583, 0.623, 0.62), (0.623, 0.583, 0.59), (-1.0, 1.0, 0.5), (1e-5, 3e-5, 2.5e-5)]
 )
 def test_bounds_are_short_numbers_nearer_to_what_fails(edge: float, first: float, short: float) -> None:
     assert short_between(edge, first) == short

@@ -77,11 +77,11 @@ class Column:
 
 
 def short_between(edge: float, first: float) -> float:
-    """The number of the fewest digits between the middle of two others and the second, well apart from it.
+    """The number of the fewest digits in the last quarter of the way from one to the other, apart from the other.
 
     A rule forbids what is known to fail and a little more, up to the next short number.
     """
-    near, far = sorted((edge + 0.5 * (first - edge), edge + 0.95 * (first - edge)))
+    near, far = sorted((edge + 0.75 * (first - edge), edge + 0.97 * (first - edge)))
     for digits in range(1, 17):
         exponent = digits - 1 - math.floor(math.log10(max(abs(near), abs(far))))
         unit = 10.0**-exponent
@@ -89,7 +89,7 @@ def short_between(edge: float, first: float) -> float:
             short = round(number * unit, max(0, exponent)) + 0.0
             if near <= short <= far:
                 return float(short)
-    return float(edge + 0.75 * (first - edge))
+    return float(edge + 0.9 * (first - edge))
 
 
 def columns_of(declaration: Declaration) -> list[Column]:
