@@ -7,9 +7,11 @@ Notation
 
     value = a + WEIGHT v      (exact penalty: its minimiser is that under the limits where their multipliers are below WEIGHT)
 
-With samples this is the selection of SCBO (Eriksson and Poloczek 2021, Section 3: the least sampled loss of the candidates that are
-feasible by their samples, else the least total violation), minimised over the legal points themselves in the place of a finite
-set of candidates, and without trust regions. With confidence bounds it is CONFIG (Xu, Jiang, Svetozarevic and Jones 2023).
+A sample runs through the observations: the mean of the residual is added to that of the structured part, and only what the residual
+may be elsewhere is left out. With samples this is the selection of SCBO (Eriksson and Poloczek 2021, Section 3: the least sampled
+loss of the candidates that are feasible by their samples, else the least total violation), minimised over the legal points
+themselves in the place of a finite set of candidates, and without trust regions. With confidence bounds it is CONFIG (Xu, Jiang,
+Svetozarevic and Jones 2023).
 """
 
 from __future__ import annotations
@@ -26,9 +28,16 @@ from mipcash.acquisition.ingredients import Limited
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.surrogates.base import MixedFunction, Section
+from mipcash.surrogates.structured.functions.surface import Surface
+from mipcash.surrogates.structured.functions.whole_sample import WholeSample
 
 WEIGHT = 100.0
 """Of violation beside losses; both have unit variance on their scales."""
+
+
+def whole(sample: MixedFunction) -> Acquisition:
+    """A sample with the mean of its residual, where its model has one."""
+    return WholeSample(sample) if isinstance(sample, Surface) else SampleAcquisition(sample)
 
 
 @dataclass(frozen=True)
@@ -73,9 +82,9 @@ class FeasibleFirst:
         cls, loss: MixedFunction, outputs: Mapping[str, MixedFunction], limited: Mapping[str, Limited]
     ) -> FeasibleFirst:
         """By one joint draw of the loss and of every limited output."""
-        drawn = {name: SampleAcquisition(sample) for name, sample in outputs.items()}
+        drawn = {name: whole(sample) for name, sample in outputs.items()}
         excess = [e for name, l in limited.items() for e in Excess.of(l, lambda _, f=drawn[name]: f)]  # type: ignore[misc]
-        return cls(SampleAcquisition(loss), excess)
+        return cls(whole(loss), excess)
 
     @classmethod
     def optimistic(cls, loss: Acquisition, limited: Mapping[str, Limited], kappa: float) -> FeasibleFirst:

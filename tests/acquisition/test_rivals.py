@@ -13,7 +13,7 @@ from mipcash.acquisition.analytic import AnalyticAcquisition, ConfidenceBound, L
 from mipcash.acquisition.augmented_lagrangian import Ends, Lagrangian, Multipliers, lagrangian_ei, normal_draws
 from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.fantasies import FantasisedEI
-from mipcash.acquisition.feasible_first import WEIGHT, FeasibleFirst
+from mipcash.acquisition.feasible_first import WEIGHT, FeasibleFirst, whole
 from mipcash.acquisition.ingredients import Limited
 from mipcash.optimizers.base import Limit, Observation
 from mipcash.optimizers.data import Data
@@ -178,3 +178,13 @@ def test_a_penalty_grows_with_violation_and_knows_no_bound_of_a_failure() -> Non
     assert told.losses[:3] == pytest.approx([3.0, *(1.0 + 10.0 * unit * data.violations[1:3])])
     assert told.losses[3] == pytest.approx(3.0 + 10.0 * unit * (1.0 + data.violations[2]))
     assert in_one_output(data, "log-ei", 100.0, 10.0) is data
+
+
+def test_samples_under_limits_run_through_the_observations() -> None:
+    """Without the residual's mean they need not, where the structured part does not explain what was seen."""
+    setting = Setting(ALL["bound_numbers"](), 3, LogEI(-0.5))
+    posterior, rng = setting.acquisition.posterior, np.random.default_rng(0)
+    samples = [posterior.sample(rng) for _ in range(40)]
+    alone = np.mean([s.values(setting.points) for s in samples], axis=0)
+    wholes = np.mean([whole(s).values(setting.points) for s in samples], axis=0)
+    assert np.abs(wholes - posterior.fitted).mean() < np.abs(alone - posterior.fitted).mean()
