@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import mipcash as mc
 from mipcash.cli import modelfile
+from mipcash.cli.main import app
 from mipcash.errors import ModelError
 from mipcash.models import _images, network
 
@@ -164,3 +166,12 @@ def test_the_rules_against_their_definition() -> None:
         assert network.space.is_legal(config) == legal, config
         verdicts.append(legal)
     assert 0.1 < np.mean(verdicts) < 0.9
+
+
+def test_a_limit_by_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ["data=digits", "train_size=50", "test_size=50", "epochs=1", "repeats=1"]
+    given = [word for option in options for word in ("--option", option)]
+    said = CliRunner().invoke(app, ["run", "network", *given, "--limit", "parameters=20000", "--budget", "3"])
+    assert said.exit_code == 0, said.output
+    assert "parameters <= 20000" in said.output
