@@ -13,7 +13,8 @@ from benchmarks.admmbo.runner import APART, RANDOM, Run, Task, read, work
 from benchmarks.registry import benchmark
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "admmbo"
-RUNS = RESULTS / "runs.jsonl"
+RUNS, EARLY = RESULTS / "runs.jsonl", RESULTS / "early.jsonl"
+"""Whole runs, and runs from further starts that were broken off early."""
 STARTS = {"quick": (5, 0), "full": (100, 25)}
 """From which all methods run, and other penalties."""
 COLUMNS = """Two random points, then as in ariafar2019, Section 5.1: M = 50, rho = 0.1, epsilon = 0.01, 20 steps of each subproblem
@@ -36,17 +37,17 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
             return results(work(todo, Path(place) / "runs.jsonl", progress, 36))
     RESULTS.mkdir(parents=True, exist_ok=True)
     todo = interleaved(*STARTS[size]) if size == "full" else compared(range(STARTS[size][0]))
-    return results(work(todo, RUNS, progress))
+    return results(work(todo, RUNS, progress), read(EARLY))
 
 
 def collected() -> dict[str, Any]:
     """What the runs that there are come to, be it a part."""
-    return results(read(RUNS))
+    return results(read(RUNS), read(EARLY))
 
 
-def results(runs: Sequence[Run]) -> dict[str, Any]:
+def results(runs: Sequence[Run], early: Sequence[Run] = ()) -> dict[str, Any]:
     plain, other = ([r for r in runs if bool(r.task.settings) == varied] for varied in (False, True))
-    rows = {"compared": report.rows(plain), "varied": report.rows(other)}
+    rows = {"compared": report.rows(plain, early), "varied": report.rows(other)}
     spent = sum(r["cpu_hours"] for each in rows.values() for r in each)
     seeds = sorted({r.task.seed for r in runs})
     return {"runs": len(runs), "seeds": seeds, "cpu_hours": {"proposals": spent}, **rows}

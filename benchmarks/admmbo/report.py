@@ -17,7 +17,7 @@ COMPARED = (
     "problem",
     "method",
     "starts",
-    f"feasible after {', '.join(map(str, EARLY))}",
+    f"starts: feasible after {', '.join(map(str, EARLY))}",
     "all after",
     f"median regret after {', '.join(map(str, BUDGETS))}",
     "at the end, quartiles",
@@ -38,8 +38,13 @@ VARIED = (
 )
 
 
-def row(runs: Sequence[Run]) -> dict[str, Any]:
-    """The line of some runs of one problem, at least one."""
+def row(runs: Sequence[Run], early: Sequence[Run] = ()) -> dict[str, Any]:
+    """The line of some runs of one problem, at least one.
+
+    Args:
+        early: runs from further starts that were broken off early: they tell when something was feasible, and no more.
+    """
+    begun = [*runs, *early]
     problem = PROBLEMS[runs[0].task.problem]
     regrets = {b: [r.at(b) - problem.best for r in runs] for b in (*BUDGETS, math.inf)}
     answers = [r.answer for r in runs if r.answer is not None]
@@ -48,8 +53,9 @@ def row(runs: Sequence[Run]) -> dict[str, Any]:
         "method": runs[0].task.method,
         "settings": runs[0].task.settings,
         "starts": len(runs),
-        "feasible": {str(b): sum(r.feasible <= b for r in runs) / len(runs) for b in EARLY},
-        "all_feasible": _number(max(r.feasible for r in runs)),
+        "begun": len(begun),
+        "feasible": {str(b): sum(r.feasible <= b for r in begun) / len(begun) for b in EARLY},
+        "all_feasible": _number(max(r.feasible for r in begun)),
         "regret": {str(b): _number(statistics.median(values)) for b, values in regrets.items()},
         "quartiles": [_number(q) for q in _quartiles(regrets[math.inf])],
         "converged": sum(r.stopped.startswith(RESIDUALS) for r in runs) / len(runs),
@@ -64,13 +70,18 @@ def row(runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
+def rows(runs: Sequence[Run], early: Sequence[Run] = ()) -> list[dict[str, Any]]:
     """A line per problem, method and settings, in their order."""
-    groups: dict[tuple[str, str, str], list[Run]] = {}
-    for run in runs:
+    groups: dict[tuple[str, str, str], tuple[list[Run], list[Run]]] = {}
+    known = {run.task.key for run in runs}
+    for k, run in enumerate([*runs, *early]):
         task = run.task
-        groups.setdefault((task.problem, task.method, repr(sorted(task.settings.items()))), []).append(run)
-    return [row(group) for group in groups.values()]
+        group = groups.setdefault((task.problem, task.method, repr(sorted(task.settings.items()))), ([], []))
+        if k < len(runs):
+            group[0].append(run)
+        elif task.key not in known:
+            group[1].append(run)
+    return [row(whole, begun) for whole, begun in groups.values() if whole]
 
 
 def markdown(compared: Sequence[dict[str, Any]], varied: Sequence[dict[str, Any]]) -> str:
@@ -78,7 +89,7 @@ def markdown(compared: Sequence[dict[str, Any]], varied: Sequence[dict[str, Any]
     lines = [_head(COMPARED), "|---" * len(COMPARED) + "|"]
     for r in compared:
         lines.append(
-            f"| ({r['problem']}) | {r['method']} | {r['starts']} | "
+            f"| ({r['problem']}) | {r['method']} | {r['starts']} | {r['begun']}: "
             + ", ".join(f"{v:.0%}" for v in r["feasible"].values())
             + f" | {_text(r['all_feasible'])} | "
             + ", ".join(_text(r["regret"][str(b)]) for b in BUDGETS)

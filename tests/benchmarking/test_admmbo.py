@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.admmbo.problems import PROBLEMS, kept, optimum
-from benchmarks.admmbo.report import row
+from benchmarks.admmbo.report import row, rows
 from benchmarks.admmbo.runner import RANDOM, Run, Task, read, work
 
 
@@ -44,6 +44,10 @@ def test_what_runs_come_to() -> None:
     assert found["answers_kept"] == 0.5
     assert found["cpu"] == pytest.approx(0.03)
     assert runs[0].at(5) == math.inf
+    early = [Run(Task("17", "admmbo, apart", 1), [(6, best + 1.0)], 30, "", None, 24, 0.5), runs[0]]
+    (found,) = rows([*runs[:2]], early)
+    assert (found["starts"], found["begun"], found["all_feasible"]) == (2, 3, 20)
+    assert found["regret"]["50"] == pytest.approx(0.2)
     assert Run.of_line(runs[0].as_line()) == runs[0]
 
 
