@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from benchmarks.limits.suite import BUDGET, problems
+from benchmarks.limits.suite import BUDGET, SUITE
 from benchmarks.peers.problem import Problem
 
 RUNS = 20
@@ -37,7 +37,7 @@ def reference(problem: Problem) -> float:
 
 def main(names: list[str]) -> None:
     """Print the references."""
-    for problem in [problems()[n] for n in names] or problems().values():
+    for problem in SUITE.chosen(names or None):
         print(f"{problem.name:16} {reference(problem):.6g}  (stored: {problem.reference})", flush=True)
 
 

@@ -12,7 +12,7 @@ wins      pairs in which ours is better, worse, level, and the two-sided sign te
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -125,7 +125,7 @@ def _table(
     runs: dict[str, dict[Key, History]], pairs: list[Key], convention: str, group: str, ours: str, budget: int
 ) -> Table:
     best = {m: np.array([runs[m][p].best()[budget - 1] for p in pairs]) for m in runs}
-    matrix = np.array([_rounded(row) for row in np.array(list(best.values())).T])  # (pairs, methods)
+    matrix = np.array([levelled(row) for row in np.array(list(best.values())).T])  # (pairs, methods)
     ranks = rankdata(matrix, axis=1)
     regrets = normalised(runs, pairs, budget)
     rows = []
@@ -152,13 +152,13 @@ def _table(
     return Table(convention, group, len(pairs), len({p for p, _ in pairs}), rows)
 
 
-def _rounded(losses: np.ndarray) -> np.ndarray:
+def levelled(losses: np.ndarray) -> np.ndarray:
     """Losses with those that are level made equal."""
     order = np.argsort(losses)
     made = losses.copy()
     for a, b in pairwise(order):
-        if abs(losses[b] - made[a]) <= TIE * max(1.0, abs(losses[b])):
-            made[b] = made[a]
+        if np.isfinite(losses[b]) and abs(losses[b] - made[a]) <= TIE * max(1.0, abs(losses[b])):
+            made[b] = made[a]  # infinite ones, of runs without any, are equal as they are
     return made
 
 
@@ -168,9 +168,15 @@ def to_match(ours: History, target: float) -> float:
     return next((k + 1.0 for k, b in enumerate(ours.best()) if b <= target + slack), math.inf)
 
 
-def floors(runs: dict[str, dict[Key, History]], names: Sequence[str]) -> dict[str, float]:
-    """The optimum of each problem; the least loss found where that is lower, or where a bound is all that is known."""
-    known, found = problems(), dict[str, float]()
+def floors(
+    runs: dict[str, dict[Key, History]], names: Sequence[str], known: Mapping[str, Problem] | None = None
+) -> dict[str, float]:
+    """The optimum of each problem; the least loss found where that is lower, or where a bound is all that is known.
+
+    Args:
+        known: the problems; None: the peers' own.
+    """
+    known, found = problems() if known is None else known, dict[str, float]()
     for name in names:
         least = min(min(h.best()) for of in runs.values() for k, h in of.items() if k[0] == name)
         attained = name in known and known[name].certificate != LOWER_BOUND

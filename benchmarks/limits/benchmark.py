@@ -1,0 +1,96 @@
+"""The registered benchmark: ``python -m benchmarks run limits``. smoke: ours and random search on three problems, in seconds.
+
+Its parts are run by the peers' runner: ``python -m benchmarks.peers run --suite limits --methods .. --problems .. --seeds ..``.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.limits import report
+from benchmarks.limits.suite import FOLDER, METHODS, SIGN, SIGNED, SUITE
+from benchmarks.peers import runner
+from benchmarks.peers.catalogue import OURS, make_method
+from benchmarks.peers.history import Reader, reader
+from benchmarks.peers.method import MissingPackageError
+from benchmarks.registry import benchmark
+
+SIGNS_BUDGET = 100
+TARGETS = (1.0, 0.1, 0.01)
+"""Regrets until which evaluations are counted, with signs."""
+SEEDS = {"quick": range(2), "full": range(5)}
+OUT = FOLDER / "limits.json"
+COLUMNS = """50 evaluations, ten of them initial (legal samples, the same for all other libraries' methods; ours makes its own).
+`rank` of the best loss that keeps all limits, ± standard error; regret: 0 is the optimum, 1 what random search comes to, at most
+2, which a run that never keeps the limits counts as; `first kept`: the evaluation that first keeps all limits (51: never, whose
+number stands beside it); `violating`: share of evaluations that break a limit or crash; `illegal`: suggestions per run that
+break a known rule, each replaced by the nearest legal configuration.
+"""
+
+
+@benchmark("limits", "limits that only an evaluation tells, beside rules: ours and other libraries' methods", OUT)
+def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
+    if size == "smoke":
+        with tempfile.TemporaryDirectory() as place:
+            folder, names, budget = Path(place), ["admmbo-17", "solvers", "spring-limits"], 12
+            methods = [OURS, "random"]
+            todo = runner.tasks(methods, names, [0], SUITE.conventions, SUITE.name)
+            failed = runner.work(todo, progress, budget, folder)
+            made = report.table("smoke", methods, OURS, names, budget=budget, read=reader(folder))
+            return {"failed": failed, "tables": [plain(made)], "signs": []}
+    failed, installed = 0, [m for m in METHODS if _is_installed(m, progress)]
+    for methods, names, budget in (
+        (installed, None, SUITE.budget),
+        ([OURS], [n + SIGN for n in SIGNED], SIGNS_BUDGET),
+    ):
+        wanted = runner.tasks(methods, names, SEEDS[size], SUITE.conventions, SUITE.name)
+        todo = runner.missing(wanted, budget, FOLDER)
+        failed += runner.work(todo, progress, budget, FOLDER)
+    return {"failed": failed, **collected()}
+
+
+def collected(read: Reader | None = None) -> dict[str, Any]:
+    """What the histories come to."""
+    read = read or reader(FOLDER)
+    cheap = [m for m in METHODS if m not in ("botorch-constrained", "optuna-gp-constrained")]
+    tables = [
+        report.table("All methods", METHODS, OURS, read=read),
+        report.table("Without BoTorch", [m for m in METHODS if m != "botorch-constrained"], OURS, read=read),
+        report.table("Without BoTorch and Optuna's GP", cheap, OURS, read=read),
+    ]
+    kept: list[dict[str, Any]] = []
+    for made in tables:  # fewer methods only where they have more runs
+        if made is not None and (not kept or made.pairs > kept[-1]["pairs"]):
+            kept.append(plain(made))
+    return {"tables": kept, "signs": report.needed(OURS, SIGNED, TARGETS, SIGN, read)}
+
+
+def plain(made: report.Table | None) -> dict[str, Any]:
+    """As a record has it."""
+    return {} if made is None else json.loads(json.dumps(asdict(made)))
+
+
+def _is_installed(name: str, progress: Callable[[str], None]) -> bool:
+    try:
+        make_method(name)
+    except MissingPackageError as error:
+        progress(f"{name} is left out: {error}")
+        return False
+    return True
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """The tables for the page of results."""
+    parts = [COLUMNS, *(report.markdown(t) for t in results["tables"] if t)]
+    if results["signs"]:
+        parts += [
+            "Evaluations of `hybrid` until the regret is below a target, where limits are told as values, and as -1 or 1 alone "
+            "(medians; 50 evaluations with values, 100 with signs):\n",
+            report.signs_markdown(results["signs"]),
+        ]
+    return "\n".join(parts)
