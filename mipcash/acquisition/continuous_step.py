@@ -86,9 +86,7 @@ class ContinuousStep:
             return current
         section = f.section(z)
         if self._held:
-            legal = self.domain.legal_numbers(point.levels, self.domain.columns(point) if columns is None else columns)
-            natural = self.scale.natural(point.units)
-            here = None if legal is None else legal.part_at(np.array([natural[label] for label in legal.labels]))
+            here = self._rules_at(point, columns)
             if here is not None and len(here.row_low):
                 for block in _blocks(active, rng):
                     current = self._bound_step(section, _BoundNumbers(here, self.scale, current, block))
@@ -100,6 +98,32 @@ class ContinuousStep:
         random = rng.random((self.starts if starts is None else starts, len(active)))
         tolerance = self.tolerance if tolerance is None else tolerance
         return self._free_step(section, current, active, [current[active], *random], tolerance)
+
+    def _rules_at(self, point: Point, columns: Vector | None = None) -> NumberRules | None:
+        """The rules that bind the numbers beside the levels of a point; None where only the program knows them."""
+        legal = self.domain.legal_numbers(point.levels, self.domain.columns(point) if columns is None else columns)
+        natural = self.scale.natural(point.units)
+        return None if legal is None else legal.part_at(np.array([natural[label] for label in legal.labels]))
+
+    def mended(self, f: Sectioned, point: Point, rng: np.random.Generator, tolerance: float) -> Vector | None:
+        """Minimise f(z, .) from numbers that may break rules beside these levels.
+
+        Args:
+            point: its levels keep the rules that are about levels alone.
+
+        Returns:
+            Numbers that keep the rules that are about numbers, (D,); None where none are found.
+        """
+        here = self._rules_at(point) if self._held else None
+        active = np.flatnonzero(self.scale.active(point.one_hot(self.domain.program)[None])[0] > 0)
+        if here is None or not len(here.row_low) or not len(active) or len(active) > BLOCK:
+            return None if self._held and here is None else self.minimise(f, point, rng, 0, tolerance)
+        current = np.full(len(point.units), INACTIVE)
+        current[active] = point.units[active]
+        numbers = _BoundNumbers(here, self.scale, current, active)
+        end = _descended(f.section(point.one_hot(self.domain.program)), numbers, self.domain.deadline)
+        trial = self.scale.rounded(_whole(current, active, end))
+        return trial if numbers.legal(trial[active]) else None
 
     def wander(self, point: Point, rng: np.random.Generator) -> Vector:
         """Other legal numbers beside the same levels: those in rules by hit-and-run, the others by a normal step; (D,)."""

@@ -45,6 +45,7 @@ class PolishSettings:
         sweeps: single moves per round.
         pairs: random pair moves tried where single moves end.
         tolerance: relative fall below which the numbers stop moving; ROUGH in the first round, which chooses the finalists.
+        exchanges: single moves of the best point, from the second round on, each with its numbers moved besides.
     """
 
     walks: int = 160
@@ -55,9 +56,12 @@ class PolishSettings:
     sweeps: int = 30
     pairs: int = 400
     tolerance: float = 1e-6
+    exchanges: int = 0
 
     def __post_init__(self) -> None:
-        at_least(self, walks=0, survivors=1, moved=1, finalists=1, rounds=1, sweeps=0, pairs=0, tolerance=0)
+        at_least(
+            self, walks=0, survivors=1, moved=1, finalists=1, rounds=1, sweeps=0, pairs=0, tolerance=0, exchanges=0
+        )
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,8 @@ class MixedSearch:
             pool = self._sweep(acquisition, pool)
             if k > 0 or not len(self.scale):
                 pool = self._pair(acquisition, pool, rng)
+            if k > 0 and self.settings.exchanges:
+                pool = self._exchange(acquisition, pool, rng)
             pool = pool.best(self.settings.moved)
             pool = self._move_numbers(acquisition, pool, rng, ROUGH if k == 0 else self.settings.tolerance)
             if deadline.passed or (k > 0 and pool.values.min() > before - WORTH * max(1.0, abs(before))):
@@ -246,6 +252,28 @@ class MixedSearch:
                 pool = pool.moved(np.array([r]), Points(levels[order[:1]], u[None]), values[order[:1]])
                 moved.append(int(r))
         return pool, np.array(moved, dtype=np.int64)
+
+    def _exchange(self, acquisition: Acquisition, pool: Pool, rng: np.random.Generator) -> Pool:
+        """The most promising single moves of the best point, each with its numbers moved besides, if one improves.
+
+        A point at a rule that ties numbers to levels has no legal move whose numbers stay.
+        """
+        best = int(np.argmin(pool.values))
+        units, free = pool.points.units[best], self.near.domain.free_legality
+        levels = free.effective(self.near.singles(pool.points.levels[best][None])[1])
+        levels = levels[free.check(levels) & self.near.admitted(levels)]
+        guess = acquisition.values(Points(levels, np.repeat(units[None], len(levels), axis=0)))
+        for k in np.argsort(guess, kind="stable")[: self.settings.exchanges].tolist():
+            if self.step.domain.deadline.passed:
+                break
+            moved = self.step.mended(acquisition, Point(levels[k], units), rng, ROUGH)
+            if moved is None or not self.near.domain.is_legal(Point(levels[k], moved)):
+                continue
+            to = Points(levels[k][None], moved[None])
+            value = acquisition.values(to)
+            if value[0] < pool.values[best] - LEAST_GAIN:
+                pool = pool.moved(np.array([best]), to, value)
+        return pool
 
     def _move_numbers(self, acquisition: Acquisition, pool: Pool, rng: np.random.Generator, tolerance: float) -> Pool:
         """The continuous step of every point, where it improves."""

@@ -69,6 +69,8 @@ FAILURE = ""
 """The name of the output that says whether an evaluation failed; no output of an objective is called so."""
 PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""
+EXCHANGES = 4
+"""Exchanges of the search under limits, at least: their border is narrow, and moves of levels alone leave it."""
 DRAWN = ("mes", "thompson")
 """Acquisitions that take the least value of a sample, or minimise it."""
 JOINT = ("thompson",)
@@ -321,7 +323,10 @@ class Hybrid(ModelBased):
             return Target(least.sample, acquisition, least.point)
         pool = [*([] if lowest is None else [lowest]), *(d.point for d in drawn), *best]
         polishing = self._for(POLISH)
-        search = polishing._search_of(excluded, step.data.best(), self.polish)
+        limits = (
+            replace(self.polish, exchanges=max(self.polish.exchanges, EXCHANGES)) if fitted.limited else self.polish
+        )
+        search = polishing._search_of(excluded, step.data.best(), limits)
         found = search.minimise(acquisition, self._batch(pool), step.rng)
         step.clock.add("polish", began, polishing.domain.deadline)
         return None if found is None else Target(mean, acquisition, found)
