@@ -105,6 +105,20 @@ class ContinuousStep:
         natural = self.scale.natural(point.units)
         return None if legal is None else legal.part_at(np.array([natural[label] for label in legal.labels]))
 
+    def _rules_near(self, point: Point) -> NumberRules | None:
+        """The same where the numbers break rules: of the parts of the legal set the one that they miss by least."""
+        legal = self.domain.legal_numbers(point.levels, self.domain.columns(point))
+        if legal is None:
+            return None
+        natural = self.scale.natural(point.units)
+        x = np.array([natural[label] for label in legal.labels])
+
+        def missed(part: NumberRules) -> float:
+            body = part.body(x)
+            return float(np.maximum(np.maximum(part.row_low - body, body - part.row_high), 0.0).sum())
+
+        return min(legal.parts, key=missed)
+
     def mended(self, f: Sectioned, point: Point, rng: np.random.Generator, tolerance: float) -> Vector | None:
         """Minimise f(z, .) from numbers that may break rules beside these levels.
 
@@ -114,7 +128,7 @@ class ContinuousStep:
         Returns:
             Numbers that keep the rules that are about numbers, (D,); None where none are found.
         """
-        here = self._rules_at(point) if self._held else None
+        here = self._rules_near(point) if self._held else None
         active = np.flatnonzero(self.scale.active(point.one_hot(self.domain.program)[None])[0] > 0)
         if here is None or not len(here.row_low) or not len(active) or len(active) > BLOCK:
             return None if self._held and here is None else self.minimise(f, point, rng, 0, tolerance)

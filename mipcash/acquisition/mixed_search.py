@@ -126,7 +126,7 @@ class MixedSearch:
             pool = self._sweep(acquisition, pool)
             if k > 0 or not len(self.scale):
                 pool = self._pair(acquisition, pool, rng)
-            if k > 0 and self.settings.exchanges:
+            if k > 0 and self.settings.exchanges and self.program.groups:
                 pool = self._exchange(acquisition, pool, rng)
             pool = pool.best(self.settings.moved)
             pool = self._move_numbers(acquisition, pool, rng, ROUGH if k == 0 else self.settings.tolerance)

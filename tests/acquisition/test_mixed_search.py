@@ -186,6 +186,50 @@ def test_numbers_move_downhill(name: str) -> None:
     assert fell >= 6
 
 
+class Slope:
+    """0.1 x + 0.05 g over one real x and the level g of one integer."""
+
+    def values(self, points: Points) -> np.ndarray:
+        return 0.1 * points.units[:, 0] + 0.05 * points.levels[:, 0]
+
+    def section(self, z: np.ndarray) -> object:
+        return lambda u: (0.1 * float(u[0]) + 0.05 * float(np.argmax(z)), np.array([0.1]))
+
+
+@pytest.mark.parametrize(("exchanges", "value"), [(0, 0.13), (2, 0.05)])
+def test_levels_leave_a_rule_together_with_the_numbers_that_it_ties_to_them(exchanges: int, value: float) -> None:
+    """At the rule every level below needs a larger number: no single move is legal, and with x = 0.5 level 0 is best."""
+    space = mc.Space("tied")
+    grade = space.integer("grade", 0, 3)
+    space.rule("room", space.real("x", 0.0, 1.0) >= 0.5 - 0.1 * grade)
+    domain = Domain.of(space)
+    start = domain.encode([{"grade": 2, "x": 0.3}])
+    near = Neighbourhood(domain, [], np.zeros(1, dtype=np.int64))
+    search = MixedSearch(
+        ContinuousStep(domain, starts=2, tolerance=1e-6),
+        near,
+        PolishSettings(**ALONE, exchanges=exchanges),  # type: ignore[arg-type]
+    )
+    found = search.minimise(Slope(), start, np.random.default_rng(0))  # type: ignore[arg-type]
+    assert found is not None
+    assert domain.is_legal(found)
+    assert value_of(Slope(), found) == pytest.approx(value, abs=1e-4)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["conv_net", "bound_numbers", "continuous"])
+def test_exchanges_end_legally_and_no_worse(name: str) -> None:
+    for seed in range(3):
+        setting = Setting(ALL[name](), seed, ConfidenceBound(2.0))
+        ends = []
+        for exchanges in (0, 5):
+            search = setting.search(**ALONE, pairs=0, exchanges=exchanges)
+            found = search.minimise(setting.acquisition, setting.points[[0]], np.random.default_rng(0))
+            assert found is not None
+            assert setting.domain.is_legal(found)
+            ends.append(setting.value(found))
+        assert ends[1] <= ends[0] + 1e-6
+
+
 def _consistent(setting: Setting, levels: np.ndarray) -> bool:
     """Whether levels are legal: every group off exactly where its conditions fail, and the rules kept."""
     legality = setting.near.legality_at(np.zeros(0))
