@@ -67,7 +67,10 @@ def collected(read: Reader | None = None) -> dict[str, Any]:
     for made in tables:  # fewer methods only where they have more runs
         if made is not None and (not kept or made.pairs > kept[-1]["pairs"]):
             kept.append(plain(made))
-    return {"tables": kept, "signs": report.needed(OURS, SIGNED, TARGETS, SIGN, read)}
+    runs = [h for m in METHODS for rule in ("", "repair") for h in read(m, rule)]
+    spent = sum(c for h in runs for c in h.cpu if c is not None) / 3600
+    done = {"runs": len(runs), "seeds": sorted({h.seed for h in runs}), "cpu_hours": {"proposals": spent}}
+    return done | {"tables": kept, "signs": report.needed(OURS, SIGNED, TARGETS, SIGN, read)}
 
 
 def plain(made: report.Table | None) -> dict[str, Any]:
