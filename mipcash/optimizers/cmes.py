@@ -70,6 +70,8 @@ ROUGHLY = PolishSettings(walks=30, survivors=2, moved=1, finalists=1, rounds=1, 
 class CmesSettings(HybridSettings):
     """Settings of constrained max-value entropy search: those of ``hybrid``, but for its ``acquisition`` and ``samples``.
 
+    Deviations do not grow while the incumbent stays (``boldest``): draws of y_* would fall, and proposals explore without end.
+
     Attributes:
         minima: draws of y_*.
         sampling: ``joint``, or ``marginal``, which takes points for independent and is there for comparison.
@@ -93,6 +95,7 @@ class CmesSettings(HybridSettings):
     classifier: str = EP
     tolerated: float = 0.5
     delta: float = 0.05
+    boldest: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()

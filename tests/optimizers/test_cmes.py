@@ -212,3 +212,22 @@ def test_settings_are_checked() -> None:
     ):
         with pytest.raises(SpaceError, match=next(iter(wrong))):
             CmesSettings(**wrong)  # type: ignore[arg-type]
+
+
+def test_outputs_apart_through_the_loop() -> None:
+    """The loss is dear: heat is asked for more often, and the answer is near the wall."""
+    result = mc.minimize(
+        {"loss": value, "heat": heat},
+        walled(),
+        mc.Cost(100.0),
+        limits=LIMITS,
+        costs={"loss": 10.0, "heat": 3.0},
+        optimizer="cmes",
+        progress=False,
+    )
+    losses = [t for t in result.history if t.loss is not None]
+    heats = [t for t in result.history if "heat" in t.values]
+    assert len(heats) > len(losses) >= 3
+    assert result.config is not None
+    assert heat(result.config) <= 0.5
+    assert value(result.config) < -0.3
