@@ -119,8 +119,8 @@ def test_of_answered_limits_only_the_side_is_learned() -> None:
 
 
 def test_sigma_of_delta_moves_the_bound_on_the_latent() -> None:
-    assert cmes(tolerated=0.9).settings.bound == pytest.approx(math.log(9.0))
-    assert cmes(tolerated=0.9, classifier="regression").settings.bound == pytest.approx(0.8)
+    assert cmes(tolerated=0.9, classifier="ep").settings.bound == pytest.approx(math.log(9.0))
+    assert cmes(tolerated=0.9).settings.bound == pytest.approx(0.8)
 
 
 def test_a_limit_that_hides_the_loss_is_no_second_failure() -> None:
