@@ -46,6 +46,12 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only th
 Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the model; repeatable.")
 ]
+MostCost = Annotated[
+    float | None,
+    typer.Option(
+        "--cost", min=1e-9, help="What evaluations may cost in all, by the model's COSTS; goes before --budget."
+    ),
+]
 Limits = Annotated[
     list[str] | None,
     typer.Option("--limit", metavar="NAME=HIGH", help="Of an output; also NAME=LOW: or NAME=LOW:HIGH; repeatable."),
@@ -92,6 +98,7 @@ def run(
     timeout: Timeout = None,
     option: Options = None,
     limit: Limits = None,
+    cost: MostCost = None,
     workers: Workers = None,
     seconds_per_proposal: SecondsPerProposal = None,
     evaluation_timeout: EvaluationTimeout = None,
@@ -113,12 +120,12 @@ def run(
             "seconds_per_proposal": seconds_per_proposal,
             "evaluation_timeout": evaluation_timeout,
         }
-        plan = Plan.of(loaded, given, storage, options, limits.parsed(limit or []), quiet)
+        plan = Plan.of(loaded, given, storage, options, limits.parsed(limit or []), quiet, cost)
         if fresh and plan.storage.exists():
             _say(f"moved {plan.storage} aside to {archive.move_aside(plan.storage)}")
         if plan.storage.exists() and plan.storage.stat().st_size:
             old = archive.open_archive(plan.storage)
-            if old.finished(plan.budget) and not plan.differs(old):
+            if cost is None and old.finished(plan.budget) and not plan.differs(old):
                 _say(f"this run is finished ({old.told} evaluations); raise --budget to go on, --fresh starts anew\n")
                 _close(old, None)
                 return
@@ -141,6 +148,7 @@ def resume(
     workers: Workers = None,
     seconds_per_proposal: SecondsPerProposal = None,
     evaluation_timeout: EvaluationTimeout = None,
+    cost: MostCost = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -149,7 +157,7 @@ def resume(
         old = archive.open_archive(journal)
         record = old.record
         total = budget or record.budget or old.told
-        if record.model is not None and old.finished(total):
+        if cost is None and record.model is not None and old.finished(total):
             _say(f"this run is finished ({old.told} evaluations); give a larger --budget to go on\n")
             _close(old, None)
             return
@@ -175,6 +183,7 @@ def resume(
             record.options,
             {name: (low, high) for name, (low, high) in record.limits.items()},
             quiet,
+            cost,
         )
         _run(loaded, plan)
 
@@ -250,7 +259,8 @@ def _run(loaded: modelfile.Model, plan: Plan) -> None:
         plan.storage.parent.mkdir(exist_ok=True)
     if not plan.quiet:
         with_what = f"{plan.optimizer} and {plan.solver}, seed {plan.seed}"
-        _say(visible(f"{loaded.title}: {plan.budget} evaluations with {with_what}"))
+        what = f"{plan.budget} evaluations" if plan.cost is None else f"evaluations that cost {plan.cost:g}"
+        _say(visible(f"{loaded.title}: {what} with {with_what}"))
     try:
         # an objective may change the folder; the paths that the user gave are relative to this one
         with (
@@ -262,6 +272,7 @@ def _run(loaded: modelfile.Model, plan: Plan) -> None:
                 seed=plan.seed,
                 storage=plan.storage,
                 limits=plan.limits,
+                costs=plan.costs(loaded),
                 seconds_per_proposal=plan.seconds_per_proposal,
                 model=loaded.reference,
                 options=plan.options,
@@ -270,7 +281,7 @@ def _run(loaded: modelfile.Model, plan: Plan) -> None:
             result = run_study(
                 study,
                 loaded.objective,
-                plan.budget,
+                plan.pays,
                 timeout=plan.timeout,
                 workers=plan.workers,
                 progress=False if plan.quiet else None,

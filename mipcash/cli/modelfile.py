@@ -6,7 +6,8 @@ The contract of a model file:
     DEFAULTS = {"budget": 40}                       # optional: defaults of `mipcash run`
     LIMITS = {"latency_ms": 5.0}                    # optional: as `limits=` of mc.minimize; --limit goes before it
     space = mc.Space(...)                           # either these two,
-    def objective(config) -> float | dict: ...
+    def objective(config) -> float | dict: ...      # or a function per output, objective = {"loss": f, "latency_ms": g},
+    COSTS = {"loss": 60, "latency_ms": 1}           # and what they cost, optional: as `costs=` of mc.minimize
     def build(*, folds: int = 5): return space, objective    # or this, or both; its arguments are the model's options
     def report(result, **options) -> str: ...       # optional: printed at the end of a run
 
@@ -33,6 +34,7 @@ from mipcash.cli.limits import Pairs, declared
 from mipcash.errors import ModelError
 from mipcash.space.space import Space
 from mipcash.study.evaluating.defects import pip_command
+from mipcash.study.evaluating.evaluation import Objective
 from mipcash.study.text import kind, readable
 
 PACKAGE = "mipcash.models"
@@ -55,17 +57,19 @@ class Model:
         options: those given, as the model's functions receive them.
         defaults: its ``DEFAULTS``.
         limits: its ``LIMITS``.
+        costs: its ``COSTS``; None: it has none.
     """
 
     reference: str
     title: str
     description: str
     space: Space
-    objective: Callable[[Mapping[str, Any]], Any]
+    objective: Objective
     options: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     module: types.ModuleType | None = field(default=None, repr=False)
     limits: Pairs = field(default_factory=dict)
+    costs: Mapping[str, float] | None = None
 
     def report(self, result: Any) -> str:
         """What the model says about a result; empty if it says nothing."""
@@ -120,6 +124,7 @@ def load(reference: str, options: Mapping[str, str] | None = None) -> Model:
         defaults=_defaults(where, module),
         module=module,
         limits=declared(where, getattr(module, "LIMITS", None)),
+        costs=getattr(module, "COSTS", None),
     )
 
 
@@ -187,7 +192,7 @@ def _guarded(where: str, action: Callable[[], Any]) -> Any:
 # -- what is declared -----------------------------------------------------------------------------------------------
 
 
-def _declared(where: str, module: types.ModuleType, options: Mapping[str, Any]) -> tuple[Space, Callable[..., Any]]:
+def _declared(where: str, module: types.ModuleType, options: Mapping[str, Any]) -> tuple[Space, Objective]:
     pair = (getattr(module, "space", None), getattr(module, "objective", None))
     build = getattr(module, "build", None)
     if callable(build) and (options or None in pair):
@@ -203,7 +208,7 @@ def _declared(where: str, module: types.ModuleType, options: Mapping[str, Any]) 
             "does not declare `space`" if space is None else f"has a `space` that is not a mipcash.Space but {space!r}"
         )
         raise ModelError(f"{where} {what}. {HOW}")
-    if not callable(objective):
+    if not callable(objective) and not isinstance(objective, Mapping):
         what = (
             "does not declare `objective`"
             if objective is None

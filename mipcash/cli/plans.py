@@ -9,7 +9,10 @@ from typing import Any
 
 from mipcash.cli import archive, modelfile
 from mipcash.cli.limits import Pairs, together
+from mipcash.errors import ModelError
+from mipcash.study.arguments import costs_by_output
 from mipcash.study.records.limits import limits_of, stored_limits
+from mipcash.study.spending import Budget, Cost, Spending
 
 STANDARD = {
     "budget": 50,
@@ -40,6 +43,25 @@ class Plan:
     options: Mapping[str, str]
     limits: Pairs
     quiet: bool
+    cost: float | None = None
+
+    @property
+    def pays(self) -> Budget:
+        """What the run may spend: a cost, where one is given; else evaluations."""
+        return self.budget if self.cost is None else Cost(self.cost)
+
+    def costs(self, loaded: modelfile.Model) -> dict[str, float]:
+        """Costs of a model's functions, where it has one per output; else none.
+
+        Raises:
+            ModelError: they are not those of the functions, or a budget by cost has none to go by, or too small a one.
+        """
+        try:
+            costs = costs_by_output(loaded.objective, loaded.costs, self.limits)
+            Spending.of_budget(self.pays, costs)
+        except ValueError as error:
+            raise ModelError(f"{loaded.title}: {error}") from error
+        return costs
 
     @classmethod
     def of(
@@ -50,16 +72,20 @@ class Plan:
         options: Mapping[str, str],
         limits: Pairs,
         quiet: bool,
+        cost: float | None = None,
     ) -> Plan:
         """Of a model.
 
         Args:
             given: what the command line says of STANDARD; None: nothing.
             limits: those of the command line.
+            cost: what evaluations may cost, in the place of a number of them.
         """
         chosen = {**STANDARD, **loaded.defaults, **{name: value for name, value in given.items() if value is not None}}
         path = storage or archive.default_path(loaded.title, chosen["seed"])
-        return cls(**chosen, storage=path, options=options, limits=together(loaded.limits, limits), quiet=quiet)
+        return cls(
+            **chosen, storage=path, options=options, limits=together(loaded.limits, limits), quiet=quiet, cost=cost
+        )
 
     def differs(self, old: archive.Archive) -> bool:
         """Whether a journal is of another study; opening it then says how."""
