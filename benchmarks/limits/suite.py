@@ -21,6 +21,8 @@ STRICT = "botorch-strict"
 METHODS = (OURS, *(m for m in LIMITED if m != STRICT), "random")
 
 
+FLAT = ("vessel", "beam", "reducer", "spring-limits", "g04", "admmbo-16", "admmbo-17", "admmbo-18")
+"""Problems all of whose parameters are always there."""
 SIGN = "-sign"
 SIGNED = ("vessel", "beam", "spring-limits", "g04", "admmbo-16", "admmbo-17")
 """Problems that there are with signs, too."""

@@ -56,18 +56,27 @@ class SmacMethod(Method):
         scenario = Scenario(
             self.space, output_directory=folder, deterministic=True, n_trials=10 * budget, seed=seed + 1
         )
+        try:
+            self.smac = self._facade(scenario, [])
+        except (
+            RuntimeError
+        ):  # it makes a design of one at least, and none is left where its own clauses forbid that one
+            self.smac = self._facade(scenario, [self.space.get_default_configuration()])
+        for config, loss in initial:
+            self._tell(config, loss)
+
+    def _facade(self, scenario: Scenario, design: list[cs.Configuration]) -> HyperparameterOptimizationFacade:
+        """SMAC with a design; told trials are the rest of it."""
         facade = HyperparameterOptimizationFacade
-        self.smac = facade(
+        return facade(
             scenario,
             lambda config, seed: 0.0,
-            initial_design=facade.get_initial_design(scenario, n_configs=0),
+            initial_design=facade.get_initial_design(scenario, n_configs=0, additional_configs=design),
             acquisition_maximizer=facade.get_acquisition_maximizer(scenario, challengers=self.challengers),
             config_selector=facade.get_config_selector(scenario, retrain_after=self.retrain),
             logging_level=logging.ERROR,
             overwrite=True,
         )
-        for config, loss in initial:
-            self._tell(config, loss)
 
     def suggest(self) -> dict[str, Any]:
         with joblib.parallel_config(backend="sequential"):  # the forest would take all cores, and wait for them
