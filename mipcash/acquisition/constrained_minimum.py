@@ -15,22 +15,14 @@ from which y_* is drawn by inversion.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.special import log_ndtr
 
-from mipcash.acquisition.constrained import Interval
 from mipcash.program.forms import Booleans, Indices, Vector
-from mipcash.program.points import Points
-from mipcash.surrogates.base import MixedFunction, Section
 
 REACH = 12.0
 """Deviations about the means within which a marginal draw is looked for."""
 HALVINGS = 60
-PRICE = 10.0
-"""Of a limit's violation, beside the loss; both on the scales of their posteriors."""
 
 
 def least(losses: Vector, legal: Booleans) -> tuple[Vector, Indices]:
@@ -58,42 +50,3 @@ def marginal(mean: Vector, sd: Vector, log_kept: Vector, count: int, rng: np.ran
         above = survival(middle) > log_u
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     return np.where(none, np.inf, 0.5 * (low + high))
-
-
-@dataclass(frozen=True)
-class SampledProblem:
-    """One draw of a loss and of its limits as functions: the loss, and PRICE for each unit by which a limit is broken.
-
-    It is an :class:`mipcash.acquisition.base.Acquisition`: its minimiser by legal moves is where y_* of that draw may be.
-
-    Attributes:
-        loss: the sample.
-        limits: samples of the limited outputs, with the ends on their scales.
-    """
-
-    loss: MixedFunction
-    limits: Sequence[tuple[MixedFunction, Interval]]
-
-    def values(self, points: Points) -> Vector:
-        """At a batch: shape (B,)."""
-        total = self.loss.values(points)
-        for sample, ends in self.limits:
-            v = sample.values(points)
-            total = total + PRICE * np.maximum(0.0, np.maximum(ends.low - v, v - ends.high))
-        return total
-
-    def section(self, z: Vector) -> Section:
-        """At fixed binaries, (n_z,)."""
-        loss, limits = self.loss.section(z), [(sample.section(z), ends) for sample, ends in self.limits]
-
-        def at(u: Vector) -> tuple[float, Vector]:
-            value, gradient = loss(u)
-            for section, ends in limits:
-                v, by = section(u)
-                if v > ends.high:
-                    value, gradient = value + PRICE * (v - ends.high), gradient + PRICE * by
-                elif v < ends.low:
-                    value, gradient = value + PRICE * (ends.low - v), gradient - PRICE * by
-            return value, gradient
-
-        return at

@@ -31,8 +31,9 @@ import numpy as np
 from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.constrained import Interval, Kept
 from mipcash.acquisition.constrained_entropy import ConstrainedEntropy
-from mipcash.acquisition.constrained_minimum import SampledProblem, least, marginal
+from mipcash.acquisition.constrained_minimum import least, marginal
 from mipcash.acquisition.entropy_search import Answered, EntropySearch, Option
+from mipcash.acquisition.feasible_first import FeasibleFirst
 from mipcash.acquisition.ingredients import Ingredients, Limited
 from mipcash.acquisition.mixed_search import PolishSettings
 from mipcash.errors import SpaceError, at_least
@@ -84,7 +85,7 @@ class CmesSettings(HybridSettings):
             to the minimum in small runs and takes longer; what an answer tells is then counted as an answer (A.3).
         tolerated: sigma(delta) of answered limits, in (0, 1).
         delta: what is recommended keeps all limits that have values with a posterior probability of 1 - delta at least, if
-            any observation does.
+            any observation does; None: it is the best that was observed to keep them, as with every optimizer.
     """
 
     minima: int = 10
@@ -95,7 +96,7 @@ class CmesSettings(HybridSettings):
     feedback: str = AUTO
     classifier: str = REGRESSION
     tolerated: float = 0.5
-    delta: float = 0.05
+    delta: float | None = None
     boldest: float = 1.0
 
     def __post_init__(self) -> None:
@@ -105,8 +106,9 @@ class CmesSettings(HybridSettings):
             if getattr(self, name) not in known:
                 raise SpaceError(f"{name} must be {' or '.join(map(repr, known))}, got {getattr(self, name)!r}")
         for name in ("tolerated", "delta"):
-            if not 0.0 < getattr(self, name) < 1.0:
-                raise SpaceError(f"{name} is a probability inside (0, 1), got {getattr(self, name)}")
+            given = getattr(self, name)
+            if given is not None and not 0.0 < given < 1.0:
+                raise SpaceError(f"{name} is a probability inside (0, 1), got {given}")
         at_least(self, minima=1, candidates=0, optimised=0)
 
     @property
@@ -151,19 +153,19 @@ class Cmes(Hybrid):
         self._made: list[Acquisition] = []
 
     def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
-        """The lowest loss of what keeps all limits with a posterior probability of 1 - delta at least.
+        """The lowest loss of what was observed to keep all limits, with a posterior probability of 1 - delta where one is set.
 
-        Only what was observed to keep them is looked at; where none of it is so sure, it is the lowest loss of all of it.
+        Where nothing is so sure, it is the lowest loss of all of it.
         """
-        usual = super().recommend(history, limits)
-        if usual is None or not limits:
+        usual, delta = super().recommend(history, limits), self.settings.delta
+        if usual is None or not limits or delta is None:
             return usual
         sure = probabilities(self.domain, history, limits)
         rows = joined(history, (LOSS, *(limit.output for limit in limits)))
         safe = []
         for row, p in zip(rows, sure.tolist(), strict=True):
             values = (limit.violation(row.whole.outcome[limit.output].value) for limit in limits)
-            if p >= 1.0 - self.settings.delta and row.whole.legal and not any(values):
+            if p >= 1.0 - delta and row.whole.legal and not any(values):
                 safe += [history[k] for k in row.parts if history[k].loss is not None and history[k].status == DONE]
         return min(safe, key=lambda o: o.loss or 0.0, default=usual)
 
@@ -316,8 +318,9 @@ class Cmes(Hybrid):
         for _ in range(self.settings.optimised):
             if searching.domain.deadline.passed or self.domain.wide:
                 break
-            limits = [(l.posterior.sample(step.rng), Interval.of(l)) for l in fitted.limited.values()]
-            least_of = search.minimise(SampledProblem(fitted.loss.sample(step.rng), limits), starts, step.rng)
+            outputs = {name: l.posterior.sample(step.rng) for name, l in fitted.limited.items()}
+            drawn = FeasibleFirst.sampled(fitted.loss.sample(step.rng), outputs, fitted.limited)
+            least_of = search.minimise(drawn, starts, step.rng)
             if least_of is not None:
                 found.append(self._batch([least_of]))
         return Points.joined(*found)

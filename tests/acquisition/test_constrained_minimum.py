@@ -9,9 +9,7 @@ import pytest
 from scipy import stats
 
 from mipcash.acquisition.analytic import LogEI
-from mipcash.acquisition.constrained import Interval
-from mipcash.acquisition.constrained_minimum import SampledProblem, least, marginal
-from tests.acquisition.checks import gradient_is_that_of_values
+from mipcash.acquisition.constrained_minimum import least, marginal
 from tests.acquisition.test_mixed_search import Setting
 from tests.spaces import ALL
 
@@ -63,17 +61,3 @@ def test_joint_draws_have_the_posterior_s_moments(name: str) -> None:
     slope = (given.predict(new)[0] - mean) / deviation[0]
     covariance = np.cov(drawn.T)[0] / deviation[0] ** 2
     assert covariance == pytest.approx(slope, abs=0.06)
-
-
-@pytest.mark.parametrize("name", ["conv_net", "bound_numbers"])
-def test_a_sampled_problem_is_a_loss_with_a_price_on_what_breaks_limits(name: str) -> None:
-    setting = Setting(ALL[name](), 3, LogEI(-0.5))
-    posterior, rng = setting.acquisition.posterior, np.random.default_rng(0)
-    loss, limit = posterior.sample(rng), posterior.sample(rng)
-    problem = SampledProblem(loss, [(limit, Interval(-math.inf, -0.3))])
-    kept = limit.values(setting.points) <= -0.3
-    assert kept.any()
-    assert not kept.all()
-    assert problem.values(setting.points)[kept] == pytest.approx(loss.values(setting.points)[kept])
-    assert np.all(problem.values(setting.points)[~kept] > loss.values(setting.points)[~kept])
-    gradient_is_that_of_values(problem, setting, rng)

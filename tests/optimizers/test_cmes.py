@@ -199,7 +199,18 @@ def test_the_answer_keeps_its_limits_with_the_probability_that_is_asked_for() ->
     assert found[0] is not history[-1]
     assert found[0] is not None
     assert heat(found[0].config) < 0.5
-    assert cmes().recommend(history) is min(history, key=lambda o: o.loss or 0.0)
+    assert cmes(delta=0.05).recommend(history) is min(history, key=lambda o: o.loss or 0.0)
+    assert cmes().recommend(history, (LIMIT,)) is history[-1]
+
+
+def test_by_default_an_answer_may_lie_on_its_limit() -> None:
+    """Of counts the best often does, and a posterior of the value itself gives that a half."""
+    space = mc.Space("counts")
+    space.integer("n", 0, 4)
+    found = mc.minimize(
+        lambda c: {"loss": -c["n"], "cores": c["n"]}, space, 6, optimizer="cmes", limits={"cores": 2.0}, progress=False
+    )
+    assert found.config == {"n": 2}
 
 
 def test_settings_are_checked() -> None:
