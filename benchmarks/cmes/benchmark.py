@@ -70,7 +70,8 @@ def collected(runs: Sequence[Run]) -> dict[str, Any]:
         if len(present) > 1:
             tables.append({"title": title, **_table(title, present, runs)})
     budget = max((len(r.losses) for r in runs), default=0)
-    return {"evaluations": budget, "start": START, "runs": len(runs), "tables": tables, "problems": _problems(runs)}
+    done = {"runs": len(runs), "seeds": sorted({r.seed for r in runs}), "evaluations": budget, "start": START}
+    return {**done, "tables": tables, "problems": _problems(runs)}
 
 
 def _table(title: str, names: Sequence[str], runs: Sequence[Run]) -> dict[str, Any]:
