@@ -24,7 +24,7 @@ def parsed(given: Sequence[str]) -> dict[str, tuple[float | None, float | None]]
         name, equals, ends = text.rpartition("=")
         low, colon, high = ends.partition(":")
         try:
-            if not equals or not name.strip() or not (low or high):
+            if not equals or not name.strip(" <>") or name.rstrip().endswith(("<", ">")) or not (low or high):
                 raise ValueError
             if ends.strip().lower() == "none":
                 pair: tuple[float | None, float | None] = (None, None)

@@ -335,7 +335,8 @@ def _close(old: archive.Archive, plot: Path | None, report: str = "") -> None:
     if result.best is not None:
         _print(tables.best_table(result, f"best configuration of {old.record.space}"))
     elif result.under and result.nearest is not None:
-        _print(tables.config_table(result.nearest.config, f"nothing keeps all limits; {result.nearest}"))
+        lacking = "nothing keeps all limits" if result.nearest.breaks else "no loss is known"
+        _print(tables.config_table(result.nearest.config, f"{lacking}; {result.nearest}"))
     _print(tables.summary(result))
     if result.under:
         _say(f"\n{result.limits}")

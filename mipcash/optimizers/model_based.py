@@ -27,7 +27,7 @@ from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import solver_made
-from mipcash.optimizers.outcome import LOSS, MISSING, PRESENT
+from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PRESENT
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
@@ -136,9 +136,13 @@ class ModelBased(Optimizer):
 
 
 def told(request: Request) -> bool:
-    """Whether there is anything to learn from: a loss, or, where losses are known of what keeps the limits alone, all limits."""
+    """Whether there is anything to learn from: an evaluation that worked.
+
+    It has a loss and no limited output that failed, or, where losses are known of what keeps the limits alone, all limits.
+    """
     return any(
-        o.loss is not None or (request.limits and all(o.outcome[l.output].status == PRESENT for l in request.limits))
+        (o.loss is not None and all(o.outcome[l.output].status != FAILED for l in request.limits))
+        or (request.limits and all(o.outcome[l.output].status == PRESENT for l in request.limits))
         for o in request.history
         if o.legal
     )

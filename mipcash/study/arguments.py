@@ -54,8 +54,11 @@ def seconds_of(name: str, seconds: Any) -> float | None:
     return None if math.isinf(number) else number
 
 
-def costs_of(given: Any, limits: Sequence[Limit]) -> dict[str, float]:
+def costs_of(given: Any, limits: Sequence[Limit], unasked: bool = False) -> dict[str, float]:
     """What one evaluation of an output costs, by name; empty: outputs are evaluated together.
+
+    Args:
+        unasked: the caller gave functions, and no costs.
 
     Raises:
         ValueError: no such costs, one that is not above 0, or none of the loss or of a limited output.
@@ -74,6 +77,11 @@ def costs_of(given: Any, limits: Sequence[Limit]) -> dict[str, float]:
         found[name] = number
     for name in (LOSS, *(limit.output for limit in limits)):
         if name not in found:
+            if unasked:
+                raise ValueError(
+                    f"there is a limit on {name!r}, and no function for it among those of the objective, {listed(found)}; add it, "
+                    "or leave the limit out"
+                )
             raise ValueError(
                 f"costs say what each output costs that is evaluated apart, and none of {name!r} is given, only those of "
                 f"{listed(found)}; add it, in the same unit"
@@ -98,7 +106,7 @@ def costs_by_output(objective: Any, given: Any, limits: Any) -> dict[str, float]
             "costs= are of outputs that are functions of their own, and the objective is one function, which gives all outputs "
             'together; pass a function per output, {"loss": f, "latency_ms": g}, or leave costs= out'
         )
-    costs = costs_of(dict.fromkeys(objective, 1.0) if given is None else given, limits_of(limits))
+    costs = costs_of(dict.fromkeys(objective, 1.0) if given is None else given, limits_of(limits), given is None)
     check_costs(objective, costs)
     return costs
 

@@ -200,6 +200,9 @@ def _all_known(study: Study) -> bool:
 
     Where outputs are evaluated apart, as much of it as shows that a configuration is not better than the answer.
     """
+    found = study.result
+    if found.standing.best is not None and not found.value <= found.standing.best.loss:  # type: ignore[operator]
+        return False  # the optimizer recommends another, of whose limits it is surer
     decide = (LOSS, *(limit.output for limit in study.limits))
     legal = [t for t in study.trials if t.legal]
     if not study.costs:
@@ -208,8 +211,7 @@ def _all_known(study: Study) -> bool:
     for trial in legal:
         key = repr(trial.config)
         told[key] = told.get(key, Outcome()).with_part(trial.outcome)
-    best = study.result.value
-    return all(_settled(outcome, study.limits, best) for outcome in told.values())
+    return all(_settled(outcome, study.limits, found.value) for outcome in told.values())
 
 
 def _settled(outcome: Outcome, limits: Sequence[Limit], best: float) -> bool:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -158,7 +159,7 @@ class Result:
             ValueError: no probability.
             MipcashError: the result was read from a journal without its space.
         """
-        if not 0.0 <= probability <= 1.0:
+        if not isinstance(probability, Real) or not 0.0 <= float(probability) <= 1.0:
             raise ValueError(f"safe() takes a probability between 0 and 1, such as 0.95; got {shown(probability)}")
         rows = zip(self.standing.rows, self._probabilities, strict=True)
         sure = [self.standing.tells(row) for row, p in rows if p >= probability and row.whole.legal]
@@ -278,7 +279,7 @@ class Result:
             yield f"  {' '.join(self.problem().split())}"
         best = self.best
         if best is None and self.under and self.nearest is not None:
-            yield f"nothing keeps all limits yet; {self.nearest}"
+            yield f"{'nothing keeps all limits' if self.nearest.breaks else 'no loss is known'} yet; {self.nearest}"
         if best is not None:
             yield f"best value {self.value:.6g} (trial {best.number})"
             yield from (f"  {name} = {value!r}" for name, value in best.config.items())

@@ -85,6 +85,8 @@ class Nearest:
         return dict(self.trial.config)
 
     def __str__(self) -> str:
+        if not self.breaks and self.trial.loss is None:
+            return f"trial {self.trial.number} keeps all limits, and its loss is not known"
         if not self.breaks:
             return f"trial {self.trial.number} keeps all limits"
         return f"trial {self.trial.number} comes nearest: {', '.join(map(str, self.breaks))}"

@@ -50,7 +50,7 @@ def test_what_can_be_typed(typed: str, ends: tuple[float | None, float | None]) 
 
 
 @pytest.mark.parametrize(
-    "typed", ["ms", "=5", "ms=", "ms=:", "ms=fast", "ms=1:2:3", "ms=2:1", "ms=nan", "ms=inf", " =1"]
+    "typed", ["ms", "=5", "ms=", "ms=:", "ms=fast", "ms=1:2:3", "ms=2:1", "ms=nan", "ms=inf", " =1", "ms<=5", "ms >= 5"]
 )
 def test_what_cannot_be_read_is_refused_with_what_can(typed: str) -> None:
     with pytest.raises(

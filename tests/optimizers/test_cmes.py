@@ -195,6 +195,7 @@ def test_the_answer_keeps_its_limits_with_the_probability_that_is_asked_for() ->
     close = {"kind": "a", "n": 4, "x": 0.5}
     history.append(Observation(close, "done", value(close), {"heat": heat(close)}))
     found = [cmes(delta=delta).recommend(history, (LIMIT,)) for delta in (0.05, 0.999)]
+    assert cmes().recommend(history, (LIMIT,)) is history[-1]
     assert found[1] is history[-1]
     assert found[0] is not history[-1]
     assert found[0] is not None

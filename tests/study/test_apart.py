@@ -219,6 +219,29 @@ def test_a_space_is_exhausted_when_all_outputs_of_all_configurations_are_known()
     assert result.value == -2.0
 
 
+@pytest.mark.parametrize("optimizer", ["cmes", "admmbo"])
+def test_an_answer_that_is_not_the_best_is_not_called_optimal(optimizer: str) -> None:
+    space = mc.Space("small")
+    space.integer("n", 1, 4)
+    result = mc.minimize(
+        lambda c: {"loss": -float(c["n"]), "ms": float(c["n"])},
+        space,
+        50,
+        optimizer=optimizer,
+        limits={"ms": 2},
+        progress=False,
+    )
+    assert result.stopped.startswith("space exhausted")
+    assert (result.value == -2.0) or not result.stopped.endswith("optimum")
+    assert optimizer != "cmes" or result.value == -2.0
+
+
+def test_what_keeps_all_limits_and_has_no_loss_is_said(space: mc.Space) -> None:
+    study = mc.Study(space, "random", limits={"ms": 1e9}, costs=COSTS)
+    study.add(space.sample(1, seed=0)[0], {"ms": 1.0})
+    assert "no loss is known yet; trial 0 keeps all limits, and its loss is not known" in str(study.result)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "said"),
     [
@@ -230,7 +253,8 @@ def test_a_space_is_exhausted_when_all_outputs_of_all_configurations_are_known()
         ({"costs": {"loss": 1, "ms": 1, "size": 1}}, ValueError, "and nothing else"),
         ({"objective": loss_of, "costs": COSTS}, ValueError, "the objective is one function, which gives all outputs"),
         ({"objective": loss_of, "budget": mc.Cost(9)}, ValueError, "nothing says what an evaluation costs"),
-        ({"limits": {"size": 1}}, ValueError, "none of 'size' is given"),
+        ({"limits": {"size": 1}}, ValueError, "limit on 'size', and no function for it"),
+        ({"limits": {"size": 1}, "costs": COSTS}, ValueError, "none of 'size' is given"),
         ({"budget": mc.Cost(60), "costs": COSTS}, ValueError, "does not pay for one evaluation of each output, 61"),
         ({"budget": 1}, ValueError, "does not pay for one evaluation of each output, 2"),
         ({"budget": 2.5}, ValueError, "budget must be a whole number of evaluations"),

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mipcash as mc
@@ -221,6 +222,19 @@ def test_what_is_stated_of_a_limit_ends_no_run_and_is_said() -> None:
     assert (one.n_done, one.config) == (1, None)
 
 
+def test_where_a_limit_always_fails_proposals_do_not_gather_where_evaluations_crash() -> None:
+    """Nothing has worked, though losses are known: the design goes on, in place of a search for the losses that crashes hide."""
+
+    def objective(config: dict[str, Any]) -> dict[str, float]:
+        if config["kind"] == "b":
+            raise mc.Failed("melted")
+        return {**measured(config), "heat": math.nan}
+
+    result = mc.minimize(objective, mixed(), 16, limits={"heat": 0.5}, progress=False)
+    assert {t.origin for t in result.history} == {"initial design"}
+    assert result.n_failed <= 7
+
+
 def test_a_limit_that_some_evaluations_lack_is_learned_from_the_others() -> None:
     """nan in a half of the space: no silent zero, and no end of the run; the answer keeps the limit."""
 
@@ -254,6 +268,8 @@ def test_a_limit_on_the_loss_is_what_an_answer_must_reach() -> None:
         ({"heat": (0.9, 0.1)}, "low <= high"),
         ({"heat": (None, None)}, "needs a finite low or high"),
         (["heat"], "given by the name of their output"),
+        ({"heat": True}, "does not say in which direction"),
+        ({"heat": np.False_}, "does not say in which direction"),
     ],
 )
 def test_limits_that_are_none_are_refused(limits: Any, message: str) -> None:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from mipcash.optimizers.base import Limit
 from mipcash.study.text import shown
 
@@ -19,7 +21,8 @@ def limits_of(given: LimitsGiven) -> tuple[Limit, ...]:
     A limit on the loss is one too: an upper one says what an answer must reach to be one.
 
     Raises:
-        ValueError: a name that is no text or empty, an end that is no number, a pair that is none, or no finite end.
+        ValueError: a name that is no text or empty, an end that is no number, a pair that is none, no finite end, or True or False,
+            of which the first would be an upper limit that every answer keeps.
     """
     if not isinstance(given, (Mapping, type(None))):
         raise ValueError(
@@ -44,6 +47,11 @@ def read_limits(stored: Mapping[str, Sequence[float | None]]) -> tuple[Limit, ..
 
 
 def _ends(name: str, given: Any) -> tuple[float, float]:
+    if isinstance(given, (bool, np.bool_)):
+        raise ValueError(
+            f"the limit on {name!r} is {given}, which does not say in which direction: (1, None) is for what must be true, 0 for "
+            "what must be false"
+        )
     pair = given if isinstance(given, (tuple, list)) else (None, given)
     try:
         low, high = pair
