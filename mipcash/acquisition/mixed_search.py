@@ -262,6 +262,8 @@ class MixedSearch:
         units, free = pool.points.units[best], self.near.domain.free_legality
         levels = free.effective(self.near.singles(pool.points.levels[best][None])[1])
         levels = levels[free.check(levels) & self.near.admitted(levels)]
+        if not len(levels):  # all neighbours are illegal, or left out
+            return pool
         guess = acquisition.values(Points(levels, np.repeat(units[None], len(levels), axis=0)))
         for k in np.argsort(guess, kind="stable")[: self.settings.exchanges].tolist():
             if self.step.domain.deadline.passed:

@@ -243,3 +243,21 @@ def test_outputs_apart_through_the_loop() -> None:
     assert result.config is not None
     assert heat(result.config) <= 0.5
     assert value(result.config) < -0.3
+
+
+@pytest.mark.parametrize("optimizer", ["cmes", "hybrid"])
+def test_a_small_space_is_searched_to_its_last_configuration(optimizer: str) -> None:
+    """At its end no neighbour of the best is left."""
+    space = mc.Space("counts")
+    space.integer("n", 0, 9)
+    found = mc.minimize(
+        lambda c: {"loss": -c["n"], "cores": c["n"]},
+        space,
+        10,
+        optimizer=optimizer,
+        limits={"cores": 4.0},
+        progress=False,
+        seed=0,
+    )
+    assert len(found.history) == 10
+    assert found.config == {"n": 4}
