@@ -230,8 +230,14 @@ class Cmes(Hybrid):
         return replace(found, origin=self.name) if found is not None and named else found
 
     def _chosen(self, proposal: Proposal, fitted: Ingredients, step: Step) -> Proposal:
-        """With the outputs that tell most per unit of cost, of those that are not known there."""
+        """With the outputs that tell most per unit of cost, of those that are not known there.
+
+        As long as no loss is known that keeps the limits, the default's rule, which completes what was begun: pieces of different
+        configurations are no answer, however much they tell.
+        """
         made = self._made[-1]
+        if not step.data.feasible[step.data.known].any():
+            return super()._chosen(proposal, fitted, step)
         if not isinstance(step, PartStep) or not isinstance(made, EntropySearch):
             return proposal
         left = step.left.get(repr(proposal.config), list(step.request.costs))

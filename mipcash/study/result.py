@@ -257,7 +257,9 @@ class Result:
         found = nothing if best is None else f"best {self.value:.6g} (trial {best.number})"
         failed = f", {self.n_failed:,} failed" if self.n_failed else ""
         stopped = f", stopped: {self.stopped}" if self.stopped else ""
-        return f"{found} in {counted(self.n_done + self.n_failed, 'evaluation')}{failed}{stopped}"
+        own = (t for t in self.history if not (t.known or t.pending))
+        evaluations = sum(max(1, len(t.evaluate)) for t in own)  # apart, each output is one
+        return f"{found} in {counted(evaluations, 'evaluation')}{failed}{stopped}"
 
     def _repr_html_(self) -> str:
         best = self.best

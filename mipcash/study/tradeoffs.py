@@ -47,7 +47,7 @@ class TradeOff:
         limit: the limit.
         end: ``high`` or ``low``.
         steps: tightest bound first.
-        binds: whether a looser bound admits a lower loss.
+        binds: whether a lower loss was seen beyond the bound, the other limits kept.
         broken: evaluations that lie outside of this end.
         told: evaluations of which the output is known.
         failed: evaluations of which it failed.
@@ -114,7 +114,9 @@ class TradeOff:
         if not any(s.keeps for s in self.steps):
             return f"{share}{failed}; nothing keeps it together with the other limits yet"
         binds = (
-            "binds: a looser bound gives a lower loss" if self.binds else "does not bind: a looser bound gains nothing"
+            "binds: a lower loss was seen beyond it"
+            if self.binds
+            else "does not bind: nothing lower was seen beyond it"
         )
         return f"{share}{failed}; {binds}"
 

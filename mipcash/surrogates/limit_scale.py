@@ -36,7 +36,15 @@ class LimitScale:
 
     @classmethod
     def of(cls, low: float, high: float, values: Vector) -> LimitScale:
-        """With the unit of some values, (t,)."""
+        """With the unit of some values, (t,).
+
+        Where these and the ends are whole numbers, as counts are, the ends are moved outward by a half: no value lies between,
+        and one that is as large as it may be keeps the limit for sure. Answers (+-1, or 0 and 1) are as they are.
+        """
+        ends = [end for end in (low, high) if math.isfinite(end)]
+        whole = all(end.is_integer() for end in ends) and bool((values == np.round(values)).all())
+        if whole and bool((np.abs(values) > 1.0).any()):
+            low, high = low - 0.5, high + 0.5
         apart = np.minimum(np.abs(values - low), np.abs(values - high))
         apart = apart[apart > 0.0]
         return cls(low, high, float(np.median(apart)) if len(apart) else 1.0)

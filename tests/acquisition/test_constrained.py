@@ -115,6 +115,16 @@ def test_the_scale_keeps_the_order_and_what_is_legal(low: float, width: float, v
 
 def test_the_scale_halves_at_its_unit_and_does_not_know_the_outputs_unit() -> None:
     values = np.array([0.5, 1.5, 2.0, 5.0, 1e9])
-    one, thousand = LimitScale.of(-INF, 1.0, values), LimitScale.of(-INF, 1000.0, 1000.0 * values)
-    assert one(values) == pytest.approx(thousand(1000.0 * values))
+    one, larger = LimitScale.of(-INF, 1.0, values), LimitScale.of(-INF, 997.3, 997.3 * values)
+    assert one(values) == pytest.approx(larger(997.3 * values))
     assert one(np.array([1.0 + one.unit]))[0] == pytest.approx(math.log(2.0))
+
+
+def test_whole_numbers_leave_a_half_to_the_limit_and_answers_do_not() -> None:
+    counts = np.array([1.0, 3.0, 4.0, 5.0])
+    scale = LimitScale.of(2.0, 4.0, counts)
+    assert (scale.low, scale.high) == (1.5, 4.5)
+    assert (scale.violation(counts) > 0.0).tolist() == [True, False, False, True]
+    assert LimitScale.of(-INF, 4.0, np.array([3.0, 4.5])).high == 4.0  # something between was seen
+    assert LimitScale.of(-INF, 0.0, np.array([-1.0, 1.0])).high == 0.0
+    assert LimitScale.of(-INF, 4.2, counts).high == 4.2

@@ -261,3 +261,18 @@ def test_a_small_space_is_searched_to_its_last_configuration(optimizer: str) -> 
     )
     assert len(found.history) == 10
     assert found.config == {"n": 4}
+    assert found.safe(0.95) is not None  # a count that is as large as it may be keeps its limit
+    assert found.safe(0.95).config == {"n": 4}
+
+
+def test_pieces_that_were_begun_are_completed_until_something_keeps_the_limits() -> None:
+    space = mc.Space("pieces")
+    x, k = space.real("x", 0, 1), space.integer("k", 1, 5)
+    space.categorical("c", ["a", "b"])
+    space.rule("r", x + k / 5 <= 1.6)
+    functions = {"loss": lambda c: c["x"], "g": lambda c: c["x"] * c["k"]}
+    costs = {"loss": 5, "g": 1}
+    found = mc.minimize(
+        functions, space, mc.Cost(60), costs=costs, limits={"g": (0.5, 1.0)}, optimizer="cmes", progress=False
+    )
+    assert found.config is not None

@@ -186,6 +186,9 @@ def test_a_function_that_is_broken_is_a_defect_of_its_own(space: mc.Space) -> No
     same = {"loss": loss_of, "ms": lambda config: config["no such"]}
     with pytest.raises(DefectError, match="at each of its first 5 evaluations alike: KeyError"):
         mc.minimize(same, space, 40, optimizer="random", progress=False)
+    by_name = {"loss": lambda config: {"loss": 1.0}, "ms": lambda config: 1.0}
+    with pytest.raises(DefectError, match="at each of its first 5 evaluations alike"):
+        mc.minimize(by_name, space, 40, optimizer="random", progress=False)
 
 
 def test_what_is_told_in_parts_by_hand(space: mc.Space) -> None:

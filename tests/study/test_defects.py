@@ -188,6 +188,7 @@ GO_ON: dict[str, Callable[[dict[str, Any]], Any]] = {
     "explicit failures returned": lambda config: mc.Failed("out of memory"),
     "explicit failures raised": serving(mc.Failed("out of memory")),
     "nan": lambda config: math.nan,
+    "memory that does not suffice": serving(MemoryError()),
     "inf in a dict": lambda config: {"loss": math.inf},
     "a failed loss in a dict": lambda config: {"loss": mc.Failed("diverged")},
     "other messages": serving(*(ValueError(word) for word in "abcdefghi")),

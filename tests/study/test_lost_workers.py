@@ -242,3 +242,10 @@ def test_lose_by_hand(space: mc.Space) -> None:
     failed = study.lose(again, "node 8 went away")
     assert (failed.status, failed.message) == ("failed", "its worker died 2 times; at last: node 8 went away")
     assert study.ask().number == 1
+
+
+def test_limits_of_a_trial_that_is_given_up_have_failed_with_its_cause(space: mc.Space) -> None:
+    study = mc.Study(space, "random", retries=0, limits={"ms": 5.0})
+    failed = study.lose(study.ask(), "killed")
+    assert [failed.outcome[name].status for name in ("loss", "ms")] == ["failed", "failed"]
+    assert failed.outcome["ms"].message == failed.message

@@ -127,7 +127,7 @@ def test_the_table_of_limits() -> None:
     assert [(s.bound, s.trial, s.keeps) for s in share.steps] == [(0.9, 5, True), (0.7, 2, True), (0.1, 3, False)]
     assert share.share == pytest.approx(1 / 6)
     text = str(CASES.limits)
-    assert "ms <= 5: broken by 1 of 6 evaluations, failed in 1; binds: a looser bound gives a lower loss" in text
+    assert "ms <= 5: broken by 1 of 6 evaluations, failed in 1; binds: a lower loss was seen beyond it" in text
     assert [line.split() for line in text.splitlines()][5] == ["4.5", "2", "2", "best", "within", "the", "limit"]
     assert "share &gt;= 0.5" in CASES.limits._repr_html_()
     assert str(of(limits=()).limits) == "no limits were given"

@@ -9,7 +9,8 @@ stopped and not counted. The rule, by what is told while no evaluation has succe
   do not count,
 * a limited output that each of the first ``SUSPICIOUS`` evaluations that succeeded lacks, or has as no number, stops it as well:
   the limit and the objective call it by different names,
-* :class:`~mipcash.Failed`, nan, inf and dead workers are statements about a configuration, and stop nothing.
+* :class:`~mipcash.Failed`, nan, inf, memory that does not suffice and dead workers are statements about a configuration, and
+  stop nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from importlib import metadata
 from mipcash.errors import ModelError
 from mipcash.optimizers.base import Limit
 from mipcash.optimizers.outcome import LOSS, MISSING, Outcome
+from mipcash.study.failures import OUT_OF_MEMORY, kind_of_failure
 from mipcash.study.reading import describe_error, statement
 from mipcash.study.result import LEAST, SUSPICIOUS
 from mipcash.study.text import MESSAGE_LIMIT, readable, storable, without_address
@@ -141,6 +143,9 @@ class Defects:
         """
         self._succeeded |= told.done
         at_fault = told.failed and (raised is not None or not statement(returned, told.evaluate or (LOSS,)))
+        at_fault = (
+            at_fault and kind_of_failure(told.message) != OUT_OF_MEMORY
+        )  # that is the size of what was configured
         if not at_fault or self._succeeded:
             self._latest = None
             self.found = self.found if self._certain else None
@@ -185,6 +190,8 @@ class DefectsByOutput:
         """
         for name, (returned, raised) in called.items():
             part = _part(told, name) if name else told
+            if name and isinstance(returned, Mapping):  # of one output a number is wanted, and nothing in it says which
+                returned = None
             self._by_output.setdefault(name, Defects()).note(part, returned, raised, _parts(trials, name))
 
     def at_end(self, trials: Sequence[Trial]) -> None:

@@ -245,7 +245,8 @@ class Ledger:
     def _give_up(self, row: TrialRow) -> Trial:
         causes = [e.message for e in sorted(row.evaluations, key=lambda e: e.attempt) if e.status == LOST]
         times = "once" if row.lost == 1 else f"{row.lost} times"
-        return self._write(given_up(row, f"its worker died {times}; at last: {causes[-1]}", time.time()))
+        said = f"its worker died {times}; at last: {causes[-1]}"
+        return self._write(given_up(row, said, time.time(), self.record.limits))
 
     def _write(self, change: Change) -> Trial:
         row, changed = change

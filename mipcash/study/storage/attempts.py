@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, Outcome
@@ -70,9 +70,14 @@ def reopened(row: TrialRow) -> Change:
     return with_evaluations(row, rows), rows
 
 
-def given_up(row: TrialRow, message: str, now: float) -> Change:
-    """No further attempt: what is missing has failed."""
-    names = row.outcome.missing(asked_for(json.loads(row.outputs)))
+def given_up(row: TrialRow, message: str, now: float, limited: Iterable[str] = ()) -> Change:
+    """No further attempt: what is missing has failed.
+
+    Args:
+        limited: outputs with limits, which an evaluation of all outputs owes besides the loss.
+    """
+    outputs = json.loads(row.outputs)
+    names = row.outcome.missing(asked_for(outputs) if outputs else dict.fromkeys((*asked_for(outputs), *limited)))
     attempt = row.attempt + 1
     rows = tuple(EvaluationRow(row.number, n, attempt, "", FAILED, None, message, now, now, None) for n in names)
     whole = with_evaluations(row, rows)
