@@ -42,7 +42,7 @@ class LimitScale:
         and one that is as large as it may be keeps the limit for sure. Answers (+-1, or 0 and 1) are as they are.
         """
         ends = [end for end in (low, high) if math.isfinite(end)]
-        whole = all(end.is_integer() for end in ends) and bool((values == np.round(values)).all())
+        whole = all(float(end).is_integer() for end in ends) and bool((values == np.round(values)).all())
         if whole and bool((np.abs(values) > 1.0).any()):
             low, high = low - 0.5, high + 0.5
         apart = np.minimum(np.abs(values - low), np.abs(values - high))

@@ -128,3 +128,4 @@ def test_whole_numbers_leave_a_half_to_the_limit_and_answers_do_not() -> None:
     assert LimitScale.of(-INF, 4.0, np.array([3.0, 4.5])).high == 4.0  # something between was seen
     assert LimitScale.of(-INF, 0.0, np.array([-1.0, 1.0])).high == 0.0
     assert LimitScale.of(-INF, 4.2, counts).high == 4.2
+    assert LimitScale.of(-INF, 4, counts).high == 4.5
