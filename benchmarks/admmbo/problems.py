@@ -6,15 +6,13 @@ Optima are from 400 starts of SLSQP on the functions themselves (``optimum``).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
 import mipcash as mc
-from benchmarks.limits.problems.admmbo import problem_16, problem_17, problem_18
+from benchmarks.limits.problems.admmbo import best_of, problem_16, problem_17, problem_18
 from mipcash.optimizers.base import Limit
 
 
@@ -92,17 +90,5 @@ PROBLEMS = {
 
 def optimum(problem: Problem, starts: int = 400) -> float:
     """The least loss that keeps the limits, by descents from random starts."""
-    rng, found = np.random.default_rng(0), math.inf
-    for start in rng.uniform(0.0, problem.high, size=(starts, problem.dimension)):
-        end = minimize(
-            lambda x: problem.objective(x)["loss"],
-            start,
-            method="SLSQP",
-            bounds=[(0.0, problem.high)] * problem.dimension,
-            constraints=[
-                {"type": "ineq", "fun": lambda x, n=name: -problem.objective(x)[n]} for name in problem.outputs[1:]
-            ],
-        )
-        if end.success and all(problem.objective(end.x)[n] <= 1e-9 for n in problem.outputs[1:]):
-            found = min(found, float(end.fun))
-    return found
+    names = [f"x{d + 1}" for d in range(problem.dimension)]
+    return best_of(problem.values, [{}], names, problem.high, lambda _: [], starts)[0]

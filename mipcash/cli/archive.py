@@ -29,7 +29,7 @@ class Archive:
     @property
     def told(self) -> int:
         """Evaluations: of outputs, where they are evaluated apart."""
-        return sum(max(1, len(t.evaluate)) for t in self.result.history if not (t.pending or t.known))
+        return self.result.n_evaluations
 
     def finished(self, budget: int) -> bool:
         """Whether a run with this budget has nothing left to evaluate."""

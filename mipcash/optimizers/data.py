@@ -88,9 +88,14 @@ class Data:
         if kept.all():
             return self.losses
         best = self.losses[kept] if kept.any() else self.losses
-        unit, finite = float(np.std(self.losses)) or 1.0, self.violations[np.isfinite(self.violations)]
-        outside = np.minimum(self.violations, 1.0 + finite.max(initial=0.0))
-        return np.where(kept, self.losses, best.max() + unit * outside)
+        unit = float(np.std(self.losses)) or 1.0
+        return np.where(kept, self.losses, best.max() + unit * self.bounded_violations)
+
+    @property
+    def bounded_violations(self) -> Vector:
+        """w, what is not known counting as worse than all that is: finite, shape (t,)."""
+        finite = self.violations[np.isfinite(self.violations)]
+        return np.asarray(np.minimum(self.violations, 1.0 + finite.max(initial=0.0)))
 
     @property
     def judged(self) -> Indices:

@@ -67,7 +67,5 @@ def _at_percentile(data: Data, percentile: float) -> Vector:
 def _penalised(data: Data, weight: float) -> Vector:
     known: Indices = data.known
     unit = float(np.std(data.losses[known])) if len(known) > 1 else 0.0
-    finite = data.violations[np.isfinite(data.violations)]
-    outside = np.minimum(data.violations, 1.0 + finite.max(initial=0.0))
     told = np.isfinite(data.violations) | data.failed
-    return np.where(told, data.losses + weight * (unit or 1.0) * outside, np.nan)
+    return np.where(told, data.losses + weight * (unit or 1.0) * data.bounded_violations, np.nan)

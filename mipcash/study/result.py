@@ -193,6 +193,11 @@ class Result:
         return sum(t.done for t in self.history if not t.known)
 
     @property
+    def n_evaluations(self) -> int:
+        """Evaluations of this study, as a budget counts them: of single outputs, where they are evaluated apart."""
+        return sum(max(1, len(t.evaluate)) for t in self.history if not (t.pending or t.known))
+
+    @property
     def n_failed(self) -> int:
         """Evaluations of this study that failed."""
         return sum(t.failed for t in self.history if not t.known)
@@ -257,9 +262,7 @@ class Result:
         found = nothing if best is None else f"best {self.value:.6g} (trial {best.number})"
         failed = f", {self.n_failed:,} failed" if self.n_failed else ""
         stopped = f", stopped: {self.stopped}" if self.stopped else ""
-        own = (t for t in self.history if not (t.known or t.pending))
-        evaluations = sum(max(1, len(t.evaluate)) for t in own)  # apart, each output is one
-        return f"{found} in {counted(evaluations, 'evaluation')}{failed}{stopped}"
+        return f"{found} in {counted(self.n_evaluations, 'evaluation')}{failed}{stopped}"
 
     def _repr_html_(self) -> str:
         best = self.best
