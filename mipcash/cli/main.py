@@ -64,6 +64,10 @@ SecondsPerProposal = Annotated[
 EvaluationTimeout = Annotated[
     float | None, typer.Option(min=0.001, help="Seconds after which an evaluation is killed; default: no limit.")
 ]
+EvaluationMemory = Annotated[
+    float | None,
+    typer.Option(min=0.001, help="Megabytes beyond which an evaluation is killed; default: no limit."),
+]
 Journal = Annotated[Path, typer.Argument(metavar="RUN.DB", help="The journal of a run.")]
 ModelName = Annotated[
     str, typer.Argument(metavar="MODEL", help="A name of `mipcash models`, or the path of a Python file.")
@@ -102,6 +106,7 @@ def run(
     workers: Workers = None,
     seconds_per_proposal: SecondsPerProposal = None,
     evaluation_timeout: EvaluationTimeout = None,
+    evaluation_memory: EvaluationMemory = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start anew; an old journal is moved aside.")] = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -119,6 +124,7 @@ def run(
             "workers": workers,
             "seconds_per_proposal": seconds_per_proposal,
             "evaluation_timeout": evaluation_timeout,
+            "evaluation_memory": evaluation_memory,
         }
         plan = Plan.of(loaded, given, storage, options, limits.parsed(limit or []), quiet, cost)
         if fresh and plan.storage.exists():
@@ -148,6 +154,7 @@ def resume(
     workers: Workers = None,
     seconds_per_proposal: SecondsPerProposal = None,
     evaluation_timeout: EvaluationTimeout = None,
+    evaluation_memory: EvaluationMemory = None,
     cost: MostCost = None,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -179,6 +186,7 @@ def resume(
             workers or int(defaults.get("workers", 1)),
             seconds_per_proposal or defaults.get("seconds_per_proposal", STANDARD["seconds_per_proposal"]),
             evaluation_timeout or defaults.get("evaluation_timeout"),
+            evaluation_memory or defaults.get("evaluation_memory"),
             journal,
             record.options,
             {name: (low, high) for name, (low, high) in record.limits.items()},
@@ -286,6 +294,7 @@ def _run(loaded: modelfile.Model, plan: Plan) -> None:
                 workers=plan.workers,
                 progress=False if plan.quiet else None,
                 evaluation_timeout=plan.evaluation_timeout,
+                evaluation_memory=plan.evaluation_memory,
             )
     except KeyboardInterrupt:
         _interrupted(plan)

@@ -38,7 +38,10 @@ from mipcash.study.evaluating.evaluation import Objective
 from mipcash.study.text import kind, readable
 
 PACKAGE = "mipcash.models"
-DEFAULTS = ("budget", "seed", "solver", "optimizer", "timeout", "workers", "seconds_per_proposal", "evaluation_timeout")
+DEFAULTS = (
+    *("budget", "seed", "solver", "optimizer", "timeout", "workers", "seconds_per_proposal"),
+    *("evaluation_timeout", "evaluation_memory"),
+)
 """What a model may set in its own ``DEFAULTS``."""
 TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 HOW = (

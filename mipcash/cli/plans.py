@@ -23,6 +23,7 @@ STANDARD = {
     "workers": 1,
     "seconds_per_proposal": 5.0,
     "evaluation_timeout": None,
+    "evaluation_memory": None,
 }
 """Of ``mipcash run``, where neither the command nor the model says more."""
 
@@ -39,6 +40,7 @@ class Plan:
     workers: int
     seconds_per_proposal: float
     evaluation_timeout: float | None
+    evaluation_memory: float | None
     storage: Path
     options: Mapping[str, str]
     limits: Pairs

@@ -27,6 +27,7 @@ _KILLED = re.compile(r"OutOfMemory|OOM|SIGKILL")
 _NUMBER = re.compile(r"[-+]?\b\d[\d.,_]*(?:e[-+]?\d+)?", re.IGNORECASE)
 _SAID = (
     (re.compile(r"it took longer than evaluation_timeout="), TIMED_OUT),
+    (re.compile(r"it took more memory than evaluation_memory="), OUT_OF_MEMORY),
     (re.compile(r"the objective returned (?:'loss': )?nan;"), NAN),
     (re.compile(r"the objective returned (?:'loss': )?-?inf;"), INF),
     (re.compile(r"the objective returned (?:'loss': )?\S+; a loss must lie within"), TOO_LARGE),

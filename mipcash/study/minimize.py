@@ -14,6 +14,7 @@ from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome
 from mipcash.space.space import Space
 from mipcash.study.arguments import check_costs, costs_by_output, seconds_of
 from mipcash.study.calls import callbacks_of, check_objective, check_order, explained
+from mipcash.study.evaluating.allowed import Allowed
 from mipcash.study.evaluating.evaluation import Objective
 from mipcash.study.evaluating.pool import Executors, Pool
 from mipcash.study.evaluating.processes import Processes, brought
@@ -50,6 +51,7 @@ def minimize(
     progress: bool | Progress | None = None,
     executor: Executors = None,
     evaluation_timeout: float | None = None,
+    evaluation_memory: float | None = None,
     retries: int = 2,
     seconds_per_proposal: float | None = SECONDS_PER_PROPOSAL,
     known: KnownGiven = (),
@@ -82,6 +84,9 @@ def minimize(
             ``workers`` processes of their own then, one at a time in each, that load the objective once (the time of that
             does not count); a process whose time is up is killed, with what the evaluation started. What the objective
             changes in this process's variables is not seen here.
+        evaluation_memory: megabytes (of 10^6 bytes) beyond which an evaluation is ended in the same way; None: no limit. What
+            its process and those that it started hold counts, with all that was loaded; looked at every 0.05 seconds, in which
+            an evaluation may exceed it.
         retries: further attempts at an evaluation whose worker died, or whose process was killed; after that it has
             failed. A trial that lost a worker is evaluated alone, so that none fails for another's fault.
         known: evaluations made elsewhere, as pairs of a configuration and its outcome; see :meth:`mipcash.Study.add`. What is in
@@ -92,10 +97,12 @@ def minimize(
 
     Raises:
         TypeError: the objective cannot be called with one configuration, the space is none, or an argument is unknown.
-        ValueError: budget, costs, workers, retries or a number of seconds out of range; an executor beside ``evaluation_timeout``.
+        ValueError: budget, costs, workers, retries or a number of seconds out of range; an executor beside ``evaluation_timeout``
+            or ``evaluation_memory``.
         ConfigurationError: a known configuration is illegal.
         StorageError: see :class:`mipcash.Study`.
-        ObjectiveError: the objective cannot be brought to a process, which ``evaluation_timeout`` needs.
+        ObjectiveError: the objective cannot be brought to a process, which ``evaluation_timeout`` and ``evaluation_memory`` need,
+            or takes all of that memory when it is loaded.
         ExecutorError: a lent executor is broken; nothing is lost, and the run can be resumed.
         DefectError: the objective fails for a reason of its own: an error that cannot depend on the configuration (a name, a
             package that is missing) before any evaluation has succeeded, or the same error in each of the first five. Those
@@ -104,13 +111,13 @@ def minimize(
     """
     check_order(objective, space, budget)
     _check_plan(budget, timeout, workers)
-    limit = _evaluation_limit(evaluation_timeout, executor)
+    allowed = Allowed.of(evaluation_timeout, evaluation_memory, executor)
     callbacks = callbacks_of(callbacks)
     if isinstance(space, Space):  # else the study says so
         check_objective(objective, space.parameters)
     costs = costs_by_output(objective, costs, limits)
     Spending.of_budget(budget, costs)
-    if limit is not None:
+    if allowed is not None:
         brought(objective)  # before a journal is made
     with Study(
         space,
@@ -134,7 +141,8 @@ def minimize(
             workers=workers,
             progress=progress,
             executor=executor,
-            evaluation_timeout=limit,
+            evaluation_timeout=evaluation_timeout,
+            evaluation_memory=evaluation_memory,
         )
 
 
@@ -149,6 +157,7 @@ def run(
     progress: bool | Progress | None = None,
     executor: Executors = None,
     evaluation_timeout: float | None = None,
+    evaluation_memory: float | None = None,
 ) -> Result:
     """:func:`minimize` for a study that exists; the study stays open."""
     deadline = None if timeout is None else time.monotonic() + timeout
@@ -156,8 +165,8 @@ def run(
     check_objective(objective, study.space.parameters)
     check_costs(objective, study.costs)
     spending = Spending.of_budget(budget, study.costs)
-    limit = _evaluation_limit(evaluation_timeout, executor)
-    with _place(objective, executor, workers, limit) as place, make_progress(progress) as display:
+    allowed = Allowed.of(evaluation_timeout, evaluation_memory, executor)
+    with _place(objective, executor, workers, allowed) as place, make_progress(progress) as display:
         study.plan(None if isinstance(budget, Cost) else int(budget), timeout)
         display.spending, display.limits = spending, study.limits
         display.begin(study.space.name, spending.total if isinstance(budget, Cost) else int(budget), study.trials)
@@ -172,27 +181,17 @@ def run(
 
 @contextmanager
 def _place(
-    objective: Objective, executor: Executors, workers: int, limit: float | None
+    objective: Objective, executor: Executors, workers: int, allowed: Allowed | None
 ) -> Iterator[Pool | Processes | None]:
     """Where evaluations run; None: in this thread."""
-    if limit is not None:
-        with Processes(objective, workers, limit) as processes:
+    if allowed is not None:
+        with Processes(objective, workers, allowed) as processes:
             yield processes
     elif executor is None and workers == 1:
         yield None
     else:
         with Pool(objective, executor, workers) as pool:
             yield pool
-
-
-def _evaluation_limit(evaluation_timeout: float | None, executor: Executors) -> float | None:
-    limit = seconds_of("evaluation_timeout", evaluation_timeout)
-    if limit is not None and executor is not None:
-        raise ValueError(
-            "evaluation_timeout= runs evaluations in processes of its own, which executor= would not be used for; leave one "
-            "of them out (workers= says how many processes)"
-        )
-    return limit
 
 
 def _all_known(study: Study) -> bool:

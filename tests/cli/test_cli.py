@@ -141,6 +141,14 @@ def test_an_evaluation_that_takes_too_long_fails(write: Write) -> None:
     assert told("runs/bowl-seed0.db") == 2
 
 
+def test_an_evaluation_that_takes_too_much_memory_fails(write: Write) -> None:
+    write(write().read_text().replace("time.sleep(slow)", "x = b'x' * int(slow * 1e6); time.sleep(slow)"))
+    ran = mipcash("run", "bowl.py", "-o", "slow=400", "--evaluation-memory", "300", "--budget", "1", "-q")
+    assert ran.exit_code == 1, ran.output
+    said = "it took more memory than evaluation_memory=300 MB, and its process was killed"
+    assert read_journal("runs/bowl-seed0.db")[1][0].outcome.message == said
+
+
 def test_seconds_per_proposal(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[float | None] = []
     ask = Optimizer.ask

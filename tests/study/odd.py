@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -82,3 +83,20 @@ def leave(marks: Path) -> None:
 
 def crash(marks: Path) -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def hold(megabytes: int) -> list[bytearray]:
+    """Memory that is touched, so that it is resident."""
+    return [bytearray(b"x" * 1_000_000) for _ in range(megabytes)]
+
+
+def grow(marks: Path) -> None:
+    """Too much, and it would not let go of it for a minute."""
+    held = hold(200)
+    time.sleep(60)
+    held.clear()
+
+
+def grow_in_a_child(marks: Path) -> None:
+    """A process of its own holds it."""
+    subprocess.run([sys.executable, "-c", "import time; x = b'x' * 200_000_000; time.sleep(60)"], check=False)

@@ -1,4 +1,4 @@
-"""Evaluations in worker processes with a limit on their time: a process whose time is up is killed, and another takes its place.
+"""Evaluations in worker processes with limits on their time and memory: a process that exceeds one is killed, and replaced.
 
 A process is started as ``python -c``, without a fork and without running the user's script again, in a session of its own: what
 an evaluation starts is in its group and dies with it, unless it leaves the group. cloudpickle brings the objective there, by value
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import pickle
 import queue
@@ -27,6 +28,7 @@ import cloudpickle
 
 from mipcash.errors import ObjectiveError
 from mipcash.modelling.domains import Configuration
+from mipcash.study.evaluating.allowed import Allowed, held
 from mipcash.study.evaluating.defects import Raised
 from mipcash.study.evaluating.evaluation import Evaluation, Objective
 from mipcash.study.evaluating.pool import LostWorkerError
@@ -45,7 +47,10 @@ TICK = 0.05
 BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[3]); from mipcash.study.evaluating.worker import main; "
 BOOT += "main(int(sys.argv[1]), int(sys.argv[2]))"
 
-CURE = "Define what it needs inside it, or in a module that can be imported; or leave evaluation_timeout= out"
+NEEDED = "which evaluation_timeout= and evaluation_memory= need"
+CURE = "Define what it needs inside it, or in a module that can be imported; or leave these limits out"
+KEPT = 0.5
+"""Share of the memory that loading leaves to evaluations: a process that holds more of it after one is replaced before the next."""
 
 
 class Processes:
@@ -54,21 +59,22 @@ class Processes:
     Args:
         objective: what they evaluate; a first process loads it at once.
         workers: how many processes at most.
-        seconds: limit of an evaluation, from when a process that has loaded the objective gets the configuration.
+        allowed: what an evaluation may take.
 
     Raises:
-        ObjectiveError: the objective cannot be brought to another process.
+        ObjectiveError: the objective cannot be brought to another process, or takes all that is allowed when it is loaded.
     """
 
-    def __init__(self, objective: Objective, workers: int, seconds: float) -> None:
+    def __init__(self, objective: Objective, workers: int, allowed: Allowed) -> None:
         if os.name != "posix":
             raise ObjectiveError(
-                "evaluation_timeout= needs sessions and process groups, which this system lacks; leave it out, or let the "
-                "executor that executor= takes keep a limit"
+                "evaluation_timeout= and evaluation_memory= need sessions and process groups, which this system lacks; leave them "
+                "out, or let the executor that executor= takes keep a limit"
             )
-        self._seconds, self._closed = seconds, False
+        self._allowed, self._closed = allowed, False
         self._names = tuple(objective) if isinstance(objective, Mapping) else ()
         self._text, first = _sent(objective)
+        self._most_kept = self._memory_to_keep(first, objective)
         self._all, self._lock = [first], threading.Lock()
         self._idle: queue.LifoQueue[_Process] = queue.LifoQueue()
         self._idle.put(first)
@@ -86,10 +92,27 @@ class Processes:
     def _call(self, config: Configuration, output: str | None = None) -> Evaluation:
         """One evaluation; of an output, where it is a function of its own."""
         process = self._process()
-        evaluation = process.evaluate(config, output, self._seconds)
+        evaluation = process.evaluate(config, output, self._allowed)
+        if process.alive and process.holds(self._most_kept) > self._most_kept:
+            process.close()  # what earlier evaluations left there must not count for the next
         if process.alive:
             self._idle.put(process)
         return evaluation
+
+    def _memory_to_keep(self, first: _Process, objective: Objective) -> float:
+        """Megabytes that an idle process may hold, by what the first holds once it has loaded the objective."""
+        limit = self._allowed.megabytes
+        if limit is None:
+            return math.inf
+        loaded = first.holds()
+        if loaded >= limit:
+            first.close()
+            raise ObjectiveError(
+                f"a worker process that has loaded the objective {shown(objective)} holds {loaded:.0f} MB before it evaluates "
+                f"anything, and evaluation_memory={limit:g} MB counts all that it holds; raise it above that, by what an "
+                "evaluation needs"
+            )
+        return loaded + KEPT * (limit - loaded)
 
     def _process(self) -> _Process:
         with contextlib.suppress(queue.Empty):
@@ -125,6 +148,10 @@ class Processes:
             process.close()
 
 
+class _TooLargeError(Exception):
+    """A process takes more memory than it may."""
+
+
 class _Process:
     """One worker process, seen from here."""
 
@@ -158,8 +185,12 @@ class _Process:
         self.close()
         return about[0], about[1]
 
-    def evaluate(self, config: Configuration, output: str | None, seconds: float) -> Evaluation:
-        """One evaluation, which has failed where it takes longer than ``seconds``.
+    def holds(self, limit: float = 0.0) -> float:
+        """Megabytes that it and what it started hold; rougher up to ``limit``, which may be infinite."""
+        return 0.0 if math.isinf(limit) else held(self._process.pid, limit)
+
+    def evaluate(self, config: Configuration, output: str | None, allowed: Allowed) -> Evaluation:
+        """One evaluation, which has failed where it takes more than is allowed.
 
         Args:
             output: that is a function of its own; None: the objective is one function.
@@ -169,14 +200,15 @@ class _Process:
         """
         began = time.perf_counter()
         try:
-            self._talk.send_bytes(cloudpickle.dumps((config, output, seconds)))
+            self._talk.send_bytes(cloudpickle.dumps((config, output, allowed.seconds)))
         except OSError as error:
             raise self._lost() from error
         try:
-            what, about = self._answer(seconds)
-        except TimeoutError:
-            self.kill()
-            said = f"it took longer than evaluation_timeout={seconds:g} seconds, and its process was killed"
+            what, about = self._answer(allowed)
+        except (TimeoutError, _TooLargeError) as exceeded:
+            large = isinstance(exceeded, _TooLargeError)
+            self.kill(0.0 if large else GRACE)  # while it tidied up it could take more
+            said = allowed.large if large else allowed.late
             return Evaluation(Failed(said), time.perf_counter() - began, self.name)
         except LostWorkerError:
             raise
@@ -188,11 +220,12 @@ class _Process:
         evaluation: Evaluation = about
         return evaluation
 
-    def kill(self) -> None:
-        """End it and what it started: asked first, then not asked."""
+    def kill(self, grace: float = GRACE) -> None:
+        """End it and what it started: asked first, with seconds to tidy up, then not asked."""
         self.alive = False
-        self._signal(signal.SIGTERM)
-        self._wait(GRACE)
+        if grace:
+            self._signal(signal.SIGTERM)
+            self._wait(grace)
         # before it is reaped, so that its number is nobody else's
         self._signal(signal.SIGKILL)
         self._process.wait()
@@ -208,13 +241,15 @@ class _Process:
             self._life = None
         self.alive = False
 
-    def _answer(self, seconds: float | None = None) -> Any:
+    def _answer(self, allowed: Allowed | None = None) -> Any:
         """The next message.
 
         Raises:
             TimeoutError: it did not come in time.
+            _TooLargeError: the process took too much memory meanwhile.
             LostWorkerError: the process died.
         """
+        seconds, megabytes = (None, None) if allowed is None else (allowed.seconds, allowed.megabytes)
         end = None if seconds is None else time.monotonic() + seconds
         try:
             while not self._talk.poll(TICK if end is None else max(0.0, min(TICK, end - time.monotonic()))):
@@ -222,6 +257,8 @@ class _Process:
                     raise self._lost()
                 if end is not None and time.monotonic() >= end:
                     raise TimeoutError
+                if megabytes is not None and self.holds(megabytes) > megabytes:
+                    raise _TooLargeError
             text = self._talk.recv_bytes()
         except (EOFError, OSError) as error:
             if isinstance(error, TimeoutError):
@@ -282,8 +319,7 @@ def _sent(objective: Objective) -> tuple[bytes, _Process]:
         top = "" if missing is None else missing.partition(".")[0]
         if top not in sys.modules or top in by_value:
             raise ObjectiveError(
-                f"the objective {shown(objective)} cannot be loaded in a worker process, which evaluation_timeout= needs: "
-                f"{error}. {CURE}"
+                f"the objective {shown(objective)} cannot be loaded in a worker process, {NEEDED}: {error}. {CURE}"
             )
         by_value.append(top)
 
@@ -295,8 +331,7 @@ def _pickled(objective: Objective, by_value: list[str]) -> bytes:
         text: bytes = cloudpickle.dumps(objective)
     except Exception as error:
         raise ObjectiveError(
-            f"the objective {shown(objective)} cannot be sent to a worker process, which evaluation_timeout= needs: "
-            f"{describe_error(error)}. {CURE}"
+            f"the objective {shown(objective)} cannot be sent to a worker process, {NEEDED}: {describe_error(error)}. {CURE}"
         ) from error
     finally:
         for name in by_value:

@@ -65,8 +65,9 @@ def _objective(connection: Connection) -> Objective | None:
     return objective
 
 
-def _answer(function: Function, config: Any, seconds: float) -> bytes:
-    faulthandler.dump_traceback_later(seconds + ORPHANED, exit=True)  # by a thread of its own, without the GIL
+def _answer(function: Function, config: Any, seconds: float | None) -> bytes:
+    if seconds is not None:
+        faulthandler.dump_traceback_later(seconds + ORPHANED, exit=True)  # by a thread of its own, without the GIL
     try:
         evaluation = evaluate(function, config)
     except BaseException as error:  # Ctrl-C and the like, raised by the objective: orders to whoever runs
