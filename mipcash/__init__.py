@@ -25,6 +25,7 @@ _HOMES = {
     "Study": "mipcash.study.study",
     "Trial": "mipcash.study.trial",
     "Failed": "mipcash.study.trial",
+    "CrossValidated": "mipcash.integrations.sklearn.cross_validated",
     "Cost": "mipcash.study.spending",
     "Result": "mipcash.study.result",
     "minimize": "mipcash.study.minimize",
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from mipcash.acquisition.decomposition.search import DecompositionSettings as DecompositionSettings
     from mipcash.acquisition.mixed_search import PolishSettings as PolishSettings
     from mipcash.backends.base import SolverSettings as SolverSettings
+    from mipcash.integrations.sklearn.cross_validated import CrossValidated as CrossValidated
     from mipcash.modelling.domains import Categorical as Categorical
     from mipcash.modelling.domains import Integer as Integer
     from mipcash.modelling.domains import Ordinal as Ordinal

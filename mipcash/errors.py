@@ -63,6 +63,10 @@ class DefectError(MipcashError, RuntimeError):
     """An objective that fails for a reason of its own; what it was given is evaluated again once it is mended."""
 
 
+class DataError(MipcashError, ValueError):
+    """Data, a scoring or folds that do not fit together, or that nothing can be learned from."""
+
+
 class ModelError(MipcashError, ValueError):
     """A model file (``models/*.py`` or a path) does not exist or does not declare what it must."""
 

@@ -14,12 +14,14 @@ from __future__ import annotations
 import statistics
 import time
 import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mipcash.integrations.sklearn.cross_validated import CrossValidated, Fold
 from mipcash.models._data import Table, table
 
 METRICS = {
@@ -42,41 +44,46 @@ def groups_of(data: str, target: str, protected: str | None) -> NDArray[np.int64
     return None if column is None else table(data, target).groups(column)
 
 
+def objective_of(
+    build: Callable[[Mapping[str, Any]], Any],
+    data: Table,
+    metric: str,
+    folds: int,
+    seed: int,
+    groups: NDArray[np.int64] | None = None,
+) -> CrossValidated:
+    """What cross-validates the pipelines that configurations build, and measures them."""
+    scoring, perfect = METRICS[metric]
+    made = CrossValidated(build, data.x, data.y, scoring=scoring, folds=folds, seed=seed, finish=Beside(groups))
+    assert made.scoring.perfect == perfect
+    return made
+
+
 @dataclass(frozen=True)
-class Measured:
-    """What an evaluation gives.
+class Beside:
+    """What is measured of all folds together.
 
     Attributes:
-        score: mean over the folds.
-        outputs: the loss and what is beside it, see the module's description.
+        groups: of the rows, where a column is protected.
     """
 
-    score: float
-    outputs: dict[str, float]
+    groups: NDArray[np.int64] | None = None
 
-
-def evaluate(
-    model: Any, data: Table, metric: str, folds: int, seed: int, groups: NDArray[np.int64] | None = None
-) -> Measured:
-    """A pipeline over the stratified folds."""
-    from sklearn.model_selection import StratifiedKFold, cross_validate
-
-    cv = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    scoring, perfect = METRICS[metric]
-    with warnings.catch_warnings():  # constant columns and slow convergence show in the score
-        warnings.simplefilter("ignore")
-        result = cross_validate(
-            model, data.x, data.y, cv=cv, scoring=scoring, error_score="raise", return_estimator=True
-        )
-        score, seconds = float(result["test_score"].mean()), float(result["fit_time"].sum())
-        fitted = result["estimator"]
-        outputs = {"loss": perfect - score, "fit_seconds": seconds, "latency_ms": latency(fitted[0], data.x)}
-        if groups is not None:
-            wrong = data.y.astype(float)
-            for (_, held_out), one in zip(cv.split(data.x, data.y), fitted, strict=True):
-                wrong[held_out] = one.predict(data.x[held_out]) != data.y[held_out]
-            outputs["disparity"] = disparity(wrong, groups)
-    return Measured(score, outputs)
+    def __call__(self, folds: Sequence[Fold]) -> dict[str, float]:
+        """Outputs beside the loss, see the module's description."""
+        first = folds[0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            outputs = {
+                "fit_seconds": sum(f.fit_seconds for f in folds),
+                "latency_ms": latency(first.estimator, first.x),
+            }
+            if self.groups is not None:
+                wrong = np.zeros(len(first.y))
+                for fold in folds:
+                    wrong[fold.held_out] = fold.estimator.predict(fold.x[fold.held_out]) != fold.y[fold.held_out]
+                outputs["disparity"] = disparity(wrong, self.groups)
+        return outputs
 
 
 def latency(model: Any, x: NDArray[np.float64]) -> float:

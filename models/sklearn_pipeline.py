@@ -20,8 +20,9 @@ between them, how many columns polynomial features may make, and which orders an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from itertools import combinations
 from typing import Any
@@ -29,9 +30,11 @@ from typing import Any
 import numpy as np
 
 import mipcash as mc
+from mipcash.integrations.sklearn.cross_validated import CrossValidated
+from mipcash.integrations.sklearn.late import Late
 from mipcash.models._data import Table, file_of, table
 from mipcash.models._options import choice, whole
-from mipcash.models._pipeline_measures import METRICS, evaluate, groups_of
+from mipcash.models._pipeline_measures import METRICS, groups_of, objective_of
 
 DEFAULTS = {"budget": 40}
 
@@ -281,7 +284,7 @@ def build(
     folds: int | str = 5,
     seed: int | str = 0,
     protected: str | None = None,
-) -> tuple[mc.Space, Callable[[Mapping[str, Any]], dict[str, float]]]:
+) -> tuple[mc.Space, Late]:
     """The space for a data set, and the cross-validated loss on it.
 
     Args:
@@ -303,10 +306,10 @@ def build(
 
     groups = groups_of(data, target, protected)
 
-    def objective(config: Mapping[str, Any]) -> dict[str, float]:
-        return evaluate(pipeline(config, fixed_seed), table(data, target), metric, number, fixed_seed, groups).outputs
+    def make() -> CrossValidated:
+        return objective_of(partial(pipeline, seed=fixed_seed), table(data, target), metric, number, fixed_seed, groups)
 
-    return declare(facts), objective
+    return declare(facts), Late(make)
 
 
 def steps(config: Mapping[str, Any], seed: int = 0) -> list[tuple[str, str, dict[str, Any]]]:
@@ -390,13 +393,21 @@ def report(result: Any, **options: Any) -> str:
         f"{folds}-fold cross-validated {METRICS[metric][0]}      the search's folds   fresh folds   latency_ms{unfair}"
     ]
     for name, model in models.items():
-        searched, fresh = (evaluate(model, loaded, metric, folds, s, groups) for s in (seed, seed + 1))
-        line = f"  {name:<46} {searched.score:>12.4f} {fresh.score:>13.4f} {searched.outputs['latency_ms']:>12.2f}"
-        lines.append(line if groups is None else f"{line} {searched.outputs['disparity']:>11.4f}")
+        measured = objective_of(partial(_clone, model), loaded, metric, folds, seed, groups)
+        searched, fresh = (measured.evaluate({}, repeat) for repeat in (0, 1))
+        scores = (measured.scoring.perfect - outputs["loss"] for outputs in (searched, fresh))
+        line = f"  {name:<46} {next(scores):>12.4f} {next(scores):>13.4f} {searched['latency_ms']:>12.2f}"
+        lines.append(line if groups is None else f"{line} {searched['disparity']:>11.4f}")
     lines.append(
         "The search chose the best on its own folds, so its score there is optimistic; on fresh folds less so."
     )
     return "\n".join([code(result.config, **options), "", *lines])
+
+
+def _clone(model: Any, config: Mapping[str, Any]) -> Any:
+    from sklearn.base import clone
+
+    return clone(model)
 
 
 def most_inputs(degree: int, limit: int) -> int:

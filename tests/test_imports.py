@@ -23,6 +23,7 @@ ROOMS = [
     "optimizers",
     "study",
     "report",
+    "integrations",
     "cli",
 ]
 """A room may import itself and those before it."""

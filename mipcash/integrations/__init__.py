@@ -1,0 +1,1 @@
+"""Bridges to other libraries: what is theirs becomes an objective, and what was found becomes theirs again."""

@@ -1,0 +1,1 @@
+"""scikit-learn: cross-validated objectives, and fitted estimators made of what a run found."""

@@ -1,0 +1,285 @@
+"""``CrossValidated``: an objective that cross-validates what a configuration builds, fold by fold."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.errors import DataError
+from mipcash.integrations.sklearn.predictions import Predictions
+from mipcash.integrations.sklearn.scoring import Scoring
+from mipcash.integrations.sklearn.splits import Rows, check_folds, folds_of
+from mipcash.optimizers.outcome import LOSS
+from mipcash.study.text import shown
+
+CLASSIFICATION, REGRESSION = "classification", "regression"
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One fit of an evaluation.
+
+    Attributes:
+        number: 0, 1, ... among the folds.
+        estimator: fitted to ``train``.
+        train, held_out: rows.
+        x, y: all of the data; ``rows_of(x, held_out)`` takes rows out.
+        score: on the held-out rows.
+        loss: the perfect score minus it.
+        fit_seconds: wall-clock.
+        predictions: of the held-out rows: probabilities, shape (rows, classes), or values, shape (rows,).
+    """
+
+    number: int
+    estimator: Any = field(repr=False)
+    train: Rows = field(repr=False)
+    held_out: Rows = field(repr=False)
+    x: Any = field(repr=False)
+    y: NDArray[Any] = field(repr=False)
+    score: float = 0.0
+    loss: float = 0.0
+    fit_seconds: float = 0.0
+    predictions: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), repr=False)
+
+
+class CrossValidated:
+    """An objective for :func:`mipcash.minimize`: the cross-validated loss of the estimator that a configuration builds.
+
+    >>> objective = mc.CrossValidated(build, x, y, scoring="roc_auc")
+    >>> result = mc.minimize(objective, space, 40)
+    >>> model = mc.ensemble(result)
+
+    Called with a configuration it is a generator: it yields the outputs of each fold, so that racing may stop it, and its outcome
+    is their mean. The loss is 1 - score, and -score for scores that begin with ``neg_`` and for scorers that are brought.
+    ``repeat`` k > 0 gives other folds, which hold out no set of rows that the search's folds do.
+
+    Out-of-fold predictions of what was evaluated on all folds are kept, for ensembles.
+
+    It can be pickled where its parts can; predictions in memory stay behind.
+
+    Args:
+        build: takes a configuration and returns an unfitted scikit-learn estimator (a pipeline, say). For processes it must be
+            importable.
+        x: rows of features: an array, a sparse matrix or a data frame.
+        y: classes or values, shape (rows,).
+        scoring: scikit-learn's name of a score, or a scorer ``scorer(estimator, x, y)``, of which greater is better.
+        folds: stratified for classes.
+        seed: of the folds.
+        groups: rows of one group are held out together, shape (rows,).
+        task: ``classification`` or ``regression``; None: by the scoring's name and by y, whose whole numbers are classes.
+        predictions: a folder for the out-of-fold predictions, which worker processes and resumed runs share; None: memory.
+        measure: further outputs of one fold by name; the outcome has their mean.
+        finish: further outputs of all folds together, by name.
+
+    Raises:
+        DataError: x and y do not fit together, y has missing values, a class has fewer rows than there are folds, there is no
+            such scoring or it is one of the other task.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[Mapping[str, Any]], Any],
+        x: Any,
+        y: Any,
+        *,
+        scoring: Any,
+        folds: int = 5,
+        seed: int = 0,
+        groups: Any = None,
+        task: str | None = None,
+        predictions: str | os.PathLike[str] | None = None,
+        measure: Callable[[Fold], Mapping[str, float]] | None = None,
+        finish: Callable[[Sequence[Fold]], Mapping[str, float]] | None = None,
+    ) -> None:
+        if not callable(build):
+            raise DataError(
+                f"build must be a function of a configuration that returns an estimator, got {shown(build)}"
+            )
+        self.build, self.measure, self.finish = build, measure, finish
+        self.x, self.y = x if hasattr(x, "shape") else np.asarray(x), _column("y", y)
+        _same_length("y", len(self.y), self.x)
+        self.groups = None if groups is None else _column("groups", groups)
+        if self.groups is not None:
+            _same_length("groups", len(self.groups), self.x)
+        self.scoring = Scoring.of(scoring)
+        self.task = _task(task, self.scoring, self.y)
+        self.seed = int(seed)
+        self.folds = check_folds(self.y, folds, self.classifies, self.groups)
+        self.classes: NDArray[Any] | None = np.unique(self.y) if self.classifies else None
+        self.predictions = Predictions(predictions, self._identity() if predictions is not None else "")
+
+    @property
+    def classifies(self) -> bool:
+        return self.task == CLASSIFICATION
+
+    def splits(self, repeat: int = 0) -> list[tuple[Rows, Rows]]:
+        """Rows to train on and rows held out, by fold."""
+        return folds_of(self.y, self.folds, self.seed, repeat, self.classifies, self.groups)
+
+    def __call__(
+        self, config: Mapping[str, Any], repeat: int = 0
+    ) -> Generator[dict[str, float], None, dict[str, float]]:
+        """Yield the outputs of each fold, and return those of all.
+
+        Args:
+            config: of the space.
+            repeat: which folds: 0 those of the search, others fresh ones.
+        """
+        done: list[Fold] = []
+        means: dict[str, list[float]] = {}
+        for number, (train, held_out) in enumerate(self.splits(repeat)):
+            fold = self._fold(config, number, train, held_out)
+            done.append(fold)
+            measured = dict(self.measure(fold)) if self.measure is not None else {}
+            for name, value in measured.items():
+                means.setdefault(name, []).append(value)
+            if number == self.folds - 1:
+                self.predictions.put(config, repeat, self._joined(done))
+            yield {LOSS: fold.loss, **measured}
+        # the mean of the scores and not of the losses: to the last digit what cross_val_score gives
+        outputs = {LOSS: self.scoring.perfect - float(np.mean([f.score for f in done]))}
+        outputs |= {name: float(np.mean(values)) for name, values in means.items()}
+        return outputs | (dict(self.finish(done)) if self.finish is not None else {})
+
+    def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
+        """The outputs over all folds at once: ``{"loss": ..., ...}``."""
+        folds = self(config, repeat)
+        while True:
+            try:
+                next(folds)
+            except StopIteration as end:
+                return dict(end.value)
+
+    def out_of_fold(self, config: Mapping[str, Any], repeat: int = 0) -> NDArray[np.float64]:
+        """Predictions of each row by the estimator that was not fitted to it; computed where they are not kept.
+
+        Returns:
+            Probabilities, shape (rows, classes), columns as in ``classes``; or values, shape (rows,).
+        """
+        kept = self.predictions.get(config, repeat)
+        if kept is None:
+            self.evaluate(config, repeat)
+            kept = self.predictions.get(config, repeat)
+        if kept is None:  # its file is gone already
+            raise DataError(f"predictions vanish from {self.predictions.folder}; give predictions= a folder of its own")
+        return kept
+
+    def fit(self, config: Mapping[str, Any]) -> Any:
+        """The estimator of a configuration, fitted to all rows."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self._built(config).fit(self.x, self.y)
+
+    def __repr__(self) -> str:
+        return f"<{self.scoring.name} over {self.folds} folds of {len(self.y)} rows>"
+
+    # -- one fold -----------------------------------------------------------------------------------------------
+
+    def _fold(self, config: Mapping[str, Any], number: int, train: Rows, held_out: Rows) -> Fold:
+        began = time.perf_counter()
+        with warnings.catch_warnings():  # constant columns and slow convergence show in the score
+            warnings.simplefilter("ignore")
+            estimator = self._built(config).fit(rows_of(self.x, train), self.y[train])
+            seconds = time.perf_counter() - began
+            x = rows_of(self.x, held_out)
+            predicted = predict(estimator, x, self.classes)
+        score = self.scoring.score(estimator, x, self.y[held_out], f"fold {number} of {self.folds}")
+        loss = self.scoring.perfect - score
+        return Fold(number, estimator, train, held_out, self.x, self.y, score, loss, seconds, predicted)
+
+    def _built(self, config: Mapping[str, Any]) -> Any:
+        estimator = self.build(config)
+        if not hasattr(estimator, "fit") or not hasattr(estimator, "predict"):
+            raise DataError(f"build returned {shown(estimator)}, which has no fit and predict; return an estimator")
+        return estimator
+
+    def _joined(self, folds: Sequence[Fold]) -> NDArray[np.float64]:
+        shape = folds[0].predictions.shape[1:]
+        found = np.full((len(self.y), *shape), np.nan)
+        for fold in folds:
+            found[fold.held_out] = fold.predictions
+        return found
+
+    def _identity(self) -> str:
+        """A text that is the same for the same data, folds and scoring, in every process."""
+        import joblib
+
+        told = (self.x, self.y, self.groups, self.scoring.name, self.folds, self.seed, self.task)
+        return str(joblib.hash(told))
+
+
+def rows_of(x: Any, rows: Rows) -> Any:
+    """Rows of an array, a sparse matrix or a data frame."""
+    return x.iloc[rows] if hasattr(x, "iloc") else x[rows]
+
+
+def predict(estimator: Any, x: Any, classes: NDArray[Any] | None) -> NDArray[np.float64]:
+    """Probabilities of ``classes``, shape (rows, classes); or values, shape (rows,), where there are none.
+
+    A classifier without probabilities is sure of what it predicts. A class that it was not fitted to has probability 0.
+    """
+    if classes is None:
+        return np.asarray(estimator.predict(x), dtype=np.float64).reshape(-1)
+    if not hasattr(estimator, "predict_proba"):
+        return np.asarray(np.asarray(estimator.predict(x))[:, None] == classes, dtype=np.float64)
+    given = np.asarray(estimator.predict_proba(x), dtype=np.float64)
+    found = np.zeros((len(given), len(classes)))
+    found[:, np.searchsorted(classes, estimator.classes_)] = given
+    return found
+
+
+def _task(task: str | None, scoring: Scoring, y: NDArray[Any]) -> str:
+    from sklearn.utils.multiclass import type_of_target
+
+    if task not in (None, CLASSIFICATION, REGRESSION):
+        raise DataError(f"task must be {CLASSIFICATION!r} or {REGRESSION!r}, got {shown(task)}")
+    continuous = type_of_target(y) not in ("binary", "multiclass")
+    if task is None:
+        task = REGRESSION if scoring.of_numbers or continuous else CLASSIFICATION
+        if task == REGRESSION and scoring.name in _of_classes():
+            raise DataError(
+                f"{scoring.name} scores classes, and y holds numbers such as {shown(y[0])}; use a score of regression, such as "
+                "'r2' or 'neg_root_mean_squared_error', or make classes of y"
+            )
+    if task == CLASSIFICATION and continuous:
+        raise DataError(f"y holds numbers such as {shown(y[0])}, which are no classes; use task={REGRESSION!r}")
+    if task == REGRESSION and not np.issubdtype(y.dtype, np.number):
+        raise DataError(f"y holds {shown(y[0])}, and regression needs numbers; use task={CLASSIFICATION!r}")
+    return task
+
+
+def _of_classes() -> frozenset[str]:
+    """Names of scores that take classes alone."""
+    from sklearn.metrics import get_scorer_names
+
+    begin = ("accuracy", "average_prec", "balanced_acc", "f1", "jaccard", "matthews", "neg_brier", "neg_log", "neg_neg")
+    more = ("precision", "recall", "roc_auc", "top_k", "d2_log_loss", "d2_brier", "positive_likelihood")
+    return frozenset(n for n in get_scorer_names() if n.startswith((*begin, *more)))
+
+
+def _column(name: str, values: Any) -> NDArray[Any]:
+    found = np.asarray(values)
+    if found.ndim == 2 and found.shape[1] == 1:
+        found = found[:, 0]
+    if found.ndim != 1:
+        raise DataError(f"{name} must have one value per row, got an array of shape {found.shape}")
+    missing = (
+        np.isnan(found)
+        if np.issubdtype(found.dtype, np.floating)
+        else np.array([v is None or v != v for v in found.tolist()])
+    )
+    if missing.any():
+        raise DataError(f"{name} has {int(missing.sum())} missing values; drop those rows")
+    return found
+
+
+def _same_length(name: str, length: int, x: Any) -> None:
+    if x.shape[0] != length:
+        raise DataError(f"{name} has {length} values and x {x.shape[0]} rows; give one value per row")

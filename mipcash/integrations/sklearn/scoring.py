@@ -1,0 +1,83 @@
+"""Scores of scikit-learn as losses: ``loss = perfect - score``.
+
+The perfect score is 1 where scikit-learn's name says so (``accuracy``, ``roc_auc``, ``r2`` ...), so that the loss of the best
+possible model is 0. It is 0 for the names that begin with ``neg_`` and for scorers that a user brings: there the loss is -score.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mipcash.errors import DataError
+from mipcash.study.text import shown
+from mipcash.study.trial import Failed
+
+OF_NUMBERS = ("r2", "explained_variance", "max_error", "d2_absolute_error_score")
+"""Scores of regression beside those that begin as follows."""
+ERRORS = ("neg_mean_", "neg_root_", "neg_median_", "neg_max_")
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """A score to be minimised as a loss.
+
+    Attributes:
+        name: as scikit-learn calls it.
+        scorer: ``scorer(estimator, x, y)``, greater is better.
+        perfect: the loss is this minus the score.
+    """
+
+    name: str
+    scorer: Callable[[Any, Any, Any], float]
+    perfect: float
+
+    @classmethod
+    def of(cls, scoring: Any) -> Scoring:
+        """By scikit-learn's name, or a scorer.
+
+        Raises:
+            DataError: there is no such score, or it is neither a name nor callable.
+        """
+        if callable(scoring):
+            return cls(str(getattr(scoring, "__name__", scoring)), scoring, 0.0)
+        from sklearn.metrics import get_scorer, get_scorer_names
+
+        names = list(get_scorer_names())
+        if not isinstance(scoring, str):
+            raise DataError(
+                f"scoring must be a name that scikit-learn knows, such as 'accuracy' or 'roc_auc', or a scorer "
+                f"scorer(estimator, x, y); got {shown(scoring)}"
+            )
+        if scoring not in names:
+            close = difflib.get_close_matches(scoring, names, n=3) or ["accuracy", "roc_auc", "neg_log_loss", "r2"]
+            raise DataError(
+                f"scikit-learn has no scoring {scoring!r}; did you mean {' or '.join(map(repr, close))}? "
+                "(sklearn.metrics.get_scorer_names() lists all)"
+            )
+        return cls(scoring, get_scorer(scoring), 0.0 if scoring.startswith("neg_") else 1.0)
+
+    @property
+    def of_numbers(self) -> bool:
+        """Whether it is one of regression, by its name."""
+        return self.name in OF_NUMBERS or self.name.startswith(ERRORS)
+
+    def score(self, estimator: Any, x: Any, y: Any, where: str = "") -> float:
+        """The score of a fitted estimator.
+
+        Raises:
+            Failed: the score is not finite, as that of a fold with one class may be.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = float(self.scorer(estimator, x, y))
+        if not math.isfinite(found):
+            raise Failed(
+                f"{self.name} is {found}{where and f' on {where}'}: it is not defined for what was predicted there; use fewer "
+                "folds, or another scoring"
+            )
+        return found

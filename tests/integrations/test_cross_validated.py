@@ -1,0 +1,179 @@
+"""CrossValidated: folds, losses and out-of-fold predictions are scikit-learn's; bad data are named."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+
+import mipcash as mc
+from mipcash.errors import DataError
+
+X, Y = load_iris(return_X_y=True)
+NUMBERS = load_diabetes(return_X_y=True)
+CONFIG = {"smoothing": 1e-6}
+
+
+def bayes(config: Mapping[str, Any]) -> Any:
+    return GaussianNB(var_smoothing=config["smoothing"])
+
+
+def ridge(config: Mapping[str, Any]) -> Any:
+    return Ridge(alpha=config["alpha"])
+
+
+def made(**changes: Any) -> mc.CrossValidated:
+    options = {"build": bayes, "x": X, "y": Y, "scoring": "neg_log_loss", **changes}
+    return mc.CrossValidated(options.pop("build"), options.pop("x"), options.pop("y"), **options)
+
+
+@pytest.mark.parametrize(("scoring", "perfect"), [("accuracy", 1.0), ("roc_auc_ovr", 1.0), ("neg_log_loss", 0.0)])
+def test_the_loss_is_that_of_cross_val_score(scoring: str, perfect: float) -> None:
+    objective = made(scoring=scoring, seed=3)
+    cv = StratifiedKFold(5, shuffle=True, random_state=3)
+    scores = cross_val_score(bayes(CONFIG), X, Y, cv=cv, scoring=scoring)
+    assert objective.evaluate(CONFIG) == {"loss": perfect - scores.mean()}
+    assert [fold["loss"] for fold in objective(CONFIG)] == [perfect - s for s in scores]
+
+
+def test_numbers_have_folds_of_their_own() -> None:
+    objective = mc.CrossValidated(ridge, *NUMBERS, scoring="r2", folds=4)
+    scores = cross_val_score(Ridge(alpha=0.5), *NUMBERS, cv=KFold(4, shuffle=True, random_state=0), scoring="r2")
+    assert objective.evaluate({"alpha": 0.5})["loss"] == 1.0 - scores.mean()
+    assert objective.task == "regression"
+    assert objective.out_of_fold({"alpha": 0.5}).shape == (len(NUMBERS[1]),)
+    whole = mc.CrossValidated(ridge, NUMBERS[0], NUMBERS[1].astype(int), scoring="neg_mean_squared_error")
+    assert whole.task == "regression"  # by the score, though whole numbers could be classes
+
+
+def test_out_of_fold_predictions_are_those_of_cross_val_predict() -> None:
+    objective = made(y=np.array(["b", "a", "c"])[Y])
+    cv = StratifiedKFold(5, shuffle=True, random_state=0)
+    expected = cross_val_predict(bayes(CONFIG), X, objective.y, cv=cv, method="predict_proba")
+    assert np.array_equal(objective.out_of_fold(CONFIG), expected)
+    assert np.array_equal(objective.classes, ["a", "b", "c"])
+    flat = made(
+        build=lambda config: RidgeClassifier(), scoring="accuracy"
+    )  # no probabilities: sure of what it predicts
+    assert set(np.unique(flat.out_of_fold({}))) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_fresh_folds_are_none_of_the_search(grouped: bool) -> None:
+    objective = made(groups=np.arange(len(Y)) // 2 if grouped else None)
+    searched = {tuple(held_out) for _, held_out in objective.splits()}
+    seen = set(searched)
+    for repeat in range(1, 6):
+        for train, held_out in objective.splits(repeat):
+            assert not set(train) & set(held_out)
+            assert tuple(held_out) not in seen
+            seen.add(tuple(held_out))
+            if grouped:
+                assert not set(objective.groups[train]) & set(objective.groups[held_out])
+        assert sorted(np.concatenate([h for _, h in objective.splits(repeat)])) == list(range(len(Y)))
+    assert [tuple(h) for _, h in objective.splits(2)] == [tuple(h) for _, h in objective.splits(2)]
+    first, second = objective.evaluate(CONFIG), objective.evaluate(CONFIG, repeat=1)
+    assert first != second
+    assert objective.evaluate(CONFIG, repeat=1) == second
+
+
+def test_few_rows_have_few_partitions() -> None:
+    objective = mc.CrossValidated(ridge, np.eye(4), np.arange(4) / 3, scoring="neg_mean_squared_error", folds=4)
+    assert sorted(int(h[0]) for _, h in objective.splits(1)) == [0, 1, 2, 3]
+
+
+def test_a_search_over_it() -> None:
+    space = mc.Space("naive Bayes")
+    space.real("smoothing", 1e-9, 1.0, log=True)
+    objective = made()
+    result = mc.minimize(objective.evaluate, space, 5, seed=0, progress=False)
+    assert result.n_done == 5
+    assert result.value == pytest.approx(min(objective.evaluate(t.config)["loss"] for t in result.history))
+
+
+def test_further_outputs() -> None:
+    objective = made(measure=lambda fold: {"rows": len(fold.train)}, finish=lambda folds: {"fits": len(folds)})
+    assert next(iter(objective(CONFIG)))["rows"] == 120
+    assert objective.evaluate(CONFIG).keys() == {"loss", "rows", "fits"}
+    assert objective.evaluate(CONFIG)["fits"] == 5
+
+
+class Counting:
+    """Builds, and counts how often."""
+
+    calls = 0
+
+    def __call__(self, config: Mapping[str, Any]) -> Any:
+        Counting.calls += 1
+        return bayes(config)
+
+
+@pytest.mark.parametrize("kept", ["memory", "folder"])
+def test_predictions_are_kept(kept: str, tmp_path: Path) -> None:
+    folder = None if kept == "memory" else tmp_path / "predictions"
+    objective = made(build=Counting(), predictions=folder)
+    Counting.calls = 0
+    objective.evaluate(CONFIG)
+    assert Counting.calls == 5
+    known = objective.out_of_fold({"smoothing": np.float64(1e-6)})
+    assert Counting.calls == 5
+    other = pickle.loads(pickle.dumps(objective))
+    assert np.array_equal(other.out_of_fold(CONFIG), known)
+    assert Counting.calls == (10 if kept == "memory" else 5)  # files are shared, memory stays behind
+    if kept == "folder":
+        elsewhere = made(build=Counting(), predictions=folder, seed=1)  # other folds: files of its own
+        assert not np.array_equal(elsewhere.out_of_fold(CONFIG), known)
+        for file in (tmp_path / "predictions").glob("*.npz"):
+            file.write_bytes(file.read_bytes()[:50])
+        assert np.array_equal(objective.out_of_fold(CONFIG), known)  # what is cut off is computed again
+
+
+def test_a_stopped_evaluation_keeps_nothing() -> None:
+    objective = made(build=Counting())
+    folds = objective(CONFIG)
+    next(folds)
+    folds.close()
+    Counting.calls = 0
+    objective.out_of_fold(CONFIG)
+    assert Counting.calls == 5
+
+
+BAD = [
+    ({"y": Y[:-1]}, "y has 149 values and x 150 rows"),
+    ({"y": np.where(np.arange(150) < 1, 3, Y)}, "class '3' has 1 rows, fewer than the 5 folds: merge or drop"),
+    ({"scoring": "acuracy"}, "no scoring 'acuracy'; did you mean 'accuracy'"),
+    ({"scoring": 3}, "scoring must be a name"),
+    ({"y": np.where(np.arange(150) < 2, np.nan, Y)}, "y has 2 missing values"),
+    ({"y": Y + np.arange(150) / 1000}, "neg_log_loss scores classes, and y holds numbers"),
+    ({"y": np.zeros(150)}, "one class only"),
+    ({"y": np.stack([Y, Y], axis=1)}, r"one value per row, got an array of shape \(150, 2\)"),
+    ({"folds": 1}, "folds must be a whole number, at least 2"),
+    ({"folds": 200, "scoring": "accuracy"}, "150 rows cannot make 200 folds"),
+    ({"groups": np.arange(3)}, "groups has 3 values and x 150 rows"),
+    ({"groups": np.arange(150) // 50}, "3 groups cannot make 5 folds"),
+    ({"task": "clustering"}, "task must be 'classification' or 'regression'"),
+    ({"y": np.array(["a", "b", "c"])[Y], "task": "regression"}, "regression needs numbers"),
+    ({"build": LogisticRegression()}, "build must be a function of a configuration"),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), BAD)
+def test_bad_data_are_named(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        made(**changes)
+
+
+def test_what_only_an_evaluation_tells_is_a_failure_with_its_cause() -> None:
+    nan = made(scoring=lambda estimator, x, y: float("nan"))
+    with pytest.raises(mc.Failed, match="is nan on fold 0 of 5: it is not defined for what was predicted there"):
+        nan.evaluate(CONFIG)
+    with pytest.raises(DataError, match="build returned None, which has no fit"):
+        made(build=lambda config: None).evaluate(CONFIG)
