@@ -26,6 +26,7 @@ _HOMES = {
     "Trial": "mipcash.study.trial",
     "Failed": "mipcash.study.trial",
     "CrossValidated": "mipcash.integrations.sklearn.cross_validated",
+    "Folds": "mipcash.study.folds",
     "Cost": "mipcash.study.spending",
     "Result": "mipcash.study.result",
     "minimize": "mipcash.study.minimize",
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from mipcash.optimizers.mivabo import MiVaBOSettings as MiVaBOSettings
     from mipcash.space.solution import Solution as Solution
     from mipcash.space.space import Space as Space
+    from mipcash.study.folds import Folds as Folds
     from mipcash.study.minimize import minimize as minimize
     from mipcash.study.result import Result as Result
     from mipcash.study.spending import Cost as Cost

@@ -59,6 +59,21 @@ class Observation:
         if self.status == DONE and not unasked and (self.loss is None or not math.isfinite(self.loss)):
             raise ValueError(f"a done observation needs a finite loss, got {self.loss!r}")
 
+    @property
+    def folds(self) -> tuple[float, ...]:
+        """The loss of each fit, where the evaluation gave partial results; else empty."""
+        return self.outcome.folds
+
+    @property
+    def fits(self) -> int:
+        """How many fits the evaluation took; 1 where it gave no partial results."""
+        return self.outcome.fits
+
+    @property
+    def variance(self) -> float:
+        """Of the loss as an estimate of what the whole evaluation would have given; 0 where it is what that gave."""
+        return self.outcome.variance
+
 
 History = Sequence[Observation]
 """Observations in the order of their proposals."""

@@ -34,12 +34,17 @@ class Output:
         message: why it failed, or the text; empty otherwise.
         cost: what its evaluation cost, in seconds or as it was told; None: nobody said. Outputs of one call bear the cost of
             that call each.
+        folds: the partial results of an evaluation that gave several, one per fit, in their order; empty: it gave the value alone.
+        variance: None: the value is what the whole evaluation gave. A number: the evaluation was stopped after the fits of
+            ``folds``, and the value estimates what the whole one would have given, with this variance.
     """
 
     status: str = MISSING
     value: float | None = None
     message: str = ""
     cost: float | None = None
+    folds: tuple[float, ...] = ()
+    variance: float | None = None
 
     def __post_init__(self) -> None:
         if self.status not in (PRESENT, FAILED, MISSING, TEXT):
@@ -48,6 +53,8 @@ class Output:
             raise ValueError(f"a present output needs a finite value, got {self.value!r}")
         if self.status == TEXT and self.value is not None:
             raise ValueError(f"a text has no value, got {self.value!r}")
+        if self.variance is not None and not 0.0 <= self.variance < math.inf:
+            raise ValueError(f"the variance of an estimate is a finite number, at least 0, got {self.variance!r}")
 
     @classmethod
     def of(cls, value: float, cost: float | None = None) -> Output:
@@ -109,6 +116,26 @@ class Outcome:
     def some(self) -> bool:
         """Whether an output is present."""
         return any(o.status == PRESENT for o in self.outputs.values())
+
+    @property
+    def folds(self) -> tuple[float, ...]:
+        """The partial results of the loss, one per fit; empty where the evaluation gave none."""
+        return self[LOSS].folds
+
+    @property
+    def fits(self) -> int:
+        """How many fits the evaluation took: as many as partial results came, and 1 where it gave none."""
+        return max((len(o.folds) for o in self.outputs.values()), default=0) or 1
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the evaluation was stopped before its last fit, so that the loss is an estimate."""
+        return self[LOSS].variance is not None
+
+    @property
+    def variance(self) -> float:
+        """Of the loss as an estimate of what the whole evaluation would have given; 0 where it is what that gave."""
+        return self[LOSS].variance or 0.0
 
     @property
     def message(self) -> str:

@@ -61,8 +61,10 @@ def minimize(
     Args:
         objective: takes a configuration (a dict that it may change) and returns a float or a dict with ``"loss"`` and
             further named numbers. What it raises is a failure, and so is a loss that is not finite or beyond 1e100 in
-            magnitude, or any other value; the run goes on, but for a ``DefectError``. Or one function per output, by name,
-            ``{"loss": f, "latency_ms": g}``, each of which returns its number: then the optimizer may choose which to call.
+            magnitude, or any other value; the run goes on, but for a ``DefectError``. It may be a generator, which yields such
+            a result for each of several fits: the outcome is their mean, unless it returns one of its own. Or one function
+            per output, by name, ``{"loss": f, "latency_ms": g}``, each of which returns its number: then the optimizer may
+            choose which to call.
         space: the space to search.
         budget: number of evaluations, failed ones and those of a resumed journal included, known ones not; of functions per output
             each call is one. ``mc.Cost(3600)``: what they may cost together, by ``costs``. What would exceed it is not started.

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mipcash.optimizers.outcome import FAILED, LOSS, TEXT, Outcome, Output
+from mipcash.optimizers.outcome import FAILED, LOSS, PRESENT, TEXT, Outcome, Output
+from mipcash.study.folds import Folds
 from mipcash.study.text import MESSAGE_LIMIT, kind, listed, readable, shown, storable
 from mipcash.study.trial import Failed
 
@@ -25,8 +26,8 @@ LOSS_LIMIT = 1e100
 """Largest magnitude of a loss. Surrogates take differences, squares and cubes of losses, which overflow beyond it; a loss
 of that size is a penalty for a failure in all but name."""
 
-RETURNED = "the objective returned "
-"""How messages begin that tell of what was returned in the place of a number."""
+RETURNED, YIELDED = "the objective returned ", "the objective yielded "
+"""How messages begin that tell of what was returned, or yielded, in the place of a number."""
 
 STOPPING = ("asyncio", "trio", "anyio", "gevent", "greenlet", "_pytest")
 """Packages whose exceptions beyond ``Exception`` are orders to whoever runs (cancelled, timed out, test over)."""
@@ -38,7 +39,7 @@ def read_outcome(
     """Read what an evaluation returned. Whatever is no finite loss is a failed one, whose message says why.
 
     Args:
-        returned: a number, a mapping of outputs by name, or :class:`~mipcash.Failed`.
+        returned: a number, a mapping of outputs by name, :class:`~mipcash.Failed`, or :class:`~mipcash.Folds`.
         wanted: outputs that are wanted of it: what is returned in the place of all of them counts for each.
         required: those that have failed where they are not in it; None: all that are wanted.
         cost: of this call, or of outputs by name.
@@ -85,7 +86,7 @@ def stops(error: BaseException) -> bool:
 
 def unread(output: Output) -> bool:
     """Whether an output failed because it was not there or could not be read: a mistake of whoever returned the others."""
-    return output.status == FAILED and output.value is None and output.message.startswith(RETURNED)
+    return output.status == FAILED and output.value is None and output.message.startswith((RETURNED, YIELDED))
 
 
 def statement(returned: Any, wanted: Sequence[str] = (LOSS,)) -> bool:
@@ -97,6 +98,9 @@ def statement(returned: Any, wanted: Sequence[str] = (LOSS,)) -> bool:
         wanted: outputs, of which one must say something.
     """
     try:
+        if isinstance(returned, Folds):  # the last of them, if any, is what is wrong
+            told = returned.outcome if returned.outcome is not None else next(reversed(returned.values), None)
+            return told is not None and statement(told, wanted)
         given = [returned[name] for name in wanted if name in returned] if isinstance(returned, Mapping) else [returned]
         return any(isinstance(v, Failed) or (not _is_boolean(v) and _number(v) is not None) for v in given)
     except BaseException as error:
@@ -118,6 +122,8 @@ def _read(returned: Any, wanted: Sequence[str], required: Sequence[str]) -> dict
     if isinstance(returned, Failed):
         known = _read_mapping(getattr(returned, "values", {}), wanted, ())
         return {**_all_failed(wanted, _why(returned)), **known}
+    if isinstance(returned, Folds):
+        return _read_folds(returned, wanted, required)
     if isinstance(returned, Mapping):
         return _read_mapping(returned, wanted, required)
     if len(wanted) == 1 and wanted[0] != LOSS:  # the only one that was asked for needs no name
@@ -127,14 +133,59 @@ def _read(returned: Any, wanted: Sequence[str], required: Sequence[str]) -> dict
     return {**_left_out(required, found, returned), **found}
 
 
+def _read_folds(told: Folds, wanted: Sequence[str], required: Sequence[str]) -> dict[str, Output]:
+    """The mean of each output over the fits that gave it, or what was returned in the end; and what each fit gave."""
+    owed = [LOSS] if LOSS in wanted else list(wanted)
+    fits = [_read(value, wanted, owed) for value in told.values]
+    by_name = {name: [(k, fit[name]) for k, fit in enumerate(fits) if name in fit] for name in _names(fits)}
+    means = {name: _mean(rows) for name, rows in by_name.items()}
+    if told.outcome is not None:
+        found = _read(told.outcome, wanted, required)
+    elif fits:
+        found = {**_left_out(required, means, means), **means}
+    else:
+        found = _all_failed(wanted, f"{YIELDED}nothing and returned nothing; yield the loss of each fit")
+    return {name: _with_folds(output, means.get(name), told.stopped.get(name)) for name, output in found.items()}
+
+
+def _names(fits: Sequence[Mapping[str, Output]]) -> list[str]:
+    return list(dict.fromkeys(name for fit in fits for name in fit))
+
+
+def _mean(rows: Sequence[tuple[int, Output]]) -> Output:
+    """Of one output, by fit: failed where a fit failed without a number; of texts the last."""
+    values = tuple(o.value for _, o in rows if o.value is not None)
+    for k, output in rows:
+        if output.status == FAILED and output.value is None:
+            said = YIELDED + output.message.removeprefix(RETURNED) if unread(output) else output.message
+            return Output(FAILED, message=f"{said} (fit {k + 1})", folds=values)
+    if not values:
+        return rows[-1][1]
+    try:
+        mean = math.fsum(values) / len(values)
+    except (OverflowError, ValueError):  # beyond what a float holds; inf - inf
+        mean = sum(value / len(values) for value in values)
+    return replace(Output.of(mean), folds=values)
+
+
+def _with_folds(output: Output, mean: Output | None, estimate: tuple[float, float] | None) -> Output:
+    """An output with what each fit gave; of an evaluation that was stopped, with what it would have given."""
+    folds = () if mean is None else mean.folds
+    if estimate is not None and output.status == PRESENT:
+        return replace(output, value=estimate[0], folds=folds, variance=estimate[1])
+    return replace(output, folds=folds)
+
+
 def _read_mapping(returned: Mapping[Any, Any], wanted: Sequence[str], required: Sequence[str]) -> dict[str, Output]:
     """Outputs by name. One that cannot be read has failed alone: it does not cost the others, nor the loss."""
     found: dict[str, Output] = {}
     for name, value in returned.items():
-        if name != LOSS:
-            label = str.__str__(name) if isinstance(name, str) else readable(name, repr)
+        label = str.__str__(name) if isinstance(name, str) else readable(name, repr)
+        if isinstance(value, Folds):  # of a function of its own
+            found[label] = _read_folds(value, (label,), (label,))[label]
+        elif name != LOSS:
             found[label] = _further(label, value, text=label not in wanted)
-    if LOSS in returned:
+    if LOSS in returned and LOSS not in found:
         given = returned[LOSS]
         loss, problem = (
             (None, _why(given)) if isinstance(given, Failed) else _loss("the objective returned 'loss':", given)

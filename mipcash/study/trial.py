@@ -143,6 +143,16 @@ class Trial:
         return self.outcome.texts
 
     @property
+    def folds(self) -> tuple[float, ...]:
+        """The loss of each fit, where the evaluation gave partial results; else empty."""
+        return self.outcome.folds
+
+    @property
+    def fits(self) -> int:
+        """How many fits the evaluation took, 1 where it gave no partial results; 0 of what is pending or known."""
+        return 0 if self.pending or self.known else self.outcome.fits
+
+    @property
     def message(self) -> str:
         """Why it failed; empty otherwise."""
         return self.outcome.message

@@ -171,7 +171,8 @@ STATEMENTS = {
     "UPDATE study SET schema = 2": "has other columns or checks than those of format 2",
     "UPDATE study SET schema = 'one'": "its format is str 'one'",
     "UPDATE study SET schema = 3": "has other columns or checks than those of format 3",
-    "UPDATE study SET schema = 4": "has journal format 4 and this mipcash",
+    "UPDATE study SET schema = 4": "has other columns or checks than those of format 4",
+    "UPDATE study SET schema = 5": "has journal format 5 and this mipcash",
     "PRAGMA application_id = 0": "not a journal of mipcash",
 }
 
@@ -220,6 +221,43 @@ def second(name: str, journal: Path) -> Path:
     """A journal of format 2: an attempt that lost its worker, nan, a part that was told, a name that UTF-8 cannot hold."""
     shutil.copy(FOLDER / f"{name}-format-2.journal", journal)
     return journal
+
+
+@pytest.fixture
+def third(name: str, journal: Path) -> Path:
+    """A journal of format 3: that of format 2, and texts."""
+    shutil.copy(FOLDER / f"{name}-format-3.journal", journal)
+    return journal
+
+
+def test_format_3_is_migrated_with_nothing_changed_and_takes_folds(third: Path, name: str, tmp_path: Path) -> None:
+    raw, (record, rows) = third.read_bytes(), read_journal(third)
+    assert (record.schema, record.seed, record.budget, len(rows)) == (3, 7, 12, 7)
+    assert rows[2].outcome.texts == {"note": "a text"}
+    shown = CliRunner().invoke(app, ["show", str(third), "--plot", str(tmp_path / "picture.svg")])
+    assert (shown.exit_code, third.read_bytes()) == (0, raw), shown.output
+    with opened(third, name) as study:
+        assert schema(third) == FORMAT
+        trial = study.ask()
+        assert trial.number == (6 if name == "counter" else 7)
+        study.tell(trial, mc.Folds([1.0, 2.0]))
+    after, kept = read_journal(third)
+    assert repr(kept[:6]) == repr(rows[:6])
+    assert (kept[trial.number].outcome.folds, after.recommended) == ((1.0, 2.0), None)
+
+
+def test_format_3_goes_on_as_an_unbroken_run(third: Path, name: str) -> None:
+    space = tiny.tiny_space()
+    unbroken = mc.Study(space, OPTIMIZERS[name](space), seed=7)
+    with opened(third, name) as study:
+        for number in range(9):
+            trial = unbroken.ask()
+            told: Any = {"loss": 1.0, "\ud800": 2.0} if (name, number) == ("sampler", 6) else outcome(trial.config)
+            unbroken.tell(trial, told)
+            same = study.trials[number] if number < 6 or (name, number) == ("sampler", 6) else study.ask()
+            assert (same.number, encode_config(space, same.config)) == (number, encode_config(space, trial.config))
+            if same.pending:
+                study.tell(same, told)
 
 
 def test_format_2_is_looked_at_and_migrated_with_nothing_changed(second: Path, name: str, tmp_path: Path) -> None:

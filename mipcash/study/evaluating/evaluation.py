@@ -1,20 +1,25 @@
-"""One call of the objective, wherever it runs; an executor's workers import this."""
+"""One call of the objective, wherever it runs; an executor's workers import this.
+
+An objective that is a generator is run to its end here: each of its partial results is a fit (:mod:`mipcash.study.folds`).
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from mipcash.modelling.domains import Configuration
+from mipcash.optimizers.outcome import FAILED, LOSS
 from mipcash.study.evaluating.defects import Raised
-from mipcash.study.reading import stops
+from mipcash.study.folds import Estimates, Folds, gathered
+from mipcash.study.reading import read_outcome, stops
 from mipcash.study.storage.base import this_worker
 from mipcash.study.trial import Failed
 
 Function = Callable[[Configuration], Any]
-"""Takes a configuration (its own copy); returns a float, a dict with ``"loss"``, or ``Failed``."""
+"""Takes a configuration (its own copy); returns a float, a dict with ``"loss"``, ``Failed``, or an iterator of partial results."""
 
 Objective = Function | Mapping[str, Function]
 """A function; or one per output, by name, each of which returns that number."""
@@ -25,7 +30,7 @@ class Evaluation:
     """What came out of one call of the objective.
 
     Attributes:
-        returned: what it returned, or :class:`Failed`.
+        returned: what it returned, or :class:`Failed`; of a generator :class:`~mipcash.study.folds.Folds`.
         seconds: wall-clock.
         worker: host and process that called it; empty: it is not known.
         raised: what it raised, but for :class:`Failed`; None: nothing.
@@ -45,17 +50,24 @@ class Evaluation:
         return cls(returned, seconds, next((p.worker for p in parts.values()), ""), parts=parts)
 
 
-def evaluate(objective: Objective, config: Configuration, outputs: Sequence[str] = ()) -> Evaluation:
+def evaluate(
+    objective: Objective, config: Configuration, outputs: Sequence[str] = (), output: str = LOSS
+) -> Evaluation:
     """Call the objective. An exception becomes :class:`Failed`; what orders to stop (Ctrl-C ...) passes through.
 
     Args:
         outputs: those to evaluate, where each is a function of its own; one that raises fails alone. Empty: all.
+        output: the one that a function gives; without a name it gives the loss.
     """
     if isinstance(objective, Mapping):
-        return Evaluation.together({name: evaluate(objective[name], {**config}) for name in outputs or objective})
+        names = outputs or objective
+        return Evaluation.together({n: evaluate(objective[n], {**config}, output=n) for n in names})
     began, raised = time.perf_counter(), None
+    fits: list[Any] = []
     try:
         returned = objective(config)
+        if isinstance(returned, Iterator):
+            returned = gathered(returned, fits, lambda fit: _without(fit, output), _go_on)
     except Failed as failed:
         returned = failed
     except BaseException as error:
@@ -63,4 +75,15 @@ def evaluate(objective: Objective, config: Configuration, outputs: Sequence[str]
             raise
         raised = Raised.of(error)
         returned = Failed(raised.text)
+    if fits and isinstance(returned, Failed):
+        returned = Folds(tuple(fits), returned)
     return Evaluation(returned, time.perf_counter() - began, this_worker(), raised)
+
+
+def _without(fit: Any, output: str) -> bool:
+    """Whether a partial result lacks the output that counts."""
+    return read_outcome(fit, (output,))[output].status == FAILED
+
+
+def _go_on(fits: Sequence[Any]) -> Estimates:
+    return {}

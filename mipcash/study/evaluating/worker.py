@@ -17,6 +17,7 @@ from typing import Any
 
 import cloudpickle
 
+from mipcash.optimizers.outcome import LOSS
 from mipcash.study.evaluating.defects import Raised
 from mipcash.study.evaluating.evaluation import Evaluation, Function, Objective, evaluate
 from mipcash.study.reading import describe_error
@@ -50,7 +51,7 @@ def main(talk: int, life: int) -> None:
             except EOFError:
                 return
             function = objective[output] if isinstance(objective, Mapping) else objective
-            connection.send_bytes(_answer(function, config, seconds))
+            connection.send_bytes(_answer(function, config, seconds, output or LOSS))
 
 
 def _objective(connection: Connection) -> Objective | None:
@@ -65,11 +66,11 @@ def _objective(connection: Connection) -> Objective | None:
     return objective
 
 
-def _answer(function: Function, config: Any, seconds: float | None) -> bytes:
+def _answer(function: Function, config: Any, seconds: float | None, output: str) -> bytes:
     if seconds is not None:
         faulthandler.dump_traceback_later(seconds + ORPHANED, exit=True)  # by a thread of its own, without the GIL
     try:
-        evaluation = evaluate(function, config)
+        evaluation = evaluate(function, config, output=output)
     except BaseException as error:  # Ctrl-C and the like, raised by the objective: orders to whoever runs
         return _sent((STOPPED, error), (STOPPED, SystemExit(describe_error(error))))
     finally:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import ConfigurationError
@@ -125,14 +125,16 @@ class Known:
 
     def key(self, space: Space) -> str:
         """Equal for what is the same evaluation with the same outcome."""
-        told = sorted((n, o.status, repr(o.value), o.message) for n, o in self.outcome.outputs.items())
+        told = sorted(
+            (n, o.status, repr(o.value), o.message, *map(repr, o.folds)) for n, o in self.outcome.outputs.items()
+        )
         return f"{self.legal} {encode_config(space, self.config)} {told}"
 
     def row(self, space: Space, number: int, state: Mapping[str, Any]) -> TrialRow:
         """The row of a trial that has its outcome from the start."""
         now = time.time()
         evaluations = tuple(
-            EvaluationRow(number, name, 1, "", o.status, o.value, o.message, now, now, None)
+            EvaluationRow.of(number, name, 1, "", replace(o, cost=None), now, now)
             for name, o in self.outcome.outputs.items()
         )
         origin, status = KNOWN if self.legal else ILLEGAL, self.outcome.status(self.outputs)

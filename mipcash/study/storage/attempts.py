@@ -34,18 +34,8 @@ def told(row: TrialRow, part: Outcome, status: str, worker: str, now: float, dur
         if output.status == MISSING:
             continue
         on = whole and name == LOSS and status == PENDING
-        changed[name] = EvaluationRow(
-            row.number,
-            name,
-            row.attempt,
-            worker,
-            RUNNING if on else output.status,
-            output.value,
-            output.message,
-            begin,
-            None if on else now,
-            output.cost,
-        )
+        end = None if on else now
+        changed[name] = EvaluationRow.of(row.number, name, row.attempt, worker, output, begin, end, on)
     if status != PENDING:  # what was told so far is what there is
         for name, so_far in at.items():
             output = row.outcome[name]
@@ -58,14 +48,18 @@ def told(row: TrialRow, part: Outcome, status: str, worker: str, now: float, dur
 
 def ended(row: TrialRow, status: str, message: str, now: float) -> Change:
     """The attempt that runs ends without an outcome: ``lost`` or ``returned``."""
-    rows = tuple(replace(e, status=status, value=None, message=message, finished=now) for e in row.running)
+    rows = tuple(
+        replace(e, status=status, value=None, variance=None, message=message, finished=now) for e in row.running
+    )
     return with_evaluations(row, rows), rows
 
 
 def reopened(row: TrialRow) -> Change:
     """What was told counts no longer: the trial waits for another attempt. Why it failed stays with the attempt."""
     told = (e for e in row.evaluations if e.told is not None)
-    rows = tuple(replace(e, status=RETURNED, value=None, finished=e.finished or row.finished) for e in told)
+    rows = tuple(
+        replace(e, status=RETURNED, value=None, variance=None, finished=e.finished or row.finished) for e in told
+    )
     row = replace(row, status=PENDING, finished=None, duration=None)
     return with_evaluations(row, rows), rows
 

@@ -10,6 +10,7 @@ they were, each write whole or not at all. It may have one writer (a file, memor
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from mipcash import __version__
 from mipcash.errors import StorageError
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, PRESENT, TEXT, Outcome, Output
 
-FORMAT = 3
+FORMAT = 4
 """Of what is stored; a later one has columns that this version does not know."""
 
 RUNNING = "running"
@@ -32,6 +33,9 @@ LOST = "lost"
 RETURNED = "returned"
 """An attempt that was given up before its end, by Ctrl-C or on closing: nobody's fault."""
 ATTEMPTS = (RUNNING, PRESENT, FAILED, TEXT, LOST, RETURNED)
+
+NO_FOLDS = "[]"
+"""Of an evaluation that gave its value alone."""
 
 NOTHING = -1
 """In the place of the recommended trial: there is none."""
@@ -91,7 +95,8 @@ class EvaluationRow:
         value: the number, nan and inf included; of one that runs, what was told so far.
         message: why it failed or was lost; a text itself.
         started, finished: seconds since the epoch; ``finished`` is None while it runs.
-        cost: see :class:`mipcash.optimizers.outcome.Output`.
+        cost, variance: see :class:`mipcash.optimizers.outcome.Output`.
+        folds: a list of numbers as JSON, nan and inf included.
     """
 
     trial: int
@@ -104,6 +109,29 @@ class EvaluationRow:
     started: float
     finished: float | None
     cost: float | None
+    folds: str = NO_FOLDS
+    variance: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        trial: int,
+        output: str,
+        attempt: int,
+        worker: str,
+        told: Output,
+        started: float,
+        finished: float | None,
+        running: bool = False,
+    ) -> EvaluationRow:
+        """What was told of an output.
+
+        Args:
+            running: whether the attempt goes on.
+        """
+        status, folds = RUNNING if running else told.status, json.dumps(told.folds)
+        said = (status, told.value, told.message, started, finished, told.cost, folds, told.variance)
+        return cls(trial, output, attempt, worker, *said)
 
     @property
     def told(self) -> Output | None:
@@ -111,7 +139,9 @@ class EvaluationRow:
         status = self.status
         if status == RUNNING:  # a part was told, and the attempt goes on
             status = FAILED if self.message else MISSING if self.value is None else PRESENT
-        return None if status in (LOST, RETURNED, MISSING) else Output(status, self.value, self.message, self.cost)
+        if status in (LOST, RETURNED, MISSING):
+            return None
+        return Output(status, self.value, self.message, self.cost, tuple(json.loads(self.folds)), self.variance)
 
 
 @dataclass(frozen=True)

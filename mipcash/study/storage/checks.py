@@ -117,6 +117,8 @@ def evaluation_row(columns: Mapping[str, Any], where: str) -> EvaluationRow:
             number(columns[column], f"{column} of evaluation {name} {where}")
     if columns["value"] is not None:
         number(columns["value"], f"value of evaluation {name} {where}", finite=columns["status"] == PRESENT)
+    if "folds" in columns:
+        _check_folds(columns, f"of evaluation {name} {where}")
     row = EvaluationRow(**columns)
     if (row.status == PRESENT) and row.value is None:
         raise DamageError(f"evaluation {name} {where} is {PRESENT!r} and has no value")
@@ -125,6 +127,16 @@ def evaluation_row(columns: Mapping[str, Any], where: str) -> EvaluationRow:
     if (row.finished is None) != (row.status == RUNNING):
         raise DamageError(f"evaluation {name} {where} is {row.status!r}, which the time of its end contradicts")
     return row
+
+
+def _check_folds(columns: Mapping[str, Any], where: str) -> None:
+    for fold in parse(columns["folds"], f"folds {where}", list):
+        number(fold, f"fold {where}", finite=False)
+    variance = columns["variance"]
+    if variance is not None and (
+        number(variance, f"variance {where}") < 0.0 or columns["status"] not in (PRESENT, RUNNING)
+    ):
+        raise DamageError(f"the variance {where} is {shown(variance)}, and there is no estimate that has it")
 
 
 def without_odd_loss(row: TrialRow) -> TrialRow:

@@ -1,12 +1,12 @@
 """Journals of format 2, in which what an objective said beside its numbers was lost: how they are read, and what their tables were.
 
-The columns are those of the present format; an evaluation could not be a text yet.
+The columns are those of format 3; an evaluation could not be a text yet.
 """
 
 from __future__ import annotations
 
 from mipcash.study.storage.base import StudyRecord
-from mipcash.study.storage.sqlite import schema
+from mipcash.study.storage.sqlite import format_3, schema
 
 SCHEMA = 2
 
@@ -35,7 +35,7 @@ TABLES = {
 }
 
 STUDY = schema.STUDY
-read_trials = schema.read_trials
+read_trials = format_3.read_trials
 
 
 def in_present_words(record: StudyRecord) -> StudyRecord:

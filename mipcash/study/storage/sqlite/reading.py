@@ -14,7 +14,7 @@ from mipcash.errors import StorageError
 from mipcash.study.records.fingerprint import fingerprint
 from mipcash.study.storage.base import FORMAT, NOTHING, StudyRecord, TrialRow
 from mipcash.study.storage.checks import DamageError, study_record
-from mipcash.study.storage.sqlite import format_1, format_2, schema
+from mipcash.study.storage.sqlite import format_1, format_2, format_3, schema
 from mipcash.study.storage.sqlite.lock import real_path
 from mipcash.study.text import shown
 
@@ -29,7 +29,7 @@ UNUSABLE = (
 )
 """What SQLite says of a file that it cannot get at; the rest is said of what is in it."""
 
-EARLIER = {past.SCHEMA: past for past in (format_1, format_2)}
+EARLIER = {past.SCHEMA: past for past in (format_1, format_2, format_3)}
 """Formats before the present one: tables, columns of the study, how trials are read, which words are others now."""
 
 
@@ -109,7 +109,9 @@ def _format(database: sqlite3.Connection, path: Path | None) -> int:
     found = [f for (f,) in database.execute("SELECT schema FROM study LIMIT 2")]
     if len(found) != 1 or type(found[0]) is not int:
         later = database.execute("SELECT sql FROM sqlite_master WHERE name = 'evaluation'").fetchone()
-        return format_1.SCHEMA if later is None else FORMAT if "'text'" in str(later[0]) else format_2.SCHEMA
+        if later is None:
+            return format_1.SCHEMA
+        return FORMAT if "folds" in str(later[0]) else format_3.SCHEMA if "'text'" in str(later[0]) else format_2.SCHEMA
     if found[0] not in (FORMAT, *EARLIER):
         raise StorageError(
             f"{path} has journal format {found[0]} and this mipcash ({__version__}) reads formats "

@@ -42,6 +42,7 @@ TABLES = {
     worker TEXT NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('running', 'present', 'failed', 'text', 'lost', 'returned')),
     value REAL, message TEXT NOT NULL, started REAL NOT NULL, finished REAL, cost REAL,
+    folds TEXT NOT NULL, variance REAL,
     PRIMARY KEY (trial, attempt, output)
 )""",
 }
@@ -111,14 +112,17 @@ def insert_evaluations(database: sqlite3.Connection, rows: Iterable[EvaluationRo
     _insert(database, "evaluation", EVALUATION, coded, UPSERT if replace else "")
 
 
-def read_trials(database: sqlite3.Connection) -> list[TrialRow]:
+def read_trials(database: sqlite3.Connection, names: Sequence[str] = EVALUATION) -> list[TrialRow]:
     """All trials by number, checked.
+
+    Args:
+        names: the columns of an evaluation.
 
     Raises:
         DamageError: a row is not as mipcash writes it.
     """
     told: dict[Any, list[Mapping[str, Any]]] = {}
-    for columns in select(database, "evaluation", EVALUATION, "trial, attempt, rowid"):
+    for columns in select(database, "evaluation", names, "trial, attempt, rowid"):
         value = math.nan if columns["value"] == NAN else columns["value"]
         coded = {**columns, "output": _decoded_name(columns["output"]), "value": value}
         told.setdefault(columns["trial"], []).append(coded)

@@ -155,7 +155,7 @@ class SQLiteStorage:
                 return
         with self._transaction():
             self._database.execute(
-                "UPDATE evaluation SET status = ?, value = NULL, message = ?, finished = ? WHERE status = ?",
+                "UPDATE evaluation SET status = ?, value = NULL, variance = NULL, message = ?, finished = ? WHERE status = ?",
                 (status, message, time.time(), RUNNING),
             )
 

@@ -1,0 +1,222 @@
+"""Objectives that yield partial results, one per fit: the outcome, the journal, and what goes wrong."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny
+
+import mipcash as mc
+from mipcash.errors import DefectError, StorageError
+from mipcash.optimizers.outcome import Output
+from mipcash.study.folds import MOST_FITS
+from mipcash.study.reading import read_outcome
+
+FOLDS = (0.5, 0.25, 0.75, 0.0)
+
+
+def line() -> mc.Space:
+    space = mc.Space("line")
+    space.real("x", 0.0, 1.0)
+    return space
+
+
+def yielding(config: dict[str, Any]) -> Iterator[Any]:
+    for fold in FOLDS:
+        yield config["x"] + fold
+
+
+def outputs(config: dict[str, Any]) -> Iterator[Any]:
+    for fold in FOLDS:
+        yield {"loss": config["x"] + fold, "ms": 8.0 * fold, "note": f"fold {fold}"}
+
+
+def one(objective: Any, **given: Any) -> mc.Trial:
+    """The only trial of a run."""
+    return mc.minimize(objective, line(), 1, optimizer="random", progress=False, **given).history[0]
+
+
+def test_the_outcome_is_the_mean_of_what_is_yielded() -> None:
+    trial = one(outputs)
+    x = trial.config["x"]
+    assert trial.folds == tuple(x + fold for fold in FOLDS)
+    assert trial.loss == math.fsum(trial.folds) / 4
+    assert (trial.values, trial.texts) == ({"ms": 3.0}, {"note": "fold 0.0"})
+    assert trial.outcome["ms"].folds == (4.0, 2.0, 6.0, 0.0)
+    assert (trial.fits, trial.outcome.stopped, trial.outcome.variance) == (4, False, 0.0)
+
+
+def test_an_outcome_that_is_returned_counts_before_the_mean() -> None:
+    def epochs(config: dict[str, Any]) -> Any:
+        yield from (3.0, 2.0)
+        return {"loss": 1.5, "size": 7}
+
+    trial = one(epochs)
+    assert (trial.loss, trial.values, trial.folds, trial.fits) == (1.5, {"size": 7.0}, (3.0, 2.0), 2)
+
+
+def test_an_objective_that_returns_took_one_fit() -> None:
+    trial = one(lambda config: config["x"])
+    assert (trial.fits, trial.folds) == (1, ())
+
+
+@pytest.mark.parametrize("kind", ["thread", "processes", "executor", "alone"])
+def test_it_is_the_same_wherever_it_runs(kind: str) -> None:
+    given: dict[str, Any] = {
+        "thread": {"workers": 2},
+        "processes": {"evaluation_timeout": 60.0},
+        "executor": {"executor": lambda: ProcessPoolExecutor(1)},
+        "alone": {},
+    }[kind]
+    trial = one(outputs, **given)
+    assert (trial.folds, trial.values) == (tuple(trial.config["x"] + f for f in FOLDS), {"ms": 3.0})
+
+
+def test_outputs_of_functions_of_their_own_are_yielded_too() -> None:
+    def size(config: dict[str, Any]) -> Iterator[float]:
+        yield 1.0
+        yield 3.0
+
+    found = mc.minimize({"loss": yielding, "size": size}, line(), 2, optimizer="random", progress=False)
+    trial = found.history[0]
+    assert (trial.folds, trial.outcome["size"].folds) == (tuple(trial.config["x"] + f for f in FOLDS), (1.0, 3.0))
+    assert trial.values == {"size": 2.0}
+
+
+def test_what_each_fit_gave_is_in_the_journal(tmp_path: Path) -> None:
+    space, journal = line(), tmp_path / "run.db"
+
+    def noisy(config: dict[str, Any]) -> Iterator[Any]:
+        yield {"loss": config["x"], "odd": math.nan}
+        yield {"loss": 0.1, "odd": 1.0}
+
+    first = mc.minimize(noisy, space, 3, optimizer="random", progress=False, storage=journal)
+    with mc.Study(line(), "random", storage=journal) as study:
+        again = study.trials
+    assert [t.folds for t in again] == [t.folds for t in first.history] == [(t.config["x"], 0.1) for t in again]
+    assert [str(t.outcome["odd"]) for t in again] == [str(t.outcome["odd"]) for t in first.history]
+    assert str(again[0].outcome["odd"].folds) == "(nan, 1.0)"
+
+
+def test_a_resumed_run_is_an_unbroken_one(tmp_path: Path) -> None:
+    space, journal = tiny.tiny_space(), tmp_path / "run.db"
+
+    def objective(config: dict[str, Any]) -> Iterator[float]:
+        yield tiny.loss(config)
+        yield 2.0 * tiny.loss(config)
+
+    whole = mc.minimize(objective, space, 12, optimizer=tiny.Sampler(space), progress=False)
+    mc.minimize(objective, space, 5, optimizer=tiny.Sampler(space), progress=False, storage=journal)
+    broken = mc.minimize(objective, space, 12, optimizer=tiny.Sampler(space), progress=False, storage=journal)
+    assert [(t.config, t.folds) for t in broken.history] == [(t.config, t.folds) for t in whole.history]
+
+
+def odd(*values: Any, error: Exception | None = None) -> Any:
+    def objective(config: dict[str, Any]) -> Iterator[Any]:
+        yield from values
+        if error is not None:
+            raise error
+
+    return objective
+
+
+CAUSES = [
+    (odd(), "the objective yielded nothing and returned nothing; yield the loss of each fit", 0),
+    (odd(0.5, math.nan, 0.5), "the objective yielded nan; a loss must be finite (fit 2)", 1),
+    (odd(0.5, "low"), "the objective yielded str 'low', which is not a loss; ", 1),
+    (odd(0.5, {"ms": 1.0}), "the objective yielded a dict without 'loss', only ['ms'] (fit 2)", 1),
+    (odd(0.5, None), "the objective yielded None, which is not a loss; ", 1),
+    (odd(0.5, 0.5, error=ValueError("diverged")), "ValueError: diverged (", 2),
+    (odd(0.5, error=mc.Failed("too wide")), "too wide", 1),
+    (odd(0.5, mc.Failed("too deep"), 0.5), "too deep (fit 2)", 1),
+    (odd(*[0.5] * (MOST_FITS + 1)), "EndlessError: the objective yielded 10,000 partial results and did not end", 0),
+]
+
+
+@pytest.mark.parametrize(("objective", "cause", "fits"), CAUSES, ids=[c for _, c, _ in CAUSES])
+def test_what_is_no_loss_is_a_failure_with_its_cause(objective: Any, cause: str, fits: int) -> None:
+    trial = one(objective)
+    assert trial.failed
+    assert trial.message.startswith(cause)
+    assert trial.folds == (0.5,) * fits
+
+
+def test_a_generator_whose_evaluation_has_failed_goes_no_further_and_tidies_up() -> None:
+    seen: list[str] = []
+
+    def objective(config: dict[str, Any]) -> Iterator[Any]:
+        try:
+            yield math.inf
+            seen.append("went on")
+        finally:
+            seen.append("tidied up")
+            raise RuntimeError("and failed at it")
+
+    trial = one(objective)
+    assert (seen, trial.message) == (["tidied up"], "the objective yielded inf; a loss must be finite (fit 1)")
+
+
+def test_one_that_yields_nothing_is_a_defect() -> None:
+    with pytest.raises(DefectError, match="yielded nothing"):
+        mc.minimize(odd(), line(), 9, optimizer="random", progress=False)
+    with pytest.raises(DefectError, match="str 'low'"):
+        mc.minimize(odd(0.5, "low"), line(), 9, optimizer="random", progress=False)
+    found = mc.minimize(odd(0.5, math.nan), line(), 9, optimizer="random", progress=False)
+    assert found.n_failed == 9  # nan is a statement about a configuration
+
+
+def test_an_interrupted_generator_is_evaluated_again(tmp_path: Path) -> None:
+    def interrupted(config: dict[str, Any]) -> Iterator[float]:
+        yield 0.5
+        raise KeyboardInterrupt
+
+    journal = tmp_path / "run.db"
+    with pytest.raises(KeyboardInterrupt):
+        one(interrupted, storage=journal)
+    trial = one(yielding, storage=journal)
+    assert (trial.number, trial.done, trial.attempt) == (0, True, 2)
+
+
+def test_they_are_told_by_hand_and_known() -> None:
+    study = mc.Study(line(), "random")
+    trial = study.tell(study.ask(), mc.Folds([0.25, {"loss": 0.5, "ms": 3}]))
+    assert (trial.loss, trial.folds, trial.values) == (0.375, (0.25, 0.5), {"ms": 3.0})
+    known = study.add({"x": 0.5}, mc.Folds([0.25, 0.75]))
+    assert (known.loss, known.folds, known.fits) == (0.5, (0.25, 0.75), 0)
+    with pytest.raises(ValueError, match="which is not a loss"):
+        study.add({"x": 0.5}, mc.Folds([0.25, "low"]))
+    assert [o.folds for o in (t.outcome for t in study.trials)] == [(0.25, 0.5), (0.25, 0.75)]
+
+
+def test_means_of_what_overflows_are_no_error() -> None:
+    assert read_outcome(mc.Folds([{"loss": 1.0, "big": 1.7e308}] * 2))["big"].value == 1.7e308
+    assert read_outcome(mc.Folds([{"loss": 1.0, "big": s * math.inf} for s in (-1, 1)]))["big"].status == "failed"
+    assert read_outcome(mc.Folds([1e100, 1e100])).loss == 1e100
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE evaluation SET folds = '[\"a\"]'", "the fold of evaluation"),
+        ("UPDATE evaluation SET folds = '{}'", "the folds of evaluation"),
+        ("UPDATE evaluation SET variance = -1.0", "the variance of evaluation"),
+        ("UPDATE evaluation SET variance = 'x'", "the variance of evaluation"),
+    ],
+)
+def test_damaged_folds_are_refused(tmp_path: Path, statement: str, message: str) -> None:
+    one(yielding, storage=tmp_path / "run.db")
+    with sqlite3.connect(tmp_path / "run.db") as database:
+        database.execute(statement)
+    with pytest.raises(StorageError, match=message):
+        mc.Study(line(), "random", storage=tmp_path / "run.db")
+
+
+def test_a_variance_is_no_negative_number() -> None:
+    with pytest.raises(ValueError, match="the variance of an estimate"):
+        Output("present", 0.5, variance=-1.0)
