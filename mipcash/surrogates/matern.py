@@ -107,7 +107,7 @@ class MaternProcess:
         """
         given = MaternPrior.of(x.shape[1]) if prior is None else prior
         shift, scale = standardisation(values)
-        y, v = (values - shift) / scale, np.broadcast_to(np.asarray(noise, dtype=float), len(x)) / scale**2
+        y, v = values / scale - shift / scale, np.broadcast_to(np.asarray(noise, dtype=float), len(x)) / scale / scale
         mean, sd = given.theta
         starts = [start] if start is not None and len(start) == len(mean) else [mean]
         theta = starts[0]
@@ -125,6 +125,11 @@ class MaternProcess:
     def variance(self) -> float:
         """s."""
         return math.exp(self.theta[0])
+
+    @property
+    def fitted_noise(self) -> float:
+        """n."""
+        return math.exp(self.theta[1])
 
     @property
     def lengths(self) -> Vector:
@@ -165,7 +170,7 @@ class MaternProcess:
 
     def standardised(self, values: Vector) -> Vector:
         """Values on the scale of predictions."""
-        return (values - self.shift) / self.scale
+        return np.asarray(values / self.scale - self.shift / self.scale)
 
     def given(self, x: Vector, noise: float = 0.0) -> MaternProcess:
         """With further rows, (b, d), at their means: the means stay, deviations fall beside them (ginsbourger2010).

@@ -6,27 +6,32 @@ import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.acquisition.analytic import LogEI
 from mipcash.acquisition.decomposition.split_function import SplitFunction
 from mipcash.backends.base import SolverSettings
+from mipcash.deadline import NEVER
 from mipcash.errors import SpaceError
+from mipcash.models import artificial
 from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.baselines.annealing import CoolingSettings, GPAnnealing, Walk, _split_energy
 from mipcash.optimizers.baselines.joint_gp import (
     GaussianProcess,
     JointGP,
     JointGPSettings,
-    UnitCube,
 )
+from mipcash.optimizers.baselines.rounded_search import RoundedSearch
+from mipcash.optimizers.baselines.unit_cube import UnitCube
 from mipcash.optimizers.data import imputed
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.program.points import Point
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Apart
+from mipcash.surrogates.matern import MaternProcess
 from tests.acquisition.test_decomposition import drawn
 from tests.spaces import ALL, loss
 
-BASELINES = ("mivabo-annealing", "gp-annealing", "joint-gp")
+BASELINES = ("mivabo-annealing", "gp-annealing", "joint-gp", "jopt")
 
 
 def history(space, n=12, seed=0):
@@ -38,7 +43,7 @@ def test_the_relaxation_comes_back(name):
     space = ALL[name]()
     domain, configs = Domain.of(space), space.sample(20, 3)
     points = domain.encode(configs)
-    cube = UnitCube(domain.program)
+    cube = UnitCube(domain.program, len(domain.scale))
     x = cube.encode(points)
     assert np.all((x >= 0) & (x <= 1))
     for k, config in enumerate(configs):
@@ -180,3 +185,62 @@ def test_failures_count_as_the_worst_loss():
     filled = imputed(np.array([1.0, np.nan, 3.0]))
     assert filled.tolist() == [1.0, 3.0, 3.0]
     assert imputed(np.array([np.nan])).tolist() == [0.0]
+
+
+def jopt_search(space):
+    domain = Domain.of(space)
+    return domain, RoundedSearch(domain, UnitCube(domain.program, len(domain.scale)), 200, 6, 3, 20)
+
+
+@pytest.mark.parametrize("name", list(ALL))
+def test_candidates_of_the_rounded_search_are_configurations(name):
+    space = ALL[name]()
+    domain, search = jopt_search(space)
+    seen = history(space)
+    x = search.cube.encode(domain.encode([o.config for o in seen]))
+    again, legal = search.rounded(x)
+    np.testing.assert_allclose(again, x)  # what is observed is rounded already
+    assert legal.all()
+    process = MaternProcess.fit(x, np.array([o.loss for o in seen]))
+    rows = search.candidates(process, float(process.y.min()), x, np.random.default_rng(0), NEVER)
+    np.testing.assert_allclose(search.rounded(rows)[0], rows)
+    improvement = LogEI(float(process.y.min()))(*process.predict(rows))
+    kept = search.rounded(rows)[1]
+    assert (np.diff(improvement[kept]) >= -1e-9).all()  # the most promising first
+    assert kept[: kept.sum()].all()  # and what breaks rules behind the rest
+
+
+def test_neighbours_change_a_few_active_variables():
+    space = ALL["conv_net"]()
+    domain, search = jopt_search(space)
+    x = search.cube.encode(domain.encode(space.sample(6, 0)))
+    near = search._neighbours(x, 60, np.random.default_rng(0))
+    base = x[np.arange(60) % 6]
+    active = search.cube.ordered & (base != 0.5)
+    changed = (near != base) & active
+    assert 0.5 <= changed.sum(axis=1).mean() <= 5.0
+    assert ((near >= 0) & (near <= 1)).all()
+
+
+def test_jopt_learns_beside_random_search():
+    values = {}
+    for name in ("jopt", "random"):
+        space, objective = artificial.build(instance=1)
+        study = mc.Study(space, optimizer=name, seed=1)
+        for _ in range(35):
+            trial = study.ask()
+            study.tell(trial, objective(trial.config))
+        values[name] = study.result.value
+    assert values["jopt"] < 0.6 * values["random"]
+    assert len(study.ask(3)) == 3
+
+
+def test_jopt_goes_on_from_its_last_fit():
+    space = ALL["conv_net"]()
+    seen, optimizer = history(space), make_optimizer("jopt", space)
+    first = optimizer.ask(Request(seen, np.random.default_rng(0), {}))
+    theta = first.state["theta"]
+    assert len(theta) == 2 + UnitCube(optimizer.program, len(optimizer.scale)).size
+    assert optimizer.ask(Request(seen, np.random.default_rng(0), first.state)).state["theta"] != theta
+    same = optimizer.ask(Request(seen, np.random.default_rng(0), {}))
+    assert (same.config, same.state) == (first.config, first.state)

@@ -32,7 +32,7 @@ from tests.slow import FakeClock, SlowBackend
 from tests.spaces import bound_numbers, conv_net, discrete
 from tests.strategies.spaces import drawn_spaces
 
-OPTIMIZERS = ("hybrid", "mivabo", "mivabo-annealing", "gp-annealing", "joint-gp", "mutation", "random")
+OPTIMIZERS = ("hybrid", "mivabo", "mivabo-annealing", "gp-annealing", "joint-gp", "jopt", "mutation", "random")
 
 
 def run(optimizer: Optimizer, space: Space, n: int, seconds: float | None) -> list[Observation]:

@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from mipcash.optimizers.admmbo.settings import NATURAL
-from mipcash.optimizers.baselines.joint_gp import level_table
+from mipcash.optimizers.baselines.unit_cube import level_table
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
 from mipcash.program.program import BinaryProgram

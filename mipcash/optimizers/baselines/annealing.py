@@ -34,7 +34,8 @@ from mipcash.acquisition.decomposition.split_function import SplitFunction
 from mipcash.errors import SpaceError, at_least
 from mipcash.modelling.domains import Integer
 from mipcash.optimizers.base import Proposal
-from mipcash.optimizers.baselines.joint_gp import GaussianProcess, UnitCube
+from mipcash.optimizers.baselines.joint_gp import GaussianProcess
+from mipcash.optimizers.baselines.unit_cube import UnitCube
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import sampled
 from mipcash.optimizers.model_based import ModelBased, Step
@@ -339,7 +340,7 @@ class GPAnnealing(_Annealing):
         super().__init__(domain)
         self.settings: GPAnnealingSettings = settings or GPAnnealingSettings()
         self.cooling = self.settings.cooling
-        self.cube = UnitCube(self.program)
+        self.cube = UnitCube(self.program, len(self.scale))
 
     def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
         deadline = self.domain.deadline.share(FIT)

@@ -12,11 +12,15 @@ Notation
    from the best of many random points: the relaxation knows neither categories nor conditions nor rules
 3. every column is rounded to the nearest level; what its conditions switch off is left out
 4. a rounded point that breaks a rule is moved to the nearest legal configuration, or sent as it is
+
+What is unsound in this is the relaxation: what is best there is not what is evaluated. With ``rounded=True``, as in ``jopt``, the
+JOPT(BO) of liu2020 (appendix 14) as it should be, the improvement is sought at what points round to
+(:mod:`mipcash.optimizers.baselines.rounded_search`), under a process with a prior and gradients of its own
+(:mod:`mipcash.surrogates.matern`).
 """
 
 from __future__ import annotations
 
-import itertools
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -35,13 +39,15 @@ from mipcash.deadline import NEVER, Deadline
 from mipcash.errors import SpaceError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import Proposal
+from mipcash.optimizers.baselines.rounded_search import RoundedSearch
+from mipcash.optimizers.baselines.unit_cube import UnitCube
 from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.optimizers.pending import EXACT
 from mipcash.program.forms import Vector
-from mipcash.program.points import Point, Points
-from mipcash.program.program import BinaryProgram, Group, orders_of
+from mipcash.program.points import Point
 from mipcash.space.domain import Domain
 from mipcash.surrogates.linear.posterior import standardisation
+from mipcash.surrogates.matern import MaternProcess
 
 APART = 0.02
 """Least distance of a proposal to what is pending, the largest difference of a column, where there is another candidate."""
@@ -52,6 +58,12 @@ STEP = 1e-5
 
 FIT_ITERATIONS = 12
 """Of L-BFGS-B on the likelihood; the last digits of a length-scale change no proposal."""
+BEST = 6
+"""Observations whose neighbours are looked at."""
+PENDING_NOISE = EXACT
+"""Of what is pending, beside the fitted noise and in units of it: the same configuration may be pending twice."""
+THETA = "theta"
+"""In the optimizer's state: the hyperparameters of the last fit, from which the next begins."""
 FIT, SEARCH = 0.35, 0.7
 """Shares of what is left of the time for the fit and for the acquisition; the rest is for rounding."""
 
@@ -70,6 +82,8 @@ class JointGPSettings:
         iterations: of each run.
         attempts: random points that are rounded where every optimum rounds to what was proposed before.
         jitter: improvement that does not count (GPyOpt's exploration).
+        rounded: whether the improvement is sought at rounded points (see the module's description); the process has a
+            length-scale per column then.
     """
 
     n_initial: int = 10
@@ -80,6 +94,12 @@ class JointGPSettings:
     iterations: int = 40
     attempts: int = 20
     jitter: float = 0.01
+    rounded: bool = False
+
+    @classmethod
+    def jopt(cls) -> JointGPSettings:
+        """JOPT(BO) as it should be."""
+        return cls(ard=True, samples=600, starts=3, iterations=30, jitter=0.0, rounded=True)
 
     def __post_init__(self) -> None:
         if self.illegal not in ("nearest", "send"):
@@ -89,45 +109,6 @@ class JointGPSettings:
                 "n_initial and starts must be at least 1 and samples at least starts, "
                 f"got {self.n_initial}, {self.starts} and {self.samples}"
             )
-
-
-class UnitCube:
-    """Configurations as points of [0, 1]^d and back (see the module's notation)."""
-
-    def __init__(self, program: BinaryProgram) -> None:
-        self.program = program
-        self.tables = [level_table(g) for g in program.groups]
-        ends = np.cumsum([0, *(t.shape[1] for t in self.tables)])
-        self.spans = [slice(int(a), int(b)) for a, b in itertools.pairwise(ends)]
-        self.discrete = int(ends[-1])
-        self.orders = list(orders_of(program).values())
-
-    def encode(self, points: Points) -> Vector:
-        """x of B points: (B, d)."""
-        parts = [table[points.levels[:, g]] for g, table in enumerate(self.tables)]
-        return np.concatenate([*parts, points.units], axis=1)
-
-    def decode(self, x: Vector) -> Point:
-        """The nearest level of every group, whether or not it is active, and the unit values of one x, (d,)."""
-        levels = np.zeros(len(self.tables), dtype=np.int64)
-        for g, (table, span) in enumerate(zip(self.tables, self.spans, strict=True)):
-            n_levels = self.program.groups[g].n_levels
-            levels[g] = np.argmin(np.sum((table[:n_levels] - x[span]) ** 2, axis=1))
-        for members in self.orders:
-            places = np.array([x[self.spans[g]][0] for g in members])
-            levels[members] = np.argsort(np.argsort(places, kind="stable"), kind="stable")
-        return Point(levels, x[self.discrete :].copy())
-
-
-def level_table(group: Group) -> Vector:
-    """Columns of each level of a group, the off level last: ordered levels on [0, 1], categories one-hot."""
-    n_levels = group.n_levels
-    if group.ordered:
-        table = np.linspace(0.0, 1.0, n_levels)[:, None] if n_levels > 1 else np.full((1, 1), 0.5)
-        off = np.full((1, 1), 0.5)
-    else:
-        table, off = np.eye(n_levels), np.full((1, n_levels), 1.0 / n_levels)
-    return np.concatenate([table, off]) if group.conditional else table
 
 
 class GaussianProcess:
@@ -190,9 +171,44 @@ class JointGP(ModelBased):
     def __init__(self, domain: Domain, settings: JointGPSettings | None = None) -> None:
         super().__init__(domain)
         self.settings: JointGPSettings = settings or JointGPSettings()
-        self.cube = UnitCube(self.program)
+        self.cube = UnitCube(self.program, len(self.scale))
 
     def _search(self, step: Step) -> Proposal | None:
+        return self._at_rounded(step) if self.settings.rounded else self._relaxed(step)
+
+    def _at_rounded(self, step: Step) -> Proposal | None:
+        began = time.perf_counter()
+        x, fitted = self.cube.encode(step.data.points), step.request.state.get(THETA)
+        start = None if fitted is None else np.array(fitted, dtype=float)
+        process = MaternProcess.fit(
+            x,
+            step.data.merits,
+            start=start,
+            iterations=FIT_ITERATIONS,
+            deadline=self.domain.deadline.share(FIT),
+        )
+        awaited = self.cube.encode(self.awaited(step.request))
+        means = process.predict(np.concatenate([x[step.data.legal], awaited]))[0]
+        step.clock.add("surrogate", began)
+        began = time.perf_counter()
+        s = self.settings
+        search = RoundedSearch(self.domain, self.cube, s.samples, BEST, s.starts, s.iterations)
+        ranked = x[step.data.order] if len(step.data.order) else x
+        candidates = search.candidates(
+            process.given(awaited, PENDING_NOISE * process.fitted_noise),
+            float(means.min()) - s.jitter,
+            ranked,
+            step.rng,
+            self.domain.deadline.share(SEARCH),
+        )
+        step.clock.add("acquisition", began)
+        began = time.perf_counter()
+        found = self._first_new([*candidates], awaited, step)
+        step.clock.add("rounding", began, self.domain.deadline)
+        state = {**step.request.state, THETA: [round(t, 6) for t in process.theta.tolist()]}
+        return None if found is None else Proposal(found, None, self.name, step.clock.seconds, state)
+
+    def _relaxed(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
         x = self.cube.encode(step.data.points)
         gp = GaussianProcess(x, step.data.merits, self.settings.ard, self.domain.deadline.share(FIT))
