@@ -30,6 +30,7 @@ _HOMES = {
     "Cost": "mipcash.study.spending",
     "Result": "mipcash.study.result",
     "minimize": "mipcash.study.minimize",
+    "AdmmSettings": "mipcash.optimizers.admm.settings",
     "AdmmboSettings": "mipcash.optimizers.admmbo.settings",
     "HybridSettings": "mipcash.optimizers.hybrid",
     "CmesSettings": "mipcash.optimizers.cmes",
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from mipcash.modelling.formulas import implies as implies
     from mipcash.modelling.operators import maximum as maximum
     from mipcash.modelling.operators import minimum as minimum
+    from mipcash.optimizers.admm.settings import AdmmSettings as AdmmSettings
     from mipcash.optimizers.admmbo.settings import AdmmboSettings as AdmmboSettings
     from mipcash.optimizers.baselines.annealing import AnnealingSettings as AnnealingSettings
     from mipcash.optimizers.baselines.annealing import GPAnnealingSettings as GPAnnealingSettings

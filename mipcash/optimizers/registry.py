@@ -8,6 +8,8 @@ from typing import Any
 
 from mipcash.backends.base import Backend
 from mipcash.errors import MipcashError
+from mipcash.optimizers.admm.admm import Admm
+from mipcash.optimizers.admm.settings import AdmmSettings
 from mipcash.optimizers.admmbo.admmbo import Admmbo
 from mipcash.optimizers.admmbo.settings import AdmmboSettings
 from mipcash.optimizers.base import Optimizer
@@ -33,6 +35,7 @@ def _catalogue() -> dict[str, tuple[Callable[..., Optimizer], type, Callable[[],
         "gp-annealing": (GPAnnealing, GPAnnealingSettings, GPAnnealingSettings),
         "joint-gp": (JointGP, JointGPSettings, JointGPSettings),
         "jopt": (JointGP, JointGPSettings, JointGPSettings.jopt),
+        "admm": (Admm, AdmmSettings, AdmmSettings),
         "admmbo": (Admmbo, AdmmboSettings, AdmmboSettings),
         "mutation": (Mutation, MutationSettings, MutationSettings),
         "random": (RandomSearch, RandomSettings, RandomSettings),

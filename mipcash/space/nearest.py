@@ -103,7 +103,7 @@ def nearest_point(
             sign = -1.0 if number.label in config else 1.0
             constant += ABSENT_COST * (float(sign < 0) + sign * base)
             np.add.at(linear, columns, sign * ABSENT_COST * values)
-    lifted = _with_distances(program, wanted)
+    lifted = with_distances(program, wanted)
     cost = np.concatenate([linear, [1.0 / max(1e-12, program.high[c] - program.low[c]) for c in wanted]])
     form = replace(QuadraticForm.zero(lifted.n), constant=constant, linear=cost)
     return backend.solve(Task(lifted, form), settings)
@@ -139,7 +139,7 @@ def _group_costs(group: Group, config: Configuration) -> Vector:
     return cost
 
 
-def _with_distances(program: BinaryProgram, wanted: Mapping[int, float]) -> BinaryProgram:
+def with_distances(program: BinaryProgram, wanted: Mapping[int, float]) -> BinaryProgram:
     """A column d >= |v - target| for each wanted number."""
     if not wanted:
         return program

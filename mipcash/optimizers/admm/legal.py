@@ -1,0 +1,165 @@
+"""Legal points in the subproblems: the nearest with z fixed (delta-min under rules), and legal choices (z-min under rules).
+
+Notation
+    z (Z,), theta (P,)     as in :mod:`mipcash.optimizers.admm.variables`
+    P_z(theta)             the legal configuration with these choices that is nearest to theta
+
+Without rules P_z rounds every coordinate to its nearest value (liu2020, eq. 4 and 11). Where that breaks a rule, a MILP finds
+the nearest: over the levels the squared distance, which is linear in their binaries, and for every number that occurs in a rule
+the share of its range by which it moves; other numbers stay. The choices are fixed columns of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise, product
+
+import numpy as np
+
+from mipcash.backends.base import INFEASIBLE, Task
+from mipcash.errors import SpaceError
+from mipcash.modelling.domains import Configuration
+from mipcash.optimizers.admm.variables import Variables
+from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.points import Point
+from mipcash.space.compiled import QUESTION
+from mipcash.space.conflict import told
+from mipcash.space.domain import Domain
+from mipcash.space.exclusion import ANY, Exclusion
+from mipcash.space.nearest import with_distances
+
+PRODUCT = 512
+"""Combinations that are looked at one by one before the solver is asked for the legal ones."""
+
+
+class Projection:
+    """P_z (see the module's notation)."""
+
+    def __init__(self, domain: Domain, variables: Variables) -> None:
+        self.domain, self.variables = domain, variables
+        self.program = domain.program
+
+    def __call__(self, z: Indices, theta: Vector) -> Configuration | None:
+        """P_z(theta); None: no legal configuration has these choices.
+
+        Raises:
+            UndecidedError: a limit came before that was known.
+        """
+        config = self.domain.raw(self._rounded(z, theta))
+        if self._has(config, z) and not self.domain.space.violations(config):
+            return config
+        return self._nearest(z, theta)
+
+    def _has(self, config: Configuration, z: Indices) -> bool:
+        """Whether what was rounded has the choices: one may be inactive beside some theta."""
+        try:
+            return bool(np.array_equal(self.program.encode(config)[self.variables.choices], z))
+        except (KeyError, ValueError, StopIteration):
+            return False
+
+    def _rounded(self, z: Indices, theta: Vector) -> Point:
+        levels = np.zeros(len(self.program.groups), dtype=np.int64)
+        levels[self.variables.choices] = z
+        for g, cost in zip(self.variables.tuned, self.variables.costs(theta), strict=True):
+            levels[g] = int(np.argmin(cost))
+        levels = self.domain.free_legality.effective(levels[None])[0]
+        return Point(levels, self.domain.scale.rounded(np.clip(self.variables.units(theta), 0.0, 1.0)))
+
+    def _nearest(self, z: Indices, theta: Vector) -> Configuration | None:
+        program, variables = self.program, self.variables
+        linear = np.zeros(program.n)
+        for g, cost in zip(variables.tuned, variables.costs(theta), strict=True):
+            start = program.groups[g].start
+            linear[start : start + len(cost)] = cost
+        units = np.clip(variables.units(theta), 0.0, 1.0)
+        natural = self.domain.scale.natural(units)
+        wanted = {n.latent: natural[n.label] for n in program.numbers}
+        lifted = with_distances(program, wanted)
+        shares = [1.0 / max(1e-12, program.high[c] - program.low[c]) for c in wanted]
+        form = replace(QuadraticForm.zero(lifted.n), linear=np.concatenate([linear, shares]))
+        answer = self.domain.minimiser.backend.solve(Task(lifted, form, self._held(z)), QUESTION)
+        if told(answer).columns is None:
+            return None
+        assert answer.columns is not None
+        bound = {n.label for n in program.numbers}
+        free = {label: value for label, value in natural.items() if label not in bound}
+        levels = program.levels_of(answer.columns)
+        return self.domain.space.configuration(levels, answer.columns[: program.n], free)
+
+    def _held(self, z: Indices) -> dict[int, float]:
+        """Columns of the choices, and their values."""
+        held: dict[int, float] = {}
+        for g, level in zip(self.variables.choices, z, strict=True):
+            group = self.program.groups[g]
+            held |= {group.start + k: float(k == level) for k in range(group.size)}
+        return held
+
+
+class LegalChoices:
+    """The :class:`mipcash.optimizers.admm.z_min.Oracle` of a domain.
+
+    Args:
+        project: tells whether some legal configuration has a choice.
+    """
+
+    def __init__(self, domain: Domain, variables: Variables, project: Projection, theta: Vector) -> None:
+        self.domain, self.variables = domain, variables
+        self.project, self.theta = project, theta
+
+    def argmax(self, weights: Vector) -> Indices:
+        """See :class:`mipcash.optimizers.admm.z_min.Oracle`: group by group where that is legal (eq. A38), else by a MILP.
+
+        Raises:
+            SpaceError: nothing is legal.
+        """
+        starts = np.concatenate([[0], np.cumsum(self.variables.sizes)]).astype(np.int64)
+        if self._independent:
+            greedy = np.array([int(np.argmax(weights[a:b])) for a, b in pairwise(starts)], dtype=np.int64)
+            if self.project(greedy, self.theta) is not None:
+                return greedy
+        program = self.domain.program
+        linear = np.zeros(program.n)
+        for k, g in enumerate(self.variables.choices):
+            linear[program.groups[g].span] = -weights[starts[k] : starts[k + 1]]
+        answer = self.domain.minimise(replace(QuadraticForm.zero(program.n), linear=linear), QUESTION)
+        if told(answer).columns is None:
+            raise SpaceError(f"no configuration of space {self.domain.space.name!r} is legal")
+        assert answer.columns is not None
+        return program.levels_of(answer.columns)[self.variables.choices]
+
+    def every(self, limit: int) -> Indices | None:
+        """See :class:`mipcash.optimizers.admm.z_min.Oracle`."""
+        found = list[Indices]()
+        for z in self._each(limit):
+            found.append(z)
+            if len(found) > limit:
+                return None
+        return np.array(found, dtype=np.int64).reshape(len(found), len(self.variables.choices))
+
+    def _each(self, limit: int) -> Iterator[Indices]:
+        """All legal choices, one after the other; some more than ``limit`` where they are more."""
+        sizes = self.variables.sizes
+        if self._independent and np.prod(sizes.astype(float)) <= PRODUCT:
+            for each in product(*(range(int(n)) for n in sizes)):
+                z = np.array(each, dtype=np.int64)
+                if self.project(z, self.theta) is not None:
+                    yield z
+            return
+        program, excluded = self.domain.program, list[Exclusion]()
+        while len(excluded) <= limit:
+            answer = self.domain.minimise(QuadraticForm.zero(program.n), QUESTION, excluded=excluded)
+            if answer.status == INFEASIBLE or told(answer).columns is None:
+                return
+            assert answer.columns is not None
+            levels = program.levels_of(answer.columns)
+            held = np.full(len(levels), ANY)
+            held[self.variables.choices] = levels[self.variables.choices]
+            excluded.append(Exclusion(held))
+            yield held[self.variables.choices]
+
+    @property
+    def _independent(self) -> bool:
+        """Whether nothing but rules relates the choices: none may be off, none is a position in an order."""
+        groups = [self.domain.program.groups[g] for g in self.variables.choices]
+        return not any(group.conditional or group.kind == "ordering" for group in groups)
