@@ -27,6 +27,7 @@ _HOMES = {
     "Failed": "mipcash.study.trial",
     "CrossValidated": "mipcash.integrations.sklearn.cross_validated",
     "Folds": "mipcash.study.folds",
+    "ensemble": "mipcash.integrations.sklearn.ensemble",
     "Cost": "mipcash.study.spending",
     "Result": "mipcash.study.result",
     "minimize": "mipcash.study.minimize",
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from mipcash.acquisition.mixed_search import PolishSettings as PolishSettings
     from mipcash.backends.base import SolverSettings as SolverSettings
     from mipcash.integrations.sklearn.cross_validated import CrossValidated as CrossValidated
+    from mipcash.integrations.sklearn.ensemble import ensemble as ensemble
     from mipcash.modelling.domains import Categorical as Categorical
     from mipcash.modelling.domains import Integer as Integer
     from mipcash.modelling.domains import Ordinal as Ordinal

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -178,7 +179,7 @@ def run(
             # every legal configuration has an outcome, so the best of them is the optimum
             reason = PROVEN
         study.stop(reason)
-        return study.result
+        return replace(study.result, objective=objective)
 
 
 @contextmanager

@@ -62,6 +62,7 @@ class Result:
         recommended: number of the trial that the optimizer recommends; None: it recommends none.
         under: the limits of the study.
         declared: the space itself, which questions to the model need; None: the journal was read without it.
+        objective: what was minimised, for those who evaluate its answer again; None: nobody said. It is not pickled with a result.
     """
 
     history: tuple[Trial, ...] = field(repr=False)
@@ -70,6 +71,10 @@ class Result:
     recommended: int | None = field(default=BY_LOSS, repr=False)
     under: tuple[Limit, ...] = field(default=(), repr=False)
     declared: Space | None = field(default=None, repr=False)
+    objective: Any = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "objective": None}
 
     @property
     def best(self) -> Trial | None:

@@ -178,7 +178,7 @@ def test_a_percentile_keeps_as_many_columns_as_the_rules_say() -> None:
 def test_samples_fit() -> None:
     assert space.sample(2, seed=5) == space.sample(2, seed=5)
     for settings in [*LEGAL, *space.sample(8, seed=4)]:
-        result = model.objective(settings)
+        result = model.objective.evaluate(settings)
         assert 0 <= result["loss"] < 0.7, settings
         assert result["fit_seconds"] > 0
 
@@ -215,7 +215,7 @@ def test_code_runs_on_its_own(settings: dict[str, Any]) -> None:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(model.code(settings), {})
-    assert 1 - float(printed.getvalue()) == pytest.approx(model.objective(settings)["loss"], abs=1e-12)
+    assert 1 - float(printed.getvalue()) == pytest.approx(model.objective.evaluate(settings)["loss"], abs=1e-12)
 
 
 def test_a_csv_file_and_another_metric(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_csv_file_and_another_metric(tmp_path: Path) -> None:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(model.code(settings, **options), {})
-    assert -float(printed.getvalue()) == pytest.approx(objective(settings)["loss"], rel=1e-9)
+    assert -float(printed.getvalue()) == pytest.approx(objective.evaluate(settings)["loss"], rel=1e-9)
 
 
 def test_report() -> None:
@@ -301,9 +301,9 @@ def unfair(path: Path) -> str:
 def test_disparity_comes_with_a_protected_column(tmp_path: Path) -> None:
     data = unfair(tmp_path / "made.csv")
     settings = config(scaler="standard", estimator="logistic_regression")
-    fair = model.build(data=data, folds=3)[1](settings)
+    fair = model.build(data=data, folds=3)[1].evaluate(settings)
     assert fair.keys() == {"loss", "fit_seconds", "latency_ms"}
-    told = model.build(data=data, folds=3, protected="group")[1](settings)
+    told = model.build(data=data, folds=3, protected="group")[1].evaluate(settings)
     assert told["loss"] == fair["loss"]
     assert 0.2 < told["disparity"] < 0.8
     assert told["latency_ms"] > 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -27,9 +27,9 @@ class Late:
     def __getstate__(self) -> dict[str, Any]:
         return {"make": self.make}
 
-    def __call__(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
-        """See :meth:`CrossValidated.evaluate`."""
-        return self.cross_validated.evaluate(config, repeat)
+    def __call__(self, config: Mapping[str, Any], repeat: int = 0) -> Iterator[dict[str, float]]:
+        """A generator, see :class:`CrossValidated`."""
+        return self.cross_validated(config, repeat)
 
     def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
         """See :meth:`CrossValidated.evaluate`."""

@@ -1,0 +1,187 @@
+"""``mipcash.ensemble``: a fitted scikit-learn estimator made of several configurations of a run.
+
+Members are selected greedily by the out-of-fold predictions that the search left behind, for no further evaluation.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.display import counted
+from mipcash.errors import MipcashError, ObjectiveError
+from mipcash.integrations.sklearn.cross_validated import CrossValidated
+from mipcash.integrations.sklearn.late import cross_validated_of
+from mipcash.integrations.sklearn.selection import Selection, select
+from mipcash.study.reading import stops
+from mipcash.study.text import shown
+
+if TYPE_CHECKING:
+    from mipcash.study.result import Result
+    from mipcash.study.trial import Trial
+
+BEST = 25
+"""Configurations that may be members, at most: worse ones add noise to the selection."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A configuration in an ensemble.
+
+    Attributes:
+        trial: the one that evaluated it.
+        weight: its share of the ensemble's prediction; those of all members add up to 1.
+    """
+
+    trial: Trial
+    weight: float
+
+    @property
+    def name(self) -> str:
+        """``trial_12``: its name in the estimator."""
+        return f"trial_{self.trial.number}"
+
+
+@dataclass(frozen=True)
+class Selected:
+    """An ensemble before it is fitted.
+
+    Attributes:
+        objective: what evaluated its members.
+        members: by weight.
+        selection: how they were selected.
+    """
+
+    objective: CrossValidated
+    members: tuple[Member, ...]
+    selection: Selection
+
+    def loss(self, repeat: int = 0) -> float:
+        """The cross-validated loss; on the search's folds members were selected by it, on fresh ones (repeat > 0) they were not.
+
+        Predictions on fresh folds that are not kept cost the fits of an evaluation per member.
+        """
+        from mipcash.integrations.sklearn.predicted import PredictionLoss
+
+        predicted = (m.weight * self.objective.out_of_fold(m.trial.config, repeat) for m in self.members)
+        return PredictionLoss.of(self.objective, repeat)(np.sum(list(predicted), axis=0))
+
+    def unfitted(self) -> Any:
+        """The ensemble as a scikit-learn estimator: a ``VotingClassifier`` of probabilities, or a ``VotingRegressor``."""
+        from mipcash.integrations.sklearn.voting import SureClassifier, voting
+
+        members = [(m.name, self.objective.build(dict(m.trial.config))) for m in self.members]
+        if self.objective.classifies:
+            members = [(n, e if hasattr(e, "predict_proba") else SureClassifier(e)) for n, e in members]
+        return voting(members, [m.weight for m in self.members], self.objective.classifies)
+
+    def fit(self) -> Any:
+        """The same, fitted to all rows."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self.unfitted().fit(self.objective.x, self.objective.y)
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{m.weight:.3g} of trial {m.trial.number}" for m in self.members)
+        return f"{counted(len(self.members), 'member')}: {parts}"
+
+
+def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int = BEST) -> Any:
+    """A fitted ensemble of the best configurations of a run.
+
+    >>> model = mc.ensemble(mc.minimize(objective, space, 40))  # objective: mc.CrossValidated(...)
+    >>> model.predict_proba(x), model.weights, model.named_estimators_
+
+    Greedy selection with replacement (Caruana et al. 2004) over out-of-fold predictions of the search. On them it is never worse
+    than the best single configuration; on fresh rows it mostly is better. Members are fitted to all rows again.
+
+    Each member keeps the limits of the run. The ensemble need not: its latencies, for instance, add up.
+
+    Args:
+        result: of a run over a :class:`mipcash.CrossValidated`.
+        objective: that objective, where the result does not bring it: it was read from a journal.
+        size: steps of the selection; a member may be taken several times.
+        best: configurations that may become members: those with the lowest losses.
+
+    Returns:
+        scikit-learn's ``VotingClassifier`` (probabilities are averaged) or ``VotingRegressor``, with ``weights`` beside
+        ``estimators`` named ``trial_NUMBER``.
+
+    Raises:
+        ObjectiveError: the objective is not cross-validated.
+        MipcashError: no evaluation succeeded, or none keeps the limits.
+        ValueError: size or best is no whole number of at least 1.
+    """
+    return selected(result, objective, size=size, best=best).fit()
+
+
+def selected(result: Result, objective: Any = None, *, size: int = 32, best: int = BEST) -> Selected:
+    """The members of :func:`ensemble`, before they are fitted."""
+    for name, value in (("size", size), ("best", best)):
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{name} must be a whole number, at least 1, got {shown(value)}")
+    given = result.objective if objective is None else objective
+    found = cross_validated_of(given)
+    if found is None:
+        what = "the result brings no objective" if given is None else f"the objective is {shown(given)}"
+        raise ObjectiveError(
+            f"an ensemble is made of out-of-fold predictions, and {what}; minimize a mc.CrossValidated, or give it: "
+            "mc.ensemble(result, objective)"
+        )
+    library = _library(result)[:best]
+    if not library:
+        none = "keeps all limits" if result.n_done else "succeeded"
+        raise MipcashError(f"there is nothing to make an ensemble of: no evaluation of {result.space!r} {none} yet")
+    trials, predictions = _predictions(found, library)
+    from mipcash.integrations.sklearn.predicted import PredictionLoss
+
+    selection = select(predictions, PredictionLoss.of(found), int(size))
+    members = [Member(t, float(w)) for t, w in zip(trials, selection.weights, strict=True) if w > 0.0]
+    return Selected(found, tuple(sorted(members, key=lambda m: -m.weight)), selection)
+
+
+def _library(result: Result) -> list[Trial]:
+    """What may become a member: legal configurations within all limits, each once, best first."""
+    kept = (result.history[result.standing.tells(row)] for row in result.standing.kept)
+    ranked = sorted((t for t in kept if t.done and t.loss is not None), key=lambda t: (t.loss, t.number))
+    first: dict[str, Trial] = {}
+    for trial in ranked:
+        first.setdefault(repr(sorted(trial.config.items())), trial)
+    return list(first.values())
+
+
+def _predictions(objective: CrossValidated, library: list[Trial]) -> tuple[list[Trial], list[NDArray[np.float64]]]:
+    """Out-of-fold predictions; one that fails now, though it did not in the search, is left out.
+
+    Raises:
+        MipcashError: all fail.
+    """
+    lost = [t.number for t in library if objective.predictions.get(t.config) is None]
+    if lost:
+        fits = counted(len(lost) * objective.folds, "fit")
+        warnings.warn(
+            f"out-of-fold predictions of {counted(len(lost), 'configuration')} are not here any more and are computed again "
+            f"({fits}); CrossValidated(predictions=FOLDER) keeps them for other processes and for later",
+            stacklevel=4,
+        )
+    found = list(_computed(objective, library))
+    if not found:
+        raise MipcashError(
+            "there is nothing to make an ensemble of: every configuration fails when it is evaluated again"
+        )
+    return [t for t, _ in found], [p for _, p in found]
+
+
+def _computed(objective: CrossValidated, library: list[Trial]) -> Iterator[tuple[Trial, NDArray[np.float64]]]:
+    for trial in library:
+        try:
+            yield trial, objective.out_of_fold(trial.config)
+        except BaseException as error:
+            if stops(error):
+                raise

@@ -1,0 +1,229 @@
+"""Ensembles: the selection is greedy and never worse on its own predictions; the estimator is scikit-learn's."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, make_classification
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.metrics import get_scorer, log_loss
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeRegressor
+
+import mipcash as mc
+from mipcash.errors import MipcashError, ObjectiveError
+from mipcash.integrations.sklearn.ensemble import selected
+from mipcash.integrations.sklearn.late import Late
+from mipcash.integrations.sklearn.predicted import KnownProbabilities, KnownValues, PredictionLoss
+from mipcash.integrations.sklearn.scores import DIRECT
+from mipcash.integrations.sklearn.selection import select
+
+X, Y = make_classification(160, 8, n_informative=4, flip_y=0.1, random_state=0)
+NAMES = np.array(["no", "yes"])[Y]
+
+
+def build(config: Mapping[str, Any]) -> Any:
+    if config["kind"] == "knn":
+        return KNeighborsClassifier(config["kind.knn.n"])
+    return LogisticRegression(C=config["kind.linear.c"])
+
+
+def declared() -> mc.Space:
+    space = mc.Space("two classifiers")
+    space.module("kind", {"knn": {"n": mc.Integer(1, 40)}, "linear": {"c": mc.Real(1e-3, 10, log=True)}})
+    return space
+
+
+def searched(budget: int = 10, y: Any = NAMES, **options: Any) -> tuple[mc.Result, mc.CrossValidated]:
+    objective = mc.CrossValidated(build, X, y, scoring="neg_log_loss", **options)
+    found = mc.minimize(objective.evaluate, declared(), budget, optimizer="random", seed=1, progress=False)
+    return found, objective
+
+
+# -- the selection --------------------------------------------------------------------------------------------------
+
+
+def library(seed: int, members: int = 4, rows: int = 30) -> tuple[list[Any], Any]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, rows)
+    p = [np.clip(y + rng.normal(0, 0.9, rows), 0.02, 0.98) for _ in range(members)]
+    found = [np.stack([1 - one, one], axis=1) for one in p]
+
+    def loss(predicted: Any) -> float:
+        return float(log_loss(y, predicted, labels=[0, 1]))
+
+    return sorted(found, key=loss), loss
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_step_is_the_best_that_there_is(seed: int) -> None:
+    """Against every ensemble that has one member more."""
+    found, loss = library(seed)
+    taken: list[int] = []
+    selection = select(found, loss, 8)
+    for step in range(8):
+        each = [loss(np.mean([found[k] for k in (*taken, m)], axis=0)) for m in range(len(found))]
+        taken.append(int(np.argmin(each)))
+        assert selection.losses[step] == pytest.approx(min(each), rel=1e-12)
+    kept = taken[: int(selection.counts.sum())]
+    assert np.bincount(kept, minlength=len(found)).tolist() == selection.counts.tolist()
+    assert selection.loss == min(selection.losses) <= loss(found[0])
+
+
+def test_two_members_are_the_best_pair_of_all_where_the_first_is_in_it() -> None:
+    """Brute force over all multisets of two: greedy finds the best of those with the best single one."""
+    for seed in range(10):
+        found, loss = library(seed)
+        pairs = itertools.combinations_with_replacement(range(len(found)), 2)
+        with_first = min(loss((found[a] + found[b]) / 2) for a, b in pairs if 0 in (a, b))
+        assert select(found, loss, 2).losses[1] == pytest.approx(with_first, rel=1e-12)
+
+
+def test_what_cannot_be_scored_is_not_taken() -> None:
+    found, loss = library(0)
+    spoilt = [*found, np.full_like(found[0], np.nan)]
+    assert select(spoilt, lambda p: np.inf if np.isnan(p).any() else loss(p), 5).counts[-1] == 0
+
+
+def test_direct_scores_are_those_of_scikit_learn() -> None:
+    """With ties, probabilities of 0 and 1, and classes in unequal numbers."""
+    rng = np.random.default_rng(0)
+    for name, score in DIRECT.items():
+        for classes in (2, 4):
+            y = rng.choice(classes, 90, p=np.arange(1, classes + 1) / sum(range(classes + 1)))
+            p = np.round(rng.dirichlet(np.ones(classes) / 3, 90), 1)
+            p = p / p.sum(axis=1, keepdims=True)
+            if name.startswith(("neg_mean", "neg_root", "r2")):
+                y, p = rng.normal(size=90), rng.normal(size=90)
+                expected = get_scorer(name)(KnownValues(), p, y)
+            elif name == "roc_auc" and classes > 2:
+                continue
+            else:
+                expected = get_scorer(name)(KnownProbabilities(np.arange(classes)), p, y)
+            assert score(y, p) == pytest.approx(expected, abs=1e-12), name
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "accuracy", "neg_log_loss", "f1_macro"])
+def test_an_ensemble_of_one_has_the_loss_of_its_evaluation(scoring: str) -> None:
+    objective = mc.CrossValidated(build, X, Y, scoring=scoring)
+    config = {"kind": "knn", "kind.knn.n": 9}
+    again = PredictionLoss.of(objective)(objective.out_of_fold(config))
+    assert again == pytest.approx(objective.evaluate(config)["loss"], abs=1e-12)
+    fresh = PredictionLoss.of(objective, 1)(objective.out_of_fold(config, 1))
+    assert fresh == pytest.approx(objective.evaluate(config, 1)["loss"], abs=1e-12)
+
+
+# -- the estimator --------------------------------------------------------------------------------------------------
+
+
+def test_a_fitted_classifier() -> None:
+    result, objective = searched()
+    chosen = selected(result, objective)
+    assert chosen.loss() == pytest.approx(chosen.selection.loss, abs=1e-12)
+    assert chosen.loss() <= result.value
+    model = mc.ensemble(result, objective)
+    assert sum(model.weights) == pytest.approx(1.0)
+    assert [name for name, _ in model.estimators] == [m.name for m in chosen.members]
+    assert model.classes_.tolist() == ["no", "yes"]
+    probabilities = model.predict_proba(X)
+    parts = [
+        w * model.named_estimators_[n].predict_proba(X)
+        for (n, _), w in zip(model.estimators, model.weights, strict=True)
+    ]
+    assert np.allclose(probabilities, np.sum(parts, axis=0))
+    assert set(model.predict(X)) <= {"no", "yes"}
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict_proba(X), probabilities)
+    fresh = clone(model)
+    assert not hasattr(fresh, "classes_")
+    assert fresh.get_params()["weights"] == model.weights
+    assert np.allclose(fresh.fit(X, NAMES).predict_proba(X), probabilities)
+
+
+def test_a_fitted_regressor() -> None:
+    space = mc.Space("two regressors")
+    space.module("kind", {"ridge": {"alpha": mc.Real(1e-3, 10, log=True)}, "tree": {"depth": mc.Integer(1, 4)}})
+
+    def regressor(config: Mapping[str, Any]) -> Any:
+        if config["kind"] == "ridge":
+            return Ridge(alpha=config["kind.ridge.alpha"])
+        return DecisionTreeRegressor(max_depth=config["kind.tree.depth"], random_state=0)
+
+    x, y = load_diabetes(return_X_y=True)
+    objective = mc.CrossValidated(regressor, x, y, scoring="neg_root_mean_squared_error", folds=3)
+    result = mc.minimize(objective.evaluate, space, 8, optimizer="random", seed=0, progress=False)
+    chosen = selected(result, objective)
+    assert chosen.loss() <= result.value
+    assert mc.ensemble(result, objective).predict(x).shape == y.shape
+
+
+def test_members_without_probabilities_are_sure() -> None:
+    objective = mc.CrossValidated(lambda config: RidgeClassifier(alpha=config["alpha"]), X, NAMES, scoring="accuracy")
+    space = mc.Space("ridge")
+    space.real("alpha", 0.01, 100, log=True)
+    result = mc.minimize(objective.evaluate, space, 4, optimizer="random", progress=False)
+    model = mc.ensemble(result, objective)
+    assert model.predict_proba(X).shape == (160, 2)
+
+
+def test_only_the_best_may_be_members_and_each_once() -> None:
+    result, objective = searched(12)
+    best = sorted(result.history, key=lambda t: t.loss)[:3]
+    chosen = selected(result, objective, best=3)
+    assert {m.trial.number for m in chosen.members} <= {t.number for t in best}
+    assert selected(result, objective, size=1).members[0].trial.number == best[0].number
+
+
+def test_members_keep_the_limits() -> None:
+    objective = mc.CrossValidated(
+        build,
+        X,
+        NAMES,
+        scoring="neg_log_loss",
+        finish=lambda folds: {"size": float("KNeighbors" in repr(folds[0].estimator))},
+    )
+    result = mc.minimize(objective.evaluate, declared(), 8, seed=0, limits={"size": 0.5}, progress=False)
+    assert {m.trial.config["kind"] for m in selected(result, objective).members} == {"linear"}
+
+
+def test_lost_predictions_are_computed_again_and_it_is_said(tmp_path: Path) -> None:
+    result, objective = searched(5)
+    other = pickle.loads(pickle.dumps(objective))
+    with pytest.warns(
+        UserWarning, match=r"of 5 configurations are not here any more and are computed again \(25 fits\)"
+    ):
+        again = selected(result, other)
+    assert [m.trial.number for m in again.members] == [m.trial.number for m in selected(result, objective).members]
+    kept, first = searched(5, predictions=tmp_path / "kept")
+    second = mc.CrossValidated(build, X, NAMES, scoring="neg_log_loss", predictions=tmp_path / "kept")
+    assert selected(kept, second).members == selected(kept, first).members  # no warning: the files are shared
+
+
+def test_a_result_of_a_search_over_it_brings_its_objective() -> None:
+    objective = mc.CrossValidated(build, X, NAMES, scoring="neg_log_loss")
+    result = mc.minimize(Late(lambda: objective), declared(), 4, optimizer="random", progress=False)
+    assert result.objective.cross_validated is objective
+    assert mc.ensemble(result).classes_.tolist() == ["no", "yes"]
+    assert pickle.loads(pickle.dumps(result)).objective is None
+
+
+def test_what_cannot_be_an_ensemble() -> None:
+    result = mc.minimize(lambda config: 1.0, declared(), 2, optimizer="random", progress=False)
+    with pytest.raises(ObjectiveError, match=r"the objective is function .* minimize a mc\.CrossValidated"):
+        mc.ensemble(result)
+    _, objective = searched(1)
+    empty = mc.Result((), "nothing")
+    with pytest.raises(MipcashError, match="no evaluation of 'nothing' succeeded yet"):
+        mc.ensemble(empty, objective)
+    with pytest.raises(ObjectiveError, match="the result brings no objective"):
+        mc.ensemble(empty)
+    for wrong in ({"size": 0}, {"best": 1.5}):
+        with pytest.raises(ValueError, match="must be a whole number, at least 1"):
+            mc.ensemble(result, objective, **wrong)
