@@ -23,7 +23,6 @@ BINARY, MULTICLASS, REGRESSION = "binary", "multiclass", "regression"
 OUTER = 3
 ROWS, FRESH = 400, 2000
 """Rows to search on, and fresh rows, at most."""
-FOLDS = 5
 
 Floats = NDArray[np.float64]
 
@@ -46,15 +45,6 @@ class Split:
     y: NDArray[np.int64] | Floats
     x_fresh: Floats
     y_fresh: NDArray[np.int64] | Floats
-
-    def fold_of(self, repeat: int = 0) -> NDArray[np.int64]:
-        """The inner fold that tests each row, shape (n,); repeats above 0 are fresh folds."""
-        splitter = KFold if self.task == REGRESSION else StratifiedKFold
-        found = np.empty(len(self.y), dtype=np.int64)
-        cut = splitter(FOLDS, shuffle=True, random_state=self.seed + 1000 * repeat)
-        for k, (_, tested) in enumerate(cut.split(self.x, self.y)):
-            found[tested] = k
-        return found
 
 
 @dataclass(frozen=True)
@@ -142,7 +132,9 @@ def split(name: str, seed: int) -> Split:
     return Split(name, seed, task, x[searched], y[searched], x[fresh], y[fresh])
 
 
-def _at_most(rows: NDArray[np.int64], y: NDArray[np.int64] | Floats, most: int, task: str, seed: int) -> NDArray[np.int64]:
+def _at_most(
+    rows: NDArray[np.int64], y: NDArray[np.int64] | Floats, most: int, task: str, seed: int
+) -> NDArray[np.int64]:
     if len(rows) <= most:
         return rows
     classes = None if task == REGRESSION else y[rows]

@@ -4,9 +4,9 @@ Their packages want older ones of numpy and scikit-learn than ours, so this file
 
 JOB.npz: ``x`` (rows, columns), ``y``, ``fold`` (rows,) the inner fold that tests a row, ``x_fresh``, and ``settings``, JSON with
 ``task`` (binary, multiclass or regression), ``evaluations``, ``seed`` and ``seconds`` (of CPU, for flaml-seconds).
-OUT.json: ``scores``, what is predicted for the fresh rows: of two classes the probability of the second, shape (rows,); of more, shape
-(rows, classes); of a regression the numbers; ``search``, the loss that was found; ``evaluations`` and ``fits`` that were really made;
-``cpu``, CPU seconds without imports; ``chosen``, in words.
+OUT.json: ``scores``, what is predicted for the fresh rows: of two classes the probability of the second, shape (rows,); of more,
+shape (rows, classes); of a regression the numbers; ``search``, the loss that was found; ``evaluations`` and ``fits`` that were
+really made; ``cpu``, CPU seconds without imports; ``chosen``, in words.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # before numpy is loaded
     os.environ[_name] = "1"
 
-import numpy as np
+import numpy as np  # noqa: E402
 
 METRIC = {"binary": "roc_auc", "multiclass": "roc_auc_ovr", "regression": "r2"}
 POPULATION = 10
@@ -48,7 +48,7 @@ def flaml(x: Any, y: Any, folds: Any, job: dict[str, Any], ensemble: bool = Fals
         split_type=folds,
         n_splits=folds.get_n_splits(),
         auto_augment=False,
-        ensemble=ensemble,
+        ensemble={"n_jobs": 1} if ensemble else False,
         n_jobs=1,
         seed=job["seed"],
         verbose=0,
@@ -88,7 +88,7 @@ def tpot(x: Any, y: Any, folds: Any, job: dict[str, Any]) -> Any:
         population_size=POPULATION,
         generations=job["evaluations"] // POPULATION,
         max_time_mins=None,
-        max_eval_time_mins=1,
+        max_eval_time_mins=5,
         n_jobs=1,
         processes=False,
         verbose=0,
@@ -117,10 +117,10 @@ def main(method: str, job_file: str, out: str) -> None:
     with np.load(job_file) as given:
         x, y, fold, x_fresh = (given[name] for name in ("x", "y", "fold", "x_fresh"))
         job = json.loads(str(given["settings"]))
-    np.random.seed(job["seed"])
+    np.random.seed(job["seed"])  # noqa: NPY002 - what these programs draw from
     folds = PredefinedSplit(fold)
     if method == "tpot":
-        import tpot as _  # noqa: F401 - imports are not timed
+        import tpot as _
     else:
         import flaml as _  # noqa: F401
     began = time.process_time()

@@ -1,0 +1,45 @@
+"""``python -m benchmarks.automl run | report``: the benchmarks of pipelines in parts.
+
+run --methods flaml,tpot,hybrid --data sonar,heart --seeds 0-2
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.peers.__main__ import names, numbers  # one thread of BLAS, before numpy is loaded
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    from benchmarks.automl import runner
+    from benchmarks.automl.record import FOLDER
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.automl", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="run what is missing")
+    run.add_argument("--methods", type=names, required=True)
+    run.add_argument("--data", type=names)
+    run.add_argument("--seeds", type=numbers, default=numbers("0-2"))
+    run.add_argument("--evaluations", type=int, default=runner.EVALUATIONS)
+    run.add_argument("--space", default=runner.SPACE)
+    run.add_argument("--results", type=Path, default=FOLDER)
+    options = parser.parse_args(arguments)
+    began = time.perf_counter()
+
+    def progress(text: str) -> None:
+        print(f"[{time.perf_counter() - began:8.1f} s] {text}", file=sys.stderr, flush=True)
+
+    methods = runner.installed(options.methods, progress)
+    wanted = runner.tasks(methods, options.data, options.seeds, options.space)
+    todo = runner.missing(wanted, options.evaluations, options.results)
+    progress(f"{len(todo)} of {len(wanted)} runs are missing")
+    return int(runner.work(todo, progress, options.evaluations, options.space, options.results) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

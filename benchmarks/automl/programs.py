@@ -1,0 +1,62 @@
+"""FLAML and TPOT: whole programs with spaces of their own, run by :mod:`benchmarks.automl.outside` in another interpreter."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.automl.data import Split, loss
+from benchmarks.automl.record import Answer, Run
+from benchmarks.automl.spaces import fold_numbers
+
+INTERPRETER = "MIPCASH_AUTOML_PYTHON"
+"""The environment variable that names an interpreter with FLAML and TPOT; without it they are left out."""
+PROGRAMS = ("flaml", "flaml-ensemble", "flaml-seconds", "tpot")
+PATIENCE = 1800.0
+"""Seconds until a program is given up."""
+CPU_SECONDS = 15.0
+"""CPU seconds of ``flaml-seconds``: about what the others take for their evaluations and proposals."""
+
+
+def is_installed(method: str) -> bool:
+    """Whether the interpreter is named and has the package."""
+    interpreter = os.environ.get(INTERPRETER)
+    if not interpreter:
+        return False
+    package = method.partition("-")[0]
+    command = [interpreter, "-c", f"import importlib.util as u, sys; sys.exit(u.find_spec({package!r}) is None)"]
+    return subprocess.run(command, check=False).returncode == 0
+
+
+def run_program(method: str, split: Split, evaluations: int) -> Run:
+    """One run of a program."""
+    with tempfile.TemporaryDirectory() as folder:
+        job, out = Path(folder) / "job.npz", Path(folder) / "out.json"
+        settings = {"task": split.task, "evaluations": evaluations, "seed": split.seed, "seconds": CPU_SECONDS}
+        arrays = {"x": split.x, "y": split.y, "x_fresh": split.x_fresh, "fold": fold_numbers(split)}
+        np.savez(job, settings=json.dumps(settings), **arrays)
+        command = [os.environ[INTERPRETER], str(Path(__file__).with_name("outside.py")), method, str(job), str(out)]
+        done = subprocess.run(
+            command, check=False, timeout=PATIENCE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        if not out.is_file():
+            raise RuntimeError(f"{method} ended with status {done.returncode}: {done.stderr[-2000:]}")
+        told = json.loads(out.read_text(encoding="utf-8"))
+    answer = Answer(told["search"], loss(split.task, split.y_fresh, np.array(told["scores"])))
+    return Run(
+        method,
+        split.name,
+        split.seed,
+        "own",
+        {"ensemble" if method == "flaml-ensemble" else "best": answer},
+        evaluations=told["evaluations"],
+        fits=told["fits"],
+        seconds={"search": told["cpu"]},
+        chosen=" ".join(told["chosen"].split()),
+        stamp={**told["versions"], "evaluations": evaluations},
+    )

@@ -1,0 +1,103 @@
+"""Records of runs: one line of JSON per run, a file per method; what is there is not run again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.history import append_line, lines, path_of
+
+FOLDER = Path(__file__).resolve().parents[1] / "results" / "automl"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a run would hand over: a pipeline or an ensemble of some.
+
+    Attributes:
+        search: its loss on the folds of the search.
+        fresh: its loss on fresh rows, fitted to all rows that were searched on.
+        folds: its loss on fresh folds of the rows that were searched on; None: not measured.
+    """
+
+    search: float
+    fresh: float
+    folds: float | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one method.
+
+    Attributes:
+        method, data, seed: what was run.
+        space: ``own`` of FLAML and TPOT.
+        answers: by name, of one and the same run: ``best`` (the lowest loss of the search), ``recommended``, ``ensemble``.
+        losses: cross-validated, of the evaluations in their order; None: a pipeline that failed. Empty where nobody tells.
+        evaluations, fits: that were made, the failed ones' fits left out.
+        seconds: CPU: ``search`` all of it, ``asks`` of it the proposals.
+        clock: CPU seconds of the search when each evaluation was done; empty where nobody tells.
+        illegal: suggestions that broke a rule, and were replaced by the nearest legal configuration.
+        chosen: the answer's pipeline in words.
+        stamp: versions and the commit.
+    """
+
+    method: str
+    data: str
+    seed: int
+    space: str
+    answers: dict[str, Answer]
+    losses: tuple[float | None, ...] = ()
+    evaluations: int = 0
+    fits: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    clock: tuple[float, ...] = ()
+    illegal: int = 0
+    chosen: str = ""
+    stamp: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.data, self.seed
+
+    def best_after(self, evaluations: int) -> float:
+        """The lowest loss of the first evaluations; 1 where all failed."""
+        return min((v for v in self.losses[:evaluations] if v is not None), default=1.0)
+
+    def to_line(self) -> str:
+        return json.dumps(_short(asdict(self)), separators=(",", ":"))
+
+    @classmethod
+    def from_line(cls, line: str) -> Run:
+        told = json.loads(line)
+        answers = {name: Answer(**a) for name, a in told.pop("answers").items()}
+        return cls(answers=answers, losses=tuple(told.pop("losses")), clock=tuple(told.pop("clock", ())), **told)
+
+
+def _short(value: Any) -> Any:
+    """Numbers with six digits."""
+    if isinstance(value, dict):
+        return {k: _short(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_short(v) for v in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def read(method: str, folder: Path = FOLDER) -> dict[tuple[str, int], Run]:
+    """Runs by data and seed; the last of several counts."""
+    made = [Run.from_line(line) for line in lines(path_of(method, "", folder))]
+    return {run.key: run for run in made}
+
+
+def append(run: Run, folder: Path = FOLDER) -> None:
+    """Keep a run."""
+    append_line(path_of(run.method, "", folder), run.to_line())
+
+
+def runs(methods: Iterable[str], folder: Path = FOLDER) -> dict[str, dict[tuple[str, int], Run]]:
+    """Of several methods, those that have any."""
+    found = {m: read(m, folder) for m in methods}
+    return {m: made for m, made in found.items() if made}

@@ -1,0 +1,63 @@
+"""Spaces of pipelines, and the objective on rows to search on: 1 - AUC or 1 - R2, cross-validated in five folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import mipcash as mc
+from benchmarks.automl.data import MULTICLASS, REGRESSION, Split
+from mipcash.integrations.sklearn.cross_validated import CrossValidated
+from mipcash.models import sklearn_pipeline
+from mipcash.models._data import Table
+
+FOLDS = 5
+SCORING = {"binary": "roc_auc", MULTICLASS: "roc_auc_ovr", REGRESSION: "r2"}
+
+
+@dataclass(frozen=True)
+class Pipelines:
+    """A space of pipelines.
+
+    Attributes:
+        tasks: what its estimators are for.
+        declare: the space for a split.
+        build: an unfitted estimator of a configuration, for a split and a seed.
+    """
+
+    tasks: tuple[str, ...]
+    declare: Callable[[Split], mc.Space]
+    build: Callable[[Split, Mapping[str, Any]], Any]
+
+
+def _bundled(split: Split) -> mc.Space:
+    return sklearn_pipeline.declare(sklearn_pipeline.Facts.of(Table(split.x, split.y, ""), FOLDS))  # type: ignore[arg-type]
+
+
+def _pipeline(split: Split, config: Mapping[str, Any]) -> Any:
+    return sklearn_pipeline.pipeline(config, split.seed)
+
+
+SPACES: dict[str, Pipelines] = {"bundled": Pipelines(("binary", MULTICLASS), _bundled, _pipeline)}
+"""bundled: what ``mipcash run sklearn_pipeline`` searches."""
+
+
+def objective_of(split: Split, space: str) -> CrossValidated:
+    """The cross-validated loss of a split's pipelines."""
+    build = partial(SPACES[space].build, split)
+    return CrossValidated(build, split.x, split.y, scoring=SCORING[split.task], folds=FOLDS, seed=split.seed)
+
+
+def fold_numbers(split: Split) -> NDArray[np.int64]:
+    """The fold that holds out each row to search on, shape (rows,): what other programs are given."""
+    from mipcash.integrations.sklearn.splits import folds_of
+
+    found = np.empty(len(split.y), dtype=np.int64)
+    for k, (_, held_out) in enumerate(folds_of(split.y, FOLDS, split.seed, 0, split.task != REGRESSION, None)):
+        found[held_out] = k
+    return found
