@@ -1,7 +1,8 @@
-"""All suites that the runner of the peers benchmark knows by name: its own, that of limits, and those of the paper."""
+"""All suites that the runner of the peers benchmark knows by name: its own, limits, the artificial objective, the paper's."""
 
 from __future__ import annotations
 
+from benchmarks.admm.suite import SUITE as ARTIFICIAL
 from benchmarks.limits.suite import SUITE as LIMITS
 from benchmarks.paper import suites as paper
 from benchmarks.peers.history import RESULTS
@@ -9,7 +10,7 @@ from benchmarks.peers.problem import problems
 from benchmarks.peers.suite import Suite
 
 PEERS = "peers"
-SUITES = {s.name: s for s in (Suite(PEERS, problems, RESULTS), LIMITS, *paper.SUITES)}
+SUITES = {s.name: s for s in (Suite(PEERS, problems, RESULTS), LIMITS, ARTIFICIAL, *paper.SUITES)}
 
 
 def suite(name: str = PEERS) -> Suite:

@@ -30,8 +30,10 @@ PEERS: dict[str, tuple[str, str]] = {
 SLOWER: dict[str, tuple[str, str]] = {
     "botorch-library": (_module("botorch_mixed"), "LibraryBotorchMethod"),
     "smac-library": (_module("smac_facade"), "LibrarySmacMethod"),
+    "skopt": (_module("skopt_gp"), "SkoptMethod"),
 }
-"""Peers with their libraries' own limits, which take several times as long: for what our limits cost them."""
+"""Peers with their libraries' own limits, which take several times as long: for what our limits cost them, and the slow rival of
+the ADMM papers."""
 
 LIMITED: dict[str, tuple[str, str]] = {
     "botorch-constrained": ("benchmarks.limits.methods.botorch_constrained", "ConstrainedBotorchMethod"),

@@ -1,0 +1,56 @@
+"""Which runs there are, and the work of doing those that are missing."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks.admm.suite import NAME
+from benchmarks.peers import runner
+from benchmarks.peers.catalogue import make_method
+from benchmarks.peers.method import MissingPackageError
+from benchmarks.peers.runner import Task
+
+
+def tasks(methods: Sequence[str], instances: Sequence[int]) -> list[Task]:
+    """All runs: by instance, then by method, so that partial results are balanced."""
+    return [Task(method, f"{NAME}-{k}", k, "", NAME) for k in instances for method in methods]
+
+
+def work(
+    methods: Sequence[str],
+    instances: Sequence[int],
+    budget: Callable[[str], int],
+    folder: Path,
+    progress: Callable[[str], None],
+    seconds: float = math.inf,
+) -> int:
+    """Do what is missing, in this process; returns how many runs failed.
+
+    Args:
+        budget: evaluations of a method's runs.
+        seconds: after which no further run starts.
+    """
+    began, failed = time.perf_counter(), 0
+    for task in tasks(installed(methods, progress), instances):
+        if time.perf_counter() - began > seconds:
+            progress("the time is up; run it again to go on")
+            break
+        todo = runner.missing([task], budget(task.method), folder)
+        failed += runner.work(todo, progress, budget(task.method), folder)
+    return failed
+
+
+def installed(methods: Sequence[str], progress: Callable[[str], None]) -> list[str]:
+    """The methods whose libraries are there; the others are said."""
+    found = []
+    for name in methods:
+        try:
+            make_method(name)
+        except MissingPackageError as error:
+            progress(f"{name} is left out: {error}")
+        else:
+            found.append(name)
+    return found
