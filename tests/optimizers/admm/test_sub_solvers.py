@@ -1,0 +1,197 @@
+"""Solvers of ADMM's subproblems beside the first ones: each gets near a minimum, keeps its protocol, and says what it needs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mipcash.errors import MipcashError
+from mipcash.optimizers.admm.one_hot_bo import OneHotBO
+from mipcash.optimizers.admm.rbfopt_theta import RbfoptTheta
+from mipcash.optimizers.admm.replay import replayed
+from mipcash.optimizers.admm.skopt_solvers import SkoptChoice, SkoptTheta
+from mipcash.optimizers.admm.theta_min import ThetaMin, ThetaProblem
+from mipcash.optimizers.admm.trust_region import TrustRegion
+from mipcash.optimizers.admm.z_min import ZMin, ZProblem
+from mipcash.program.forms import Indices, Vector
+
+CENTRE = np.array([0.3, 0.8])
+
+
+def theta_problem(x: Vector, f: Vector, own: Any = (), **changes: Any) -> ThetaProblem:
+    d = x.shape[1]
+    made = ThetaProblem(
+        x=x,
+        f=f,
+        own=np.array(own, dtype=np.int64),
+        waiting=np.zeros((0, d)),
+        stiffness=np.zeros(d),
+        centre=np.zeros(d),
+        start=np.full(d, 0.5),
+        levels=np.zeros(d, dtype=np.int64),
+        rng=np.random.default_rng(len(x)),
+    )
+    return replace(made, **changes)
+
+
+def bowl(x: Vector) -> float:
+    return float(((x - CENTRE) ** 2) @ [1.0, 3.0])
+
+
+def solved(solver: ThetaMin, asks: int, f: Callable[[Vector], float] = bowl, d: int = 2) -> tuple[Vector, Vector]:
+    """Rows and values after some asks."""
+    x, y, memory = np.zeros((0, d)), np.zeros(0), {}
+    for _ in range(asks):
+        answer = solver(theta_problem(x, y, range(len(x)), memory=memory))
+        if not len(answer.x):
+            break
+        assert ((answer.x >= 0) & (answer.x <= 1)).all()
+        x, memory = np.concatenate([x, answer.x[:1]]), dict(answer.memory)
+        y = np.append(y, f(answer.x[0]))
+    return x, y
+
+
+class Free:
+    """All choices are legal, or those that a function allows."""
+
+    def __init__(self, sizes: list[int], legal: Callable[[Indices], bool] = lambda z: True) -> None:
+        grid = np.array(np.meshgrid(*(range(n) for n in sizes), indexing="ij")).reshape(len(sizes), -1).T
+        self.sizes, self.z = np.array(sizes), np.array([z for z in grid if legal(z)], dtype=np.int64)
+
+    def argmax(self, weights: Vector) -> Indices:
+        starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
+        return np.asarray(self.z[int(np.argmax(weights[starts + self.z].sum(axis=1)))])
+
+    def every(self, limit: int) -> Indices | None:
+        return self.z if len(self.z) <= limit else None
+
+
+def chosen(solver: ZMin, oracle: Free, f: Callable[[Indices], float], pulls: int) -> list[float]:
+    z, values, memory = np.zeros((0, len(oracle.sizes)), dtype=np.int64), np.zeros(0), {}
+    for k in range(pulls):
+        arms = int(oracle.sizes.sum())
+        problem = ZProblem(
+            sizes=oracle.sizes,
+            z=z,
+            values=values,
+            waiting=z[:0],
+            counts=np.zeros(arms),
+            rewards=np.zeros(arms),
+            prior=1.0,
+            oracle=oracle,
+            rng=np.random.default_rng(k),
+            memory=memory,
+        )
+        pull = solver(problem)
+        assert pull.z is not None
+        assert any((pull.z == row).all() for row in oracle.z)
+        z, memory = np.concatenate([z, pull.z[None]]), dict(pull.memory)
+        values = np.append(values, f(pull.z))
+    return values.tolist()
+
+
+def test_a_trust_region_finds_a_minimum_and_ends() -> None:
+    pytest.importorskip("pybobyqa", reason="needs the extra bobyqa")
+    x, y = solved(TrustRegion(), 60)
+    assert y.min() < 1e-5
+    assert len(y) < 60  # its radius is small, and the phase ends
+    assert len(np.unique(x.round(9), axis=0)) == len(x)
+    (again, _) = solved(TrustRegion(), 12)
+    np.testing.assert_array_equal(again, x[:12])
+    state = np.random.get_state()[1].copy()  # type: ignore[index]  # noqa: NPY002
+    TrustRegion()(theta_problem(x[:9], y[:9]))
+    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+def test_a_trust_region_starts_from_the_best_and_minimises_the_penalty_too() -> None:
+    pytest.importorskip("pybobyqa", reason="needs the extra bobyqa")
+    x = np.array([[0.4, 0.4], [0.3, 0.7]])
+    answer = TrustRegion()(theta_problem(x, np.array([bowl(r) for r in x])))
+    assert answer.memory["start"] == [0.3, 0.7]
+    assert np.abs(answer.x[0] - x[1]).max() <= 0.2 + 1e-9
+    pulled = {"stiffness": np.full(2, 50.0), "centre": np.array([0.6, 0.5])}
+    rows, y, memory = np.zeros((0, 2)), np.zeros(0), {}
+    for _ in range(25):
+        answer = TrustRegion()(theta_problem(rows, y, memory=memory, **pulled))
+        if not len(answer.x):
+            break
+        rows, memory = np.concatenate([rows, answer.x[:1]]), dict(answer.memory)
+        y = np.append(y, bowl(answer.x[0]))
+    best = rows[np.argmin(theta_problem(rows, y, **pulled).values)]
+    np.testing.assert_allclose(best, [0.6, 0.5], atol=0.05)
+
+
+def test_a_replay_goes_on_where_a_point_was_known_by_another_name() -> None:
+    """What was projected onto a known configuration has no row of its own; its nearest row stands for it."""
+
+    def run(f: Callable[[Vector], float]) -> None:
+        for x in ([0.1, 0.1], [0.2, 0.2], [0.9, 0.9]):
+            f(np.array(x))
+
+    x, y = np.array([[0.1, 0.1]]), np.array([1.0])
+    first = replayed(theta_problem(x, y), run)
+    np.testing.assert_allclose(first.x[0], [0.2, 0.2])
+    second = replayed(theta_problem(x, y, memory=first.memory), run)
+    np.testing.assert_allclose(second.x[0], [0.9, 0.9])
+    assert len(second.memory["asked"]) == 2
+    assert not len(replayed(theta_problem(x, y, memory=second.memory), run).x)  # the run has ended
+
+
+def test_scikit_optimize_solves_both() -> None:
+    pytest.importorskip("skopt", reason="needs the extra skopt")
+    _, y = solved(SkoptTheta(), 14)
+    assert y.min() < 0.05
+    oracle = Free([3, 4])
+    values = chosen(SkoptChoice(), oracle, lambda z: float(z[0] + z[1]), 12)
+    assert min(values) <= 1.0
+
+
+def test_bayesian_optimization_of_choices_beats_draws() -> None:
+    rng = np.random.default_rng(3)
+    best = {"bo": 0, "random": 0}
+    for _ in range(5):
+        worth = [rng.normal(size=n) for n in (6, 7, 5)]
+        oracle = Free([6, 7, 5], legal=lambda z: z[0] != z[1])
+
+        def f(z: Indices, worth: list[Vector] = worth) -> float:
+            return float(sum(w[k] for w, k in zip(worth, z, strict=True)))
+
+        bo = min(chosen(OneHotBO(), oracle, f, 25))
+        drawn = min(f(oracle.z[k]) for k in rng.choice(len(oracle.z), 25, replace=False))
+        best["bo" if bo < drawn else "random"] += bo != drawn
+    assert best["bo"] >= 4
+
+
+def test_choices_are_used_up() -> None:
+    oracle = Free([2, 2])
+    values = chosen(OneHotBO(), oracle, lambda z: float(z.sum()), 6)
+    assert set(values) == {0.0, 1.0, 2.0}
+
+
+@pytest.mark.parametrize(
+    ("make", "package", "extra"),
+    [
+        (TrustRegion, "pybobyqa", "bobyqa"),
+        (SkoptTheta, "skopt", "skopt"),
+        (SkoptChoice, "skopt", "skopt"),
+        (RbfoptTheta, "rbfopt", "rbfopt"),
+    ],
+)
+def test_a_missing_package_is_said_with_its_extra(
+    make: Callable[[], Any], package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MipcashError, match=rf"pip install 'mipcash\[{extra}\]'"):
+        make()
+
+
+def test_rbfopt_needs_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rbfopt", reason="needs the extra rbfopt")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(MipcashError, match="bonmin and ipopt"):
+        RbfoptTheta()
