@@ -32,11 +32,13 @@ import numpy as np
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.admm.augmented import Limits, Measured, outputs, unit_of
 from mipcash.optimizers.admm.legal import LegalChoices, Projection
-from mipcash.optimizers.admm.settings import RANK, AdmmSettings
+from mipcash.optimizers.admm.rewards import reward
+from mipcash.optimizers.admm.settings import AdmmSettings
+from mipcash.optimizers.admm.solvers import theta_solver, z_solver
 from mipcash.optimizers.admm.state import ELSEWHERE, THETA, AdmmState, Asked, Z
-from mipcash.optimizers.admm.theta_min import ThetaProblem, theta_solver
+from mipcash.optimizers.admm.theta_min import ThetaProblem
 from mipcash.optimizers.admm.variables import Variables
-from mipcash.optimizers.admm.z_min import ZProblem, one_hot, z_solver
+from mipcash.optimizers.admm.z_min import ZProblem, one_hot
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.in_time import solver_made
 from mipcash.optimizers.model_based import ModelBased, Step
@@ -162,19 +164,15 @@ class _Ask:
 
     def _credited(self, state: AdmmState, row: int, measured: Measured) -> AdmmState:
         """After the pull of a row: liu2020, Algorithm A1, lines 9 to 14."""
-        reward = float(self.rng.random() < self._reward(row, measured))
-        return state.credited(one_hot(self.variables.sizes, self.z[row][None])[0], reward)
+        earned = float(self.rng.random() < self._reward(row, measured))
+        return state.credited(one_hot(self.variables.sizes, self.z[row][None])[0], earned)
 
     def _reward(self, row: int, measured: Measured) -> float:
-        """r~ of eq. A39, or by rank; 0 of what failed."""
+        """0 of what failed."""
         if not measured.known[row]:
             return 0.0
         values = self.limits.values(measured)
-        if self.settings.f_hat != RANK:
-            unit = self.state.unit or 1.0
-            return float(1.0 - np.clip(values[row] * unit / float(self.settings.f_hat), 0.0, 1.0))
-        others = values[measured.known]
-        return float(np.mean(others > values[row]) + 0.5 * np.mean(others == values[row]))
+        return reward(float(values[row]), values[measured.known], self.settings.f_hat, self.state.unit or 1.0)
 
     @cached_property
     def _row_of(self) -> dict[int, int]:

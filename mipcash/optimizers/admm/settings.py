@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mipcash.errors import SpaceError, at_least
-from mipcash.optimizers.admm.theta_min import theta_solver
-from mipcash.optimizers.admm.z_min import z_solver
-
-RANK = "rank"
-"""The reward of a pull: the share of the values known so far that are worse."""
+from mipcash.optimizers.admm.rewards import QUANTILE, RANK
+from mipcash.optimizers.admm.solvers import theta_solver, z_solver
 
 
 @dataclass(frozen=True)
@@ -20,8 +17,10 @@ class AdmmSettings:
 
     Attributes:
         n_initial: size of the initial design, which covers algorithms; the papers have none.
-        theta_min: solver of theta-min: ``gp`` (BO of the papers), ``random``.
-        z_min: solver of z-min: ``bandit`` (Ba of the papers), ``exhaustive``, ``random``.
+        theta_min: solver of theta-min: ``gp`` (BO of the papers), ``bobyqa`` (a trust region without derivatives; extra bobyqa),
+            ``skopt`` (extra skopt), ``rbfopt`` (extra rbfopt, with Bonmin and Ipopt), ``random``.
+        z_min: solver of z-min: ``bandit`` (Ba of the papers), ``gp`` (BO over one-hot choices), ``skopt`` (extra skopt),
+            ``exhaustive``, ``random``.
         first: I, evaluations of each subproblem in the first iteration; the papers have 16, which 40 evaluations do not allow.
         growth: F, by how much I grows with every iteration; 0: I is fixed.
         most: the largest I.
@@ -35,7 +34,7 @@ class AdmmSettings:
         warm_start: whether theta-min learns from every evaluation with its z (BO* of ram2020), or from those of its phase alone.
         prior: alpha_0 = delta_0 of the bandit; the papers have 10, which hardly learns in a hundred pulls.
         f_hat: the loss that earns nothing (liu2020, eq. A39), where losses lie between 0 and it; ``rank``: rewards by rank, for
-            losses of any scale.
+            losses of any scale; ``quantile``: linear between the least known so far and the 0.9 quantile.
         unit: what a loss of 1 is, for rho; None: the range of the losses at the start, worst tenth left out. The papers have 1.
         tolerance: length of both residuals at which the optimizer wishes to stop; None: it never does. To stop there loses: the
             residuals are short where nothing was tried.
@@ -70,8 +69,10 @@ class AdmmSettings:
                 raise SpaceError(f"{name} must be a finite number above 0, got {value}")
         if not self.factor > 1.0 or not (self.balance is None or self.balance >= 1.0):
             raise SpaceError(f"factor must be above 1 and balance at least 1, got {self.factor} and {self.balance}")
-        if self.f_hat != RANK and not (isinstance(self.f_hat, (int, float)) and 0.0 < self.f_hat < math.inf):
-            raise SpaceError(f"f_hat must be {RANK!r} or a finite loss above 0, got {self.f_hat!r}")
+        if self.f_hat not in (RANK, QUANTILE) and not (
+            isinstance(self.f_hat, (int, float)) and 0.0 < self.f_hat < math.inf
+        ):
+            raise SpaceError(f"f_hat must be {RANK!r}, {QUANTILE!r} or a finite loss above 0, got {self.f_hat!r}")
         if self.tolerance is not None:
             at_least(self, tolerance=0)
 

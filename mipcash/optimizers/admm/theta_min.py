@@ -12,7 +12,7 @@ the rows in ``own``, in their order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -21,7 +21,6 @@ from scipy.optimize import minimize
 
 from mipcash.acquisition.analytic import LogEI
 from mipcash.deadline import NEVER, Deadline
-from mipcash.errors import SpaceError
 from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.matern import MaternProcess
 
@@ -172,24 +171,3 @@ class _Improvement:
             objective, x, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(x), options={"maxiter": DESCENT}
         )
         return float(found.fun), np.clip(found.x, 0.0, 1.0)
-
-
-def _catalogue() -> dict[str, Callable[[], ThetaMin]]:
-    return {"gp": GaussianProcessTheta, "random": RandomTheta}
-
-
-def theta_min_names() -> list[str]:
-    """Names that ``AdmmSettings.theta_min`` takes."""
-    return list(_catalogue())
-
-
-def theta_solver(name: str) -> ThetaMin:
-    """A solver of theta-min by its name.
-
-    Raises:
-        SpaceError: there is none of that name.
-    """
-    catalogue = _catalogue()
-    if name not in catalogue:
-        raise SpaceError(f"theta_min must be one of {', '.join(catalogue)}, got {name!r}")
-    return catalogue[name]()

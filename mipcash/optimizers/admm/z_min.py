@@ -14,7 +14,7 @@ the legal points with z fixed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -148,24 +148,3 @@ class Exhaustive:
             )
         left = [z for z in every if not problem.tried(z)]
         return Pull(left[0] if left else None)
-
-
-def _catalogue() -> dict[str, Callable[[], ZMin]]:
-    return {"bandit": Bandit, "exhaustive": Exhaustive, "random": RandomChoice}
-
-
-def z_min_names() -> Sequence[str]:
-    """Names that ``AdmmSettings.z_min`` takes."""
-    return list(_catalogue())
-
-
-def z_solver(name: str) -> ZMin:
-    """A solver of z-min by its name.
-
-    Raises:
-        SpaceError: there is none of that name.
-    """
-    catalogue = _catalogue()
-    if name not in catalogue:
-        raise SpaceError(f"z_min must be one of {', '.join(catalogue)}, got {name!r}")
-    return catalogue[name]()
