@@ -29,6 +29,9 @@ _HOMES = {
     "Folds": "mipcash.study.folds",
     "ensemble": "mipcash.integrations.sklearn.ensemble",
     "Cost": "mipcash.study.spending",
+    "Fits": "mipcash.study.spending",
+    "Racing": "mipcash.study.racing",
+    "Halving": "mipcash.study.racing",
     "Result": "mipcash.study.result",
     "minimize": "mipcash.study.minimize",
     "AdmmSettings": "mipcash.optimizers.admm.settings",
@@ -77,8 +80,11 @@ if TYPE_CHECKING:
     from mipcash.space.space import Space as Space
     from mipcash.study.folds import Folds as Folds
     from mipcash.study.minimize import minimize as minimize
+    from mipcash.study.racing import Halving as Halving
+    from mipcash.study.racing import Racing as Racing
     from mipcash.study.result import Result as Result
     from mipcash.study.spending import Cost as Cost
+    from mipcash.study.spending import Fits as Fits
     from mipcash.study.study import Study as Study
     from mipcash.study.trial import Failed as Failed
     from mipcash.study.trial import Trial as Trial

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from mipcash import __version__
 from mipcash.cli import archive, consent, failures, limits, modelfile, tables
-from mipcash.cli.plans import STANDARD, Plan
+from mipcash.cli.plans import STANDARD, Plan, racing_said
 from mipcash.errors import DefectError, InfeasibleSpaceError, MipcashError, ModelError, StorageError
 from mipcash.study.text import visible
 
@@ -68,6 +68,10 @@ EvaluationMemory = Annotated[
     float | None,
     typer.Option(min=0.001, help="Megabytes beyond which an evaluation is killed; default: no limit."),
 ]
+Race = Annotated[
+    str | None,
+    typer.Option("--racing", metavar="on|off|halving", help="Whether evaluations in several fits are stopped early."),
+]
 Journal = Annotated[Path, typer.Argument(metavar="RUN.DB", help="The journal of a run.")]
 ModelName = Annotated[
     str, typer.Argument(metavar="MODEL", help="A name of `mipcash models`, or the path of a Python file.")
@@ -107,6 +111,7 @@ def run(
     seconds_per_proposal: SecondsPerProposal = None,
     evaluation_timeout: EvaluationTimeout = None,
     evaluation_memory: EvaluationMemory = None,
+    racing: Race = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start anew; an old journal is moved aside.")] = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -125,6 +130,7 @@ def run(
             "seconds_per_proposal": seconds_per_proposal,
             "evaluation_timeout": evaluation_timeout,
             "evaluation_memory": evaluation_memory,
+            "racing": racing,
         }
         plan = Plan.of(loaded, given, storage, options, limits.parsed(limit or []), quiet, cost)
         if fresh and plan.storage.exists():
@@ -155,6 +161,7 @@ def resume(
     seconds_per_proposal: SecondsPerProposal = None,
     evaluation_timeout: EvaluationTimeout = None,
     evaluation_memory: EvaluationMemory = None,
+    racing: Race = None,
     cost: MostCost = None,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -187,6 +194,7 @@ def resume(
             seconds_per_proposal or defaults.get("seconds_per_proposal", STANDARD["seconds_per_proposal"]),
             evaluation_timeout or defaults.get("evaluation_timeout"),
             evaluation_memory or defaults.get("evaluation_memory"),
+            racing_said(racing or defaults.get("racing")),
             journal,
             record.options,
             {name: (low, high) for name, (low, high) in record.limits.items()},
@@ -295,6 +303,7 @@ def _run(loaded: modelfile.Model, plan: Plan) -> None:
                 progress=False if plan.quiet else None,
                 evaluation_timeout=plan.evaluation_timeout,
                 evaluation_memory=plan.evaluation_memory,
+                racing=plan.racing,
             )
     except KeyboardInterrupt:
         _interrupted(plan)

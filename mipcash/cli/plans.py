@@ -11,8 +11,10 @@ from mipcash.cli import archive, modelfile
 from mipcash.cli.limits import Pairs, together
 from mipcash.errors import ModelError
 from mipcash.study.arguments import costs_by_output
+from mipcash.study.racing import RacingGiven, racing_of
 from mipcash.study.records.limits import limits_of, stored_limits
 from mipcash.study.spending import Budget, Cost, Spending
+from mipcash.study.text import shown
 
 STANDARD = {
     "budget": 50,
@@ -24,8 +26,23 @@ STANDARD = {
     "seconds_per_proposal": 5.0,
     "evaluation_timeout": None,
     "evaluation_memory": None,
+    "racing": None,
 }
 """Of ``mipcash run``, where neither the command nor the model says more."""
+
+
+def racing_said(given: Any) -> RacingGiven:
+    """Of ``--racing on``, ``off`` or ``halving``, or of a model's DEFAULTS.
+
+    Raises:
+        ModelError: it is none of these.
+    """
+    said: RacingGiven = {"on": True, "off": False}.get(given, given) if isinstance(given, str) else given
+    try:
+        racing_of(said)
+    except ValueError:
+        raise ModelError(f"racing is on, off or halving, such as --racing on; got {shown(given)}") from None
+    return said
 
 
 @dataclass(frozen=True)
@@ -41,6 +58,7 @@ class Plan:
     seconds_per_proposal: float
     evaluation_timeout: float | None
     evaluation_memory: float | None
+    racing: RacingGiven
     storage: Path
     options: Mapping[str, str]
     limits: Pairs
@@ -84,6 +102,7 @@ class Plan:
             cost: what evaluations may cost, in the place of a number of them.
         """
         chosen = {**STANDARD, **loaded.defaults, **{name: value for name, value in given.items() if value is not None}}
+        chosen["racing"] = racing_said(chosen["racing"])
         path = storage or archive.default_path(loaded.title, chosen["seed"])
         return cls(
             **chosen, storage=path, options=options, limits=together(loaded.limits, limits), quiet=quiet, cost=cost

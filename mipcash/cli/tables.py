@@ -12,6 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mipcash.display import counted
 from mipcash.modelling.domains import Permutation
 from mipcash.modelling.parameters import Parameter
 from mipcash.space.compiled import declaration_of
@@ -58,6 +59,9 @@ def summary(result: Result) -> Text:
     text.append(f", {pending} without an outcome" if pending else "")
     text.append(f", {result.n_known} known from elsewhere" if result.n_known else "")
     text.append(f", stopped: {visible(result.stopped)}" if result.stopped else "")
+    if result.n_fits > result.n_evaluations:
+        saved = f", {result.n_fits_saved} saved by stopping {counted(result.n_stopped, 'evaluation')} early"
+        text.append(f"\nfits: {result.n_fits}{saved if result.n_stopped else ''}")
     if result.under:
         text.append(f"\nlimits: {result.n_feasible} keep all; broken or not told: {visible(_broken(result))}")
     seconds = result.seconds
@@ -99,6 +103,7 @@ def trials_table(trials: Sequence[Trial], result: Result, title: str) -> Rendera
     table = _table("trial", "loss", *limited, "ask", "eval", "origin", "configuration or failure")
     for trial in trials:
         loss = _evaluated(trial) if trial.loss is None else f"{trial.loss:.6g}"
+        loss = loss if trial.whole else f"{loss} stopped at fit {trial.fits}"
         ask, duration = trial.seconds.get("ask"), None if trial.known else trial.duration
         what = trial.message if trial.failed else "  ".join(f"{k}={show(v)}" for k, v in trial.config.items())
         breaks = [] if trial.failed or trial.pending else result.breaks(trial)

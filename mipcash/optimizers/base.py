@@ -267,11 +267,14 @@ class Optimizer(ABC):
     def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
         """The final answer, one of ``history``: here the first with the lowest loss that keeps all limits; None: there is none.
 
+        An evaluation that was stopped before its last fit is never the answer: its loss is a guess.
+
         What keeps them may be told by other observations of its configuration (:func:`joined`); the one that tells the loss is
         the answer.
         """
         rows = joined(history, (LOSS, *(limit.output for limit in limits)))
         kept = [k for row in rows if row.whole.legal and _keeps(row.whole, limits) for k in row.parts]
+        kept = [k for k in kept if not history[k].outcome.stopped]
         done = [(o.loss, k) for k in kept for o in (history[k],) if o.status == DONE and o.loss is not None]
         return history[min(done)[1]] if done else None
 

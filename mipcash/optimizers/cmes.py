@@ -165,7 +165,7 @@ class Cmes(Hybrid):
         safe = []
         for row, p in zip(rows, sure.tolist(), strict=True):
             values = (limit.violation(row.whole.outcome[limit.output].value) for limit in limits)
-            if p >= 1.0 - delta and row.whole.legal and not any(values):
+            if p >= 1.0 - delta and row.whole.legal and not (any(values) or row.whole.outcome.stopped):
                 safe += [history[k] for k in row.parts if history[k].loss is not None and history[k].status == DONE]
         return min(safe, key=lambda o: o.loss or 0.0, default=usual)
 

@@ -20,6 +20,7 @@ from mipcash.optimizers.violations import present, violations
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain
+from mipcash.surrogates.base import Noise
 from mipcash.surrogates.limit_scale import LimitScale
 
 
@@ -35,8 +36,10 @@ class Data:
         known: rows whose loss is known, increasing.
         failed: whether the loss or a limited output failed, shape (t,).
         violations: w, shape (t,).
-        order: legal rows of ``known``, best first; as long as there is none, legal ones whose limited outputs are known.
+        order: legal rows of ``known``, best first; as long as there is none, legal ones whose limited outputs are known. What was
+            stopped before its last fit is none of them: its loss is a guess, and the least of many guesses is too low.
         limits: what outputs are to keep.
+        variances: of the losses, as estimates of what whole evaluations would have given: shape (t,), 0 for whole ones.
         scales: of the limited outputs that are known somewhere, by name.
     """
 
@@ -49,6 +52,7 @@ class Data:
     order: Indices
     limits: tuple[Limit, ...] = ()
     scales: Mapping[str, LimitScale] = field(default_factory=dict)
+    variances: Vector = field(default_factory=lambda: np.zeros(1))
 
     @classmethod
     def of(cls, domain: Domain, history: History, limits: Sequence[Limit] = ()) -> Data:
@@ -61,12 +65,14 @@ class Data:
         by_limit, scales = violations(told, limits)
         outside: Vector = sum(by_limit.T, np.zeros(len(told)))
         legal = np.array([o.legal for o in told], dtype=bool)
-        ranked = known[legal[known]]
+        whole = np.array([not o.outcome.stopped for o in told], dtype=bool)
+        ranked = known[legal[known] & whole[known]]
         if not len(ranked):  # limits may be known where no loss is
             ranked = np.flatnonzero(legal & np.isfinite(outside))
         order = ranked[np.lexsort((losses[ranked], outside[ranked]))]
         points = domain.encode([o.config for o in told])
-        return cls(told, points, imputed(losses), known, failed, outside, order, tuple(limits), scales)
+        variances = np.array([o.variance for o in told])
+        return cls(told, points, imputed(losses), known, failed, outside, order, tuple(limits), scales, variances)
 
     @property
     def feasible(self) -> Booleans:
@@ -77,6 +83,27 @@ class Data:
     def legal(self) -> Booleans:
         """Which observations the rules admit: shape (t,)."""
         return np.array([o.legal for o in self.observations], dtype=bool)
+
+    @property
+    def whole(self) -> Booleans:
+        """Which observations are no estimates of an evaluation that was stopped: shape (t,)."""
+        return np.array([not o.outcome.stopped for o in self.observations], dtype=bool)
+
+    def noise(self, rows: Indices | None = None, output: str = LOSS) -> Noise:
+        """Variances of an output as an estimate, on the scale on which it is learned: 0 where it is none.
+
+        Args:
+            rows: k of them; None: all.
+        """
+        rows = np.arange(len(self.observations)) if rows is None else rows
+        if output == LOSS:
+            found = self.variances[rows] if self.variances.any() else np.zeros(len(rows))
+        else:
+            told = [self.observations[k].outcome[output] for k in rows]
+            found = np.array([o.variance or 0.0 for o in told])
+            if found.any() and output in self.scales:
+                found *= self.scales[output].slope(np.array([o.value for o in told], dtype=float)) ** 2
+        return found if found.any() else 0.0
 
     @property
     def merits(self) -> Vector:

@@ -126,7 +126,8 @@ class Begun:
 
     def first(self, request: Request) -> Proposal | None:
         """The first that may be the best, for all that is missing, whatever it promises; None: there is none."""
-        feasible = self.data.losses[self.data.known[self.data.feasible[self.data.known]]]
+        sure = self.data.feasible & self.data.whole
+        feasible = self.data.losses[self.data.known[sure[self.data.known]]]
         best = feasible.min(initial=math.inf)
         for o in self.observations:
             if o.loss is None or o.loss < best:

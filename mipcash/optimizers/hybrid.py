@@ -254,16 +254,18 @@ class Hybrid(ModelBased):
         deadline, learns = self.domain.deadline, self.takes_limits and bool(len(data.known))
         rows = data.known if learns else np.arange(len(data.losses))
         part = tables if len(rows) == len(tables) else tables.part(rows)
-        loss, after = self._loss_surrogate(data).fit(part, data.losses[rows], state, rng, deadline=deadline)
+        loss, after = self._loss_surrogate(data).fit(
+            part, data.losses[rows], state, rng, data.noise(rows), deadline=deadline
+        )
         loss = replace(loss, inflation=self._boldness(data))
         before, others, limited = state.get("outputs", {}), dict[str, Any](), dict[str, Limited]()
         for name, (at, values, ends) in self.learned_beside(data).items():
             posterior, others[name] = self.surrogate_for(name).fit(
-                tables.part(at), values, before.get(name, {}), rng, deadline=deadline
+                tables.part(at), values, before.get(name, {}), rng, data.noise(at, name), deadline=deadline
             )
             low, high = posterior.scaled(np.array(ends)).tolist()
             limited[name] = Limited(posterior, low, high)
-        best = float(np.min(loss.fitted[data.feasible[rows]], initial=math.inf))
+        best = float(np.min(loss.fitted[(data.feasible & data.whole)[rows]], initial=math.inf))
         if others:
             after["outputs"] = others
         observed = data.points[np.flatnonzero(data.legal)]

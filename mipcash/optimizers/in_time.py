@@ -82,7 +82,9 @@ def sampled(domain: Domain, n: int, rng: np.random.Generator) -> list[Configurat
 def neighbour(domain: Domain, request: Request) -> Configuration | None:
     """A new legal configuration close to one of the best known; None where none is found until the deadline of the domain."""
     told = [
-        (_broken(o, request), np.inf if o.loss is None else o.loss, k) for k, o in enumerate(request.history) if o.legal
+        (_broken(o, request), np.inf if o.loss is None or o.outcome.stopped else o.loss, k)
+        for k, o in enumerate(request.history)
+        if o.legal
     ]
     excluded = domain.exclusions(request.before, request.apart)
     near = Neighbourhood(domain, excluded, np.zeros(len(domain.program.groups), dtype=np.int64))

@@ -223,7 +223,7 @@ class MiVaBO(ModelBased):
         self, data: Data, rng: np.random.Generator, state: Mapping[str, Any]
     ) -> tuple[LinearPosterior | SparsePosterior, dict[str, Any]]:
         prepared = self.surrogate.prepare(data.points)
-        return self.surrogate.fit(prepared, data.merits, state, rng, deadline=self.domain.deadline)
+        return self.surrogate.fit(prepared, data.merits, state, rng, data.noise(), deadline=self.domain.deadline)
 
     def _kept(self, posterior: LinearPosterior | SparsePosterior, f: WeightSample) -> tuple[WeightSample, float]:
         """Under a sparse prior, the sample without what the settings let go, and how far that may be from it."""

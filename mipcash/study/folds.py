@@ -19,6 +19,9 @@ MOST_FITS = 10_000
 Estimates = Mapping[str, tuple[float, float]]
 """By output: what the whole evaluation would have given, and the variance of that."""
 
+Judge = Callable[[Sequence[Mapping[str, float]]], Estimates]
+"""Asked after each fit, of the numbers that each fit so far gave by output: estimates, to stop; empty, to go on."""
+
 
 class EndlessError(MipcashError):
     """An objective yields without an end."""
@@ -42,25 +45,33 @@ class Folds:
 
 
 def gathered(
-    yielded: Iterator[Any], values: list[Any], ends: Callable[[Any], bool], stopping: Callable[[list[Any]], Estimates]
+    yielded: Iterator[Any],
+    values: list[Any],
+    read: Callable[[Any], Mapping[str, float] | None],
+    judge: Judge | None = None,
 ) -> Folds:
     """What a generator yields, until it returns, gives what cannot count, or is stopped.
 
     Args:
         values: where they are kept, also of a generator that raises.
-        ends: whether a partial result cannot count, so that the evaluation has failed.
-        stopping: asked after each: estimates, to stop; empty, to go on.
+        read: the numbers of a partial result by output; None: it cannot count, so that the evaluation has failed.
+        judge: says when to stop; None: nothing does.
 
     Raises:
         EndlessError: there are more than ``MOST_FITS``.
     """
+    fits: list[Mapping[str, float]] = []
     while True:
         try:
             values.append(next(yielded))
         except StopIteration as end:
             return Folds(tuple(values), end.value)
+        fit = read(values[-1])
         estimates: Estimates = {}
-        if ends(values[-1]) or (estimates := stopping(values)):
+        if fit is not None:
+            fits.append(fit)
+            estimates = {} if judge is None else judge(fits)
+        if fit is None or estimates:
             _close(yielded)
             return Folds(tuple(values), None, estimates)
         if len(values) >= MOST_FITS:

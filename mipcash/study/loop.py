@@ -13,7 +13,9 @@ from mipcash.errors import DefectError, ExecutorError, SpaceExhaustedError, Stor
 from mipcash.study.evaluating.defects import DefectsByOutput, misnamed
 from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
 from mipcash.study.evaluating.pool import Evaluating, LostWorkerError, collect
+from mipcash.study.folds import Judge
 from mipcash.study.progress import Progress
+from mipcash.study.racing import Halving, Racing, judge_of
 from mipcash.study.result import LEAST, SUSPICIOUS
 from mipcash.study.spending import Spending
 from mipcash.study.study import Study
@@ -73,9 +75,11 @@ class Loop:
         deadline: float | None,
         callbacks: tuple[Callback, ...],
         display: Progress,
+        racing: Racing | Halving | None = None,
     ) -> None:
         self._study, self._objective, self._display = study, objective, display
         self._spending, self._deadline, self._callbacks = spending, deadline, callbacks
+        self._racing = racing
         self._ended, self._pace, self._defects = "", Pace(), DefectsByOutput()
 
     def alone(self) -> str:
@@ -85,7 +89,7 @@ class Loop:
             if trial is None:
                 return self._end()
             with self._kept([trial]):
-                self._evaluated(trial, evaluate(self._objective, trial.config, wanted(trial)))
+                self._evaluated(trial, evaluate(self._objective, trial.config, wanted(trial), judge=self._judge()))
                 self._refuse_defect(in_flight=0)
 
     def together(self, pool: Evaluating, workers: int) -> str:
@@ -132,13 +136,19 @@ class Loop:
 
     def _submitted(self, pool: Evaluating, trial: Trial) -> Future[Evaluation]:
         try:
-            return pool.submit(trial.config, wanted(trial))
+            return pool.submit(trial.config, wanted(trial), self._judge())
         except ExecutorError as error:
             path = self._study.storage
             told = f"All {self._study.n_told} outcomes are "
             if path is None:
                 raise ExecutorError(f"{error}. {told}in the study, as long as it lives; storage= keeps them") from error
             raise ExecutorError(f"{error}. {told}in {path}; run again with it as storage= to go on") from error
+
+    def _judge(self) -> Judge | None:
+        """When to stop an evaluation that begins now: by what is told now, wherever it runs and whatever ends before it."""
+        if self._racing is None:
+            return None
+        return judge_of(self._racing, self._study.trials, self._study.limits)
 
     def _room(self, in_flight: Collection[Trial], workers: int) -> bool:
         """Whether another evaluation may start. A broken pool ends all that run in it, so a suspect runs alone."""
@@ -183,9 +193,12 @@ class Loop:
 
     def _affordable(self, in_flight: Collection[Trial], cost: float | None = None) -> bool:
         """Whether the budget pays for another trial of a cost; None: of the least there may be."""
-        if not self._spending.costs:
+        if not (self._spending.costs or self._spending.by_fits):
             return self._spending.admits(self._study.n_told + len(in_flight) + 1)
         trials = self._study.trials
+        if self._spending.by_fits:
+            most = self._spending.least(trials)
+            return self._spending.admits(self._spending.spent(trials) + (len(in_flight) + 1) * most)
         cost = self._spending.least(trials) if cost is None else cost
         return self._spending.admits(self._spending.spent(trials) + sum(map(self._spending.of, in_flight)) + cost)
 

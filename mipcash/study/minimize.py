@@ -21,10 +21,11 @@ from mipcash.study.evaluating.pool import Executors, Pool
 from mipcash.study.evaluating.processes import Processes, brought
 from mipcash.study.loop import EXHAUSTED, PROVEN, Callback, Loop
 from mipcash.study.progress import Progress, make_progress
+from mipcash.study.racing import RacingGiven, racing_of
 from mipcash.study.records.given import KnownGiven
 from mipcash.study.records.limits import LimitsGiven
 from mipcash.study.result import Result
-from mipcash.study.spending import Budget, Cost, Spending, check_budget
+from mipcash.study.spending import Budget, Cost, Fits, Spending, check_budget
 from mipcash.study.storage.base import Storage
 from mipcash.study.study import SECONDS_PER_PROPOSAL, Study
 from mipcash.study.text import shown
@@ -53,6 +54,7 @@ def minimize(
     executor: Executors = None,
     evaluation_timeout: float | None = None,
     evaluation_memory: float | None = None,
+    racing: RacingGiven = False,
     retries: int = 2,
     seconds_per_proposal: float | None = SECONDS_PER_PROPOSAL,
     known: KnownGiven = (),
@@ -68,7 +70,8 @@ def minimize(
             choose which to call.
         space: the space to search.
         budget: number of evaluations, failed ones and those of a resumed journal included, known ones not; of functions per output
-            each call is one. ``mc.Cost(3600)``: what they may cost together, by ``costs``. What would exceed it is not started.
+            each call is one. ``mc.Fits(200)``: number of fits, of an objective that yields. ``mc.Cost(3600)``: what they may cost
+            together, by ``costs``. What would exceed it is not started.
         optimizer, solver, seed, storage, settings, limits, seconds_per_proposal: see :class:`mipcash.Study`.
         costs: what one call of each function costs, by output, in any one unit, where the objective is a function per output; None:
             1 each. ``hybrid`` calls what promises most per cost; optimizers that do not choose call all for each configuration.
@@ -90,6 +93,10 @@ def minimize(
         evaluation_memory: megabytes (of 10^6 bytes) beyond which an evaluation is ended in the same way; None: no limit. What
             its process and those that it started hold counts, with all that was loaded; looked at every 0.05 seconds, in which
             an evaluation may exceed it.
+        racing: whether an objective that yields is stopped before its last fit, where it is clearly worse than the best so far; see
+            :mod:`mipcash.study.racing`. ``True``: by the paired differences of folds; ``"halving"``: by successive halving, also
+            for learning curves; :class:`mipcash.Racing`, :class:`mipcash.Halving`: with other settings. What was stopped is
+            one evaluation, is learned from as a noisier one, and is never the answer.
         retries: further attempts at an evaluation whose worker died, or whose process was killed; after that it has
             failed. A trial that lost a worker is evaluated alone, so that none fails for another's fault.
         known: evaluations made elsewhere, as pairs of a configuration and its outcome; see :meth:`mipcash.Study.add`. What is in
@@ -115,6 +122,7 @@ def minimize(
     check_order(objective, space, budget)
     _check_plan(budget, timeout, workers)
     allowed = Allowed.of(evaluation_timeout, evaluation_memory, executor)
+    racing_of(racing)
     callbacks = callbacks_of(callbacks)
     if isinstance(space, Space):  # else the study says so
         check_objective(objective, space.parameters)
@@ -146,6 +154,7 @@ def minimize(
             executor=executor,
             evaluation_timeout=evaluation_timeout,
             evaluation_memory=evaluation_memory,
+            racing=racing,
         )
 
 
@@ -161,6 +170,7 @@ def run(
     executor: Executors = None,
     evaluation_timeout: float | None = None,
     evaluation_memory: float | None = None,
+    racing: RacingGiven = False,
 ) -> Result:
     """:func:`minimize` for a study that exists; the study stays open."""
     deadline = None if timeout is None else time.monotonic() + timeout
@@ -168,12 +178,12 @@ def run(
     check_objective(objective, study.space.parameters)
     check_costs(objective, study.costs)
     spending = Spending.of_budget(budget, study.costs)
-    allowed = Allowed.of(evaluation_timeout, evaluation_memory, executor)
+    allowed, raced = Allowed.of(evaluation_timeout, evaluation_memory, executor), racing_of(racing)
     with _place(objective, executor, workers, allowed) as place, make_progress(progress) as display:
-        study.plan(None if isinstance(budget, Cost) else int(budget), timeout)
+        study.plan(None if isinstance(budget, (Cost, Fits)) else int(budget), timeout)
         display.spending, display.limits = spending, study.limits
-        display.begin(study.space.name, spending.total if isinstance(budget, Cost) else int(budget), study.trials)
-        loop = Loop(study, objective, spending, deadline, callbacks_of(callbacks), display)
+        display.begin(study.space.name, spending.total, study.trials)
+        loop = Loop(study, objective, spending, deadline, callbacks_of(callbacks), display, raced)
         reason = loop.alone() if place is None else loop.together(place, workers)
         if reason == EXHAUSTED and _all_known(study):
             # every legal configuration has an outcome, so the best of them is the optimum
@@ -208,7 +218,7 @@ def _all_known(study: Study) -> bool:
     decide = (LOSS, *(limit.output for limit in study.limits))
     legal = [t for t in study.trials if t.legal]
     if not study.costs:
-        return all(t.done and all(t.outcome[name].status == PRESENT for name in decide) for t in legal)
+        return all(t.done and t.whole and all(t.outcome[name].status == PRESENT for name in decide) for t in legal)
     told: dict[str, Outcome] = {}
     for trial in legal:
         key = repr(trial.config)
@@ -218,9 +228,12 @@ def _all_known(study: Study) -> bool:
 
 def _settled(outcome: Outcome, limits: Sequence[Limit], best: float) -> bool:
     """Whether it is known that a configuration is not better than one whose loss is the best."""
-    known = [limit for limit in limits if outcome[limit.output].status == PRESENT]
+    told = ((limit, outcome[limit.output]) for limit in limits)
+    known = [limit for limit, output in told if output.status == PRESENT and output.variance is None]
     broken = any(limit.violation(outcome[limit.output].value) > 0.0 for limit in known)
-    return broken or (outcome.loss is not None and (len(known) == len(limits) or outcome.loss >= best))
+    return broken or (
+        outcome.loss is not None and not outcome.stopped and (len(known) == len(limits) or outcome.loss >= best)
+    )
 
 
 def _check_plan(budget: Budget, timeout: float | None, workers: int) -> None:

@@ -72,7 +72,7 @@ class Progress:
         if trial.evaluate and self.limits:
             self._parts.append(trial)
             return Standing.of(self._parts, self.limits).best
-        keeps = trial.legal and not breaches(trial.outcome, self.limits)
+        keeps = trial.legal and trial.whole and not breaches(trial.outcome, self.limits)
         return trial if keeps else None
 
     def _count_of(self, trial: Trial) -> float:
@@ -175,6 +175,7 @@ class Bar(Progress):
         super().told(trial)
         self._last = "failed" if trial.failed else "-" if trial.loss is None else f"{trial.loss:.6g}"
         broken = _broken(trial, self.limits)
+        self._last += "" if trial.whole else f" (stopped at fit {trial.fits})"
         self._last += f" (breaks {broken})" if broken else ""
         self._asks.append(trial.seconds.get("ask", 0.0))
         self._evaluations.append(trial.duration or 0.0)
@@ -239,7 +240,7 @@ def _said(trial: Trial) -> str:
     if trial.failed:
         return f"failed: {one_line(trial.message, 160)}"
     if trial.loss is not None:
-        return f"loss {trial.loss:.6g}"
+        return f"loss {trial.loss:.6g}" if trial.whole else f"loss about {trial.loss:.6g}, stopped at fit {trial.fits}"
     return one_line(", ".join(f"{name} {value:.6g}" for name, value in trial.values.items()), 160)
 
 

@@ -142,7 +142,8 @@ def _read_folds(told: Folds, wanted: Sequence[str], required: Sequence[str]) -> 
     if told.outcome is not None:
         found = _read(told.outcome, wanted, required)
     elif fits:
-        found = {**_left_out(required, means, means), **means}
+        left_out = {} if told.stopped else _left_out(required, means, means)  # the rest might have told it
+        found = {**left_out, **means}
     else:
         found = _all_failed(wanted, f"{YIELDED}nothing and returned nothing; yield the loss of each fit")
     return {name: _with_folds(output, means.get(name), told.stopped.get(name)) for name, output in found.items()}

@@ -168,7 +168,7 @@ class Result:
             raise ValueError(f"safe() takes a probability between 0 and 1, such as 0.95; got {shown(probability)}")
         rows = zip(self.standing.rows, self._probabilities, strict=True)
         sure = [self.standing.tells(row) for row, p in rows if p >= probability and row.whole.legal]
-        found = [t for t in (self.history[k] for k in sure) if t.done and t.loss is not None]
+        found = [t for t in (self.history[k] for k in sure) if t.done and t.loss is not None and t.whole]
         kept = (t for t in found if not any(breach.known for breach in self.breaks(t)))
         return min(kept, key=lambda t: math.inf if t.loss is None else t.loss, default=None)
 
@@ -206,6 +206,21 @@ class Result:
     def n_failed(self) -> int:
         """Evaluations of this study that failed."""
         return sum(t.failed for t in self.history if not t.known)
+
+    @property
+    def n_fits(self) -> int:
+        """Fits that evaluations of this study took: what a generator yields is one, an objective that returns makes one."""
+        return sum(t.fits for t in self.history)
+
+    @property
+    def n_stopped(self) -> int:
+        """Evaluations of this study that racing stopped before their last fit."""
+        return sum(not (t.whole or t.known) for t in self.history)
+
+    @property
+    def n_fits_saved(self) -> int:
+        """Fits that those would have taken besides, by how many whole evaluations took."""
+        return _saved(self.history)
 
     @property
     def n_known(self) -> int:
@@ -283,6 +298,7 @@ class Result:
         pending = sum(t.pending for t in self.history)
         counts += f", {pending} {PENDING}" if pending else ""
         counts += f", {self.n_known} known" if self.n_known else ""
+        counts += f", {self.n_stopped} stopped early" if self.n_stopped else ""
         counts += f", {self.n_feasible} within all limits" if self.under else ""
         yield f"{self.space}: {counts}" + (f", stopped: {self.stopped}" if self.stopped else "")
         if self.problem():
@@ -295,7 +311,14 @@ class Result:
             yield from (f"  {name} = {value!r}" for name, value in best.config.items())
             yield from (f"  [{name}] {value:.6g}" for name, value in self.values.items())
             yield from (f"  [{name}] {one_line(text, 160)}" for name, text in best.texts.items())
+        if self.n_fits > self.n_evaluations:
+            yield f"fits: {self.n_fits}" + (f", {self.n_fits_saved} saved by racing" if self.n_stopped else "")
         yield f"seconds: {self.seconds['ask']:.1f} asking, {self.seconds['evaluation']:.1f} evaluating"
+
+
+def _saved(trials: Sequence[Trial]) -> int:
+    whole = max((t.fits for t in trials if t.done and t.whole), default=0)
+    return sum(max(0, whole - t.fits) for t in trials if not (t.whole or t.known))
 
 
 def same_failures(told: Sequence[Trial]) -> list[Trial]:

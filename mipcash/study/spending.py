@@ -1,4 +1,4 @@
-"""What a run may spend: a number of evaluations, or a cost.
+"""What a run may spend: a number of evaluations, of fits, or a cost.
 
 An evaluation is one call of a function: of the objective, or, where its outputs are functions of their own, of one of these. What
 counts is what was told: a call that was lost with its worker, or interrupted, is made again and costs nothing.
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
+from mipcash.display import counted
 from mipcash.study.text import shown
 from mipcash.study.trial import Trial
 
@@ -42,7 +43,31 @@ class Cost:
         return f"a cost of {self.amount:g}"
 
 
-Budget = int | Cost
+@dataclass(frozen=True)
+class Fits:
+    """A budget by fits, of an objective that yields a result for each: ``mc.minimize(..., budget=mc.Fits(200), racing=True)``.
+
+    No evaluation is started whose fits might exceed it, by what the longest so far took.
+
+    Raises:
+        ValueError: no whole number, at least 1.
+    """
+
+    number: int
+
+    def __post_init__(self) -> None:
+        given = self.number
+        if isinstance(given, bool) or not isinstance(given, Integral) or int(given) < 1:
+            raise ValueError(
+                f"mc.Fits takes a whole number, at least 1, how many fits all evaluations may take; got {shown(given)}"
+            )
+        object.__setattr__(self, "number", int(given))
+
+    def __str__(self) -> str:
+        return counted(self.number, "fit")
+
+
+Budget = int | Cost | Fits
 
 
 @dataclass(frozen=True)
@@ -52,10 +77,12 @@ class Spending:
     Attributes:
         total: what may be spent.
         costs: of one evaluation of each output, by name; empty: a trial is one evaluation.
+        by_fits: whether fits count, and not evaluations.
     """
 
     total: float
     costs: Mapping[str, float] = field(default_factory=dict)
+    by_fits: bool = False
 
     @classmethod
     def of_budget(cls, budget: Any, costs: Mapping[str, float]) -> Spending:
@@ -68,6 +95,13 @@ class Spending:
             ValueError: no budget; one by cost where nothing says what evaluations cost; one that does not pay for all outputs once.
         """
         check_budget(budget)
+        if isinstance(budget, Fits):
+            if costs:
+                raise ValueError(
+                    f"budget is {budget}, and outputs are functions of their own, which are evaluated apart; give a number of "
+                    "calls, or mc.Cost(3600)"
+                )
+            return cls(budget.number, by_fits=True)
         if not isinstance(budget, Cost):
             spending = cls(int(budget), dict.fromkeys(costs, 1.0))
         elif costs:
@@ -85,7 +119,9 @@ class Spending:
         return spending
 
     def of(self, trial: Trial) -> float:
-        """What a trial costs."""
+        """What a trial costs; by fits, what it took."""
+        if self.by_fits:
+            return float(trial.fits)
         if not self.costs:
             return 1.0
         return sum(self.costs.get(name, 0.0) for name in trial.evaluate or self.costs)
@@ -95,7 +131,12 @@ class Spending:
         return sum(self.of(t) for t in trials if not (t.pending or t.known))
 
     def least(self, trials: Sequence[Trial]) -> float:
-        """What the next trial costs at least: one output, unless all that were proposed so far want all outputs."""
+        """What the next trial costs at least: one output, unless all that were proposed so far want all outputs.
+
+        By fits, what it may cost at most: as many as the longest took.
+        """
+        if self.by_fits:
+            return float(max([1, *(t.fits for t in trials)]))
         if not self.costs:
             return 1.0
         whole = trials and all(len(t.evaluate or self.costs) >= len(self.costs) for t in trials if not t.known)
@@ -112,7 +153,7 @@ def check_budget(budget: Any) -> None:
     Raises:
         ValueError: no whole number of evaluations, and no cost.
     """
-    if isinstance(budget, Cost):
+    if isinstance(budget, (Cost, Fits)):
         return
     if isinstance(budget, bool) or not isinstance(budget, Integral) or int(budget) < 1:
         raise ValueError(

@@ -136,10 +136,15 @@ class Standing:
         return next((k for k in row.parts if self.trials[k].loss is not None), row.parts[-1])
 
     @cached_property
-    def kept(self) -> list[Joined]:
-        """Rows that are legal, have a loss and keep all limits."""
+    def inside(self) -> list[Joined]:
+        """Rows that are legal, have a loss and keep all limits, for all that is known: estimates of what was stopped too."""
         inside = (self.violations == 0.0).all(axis=1)
         return [r for r, keeps in zip(self.rows, inside, strict=True) if keeps and _has_loss(r.whole) and r.whole.legal]
+
+    @cached_property
+    def kept(self) -> list[Joined]:
+        """Rows that are legal, have a loss and keep all limits, by whole evaluations."""
+        return [row for row in self.inside if not row.whole.outcome.stopped]
 
     @property
     def best(self) -> Trial | None:
@@ -178,7 +183,12 @@ class Standing:
         ranked = []
         for k, row in enumerate(self.rows):
             here, whole = self.violations[k], row.whole
-            if not whole.legal or whole.status == PENDING or whole.outcome[LOSS].status == FAILED:
+            if (
+                not whole.legal
+                or whole.status == PENDING
+                or whole.outcome[LOSS].status == FAILED
+                or whole.outcome.stopped
+            ):
                 continue
             loss = math.inf if whole.loss is None else whole.loss
             outside = float(here[np.isfinite(here)].sum())

@@ -89,7 +89,7 @@ class TradeOff:
         ranked = []
         for k in np.flatnonzero(others & told).tolist():
             whole = standing.rows[k].whole
-            if whole.legal and whole.loss is not None:
+            if whole.legal and whole.loss is not None and not whole.outcome.stopped:
                 ranked.append((sign * values[k], whole.loss, standing.tells(standing.rows[k])))
         steps: list[Step] = []
         for value, loss, number in sorted(ranked):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mipcash.display import config_text, table, value_text
+from mipcash.display import config_text, counted, table, value_text
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, Outcome
@@ -120,7 +120,8 @@ class Trial:
         failed = ((name, o.message) for name, o in self.outcome.outputs.items() if o.status == FAILED)
         said = [f"{name} {value:.6g}" for name, value in told]
         said += [f"{name} failed: {one_line(message, 80)}" for name, message in failed]
-        return ", ".join([self.status, *said])
+        stopped = [] if self.whole else [f"stopped after {counted(self.fits, 'fit')}"]
+        return ", ".join([self.status, *said, *stopped])
 
     def _repr_html_(self) -> str:
         rows = [(name, value_text(value)) for name, value in self.config.items()]
@@ -146,6 +147,11 @@ class Trial:
     def folds(self) -> tuple[float, ...]:
         """The loss of each fit, where the evaluation gave partial results; else empty."""
         return self.outcome.folds
+
+    @property
+    def whole(self) -> bool:
+        """Whether its loss is what a whole evaluation gave, and no estimate by racing."""
+        return not self.outcome.stopped
 
     @property
     def fits(self) -> int:

@@ -59,6 +59,10 @@ class LimitScale:
         centred = values - (self.low + half)
         return np.asarray(np.sign(centred) * (self._bilog(np.abs(centred) - half) + math.log1p(half / self.unit)))
 
+    def slope(self, values: Vector) -> Vector:
+        """Its derivative: shape of ``values``, which are finite."""
+        return np.asarray(1.0 / (self.unit + np.minimum(np.abs(values - self.low), np.abs(values - self.high))))
+
     def violation(self, values: Vector) -> Vector:
         """How far values lie outside, on the scale; 0 where the limit is kept: shape of ``values``."""
         low, high = self.ends

@@ -262,7 +262,8 @@ class _Ask:
             self.loss_scale = slope(posterior) * self.state.unit
             known = self._quadratic(OPT, self.loss_scale)
             losses = self.data.losses[rows]
-            best = float(np.min(posterior.scaled(losses) + known.at(self.vectors[rows])))
+            objective = posterior.scaled(losses) + known.at(self.vectors[rows])
+            best = float(np.min(objective, where=self.data.whole[rows], initial=math.inf))
             improvement = augmented_ei(Augmented(posterior, known), best)
         else:
             kept = self.models.limit(self.limits[j - 1], waiting)

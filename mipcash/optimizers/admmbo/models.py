@@ -22,6 +22,7 @@ from mipcash.optimizers.outcome import LOSS
 from mipcash.optimizers.pending import EXACT, believed
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.points import Points
+from mipcash.surrogates.base import Noise
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.surrogate import StructuredSurrogate
 
@@ -96,12 +97,14 @@ class Models:
         rows, values = self.known(output)
         if output in self.data.scales:
             values = self.data.scales[output](values)
-        return self._fit(output, rows, values, awaited)
+        return self._fit(output, rows, values, awaited, self.data.noise(rows, output))
 
-    def _fit(self, name: str, rows: Indices, values: Vector, awaited: Points | None) -> StructuredPosterior:
+    def _fit(
+        self, name: str, rows: Indices, values: Vector, awaited: Points | None, noise: Noise = 0.0
+    ) -> StructuredPosterior:
         prepared = self.surrogate.prepare(self.data.points[rows])
         posterior, self.states[name] = self.surrogate.fit(
-            prepared, values, self.states.get(name, {}), deadline=self.deadline
+            prepared, values, self.states.get(name, {}), noise=noise, deadline=self.deadline
         )
         return posterior if awaited is None else believed(posterior, awaited, EXACT * posterior.fitted_noise)
 

@@ -30,7 +30,7 @@ def recommended(models: Models, history: History, limits: Sequence[OneSided], de
     data = models.data
     if any(not len(models.known(name)[0]) for name in (LOSS, *(limit.output for limit in limits))):
         return None
-    sure = data.legal & ~data.failed
+    sure = data.legal & ~data.failed & data.whole
     for limit in limits:
         kept = models.limit(limit)
         mean, deviation = kept.posterior.predict(data.points)
@@ -39,5 +39,5 @@ def recommended(models: Models, history: History, limits: Sequence[OneSided], de
         return None
     means = np.where(sure, models.fitted(LOSS).predict(data.points)[0], math.inf)
     config = data.observations[int(np.argmin(means))].config
-    same = [o for o in history if o.config == config and o.legal]
+    same = [o for o in history if o.config == config and o.legal and not o.outcome.stopped]
     return next((o for o in same if o.loss is not None), same[0])

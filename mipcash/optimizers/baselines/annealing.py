@@ -305,7 +305,8 @@ class MiVaBOAnnealing(_Annealing):
 
     def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
         prepared = self.surrogate.prepare(data.points)
-        posterior, _ = self.surrogate.fit(prepared, data.merits, {}, rng, deadline=self.domain.deadline.share(FIT))
+        deadline = self.domain.deadline.share(FIT)
+        posterior, _ = self.surrogate.fit(prepared, data.merits, {}, rng, data.noise(), deadline=deadline)
         f = believed(posterior, awaited).sample(rng, self.settings.inflation)
         return _split_energy(SplitFunction.of(f, self.program, self.scale), self.program)
 
@@ -344,7 +345,7 @@ class GPAnnealing(_Annealing):
 
     def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
         deadline = self.domain.deadline.share(FIT)
-        gp = GaussianProcess(self.cube.encode(data.points), data.merits, self.settings.ard, deadline)
+        gp = GaussianProcess(self.cube.encode(data.points), data.merits, self.settings.ard, deadline, data.noise())
         gp = gp.given(self.cube.encode(awaited))
 
         def bound(point: Point) -> float:

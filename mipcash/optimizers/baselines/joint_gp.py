@@ -46,6 +46,7 @@ from mipcash.optimizers.pending import EXACT
 from mipcash.program.forms import Vector
 from mipcash.program.points import Point
 from mipcash.space.domain import Domain
+from mipcash.surrogates.base import Noise
 from mipcash.surrogates.linear.posterior import standardisation
 from mipcash.surrogates.matern import MaternProcess
 
@@ -112,16 +113,21 @@ class JointGPSettings:
 
 
 class GaussianProcess:
-    """scikit-learn's regressor on standardised losses."""
+    """scikit-learn's regressor on standardised losses.
 
-    def __init__(self, x: Vector, losses: Vector, ard: bool, deadline: Deadline = NEVER) -> None:
+    Args:
+        noise: variances of the losses beside the white noise, a number or one each.
+    """
+
+    def __init__(self, x: Vector, losses: Vector, ard: bool, deadline: Deadline = NEVER, noise: Noise = 0.0) -> None:
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
         length = np.ones(x.shape[1]) if ard else 1.0
         kernel = ConstantKernel(1.0, (1e-3, 1e3)) * Matern(length, (5e-2, 1e2), nu=2.5) + WhiteKernel(1e-2, (1e-6, 1.0))
-        self.model: Any = GaussianProcessRegressor(kernel, alpha=1e-8, optimizer=partial(_maximum, deadline))
         shift, scale = standardisation(losses)
+        alpha = 1e-8 + np.asarray(noise) / scale**2 if np.any(noise) else 1e-8
+        self.model: Any = GaussianProcessRegressor(kernel, alpha=alpha, optimizer=partial(_maximum, deadline))
         with warnings.catch_warnings():  # hyperparameters at a bound, or a fit that stopped early, are usable
             warnings.simplefilter("ignore")
             self.model.fit(x, (losses - shift) / scale)
@@ -138,8 +144,9 @@ class GaussianProcess:
 
         made = copy(self)
         noise = self.model.kernel_.k2.noise_level
-        alpha = np.full(len(self.model.X_train_) + len(x), self.model.alpha)
-        alpha[-len(x) :] = max((1.0 + EXACT) * noise, LEAST_NOISE) - noise  # beside the noise that the kernel has
+        beside = max((1.0 + EXACT) * noise, LEAST_NOISE) - noise  # the noise that the kernel has
+        observed = np.broadcast_to(self.model.alpha, len(self.model.X_train_))
+        alpha = np.concatenate([observed, np.full(len(x), beside)])
         made.model = GaussianProcessRegressor(self.model.kernel_, alpha=alpha, optimizer=None)
         y = np.concatenate([self.model.y_train_, self(x)[0]])
         made.model.fit(np.concatenate([self.model.X_train_, x]), y)
@@ -211,9 +218,9 @@ class JointGP(ModelBased):
     def _relaxed(self, step: Step) -> Proposal | None:
         began = time.perf_counter()
         x = self.cube.encode(step.data.points)
-        gp = GaussianProcess(x, step.data.merits, self.settings.ard, self.domain.deadline.share(FIT))
+        gp = GaussianProcess(x, step.data.merits, self.settings.ard, self.domain.deadline.share(FIT), step.data.noise())
         awaited = self.cube.encode(self.awaited(step.request))
-        incumbents = np.concatenate([x[step.data.legal], awaited])
+        incumbents = np.concatenate([x[step.data.legal & step.data.whole], awaited])
         log_ei = LogEI(float(np.min(gp(incumbents)[0])) - self.settings.jitter)
         gp = gp.given(awaited)
 

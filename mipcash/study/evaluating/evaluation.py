@@ -13,7 +13,7 @@ from typing import Any
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.outcome import FAILED, LOSS
 from mipcash.study.evaluating.defects import Raised
-from mipcash.study.folds import Estimates, Folds, gathered
+from mipcash.study.folds import Folds, Judge, gathered
 from mipcash.study.reading import read_outcome, stops
 from mipcash.study.storage.base import this_worker
 from mipcash.study.trial import Failed
@@ -51,23 +51,28 @@ class Evaluation:
 
 
 def evaluate(
-    objective: Objective, config: Configuration, outputs: Sequence[str] = (), output: str = LOSS
+    objective: Objective,
+    config: Configuration,
+    outputs: Sequence[str] = (),
+    output: str = LOSS,
+    judge: Judge | None = None,
 ) -> Evaluation:
     """Call the objective. An exception becomes :class:`Failed`; what orders to stop (Ctrl-C ...) passes through.
 
     Args:
         outputs: those to evaluate, where each is a function of its own; one that raises fails alone. Empty: all.
         output: the one that a function gives; without a name it gives the loss.
+        judge: when to stop the loss of a generator; None: at its end.
     """
     if isinstance(objective, Mapping):
         names = outputs or objective
-        return Evaluation.together({n: evaluate(objective[n], {**config}, output=n) for n in names})
+        return Evaluation.together({n: evaluate(objective[n], {**config}, (), n, judge) for n in names})
     began, raised = time.perf_counter(), None
     fits: list[Any] = []
     try:
         returned = objective(config)
         if isinstance(returned, Iterator):
-            returned = gathered(returned, fits, lambda fit: _without(fit, output), _go_on)
+            returned = gathered(returned, fits, lambda fit: _numbers(fit, output), judge if output == LOSS else None)
     except Failed as failed:
         returned = failed
     except BaseException as error:
@@ -80,10 +85,9 @@ def evaluate(
     return Evaluation(returned, time.perf_counter() - began, this_worker(), raised)
 
 
-def _without(fit: Any, output: str) -> bool:
-    """Whether a partial result lacks the output that counts."""
-    return read_outcome(fit, (output,))[output].status == FAILED
-
-
-def _go_on(fits: Sequence[Any]) -> Estimates:
-    return {}
+def _numbers(fit: Any, output: str) -> dict[str, float] | None:
+    """The outputs of a partial result; None: it lacks the one that counts."""
+    read = read_outcome(fit, (output,))
+    if read[output].status == FAILED:
+        return None
+    return {name: o.value for name, o in read.outputs.items() if o.value is not None}

@@ -33,6 +33,7 @@ from mipcash.study.evaluating.defects import Raised
 from mipcash.study.evaluating.evaluation import Evaluation, Objective
 from mipcash.study.evaluating.pool import LostWorkerError
 from mipcash.study.evaluating.worker import READY, STOPPED
+from mipcash.study.folds import Judge
 from mipcash.study.reading import describe_error
 from mipcash.study.text import shown
 from mipcash.study.trial import Failed
@@ -80,19 +81,21 @@ class Processes:
         self._idle.put(first)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="mipcash")
 
-    def submit(self, config: Configuration, outputs: Sequence[str] = ()) -> Future[Evaluation]:
+    def submit(
+        self, config: Configuration, outputs: Sequence[str] = (), judge: Judge | None = None
+    ) -> Future[Evaluation]:
         """Start an evaluation, in a process that is idle or in a new one. Outputs of their own have the limit each."""
-        return self._threads.submit(self._evaluate, config, tuple(outputs) or self._names)
+        return self._threads.submit(self._evaluate, config, tuple(outputs) or self._names, judge)
 
-    def _evaluate(self, config: Configuration, outputs: Sequence[str]) -> Evaluation:
+    def _evaluate(self, config: Configuration, outputs: Sequence[str], judge: Judge | None) -> Evaluation:
         if self._names:
-            return Evaluation.together({name: self._call(config, name) for name in outputs})
-        return self._call(config)
+            return Evaluation.together({name: self._call(config, judge, name) for name in outputs})
+        return self._call(config, judge)
 
-    def _call(self, config: Configuration, output: str | None = None) -> Evaluation:
+    def _call(self, config: Configuration, judge: Judge | None, output: str | None = None) -> Evaluation:
         """One evaluation; of an output, where it is a function of its own."""
         process = self._process()
-        evaluation = process.evaluate(config, output, self._allowed)
+        evaluation = process.evaluate(config, output, self._allowed, judge)
         if process.alive and process.holds(self._most_kept) > self._most_kept:
             process.close()  # what earlier evaluations left there must not count for the next
         if process.alive:
@@ -189,18 +192,19 @@ class _Process:
         """Megabytes that it and what it started hold; rougher up to ``limit``, which may be infinite."""
         return 0.0 if math.isinf(limit) else held(self._process.pid, limit)
 
-    def evaluate(self, config: Configuration, output: str | None, allowed: Allowed) -> Evaluation:
+    def evaluate(self, config: Configuration, output: str | None, allowed: Allowed, judge: Judge | None) -> Evaluation:
         """One evaluation, which has failed where it takes more than is allowed.
 
         Args:
             output: that is a function of its own; None: the objective is one function.
+            judge: when to stop the loss of a generator.
 
         Raises:
             LostWorkerError: the process died.
         """
         began = time.perf_counter()
         try:
-            self._talk.send_bytes(cloudpickle.dumps((config, output, allowed.seconds)))
+            self._talk.send_bytes(cloudpickle.dumps((config, output, allowed.seconds, judge)))
         except OSError as error:
             raise self._lost() from error
         try:

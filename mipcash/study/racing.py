@@ -1,0 +1,288 @@
+"""When an evaluation that yields partial results is stopped before its last fit, and what is told of it.
+
+Notation
+    K           fits of a whole evaluation;   l_j the loss of its j-th fit;   L its loss;   * the incumbent
+    v_k         what k fits say: their mean where L is the mean of all (folds), else l_k (a learning curve)
+    d_j         l_j - l*_j, paired: both were fitted to the same data
+    s2          of the d_j about their means, pooled over the whole evaluations but the incumbent
+
+    racing      stop after k fits where v_k - v*_k > c sqrt(V_k)
+    halving     stop at rung k = first factor^i where v_k is not among the best 1 / factor of what reached the rung
+    told        L* + v_k - v*_k, of variance V_k
+    V_k         folds: s2 (1/k - 1/K), the variance of a mean of k out of K about the mean of all
+                learning curves: the mean square of (L - L*) - (v_k - v*_k) over the whole evaluations but the incumbent
+
+The incumbent is the best whole evaluation of this study that keeps the rules and the limits. As long as there is none, or too few
+whole evaluations tell the variances, nothing is stopped. Racing is for folds: learning curves cross, and it leaves them alone.
+Halving is the stopping variant of asynchronous successive halving (li2020): nothing waits, nothing is resumed.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from numbers import Integral, Real
+from typing import Any
+
+from mipcash.optimizers.base import Limit
+from mipcash.optimizers.outcome import LOSS
+from mipcash.study.folds import Estimates, Judge
+from mipcash.study.standing import Standing
+from mipcash.study.text import shown
+from mipcash.study.trial import Trial
+
+SAME = 1e-9
+"""Share by which a loss may differ from the mean of its fits and be called that: of rounding."""
+
+
+@dataclass(frozen=True)
+class Racing:
+    """Stop what is clearly worse than the incumbent, fit by fit.
+
+    Attributes:
+        c: standard deviations of the paired difference beyond which it is clear; infinite: nothing is stopped.
+        least: whole evaluations that there must be first.
+
+    Raises:
+        ValueError: c is no number above 0, or least none of at least 2.
+    """
+
+    c: float = 1.5
+    least: int = 5
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.c, Real) or isinstance(self.c, bool) or not float(self.c) > 0.0:
+            raise ValueError(f"c of racing must be a number above 0, such as 1.5; got {shown(self.c)}")
+        _at_least(2, least=self.least)
+
+
+@dataclass(frozen=True)
+class Halving:
+    """Let only the best at a rung go on to the next: successive halving.
+
+    Attributes:
+        factor: between the fits of two rungs; the best 1 / factor of a rung go on.
+        first: fits of the first rung.
+        least: whole evaluations that there must be first.
+
+    Raises:
+        ValueError: one is no whole number, or too small.
+    """
+
+    factor: int = 3
+    first: int = 1
+    least: int = 3
+
+    def __post_init__(self) -> None:
+        _at_least(2, factor=self.factor, least=self.least)
+        _at_least(1, first=self.first)
+
+    def rungs(self, fits: int) -> list[int]:
+        """Below so many fits."""
+        found = []
+        rung = int(self.first)
+        while rung < fits:
+            found.append(rung)
+            rung *= int(self.factor)
+        return found
+
+
+RacingGiven = bool | str | Racing | Halving | None
+"""What ``racing=`` takes."""
+
+HALVING = "halving"
+
+
+def racing_of(given: Any) -> Racing | Halving | None:
+    """What ``racing=`` says; None: nothing is stopped.
+
+    Raises:
+        ValueError: it says nothing that is known.
+    """
+    if given is None or given is False:
+        return None
+    if given is True:
+        return Racing()
+    if isinstance(given, str) and given == HALVING:
+        return Halving()
+    if isinstance(given, (Racing, Halving)):
+        return given
+    raise ValueError(
+        f'racing must be True, False, "{HALVING}", mc.Racing(c=1.5) or mc.Halving(factor=3); got {shown(given)}'
+    )
+
+
+def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: Sequence[Limit]) -> Judge | None:
+    """What tells an evaluation that begins now when to stop; it can be sent to another process. None: nothing does.
+
+    Args:
+        trials: of the study, by number: what they tell now is what it knows to its end.
+    """
+    if racing is None:
+        return None
+    whole = [t for t in trials if _comparable(t)]
+    if len(whole) < racing.least:
+        return None
+    standing = Standing.of(trials, limits)
+    kept = {k for row in standing.kept for k in row.parts}
+    best = min((t for t in whole if t.number in kept), key=_by_loss, default=None)
+    if best is None:
+        return None
+    # those whose fits are not as many are of another kind of evaluation: an early stop of their own, other folds
+    whole = [t for t in whole if len(t.folds) == len(best.folds)]
+    averaged = all(_averaged(t) for t in whole)
+    if len(whole) < racing.least or (isinstance(racing, Racing) and not averaged):
+        return None
+    reference = _references(whole, best, averaged)
+    if isinstance(racing, Racing):
+        return Race(reference, float(racing.c))
+    inside = {k for row in standing.inside for k in row.parts}
+    there = [t for t in trials if t.number in inside and not t.known and t.loss is not None]
+    reached = {
+        rung: tuple(sorted(so_far(t.folds, averaged)[rung - 1] for t in there if len(t.folds) >= rung))
+        for rung in racing.rungs(len(best.folds))
+    }
+    return Rungs(reference, int(racing.factor), reached)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What an estimate of an output is made of: the incumbent's, and how far an estimate may be out.
+
+    Attributes:
+        value: L*.
+        so_far: v*_k, by k - 1: K of them.
+        variances: V_k, likewise.
+        averaged: whether v_k is a mean.
+    """
+
+    value: float
+    so_far: tuple[float, ...]
+    variances: tuple[float, ...]
+    averaged: bool
+
+    def difference(self, folds: Sequence[float]) -> float:
+        """v_k - v*_k of the k fits so far."""
+        k = len(folds)
+        return (math.fsum(folds) / k if self.averaged else folds[-1]) - self.so_far[k - 1]
+
+    def estimate(self, folds: Sequence[float]) -> tuple[float, float]:
+        """Of the whole evaluation, and its variance."""
+        return self.value + self.difference(folds), self.variances[len(folds) - 1]
+
+
+References = Mapping[str, Reference]
+"""By output, the loss among them."""
+
+
+@dataclass(frozen=True)
+class Race:
+    """Against the incumbent."""
+
+    references: References
+    c: float
+
+    def __call__(self, fits: Sequence[Mapping[str, float]]) -> Estimates:
+        """Estimates of what the whole evaluation would have given, to stop; empty: to go on."""
+        loss, folds = self.references[LOSS], [fit[LOSS] for fit in fits]
+        if len(folds) >= len(loss.so_far):
+            return {}
+        clear = self.c * math.sqrt(loss.variances[len(folds) - 1])
+        return _estimates(self.references, fits) if loss.difference(folds) > clear else {}
+
+
+@dataclass(frozen=True)
+class Rungs:
+    """Against what reached the same rung.
+
+    Attributes:
+        factor: the best 1 / factor go on.
+        reached: by rung v_k of what reached it, increasing.
+    """
+
+    references: References
+    factor: int
+    reached: Mapping[int, tuple[float, ...]]
+
+    def __call__(self, fits: Sequence[Mapping[str, float]]) -> Estimates:
+        """Estimates of what the whole evaluation would have given, to stop; empty: to go on."""
+        others = self.reached.get(len(fits), ())
+        if len(others) + 1 < self.factor:
+            return {}
+        value = so_far([fit[LOSS] for fit in fits], self.references[LOSS].averaged)[-1]
+        better = bisect.bisect_left(others, value)
+        return {} if better < (len(others) + 1) // self.factor else _estimates(self.references, fits)
+
+
+def so_far(folds: Sequence[float], averaged: bool) -> list[float]:
+    """v_1 to v_k of k fits."""
+    if not averaged:
+        return list(folds)
+    return [total / (k + 1) for k, total in enumerate(accumulate(folds))]
+
+
+def _comparable(trial: Trial) -> bool:
+    """Whether it is a whole evaluation of this study in several fits."""
+    return trial.done and not trial.known and trial.loss is not None and trial.whole and len(trial.folds) > 1
+
+
+def _by_loss(trial: Trial) -> tuple[float, int]:
+    return (math.inf if trial.loss is None else trial.loss), trial.number
+
+
+def _averaged(trial: Trial) -> bool:
+    mean = math.fsum(trial.folds) / len(trial.folds)
+    return trial.loss is not None and abs(trial.loss - mean) <= SAME * max(abs(mean), *map(abs, trial.folds))
+
+
+def _references(whole: Sequence[Trial], best: Trial, averaged: bool) -> dict[str, Reference]:
+    """Of every output that all whole evaluations gave by each fit; others cannot be told of one that is stopped."""
+    found = {}
+    for name in best.outcome.outputs:
+        outputs = [t.outcome[name] for t in whole]
+        if all(o.value is not None and len(o.folds) == len(best.folds) for o in outputs):
+            rows = [(o.value or 0.0, so_far(o.folds, averaged), o.folds) for o in outputs]
+            finite = all(math.isfinite(v) for value, *parts in rows for v in (value, *(f for p in parts for f in p)))
+            if finite:
+                found[name] = _reference(rows, whole.index(best), averaged)
+    return found
+
+
+def _reference(rows: Sequence[tuple[float, Sequence[float], Sequence[float]]], best: int, averaged: bool) -> Reference:
+    """Of one output.
+
+    Args:
+        rows: per whole evaluation L, v_1 to v_K and l_1 to l_K.
+        best: the incumbent's.
+    """
+    value, values, folds = rows[best]
+    others = [row for k, row in enumerate(rows) if k != best]
+    count = len(folds)
+    if averaged:
+        apart = [[l - i for l, i in zip(row[2], folds, strict=True)] for row in others]
+        squares = math.fsum((d - math.fsum(ds) / count) ** 2 for ds in apart for d in ds)
+        pooled = squares / (len(others) * (count - 1))
+        variances = [pooled * (1.0 / k - 1.0 / count) for k in range(1, count + 1)]
+    else:
+        variances = [
+            math.fsum(((row[0] - value) - (row[1][k] - values[k])) ** 2 for row in others) / len(others)
+            for k in range(count)
+        ]
+    return Reference(value, tuple(values), tuple(variances), averaged)
+
+
+def _estimates(references: References, fits: Sequence[Mapping[str, float]]) -> Estimates:
+    return {
+        name: reference.estimate([fit[name] for fit in fits])
+        for name, reference in references.items()
+        if all(name in fit for fit in fits)
+    }
+
+
+def _at_least(limit: int, **given: Any) -> None:
+    for name, value in given.items():
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < limit:
+            raise ValueError(f"{name} of racing must be a whole number, at least {limit}; got {shown(value)}")
