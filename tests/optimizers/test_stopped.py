@@ -1,0 +1,115 @@
+"""What was stopped before its last fit: models learn from it as a noisier observation, and none takes it for the incumbent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.optimizers.admmbo.admmbo import Admmbo
+from mipcash.optimizers.admmbo.models import Models
+from mipcash.optimizers.base import Limit, Observation
+from mipcash.optimizers.baselines.joint_gp import GaussianProcess, UnitCube
+from mipcash.optimizers.data import Data
+from mipcash.optimizers.hybrid import Hybrid
+from mipcash.optimizers.mivabo import MiVaBO
+from mipcash.optimizers.outcome import LOSS, Outcome, Output
+from mipcash.optimizers.registry import make_optimizer
+from mipcash.space.domain import Domain
+from mipcash.surrogates.limit_scale import LimitScale
+
+VARIANCE = 4.0
+
+
+def line() -> mc.Space:
+    space = mc.Space("line")
+    space.real("x", 0.0, 1.0)
+    space.categorical("kind", ["a", "b"])
+    return space
+
+
+def observation(x: float, loss: float, ms: float = 1.0, variance: float | None = None, kind: str = "a") -> Observation:
+    told = {LOSS: Output("present", loss, variance=variance), "ms": Output("present", ms, variance=variance)}
+    return Observation({"x": x, "kind": kind}, "done", loss, {"ms": ms}, Outcome(told))
+
+
+def history(stopped: float | None = VARIANCE) -> list[Observation]:
+    """Eight observations, the lowest of which was stopped."""
+    whole = [observation(x, (x - 0.5) ** 2 + 0.5) for x in np.linspace(0.0, 1.0, 7)]
+    return [*whole[:4], observation(0.25, 0.1, 2.0, stopped, "b"), *whole[4:]]
+
+
+def test_data_tell_variances_and_rank_what_is_whole() -> None:
+    data = Data.of(Domain.of(line()), history(), [Limit("ms", high=3.0)])
+    assert data.variances.tolist() == [0, 0, 0, 0, VARIANCE, 0, 0, 0]
+    assert 4 not in data.order.tolist()
+    assert len(data.order) == 7
+    assert data.losses[data.order[0]] == 0.5
+    assert np.asarray(data.noise()).tolist() == data.variances.tolist()
+    assert np.asarray(data.noise(np.array([3, 4]))).tolist() == [0.0, VARIANCE]
+    scale = data.scales["ms"]
+    step = 1e-6
+    slope = float((scale(np.array([2.0 + step])) - scale(np.array([2.0 - step])))[0]) / (2 * step)
+    assert np.asarray(data.noise(output="ms"))[4] == pytest.approx(VARIANCE * slope**2)
+    assert Data.of(Domain.of(line()), history(None), ()).noise() == 0.0
+
+
+@pytest.mark.parametrize(
+    "scale", [LimitScale(-np.inf, 2.0, 0.5), LimitScale(1.0, np.inf, 0.5), LimitScale(1.0, 3.0, 0.5)]
+)
+def test_the_slope_of_a_scale_is_its_derivative(scale: LimitScale) -> None:
+    values, step = np.array([-3.0, 0.2, 1.4, 2.5, 9.0]), 1e-6
+    numeric = (scale(values + step) - scale(values - step)) / (2.0 * step)
+    assert scale.slope(values) == pytest.approx(numeric, rel=1e-6)
+
+
+def means(optimizer: Any, told: list[Observation]) -> np.ndarray:
+    """Of the loss at the observations, in shares of what it ranges over."""
+    data = Data.of(optimizer.domain, told)
+    rng = np.random.default_rng(0)
+    if isinstance(optimizer, Hybrid):
+        posterior = optimizer._fitted(data, {}, rng)[0].loss
+    elif isinstance(optimizer, MiVaBO):
+        posterior = optimizer._posterior(data, rng, {})[0]  # type: ignore[assignment]
+    else:
+        posterior = Models(optimizer.surrogate, data, optimizer.domain.deadline).fitted(LOSS)
+    return np.asarray(posterior.predict(data.points)[0] / np.ptp(posterior.scaled(data.losses)))
+
+
+@pytest.mark.parametrize("make", [Hybrid, MiVaBO, Admmbo])
+def test_a_model_believes_less_of_what_was_stopped(make: Any) -> None:
+    optimizer = make(Domain.of(line()))
+    noisy, whole = means(optimizer, history()), means(optimizer, history(None))
+    assert whole[4] < noisy[4] - 0.2
+
+
+def test_so_does_that_of_joint_gp() -> None:
+    domain = Domain.of(line())
+    found = []
+    for told in (history(), history(None)):
+        data = Data.of(domain, told)
+        x = UnitCube(domain.program).encode(data.points)
+        gp = GaussianProcess(x, data.losses, False, noise=data.noise())
+        assert gp.given(x[:1])(x)[0] == pytest.approx(gp(x)[0], abs=1e-3)
+        found.append(gp(x)[0] / np.ptp(gp.model.y_train_))
+    assert found[1][4] < found[0][4] - 0.2
+
+
+@pytest.mark.parametrize("name", ["hybrid", "joint-gp", "admmbo", "mivabo", "cmes", "gp-annealing", "random"])
+def test_what_was_stopped_is_not_recommended(name: str) -> None:
+    optimizer = make_optimizer(name, line())
+    limits = [Limit("ms", high=3.0)] if optimizer.takes_limits else []
+    found = optimizer.recommend(history(), limits)
+    assert found is not None
+    assert not found.outcome.stopped
+
+
+def test_the_incumbent_of_expected_improvement_is_a_whole_evaluation() -> None:
+    optimizer = Hybrid(Domain.of(line()))
+    told = history(0.0)  # the estimate is sure, and the lowest
+    fitted = optimizer._fitted(Data.of(optimizer.domain, told), {}, np.random.default_rng(0))[0]
+    whole = [k for k, o in enumerate(told) if not o.outcome.stopped]
+    assert fitted.best == min(np.asarray(fitted.loss.fitted)[whole])
+    assert fitted.best > min(fitted.loss.fitted)
