@@ -21,11 +21,12 @@ from benchmarks.automl.spaces import FOLDS, SPACES, objective_of
 from benchmarks.peers.catalogue import PEERS, make_method
 from benchmarks.peers.evaluation import Evaluation
 from benchmarks.peers.method import INITIAL
-from benchmarks.peers.methods.ours import commit
+from benchmarks.peers.methods.ours import OurMethod, changed, commit
 from benchmarks.peers.problem import Problem
 from benchmarks.peers.shape import Shape
 from mipcash.integrations.sklearn.cross_validated import CrossValidated
 from mipcash.integrations.sklearn.ensemble import selected
+from mipcash.optimizers.registry import make_optimizer
 
 FAILED = 1.0
 """The loss that peers are told of a pipeline that fails."""
@@ -126,7 +127,8 @@ def _peer(method: str, split: Split, evaluations: int, space: str, objective: Cr
 
 def _ours(method: str, split: Split, evaluations: int, space: str, objective: CrossValidated) -> Searched:
     declared = SPACES[space].declare(split)
-    found = Searched(mc.Study(declared, method, seed=split.seed), recommends=True)
+    optimizer, settings = _settings(method, declared)
+    found = Searched(mc.Study(declared, optimizer, seed=split.seed, settings=settings), recommends=True)
     clock = _Clock()
     while len(found.known) < evaluations:
         with clock("asking"):
@@ -139,6 +141,17 @@ def _ours(method: str, split: Split, evaluations: int, space: str, objective: Cr
         found.clock.append(clock.all)
     found.asking = clock.spent["asking"]
     return found
+
+
+def _settings(method: str, declared: mc.Space) -> tuple[str, Any]:
+    """The optimizer of ``name:key=value``, and its settings; None: its defaults."""
+    named = OurMethod(method)
+    if not named.changes:
+        return named.optimizer, None
+    settings = make_optimizer(named.optimizer, declared).settings  # type: ignore[attr-defined]
+    for path, value in named.changes:
+        settings = changed(settings, path, value)
+    return named.optimizer, settings
 
 
 def answers_of(found: Searched, split: Split, objective: CrossValidated) -> dict[str, Answer]:
