@@ -1,4 +1,4 @@
-"""Data for models: the folder in ``MIPCASH_DATA``, then scikit-learn's own data sets, then OpenML."""
+"""Data for models, to tell classes or to predict numbers: the folder in ``MIPCASH_DATA``, then scikit-learn's own data sets, then OpenML."""
 
 from __future__ import annotations
 
@@ -19,10 +19,15 @@ from numpy.typing import NDArray
 from mipcash.errors import ModelError
 
 FOLDER = "MIPCASH_DATA"
+CLASSIFICATION, REGRESSION, AUTO = "classification", "regression", "auto"
 BUILT_IN = ("breast_cancer", "digits", "iris", "wine")
+NUMBERS = ("diabetes",)
+"""Of scikit-learn's own, those to regress on."""
 SUFFIXES = (".csv.gz", ".csv")
 MISSING = {"", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"}
 """What counts as a missing value; a subset of what ``pandas.read_csv`` takes for one."""
+MOST_CLASSES = 10
+"""Different numbers up to which a target is of classes, unless it is said to be no such thing."""
 MOST_GROUPS = 10
 """Different numbers up to which each is a group of its own."""
 TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
@@ -30,19 +35,24 @@ TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "fal
 
 @dataclass(frozen=True)
 class Table:
-    """A classification problem.
+    """A problem of classification, or of regression.
 
     Attributes:
         x: features, shape (rows, columns), without missing values.
-        y: classes 0, 1, ..., shape (rows,).
+        y: classes 0, 1, ..., or numbers to regress on, shape (rows,).
         source: Python code that loads the same ``X`` and ``y`` without mipcash.
         columns: of a CSV file, all but the class: cells by heading.
     """
 
     x: NDArray[np.float64]
-    y: NDArray[np.int64]
+    y: NDArray[Any]
     source: str
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def task(self) -> str:
+        """``classification`` or ``regression``."""
+        return CLASSIFICATION if np.issubdtype(self.y.dtype, np.integer) else REGRESSION
 
     def groups(self, column: str) -> NDArray[np.int64]:
         """The rows in groups by a column: by its values, or by the quarters of its range of ranks where it has many numbers.
@@ -67,22 +77,24 @@ class Table:
         return codes.astype(np.int64)
 
 
-def table(name: str = "breast_cancer", target: str = "target") -> Table:
+def table(name: str = "breast_cancer", target: str = "target", task: str = CLASSIFICATION) -> Table:
     """Load a table by name or by path.
 
     Args:
         name: the path of a CSV file (``.csv`` or ``.csv.gz``, with a header), or the name of a data set: a file of that
             name in the folder that the environment variable ``MIPCASH_DATA`` names, else one of scikit-learn's own
-            (breast_cancer, digits, iris, wine), else one of OpenML.
-        target: the column of a CSV file that holds the class.
+            (breast_cancer, digits, iris, wine; diabetes to regress on), else one of OpenML.
+        target: the column of a CSV file that holds the class, or the number.
+        task: ``classification``, ``regression``, or ``auto``: regression where the target has numbers, and more than MOST_CLASSES
+            different ones, whole or in more than a fifth of the rows.
 
     Raises:
-        ModelError: there is no such file, column or data set, or it does not hold a classification problem.
+        ModelError: there is no such file, column or data set, or it does not hold a problem of this task.
     """
     path = file_of(name)
     if path is not None:
-        return _from_csv(path, target)
-    return _from_sklearn(name)
+        return _from_csv(path, target, task)
+    return _from_sklearn(name, task)
 
 
 def images(name: str = "mnist_5k") -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
@@ -128,7 +140,7 @@ def file_of(name: str) -> Path | None:
 
 
 @lru_cache(maxsize=8)
-def _from_csv(path: Path, target: str) -> Table:
+def _from_csv(path: Path, target: str, task: str) -> Table:
     with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as file:
         rows = [row for row in csv.reader(file) if row]
     if len(rows) < 2:
@@ -158,14 +170,17 @@ def _from_csv(path: Path, target: str) -> Table:
             numeric.append(np.where(np.isnan(numbers), np.nanmedian(numbers), numbers))
     if not numeric and not dummies:
         raise ModelError(f"{path} has no column beside {target!r}; add features")
+    y = _target(str(path), target, labels, task)
+    popped = f"table.pop({target!r})"
+    taken = f"pd.factorize({popped}, sort=True)[0]" if y.dtype == np.int64 else f"{popped}.to_numpy(float)"
     source = (
         "import pandas as pd\n\n"
         f"table = pd.read_csv({str(path)!r}, float_precision='round_trip')\n"
-        f"y = pd.factorize(table.pop({target!r}), sort=True)[0]\n"
+        f"y = {taken}\n"
         "X = pd.get_dummies(table, dtype=float)  # text becomes one column per value\n"
         "X = X.fillna(X.median()).to_numpy(float)"
     )
-    return Table(np.column_stack(numeric + dummies), _classes(str(path), target, labels), source, columns)
+    return Table(np.column_stack(numeric + dummies), y, source, columns)
 
 
 def _numbers(texts: tuple[str, ...]) -> NDArray[np.float64] | None:
@@ -174,6 +189,23 @@ def _numbers(texts: tuple[str, ...]) -> NDArray[np.float64] | None:
         return np.array([math.nan if t in MISSING else TRUTH[t] if t in TRUTH else float(t) for t in texts])
     except ValueError:
         return None
+
+
+def _target(where: str, target: str, labels: Any, task: str) -> NDArray[Any]:
+    """Classes, or numbers."""
+    numbers = _numbers(tuple(map(str, labels)))
+    if task == AUTO:
+        different = 0 if numbers is None else len(np.unique(numbers))
+        many = different > MOST_CLASSES and numbers is not None and different > len(numbers) / 5
+        fractions = different > MOST_CLASSES and numbers is not None and bool((numbers % 1 != 0).any())
+        task = REGRESSION if many or fractions else CLASSIFICATION
+    if task == CLASSIFICATION:
+        return _classes(where, target, labels)
+    if numbers is None:
+        raise ModelError(f"{where}: column {target!r} holds texts, which nothing regresses on; use task={CLASSIFICATION}")
+    if len(np.unique(numbers)) < 2:
+        raise ModelError(f"{where}: column {target!r} has one value only; choose another column with target=")
+    return numbers
 
 
 def _classes(where: str, target: str, labels: Any) -> NDArray[np.int64]:
@@ -193,13 +225,15 @@ def _classes(where: str, target: str, labels: Any) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=8)
-def _from_sklearn(name: str) -> Table:
+def _from_sklearn(name: str, task: str) -> Table:
     from sklearn import datasets
 
-    if name in BUILT_IN:
+    if name in (*BUILT_IN, *NUMBERS):
         x, y = getattr(datasets, f"load_{name}")(return_X_y=True)
         source = f"from sklearn.datasets import load_{name}\n\nX, y = load_{name}(return_X_y=True)"
-        return Table(x.astype(float), y.astype(np.int64), source)
+        if (task, name in NUMBERS) in ((CLASSIFICATION, True), (REGRESSION, False)):
+            raise ModelError(f"the data set {name!r} is none of {task}; use task=auto, or other data")
+        return Table(x.astype(float), y.astype(float if name in NUMBERS else np.int64), source)
     options = "return_X_y=True, as_frame=False, parser='liac-arff'"
     try:
         x, y = datasets.fetch_openml(name, return_X_y=True, as_frame=False, parser="liac-arff")
@@ -212,9 +246,11 @@ def _from_sklearn(name: str) -> Table:
             f"give it ({type(error).__name__}: {error}). Give the path of a CSV file or one of these names"
         ) from error
     x = np.where(np.isnan(x), np.nanmedian(x, axis=0), x)
+    target = _target(f"OpenML's {name}", "target", y, task)
+    told = "np.unique(y, return_inverse=True)[1]" if target.dtype == np.int64 else "y.astype(float)"
     source = (
         "import numpy as np\nfrom sklearn.datasets import fetch_openml\n\n"
         f"X, y = fetch_openml({name!r}, {options})\n"
-        "X, y = np.where(np.isnan(X), np.nanmedian(X, axis=0), X), np.unique(y, return_inverse=True)[1]"
+        f"X, y = np.where(np.isnan(X), np.nanmedian(X, axis=0), X), {told}"
     )
-    return Table(x, _classes(f"OpenML's {name}", "target", y), source)
+    return Table(x, target, source)
