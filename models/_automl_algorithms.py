@@ -1,14 +1,16 @@
 """The algorithms of Tables A2 and A3 of liu2020, of classification and of regression, with their hyperparameters.
 
-The tables give numbers of hyperparameters (c continuous, d discrete) and neither names nor ranges, which are "set using auto-sklearn
-as the reference". Taken are auto-sklearn's hyperparameters with its ranges (release 0.15; of gradient boosting 0.5, which still had
-scikit-learn's). Where the tables count more than it tunes, the rest is named below as *added*; where they count fewer, those that scikit-learn no
-longer has are left out. What the tables leave open and what was decided:
+The tables give numbers of hyperparameters (c continuous, d discrete) and neither names nor ranges, which are "set using
+auto-sklearn as the reference". Taken are auto-sklearn's hyperparameters with its ranges (release 0.15; of gradient boosting 0.5,
+which still had scikit-learn's). Where the tables count more than it tunes, the rest is named below as *added*; where they count
+fewer, those that scikit-learn no longer has are left out. What the tables leave open and what was decided:
 
-* A2 counts 8 scalers and lists 7 numbers for 8 names: the binarizer has none. It counts 7 selectors and names 6 algorithms: the seventh is
-  selection by the importances of extra trees, as auto-sklearn has it, without hyperparameters. That makes the 92 that are stated.
+* A2 counts 8 scalers and lists 7 numbers for 8 names: the binarizer has none. It counts 7 selectors and names 6 algorithms: the
+  seventh is selection by the importances of extra trees, as auto-sklearn has it, without hyperparameters. That makes the 92 that
+  are stated.
 * A3 counts 3 hyperparameters of the polynomials like A2, as "1c, 2d"; here all are discrete.
-* ``max_features`` of forests is a share of the columns, for regression auto-sklearn's; its exponent would need the columns that come in.
+* ``max_features`` of forests is a share of the columns, for regression auto-sklearn's; its exponent would need the columns that
+  come in.
 * ``n_components`` begins at 2 and not at 10 or 50, so that tables with few columns have components; ``reg_param`` is above 0.
 
 Regression replaces what only tells classes apart by what has as many hyperparameters: Gaussian naive Bayes by least squares,
@@ -51,16 +53,18 @@ def robust(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
 
 def _tree(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
     """The depth is a factor of the columns."""
-    return {**tuned, "max_depth": max(1, round(tuned.pop("max_depth_factor") * columns))}
+    depth = max(1, round(tuned.pop("max_depth_factor") * columns))
+    return {**tuned, "max_depth": depth}
 
 
 def _early(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
-    return {**tuned, "n_iter_no_change": 10 if tuned.pop("early_stop") else None}
+    early = tuned.pop("early_stop")
+    return {**tuned, "n_iter_no_change": 10 if early else None}
 
 
 def _layers(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
-    width = tuned.pop("num_nodes_per_layer")
-    return {**tuned, "hidden_layer_sizes": (width,) * tuned.pop("hidden_layer_depth")}
+    depth, width = tuned.pop("hidden_layer_depth"), tuned.pop("num_nodes_per_layer")
+    return {**tuned, "hidden_layer_sizes": (width,) * depth}
 
 
 def _logistic(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
@@ -82,7 +86,8 @@ def _kernel(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
 
 def _ada(of: str) -> Any:
     def argued(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
-        return {**tuned, "estimator": Call(f"sklearn.tree.DecisionTree{of}", {"max_depth": tuned.pop("max_depth")})}
+        tree = Call(f"sklearn.tree.DecisionTree{of}", {"max_depth": tuned.pop("max_depth")})
+        return {**tuned, "estimator": tree}
 
     return argued
 
@@ -183,12 +188,11 @@ TRANSFORMERS: dict[str, Algorithm | None] = {
             "svd_method": mc.Categorical(["randomized", "lapack"]),
             "rotation": mc.Categorical([None, "varimax", "quartimax"]),
         },
+        {"max_iter": 200},
         random=True,
     ),
     # n_components in (0, 1) is the share of the variance to keep
-    "pca": Algorithm(
-        "sklearn.decomposition.PCA", {"n_components": mc.Real(0.5, 0.9999), "whiten": _BOOL}, random=True
-    ),
+    "pca": Algorithm("sklearn.decomposition.PCA", {"n_components": mc.Real(0.5, 0.9999), "whiten": _BOOL}, random=True),
     "polynomial": Algorithm(
         "sklearn.preprocessing.PolynomialFeatures",
         {"degree": mc.Integer(2, 3), "interaction_only": _BOOL, "include_bias": mc.Categorical([True, False])},
@@ -215,7 +219,8 @@ def selectors(of: str) -> dict[str, Algorithm | None]:
         "fdr": Algorithm(f"{home}.SelectFdr", {"alpha": _ALPHA}, score),
         "fwe": Algorithm(f"{home}.SelectFwe", {"alpha": _ALPHA}, score),
         "variance_threshold": Algorithm(
-            f"{home}.VarianceThreshold", {"threshold": mc.Real(1e-6, 1e-3, log=True)}  # added
+            f"{home}.VarianceThreshold",
+            {"threshold": mc.Real(1e-6, 1e-3, log=True)},  # added
         ),
         "importances": Algorithm(f"{home}.SelectFromModel", fixed={"estimator": trees}),
     }
@@ -329,9 +334,7 @@ REGRESSORS: dict[str, Algorithm | None] = {
         {
             "alpha": mc.Real(1e-7, 1e-1, log=True),
             "l1_ratio": mc.Real(1e-9, 1.0, log=True),
-            "loss": mc.Categorical(
-                ["squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"]
-            ),
+            "loss": mc.Categorical(["squared_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive"]),
             "penalty": mc.Categorical(["l2", "l1", "elasticnet"]),
             "average": _BOOL,
         },
@@ -367,7 +370,9 @@ def modules_of(space: str, regression: bool, ranges: str = AUTO_SKLEARN) -> Modu
     if space == "a3":
         every = {m: {a: c for a, c in every[m].items() if a in names} for m, names in A3.items()}
     if ranges == SMALL:
-        every = {m: {a: None if c is None else _capped(c) for a, c in algorithms.items()} for m, algorithms in every.items()}
+        every = {
+            m: {a: None if c is None else _capped(c) for a, c in algorithms.items()} for m, algorithms in every.items()
+        }
     return every
 
 

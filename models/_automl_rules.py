@@ -1,8 +1,8 @@
 """What is known beforehand of the pipelines of Tables A2 and A3: rules on algorithms, their hyperparameters and their order.
 
-Only what cannot work is ruled out (what scikit-learn refuses, or what no machine would finish), and what would say the same thing twice.
-What depends on the rows beyond :class:`~mipcash.models._pipeline_parts.Facts` (a selection that leaves no column, collinear columns in
-discriminant analysis, a kernel that is not positive) fails when it is evaluated, and is learned.
+Only what cannot work is ruled out (what scikit-learn refuses, or what no machine would finish), and what would say the same thing
+twice. What depends on the rows beyond :class:`~mipcash.models._pipeline_parts.Facts` (a selection that leaves no column,
+collinear columns in discriminant analysis, a kernel that is not positive) fails when it is evaluated, and is learned.
 """
 
 from __future__ import annotations
@@ -76,9 +76,7 @@ class Rules:
             bounded = [a for a, by in COMPONENTS.items() if by == "columns" and self._has(self.transformer, a)]
             if bounded:
                 when = [self.transformer.is_(*bounded), 1 - self.selector["none"]]
-                before(
-                    self.space, self.order, "components are of all columns", self.transformer, self.selector, when
-                )
+                before(self.space, self.order, "components are of all columns", self.transformer, self.selector, when)
 
     def _compositions(self) -> None:
         """Algorithms that cannot be used with these data."""
@@ -86,9 +84,7 @@ class Rules:
         if self._has(self.scaler, "binarizer") and not facts.straddles:
             space.rule("binarizer: no column has values on both sides of 0", self.scaler["binarizer"] <= 0)
         if self._has(self.estimator, "gaussian_process") and facts.fold_rows > MOST_GP_ROWS:
-            space.rule(
-                f"gaussian_process: at most {MOST_GP_ROWS} rows", self.estimator["gaussian_process"] <= 0
-            )
+            space.rule(f"gaussian_process: at most {MOST_GP_ROWS} rows", self.estimator["gaussian_process"] <= 0)
         if self._has(self.transformer, "kernel_pca"):
             if facts.fold_rows > MOST_KERNEL_ROWS:
                 space.rule(f"kernel_pca: at most {MOST_KERNEL_ROWS} rows", self.transformer["kernel_pca"] <= 0)
@@ -132,9 +128,7 @@ class Rules:
             percentile = self.selector.parameter("percentile", "percentile")
             columns = percentile * self.facts.columns / 100
             self.space.rule(f"{reason}: of at most {most} columns", columns <= most, when=[degree, *when])
-        before(
-            self.space, self.order, f"{reason}: selected before", self.selector, self.transformer, [degree, *when]
-        )
+        before(self.space, self.order, f"{reason}: selected before", self.selector, self.transformer, [degree, *when])
 
     def _few_columns(self, user: Any, most: int) -> None:
         """An estimator that takes at most so many columns.
@@ -152,7 +146,9 @@ class Rules:
                     rule = f"qda: at most {most} columns from {a}"
                     space.rule(rule, components <= most, when=[user, self.transformer[a]])
         widths = [("the data", k, self.transformer.is_("none", "pca"))]
-        widths += [(f"degree {d}", math.comb(k + d, d), degree) for d in (2, 3) if (degree := self._degree(d)) is not None]
+        widths += [
+            (f"degree {d}", math.comb(k + d, d), degree) for d in (2, 3) if (degree := self._degree(d)) is not None
+        ]
         for what, width, there in widths:
             if width <= most:
                 continue

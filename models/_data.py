@@ -1,4 +1,4 @@
-"""Data for models, to tell classes or to predict numbers: the folder in ``MIPCASH_DATA``, then scikit-learn's own data sets, then OpenML."""
+"""Data for models, of classes or of numbers: the folder in ``MIPCASH_DATA``, then scikit-learn's own, then OpenML."""
 
 from __future__ import annotations
 
@@ -202,7 +202,9 @@ def _target(where: str, target: str, labels: Any, task: str) -> NDArray[Any]:
     if task == CLASSIFICATION:
         return _classes(where, target, labels)
     if numbers is None:
-        raise ModelError(f"{where}: column {target!r} holds texts, which nothing regresses on; use task={CLASSIFICATION}")
+        raise ModelError(
+            f"{where}: column {target!r} holds texts, which nothing regresses on; use task={CLASSIFICATION}"
+        )
     if len(np.unique(numbers)) < 2:
         raise ModelError(f"{where}: column {target!r} has one value only; choose another column with target=")
     return numbers

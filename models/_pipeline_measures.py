@@ -30,7 +30,12 @@ METRICS = {
     "f1": ("f1_macro", 1.0),
     "roc_auc": ("roc_auc_ovr", 1.0),
     "log_loss": ("neg_log_loss", 0.0),
+    "r2": ("r2", 1.0),
+    "rmse": ("neg_root_mean_squared_error", 0.0),
+    "mae": ("neg_mean_absolute_error", 0.0),
 }
+OF_NUMBERS = ("r2", "rmse", "mae")
+"""Metrics of regression; the others are of classes."""
 """Metric -> scikit-learn's scorer, and the perfect score; the loss is the perfect score minus the mean score."""
 PROTECTED = {"german": "x9"}
 """Data -> the column that is protected unless another is given: of German credit, personal status and sex."""
@@ -54,7 +59,9 @@ def objective_of(
 ) -> CrossValidated:
     """What cross-validates the pipelines that configurations build, and measures them."""
     scoring, perfect = METRICS[metric]
-    made = CrossValidated(build, data.x, data.y, scoring=scoring, folds=folds, seed=seed, finish=Beside(groups))
+    made = CrossValidated(
+        build, data.x, data.y, scoring=scoring, folds=folds, seed=seed, task=data.task, finish=Beside(groups)
+    )
     assert made.scoring.perfect == perfect
     return made
 

@@ -1,0 +1,176 @@
+"""AutoML pipelines of the ADMM papers: scaler, transformer, selector and estimator, for classes or numbers.
+
+``space=a2`` is Table A2 of Liu et al., "An ADMM based framework for AutoML pipeline configuration": 8 x 11 x 7 x 11 = 6,776
+compositions with 92 hyperparameters; ``space=a3`` its Table A3, 6 x 3 x 6 = 108. Algorithms and ranges:
+:mod:`mipcash.models._automl_algorithms`; what is known beforehand of which go together: :mod:`mipcash.models._automl_rules`. With
+``order=yes`` the modules before the estimator may stand in any order.
+
+Texts become one column per value and missing numbers the median (the imputer and the encoder of the tables, which leave no choice).
+
+An evaluation cross-validates the pipeline; what it gives beside the loss, for ``--limit``, is in
+:mod:`mipcash.models._pipeline_measures`. One that crashes, takes longer than ``--evaluation-timeout`` or more memory than
+``--evaluation-memory`` is a failure with its cause, from which the search goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import mipcash as mc
+from mipcash.integrations.sklearn.cross_validated import CrossValidated
+from mipcash.models._automl_algorithms import AUTO_SKLEARN, RANGES, SPACES, modules_of
+from mipcash.models._automl_rules import Rules
+from mipcash.models._data import AUTO, CLASSIFICATION, REGRESSION, Table, table
+from mipcash.models._options import choice, flag, whole
+from mipcash.models._pipeline_measures import METRICS, OF_NUMBERS, groups_of, objective_of
+from mipcash.models._pipeline_parts import Call, Facts, Modules, pipeline_of, script, steps
+
+DEFAULTS = {"budget": 40, "evaluation_timeout": 120.0, "evaluation_memory": 4000.0}
+
+
+@dataclass(frozen=True)
+class Pipelines:
+    """The pipelines of a space: called with a configuration, it builds one.
+
+    Attributes:
+        space: of SPACES.
+        regression: whether numbers are predicted.
+        columns: of the data.
+        ranges: of RANGES.
+        order: whether the modules before the estimator may stand in any order.
+        seed: of every algorithm that is random.
+    """
+
+    space: str
+    regression: bool
+    columns: int
+    ranges: str = AUTO_SKLEARN
+    order: bool = False
+    seed: int = 0
+
+    @cached_property
+    def modules(self) -> Modules:
+        """In the order in which they run, unless that is searched too."""
+        return modules_of(self.space, self.regression, self.ranges)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "modules"}
+
+    def declare(self, facts: Facts, *, rules: bool = True, tuned: bool = True) -> mc.Space:
+        """The space.
+
+        Args:
+            facts: of the data.
+            rules: False: without what is known beforehand.
+            tuned: False: the algorithms alone, without their hyperparameters.
+        """
+        space = mc.Space(f"pipelines of table {self.space.upper()}")
+        declared = {
+            name: space.module(name, {a: c.tuned if c and tuned else {} for a, c in algorithms.items()})
+            for name, algorithms in self.modules.items()
+        }
+        movable = [m for name, m in declared.items() if name != "estimator"]
+        order = space.ordering("order", movable) if self.order else None
+        if rules:
+            Rules(space, declared, facts, order, tuned).add()
+        return space
+
+    def steps(self, config: Mapping[str, Any]) -> list[tuple[str, Call]]:
+        """The steps of a configuration, as they run."""
+        order = (*config["order"], "estimator") if self.order else tuple(self.modules)
+        return steps(self.modules, config, order, self.seed, self.columns)
+
+    def __call__(self, config: Mapping[str, Any]) -> Any:
+        """The configuration as a ``sklearn.pipeline.Pipeline``."""
+        return pipeline_of(self.steps(config))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Options of :func:`build`, checked, with the data they name."""
+
+    data: Table
+    pipelines: Pipelines
+    metric: str
+    folds: int
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        data: str = "breast_cancer",
+        target: str = "target",
+        space: str = "a2",
+        task: str = AUTO,
+        metric: str | None = None,
+        folds: int | str = 5,
+        seed: int | str = 0,
+        ranges: str = AUTO_SKLEARN,
+        order: bool | str = False,
+        **_: Any,
+    ) -> Problem:
+        choice("space", space, SPACES)
+        choice("ranges", ranges, RANGES)
+        loaded = table(data, target, choice("task", task, (AUTO, CLASSIFICATION, REGRESSION)))
+        regression = loaded.task == REGRESSION
+        allowed = [m for m in METRICS if (m in OF_NUMBERS) == regression]
+        chosen = metric or ("r2" if regression else "roc_auc")
+        number, fixed = whole("folds", folds, low=2), whole("seed", seed)
+        pipelines = Pipelines(space, regression, loaded.x.shape[1], ranges, flag("order", order), fixed)
+        return cls(loaded, pipelines, choice("metric", chosen, allowed), number, fixed)
+
+
+def build(
+    *,
+    data: str = "breast_cancer",
+    target: str = "target",
+    space: str = "a2",
+    task: str = AUTO,
+    metric: str | None = None,
+    folds: int | str = 5,
+    seed: int | str = 0,
+    ranges: str = AUTO_SKLEARN,
+    order: bool | str = False,
+    protected: str | None = None,
+) -> tuple[mc.Space, CrossValidated]:
+    """The space for a data set, and the cross-validated loss on it.
+
+    Args:
+        data: a name or the path of a CSV file, see :func:`mipcash.models._data.table`.
+        target: the column of a CSV file that holds the class, or the number.
+        space: ``a2`` or ``a3``.
+        task: ``classification`` (of two or more classes), ``regression``, or ``auto``: what the target looks like.
+        metric: roc_auc (the default), accuracy, balanced_accuracy, f1 (macro) or log_loss; of numbers r2 (the default), rmse or
+            mae.
+        folds: of the cross-validation, stratified for classes.
+        seed: of the folds and of every algorithm that is random.
+        ranges: ``auto-sklearn``, or ``small`` with bounds on what makes fits slow.
+        order: whether the modules before the estimator may stand in any order.
+        protected: the column of a CSV file whose groups are compared, see :meth:`mipcash.models._data.Table.groups`.
+
+    Raises:
+        ModelError: an option that does not fit, or no such data or column.
+        DataError: a class has fewer rows than there are folds.
+    """
+    problem = Problem.of(data, target, space, task, metric, folds, seed, ranges, order)
+    loaded, pipelines = problem.data, problem.pipelines
+    groups = groups_of(data, target, protected)
+    objective = objective_of(pipelines, loaded, problem.metric, problem.folds, problem.seed, groups)
+    return pipelines.declare(Facts.of(loaded, problem.folds)), objective
+
+
+def code(config: Mapping[str, Any], **options: Any) -> str:
+    """The configuration as scikit-learn code that runs on its own; the options are those of :func:`build`."""
+    problem = Problem.of(**options)
+    folds = {"n_splits": problem.folds, "shuffle": True, "random_state": problem.seed}
+    kind = "KFold" if problem.pipelines.regression else "StratifiedKFold"
+    cv = Call(f"sklearn.model_selection.{kind}", folds)
+    return script(problem.pipelines.steps(config), problem.data.source, cv, METRICS[problem.metric][0])
+
+
+def report(result: Any, **options: Any) -> str:
+    """The best pipeline as code."""
+    return code(result.config, **options)

@@ -1,0 +1,259 @@
+"""automl: Tables A2 and A3 are there, what is declared legal fits, and what is wrong is said."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import pickle
+import warnings
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.errors import DataError, ModelError
+from mipcash.models import _automl_rules as rules
+from mipcash.models import automl
+from mipcash.models._automl_algorithms import modules_of
+from mipcash.models._data import CLASSIFICATION, REGRESSION, table
+from mipcash.models._pipeline_parts import Facts, made, written
+
+SONAR = Facts(columns=60, nonnegative=True, fold_rows=166, fold_class_rows=77)
+NARROW = Facts(columns=10, nonnegative=False, fold_rows=4377, fold_class_rows=447, straddles=False)
+
+
+def pipelines(space: str = "a2", regression: bool = False, columns: int = 60, **more: Any) -> automl.Pipelines:
+    return automl.Pipelines(space, regression, columns, **more)
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_the_tables_are_there(regression: bool) -> None:
+    """Sizes, numbers of hyperparameters and their kinds, algorithm by algorithm (liu2020, Tables A2 and A3)."""
+    modules = modules_of("a2", regression)
+    assert [len(algorithms) for algorithms in modules.values()] == [8, 11, 7, 11]
+    kinds = {
+        name: (sum(isinstance(d, mc.Real) for d in c.tuned.values()), len(c.tuned)) if c else (0, 0)
+        for algorithms in modules.values()
+        for name, c in algorithms.items()
+    }
+    told = {
+        **{"normalizer": (0, 0), "quantile": (0, 2), "minmax": (0, 0), "standard": (0, 0), "robust": (2, 4)},
+        **{"binarizer": (0, 0), "kbins": (0, 2)},
+        **{"sparse_projection": (1, 2), "gaussian_projection": (0, 1), "rbf_sampler": (1, 2), "nystroem": (2, 5)},
+        **{"truncated_svd": (0, 2), "kernel_pca": (2, 6), "fast_ica": (0, 5), "factor_analysis": (0, 3), "pca": (1, 2)},
+        **{"polynomial": (0, 3), "percentile": (0, 1), "fpr": (1, 1), "fdr": (1, 1), "fwe": (1, 1)},
+        **{"variance_threshold": (1, 1), "importances": (0, 0)},
+        **{"gradient_boosting": (3, 9), "knn": (0, 3), "random_forest": (1, 6), "extra_trees": (1, 6)},
+        **{"adaboost": (1, 3), "decision_tree": (3, 6), "gaussian_process": (0, 2), "mlp": (2, 7)},
+        **({"least_squares": (0, 0), "ridge": (1, 1), "sgd": (2, 5)} if regression else {}),
+        **({} if regression else {"gaussian_nb": (0, 0), "qda": (1, 1), "logistic_regression": (2, 5)}),
+        "none": (0, 0),
+    }
+    assert kinds == told
+    assert sum(count for _, count in kinds.values()) == 92
+    small = modules_of("a3", regression)
+    assert [len(algorithms) for algorithms in small.values()] == [6, 3, 6]
+    assert sum(len(c.tuned) for algorithms in small.values() for c in algorithms.values() if c) == 36
+
+
+@pytest.mark.parametrize(("space", "compositions"), [("a2", 6776), ("a3", 108)])
+@pytest.mark.parametrize("regression", [False, True])
+def test_compositions_are_counted(space: str, compositions: int, regression: bool) -> None:
+    free = pipelines(space, regression).declare(SONAR, rules=False, tuned=False)
+    assert int(free.count()) == compositions
+
+
+def allowed(facts: Facts, scaler: str, transformer: str, selector: str, estimator: str) -> bool:
+    """The rules on compositions, in plain Python: some hyperparameters make this one legal."""
+    k, most = facts.columns, facts.fold_class_rows - 1
+    if scaler == "binarizer" and not facts.straddles:
+        return False
+    if estimator == "gaussian_process" and facts.fold_rows > rules.MOST_GP_ROWS:
+        return False
+    width = {"none": k, "pca": k, "polynomial": (k + 2) * (k + 1) // 2}.get(transformer, 2)
+    if transformer == "polynomial" and width > rules.MOST_FEATURES:
+        return False
+    return estimator != "qda" or width <= most or (selector == "percentile" and width <= 100 * most)
+
+
+@pytest.mark.parametrize("facts", [SONAR, NARROW, Facts(70, True, 800, 30), Facts(100, True, 80, 5)])
+def test_compositions_under_rules_are_counted(facts: Facts) -> None:
+    """Against every one of the 6,776 in plain Python."""
+    made_by = pipelines(columns=facts.columns)
+    every = list(product(*made_by.modules.values()))
+    legal = sum(allowed(facts, *composition) for composition in every)
+    ruled = made_by.declare(facts, tuned=False)
+    assert int(ruled.count()) == legal < len(every) == 6776
+    rng = np.random.default_rng(0)
+    for i in rng.choice(len(every), 60, replace=False):
+        config = dict(zip(made_by.modules, every[i], strict=True))
+        assert bool(ruled.validate(config)) != allowed(facts, *every[i])
+
+
+def test_compositions_of_the_whole_space_are_those_of_its_algorithms() -> None:
+    """Hyperparameters rule out no composition that is counted without them."""
+    whole, algorithms = (pipelines("a3", columns=10).declare(NARROW, tuned=tuned) for tuned in (True, False))
+    assert int(algorithms.count()) == 108
+    names = list(pipelines("a3").modules)
+    for composition in algorithms.sample(12, seed=1):
+        picked = [whole[name][composition[name]] for name in names]
+        assert whole.optimum(sum(picked), "max").value == len(names)
+
+
+def test_orders_are_counted() -> None:
+    """A module that does nothing has one place; all others may be swapped, but for components of selected columns."""
+    ordered = pipelines("a3", columns=10, order=True).declare(NARROW, tuned=False)
+    # 5 x 2 pairs in two orders, 5 + 2 + 1 in one, with 6 estimators
+    assert int(ordered.count()) == (2 * 10 + 8) * 6
+
+
+def broken(space: mc.Space, config: dict[str, Any], **changed: Any) -> str:
+    return "; ".join(map(str, space.validate({**config, **changed})))
+
+
+def config_of(space: mc.Space, **algorithms: str) -> dict[str, Any]:
+    """A legal configuration with these algorithms."""
+    picked = [space[module][name] for module, name in algorithms.items()]
+    found = space.optimum(sum(picked), "max")
+    assert found.value == len(picked)
+    return dict(found.config)
+
+
+def test_what_kernels_need() -> None:
+    space = pipelines().declare(SONAR)
+    config = config_of(space, scaler="standard", transformer="nystroem", selector="none", estimator="knn")
+    kernel, gamma = "transformer.nystroem.kernel", "transformer.nystroem.gamma"
+    assert "no negative inputs from standard" in broken(space, config, **{kernel: "chi2"})
+    assert "gamma is of kernels rbf, poly, sigmoid, chi2 alone" in broken(
+        space, config, **{kernel: "cosine", gamma: 2.0}
+    )
+    assert not broken(space, config, **{kernel: "rbf", gamma: 2.0})
+    assert "n_neighbors at most the rows" not in broken(space, config, **{"estimator.knn.n_neighbors": 100})
+    tight = pipelines().declare(Facts(60, True, 50, 20))
+    assert "n_neighbors at most the rows" in broken(tight, config, **{"estimator.knn.n_neighbors": 100})
+
+
+def test_with_an_order_selectors_may_come_first() -> None:
+    wide = pipelines(order=True).declare(Facts(200, True, 166, 77))
+    config = config_of(wide, scaler="standard", transformer="polynomial", selector="percentile", estimator="knn")
+    assert list(config["order"]).index("selector") < list(config["order"]).index("transformer")
+    steps = pipelines(order=True).steps(config)
+    assert [name for name, _ in steps] == [*config["order"], "estimator"]
+    fixed = pipelines().declare(Facts(200, True, 166, 77))
+    assert fixed.optimum(fixed["transformer"]["polynomial"], "max").value == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "space", "order"), [("wine", "a2", True), ("diabetes", "a2", False), ("wine", "a3", False)]
+)
+def test_legal_pipelines_fit(data: str, space: str, order: bool) -> None:
+    """What fails does so for what only the fit can know, and says so."""
+    found, objective = automl.build(data=data, space=space, ranges="small", folds=2, order=order)
+    causes = ("Found array with 0 feature", "No feature in X meets", "eigenvalues", "NaN", "not full rank")
+    done, failed = 0, []
+    for config in found.sample(9, seed=3):
+        if config["estimator"] in ("gaussian_process", "mlp"):
+            continue
+        try:
+            outputs = objective.evaluate(config)
+        except (ValueError, np.linalg.LinAlgError) as error:
+            failed.append(str(error))
+        else:
+            done += np.isfinite(outputs["loss"])
+    assert done >= 4
+    assert [e for e in failed if not any(cause in e for cause in causes)] == []
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_every_algorithm_is_built_as_it_is_written(regression: bool) -> None:
+    """At both ends of its ranges; scikit-learn checks arguments when it fits, its own check is called here."""
+    data = table("diabetes" if regression else "wine", task="auto")
+    for ends in (0, -1):
+        for algorithms in modules_of("a2", regression, "small").values():
+            for name, algorithm in algorithms.items():
+                if algorithm is None:
+                    continue
+                tuned = {
+                    h: (d.low, d.high)[ends] if isinstance(d, (mc.Real, mc.Integer)) else d.values[ends]
+                    for h, d in algorithm.tuned.items()
+                }
+                single = {"m": {"x": algorithm}}
+                found = automl.steps(single, {"m": "x", **{f"m.x.{h}": v for h, v in tuned.items()}}, ["m"], 0, 13)
+                model = made(found[0][1])
+                model._validate_params()
+                text, paths = written(found[0][1])
+                names: dict[str, Any] = {}
+                exec("\n".join(f"from {p.rsplit('.', 1)[0]} import {p.rsplit('.', 1)[1]}" for p in paths), names)
+                assert repr(eval(text, names)) == repr(model), name
+                if name in ("quantile", "kernel_pca", "nystroem", "gaussian_process", "mlp", "adaboost", "polynomial"):
+                    continue  # slow, or more components than there are rows at its upper end
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    rows = slice(None, None, 2)
+                    if name not in ("fast_ica", "factor_analysis", "truncated_svd"):
+                        model.fit(data.x[rows], data.y[rows])
+
+
+def test_code_runs_on_its_own() -> None:
+    for data, space in (("wine", "a2"), ("diabetes", "a3")):
+        options = {"data": data, "space": space, "folds": "2"}
+        found, objective = automl.build(**options)  # type: ignore[arg-type]
+        config = config_of(found, scaler="robust", transformer="pca", estimator="extra_trees")
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(automl.code(config, **options), {})
+        assert 1 - float(printed.getvalue()) == pytest.approx(objective.evaluate(config)["loss"], abs=1e-12)
+
+
+def test_the_objective_goes_to_other_processes() -> None:
+    found, objective = automl.build(data="wine", space="a3", folds=2)
+    config = config_of(found, scaler="standard", transformer="none", estimator="gaussian_nb")
+    again = pickle.loads(pickle.dumps(objective))
+    assert again.evaluate(config)["loss"] == objective.evaluate(config)["loss"]
+
+
+# -- data and bad input ---------------------------------------------------------------------------------------------
+
+
+def csv(path: Path, targets: list[Any], name: str = "target") -> str:
+    rng = np.random.default_rng(0)
+    rows = [f"{a:.3f},{b:.3f},{t}" for (a, b), t in zip(rng.normal(size=(len(targets), 2)), targets, strict=True)]
+    path.write_text("\n".join([f"a,b,{name}", *rows]))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("targets", "task"),
+    [
+        (["x", "y"] * 20, CLASSIFICATION),
+        ([1, 2, 3, 4] * 10, CLASSIFICATION),
+        ([0.5, 1.5] * 20, CLASSIFICATION),
+        (list(range(40)), REGRESSION),
+        ([0.1 * (k % 12) for k in range(60)], REGRESSION),
+    ],
+)
+def test_the_task_is_found_from_the_data(tmp_path: Path, targets: list[Any], task: str) -> None:
+    assert automl.Problem.of(csv(tmp_path / "d.csv", targets), folds=2).data.task == task
+
+
+def test_bad_input_is_refused_with_cause_and_cure(tmp_path: Path) -> None:
+    path = csv(tmp_path / "d.csv", [*["x"] * 20, *["y"] * 20])
+    with pytest.raises(ModelError, match=r"no column 'klass' to predict; choose one with target=, it has a, b, target"):
+        automl.build(data=path, target="klass")
+    with pytest.raises(ModelError, match=r"no column 'age' to group by; choose one of a, b"):
+        automl.build(data=path, protected="age")
+    with pytest.raises(ModelError, match=r"a class of 'target' occurs once; .* merge or drop it"):
+        automl.build(data=csv(tmp_path / "one.csv", [*["x"] * 20, "y"]))
+    with pytest.raises(DataError, match=r"class 'y?1?'? ?.*rows, fewer than the 5 folds: merge or drop"):
+        automl.build(data=csv(tmp_path / "three.csv", [*["x"] * 20, *["y"] * 3]))
+    with pytest.raises(ModelError, match="holds texts, which nothing regresses on; use task=classification"):
+        automl.build(data=path, task="regression")
+    with pytest.raises(ModelError, match="option metric='r2' is not known; choose one of accuracy"):
+        automl.build(data=path, metric="r2")
+    with pytest.raises(ModelError, match="choose one of a2, a3"):
+        automl.build(data=path, space="a4")
+    with pytest.raises(ModelError, match="none of classification; use task=auto"):
+        automl.build(data="diabetes", task="classification")
