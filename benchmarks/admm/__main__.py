@@ -27,7 +27,10 @@ def main() -> int:
     run.add_argument("--instances", type=numbers, default=numbers("0-12"))
     run.add_argument("--budget", type=int, default=100)
     run.add_argument("--seconds", type=float, default=math.inf, help="after which no further run starts")
+    commands.add_parser("collect", help="write the records of the runs that are there")
     options = parser.parse_args()
+    if options.command == "collect":
+        return collect()
     began = time.perf_counter()
 
     def progress(text: str) -> None:
@@ -36,6 +39,16 @@ def main() -> int:
     return int(
         work(options.methods, options.instances, lambda _: options.budget, FOLDER, progress, options.seconds) > 0
     )
+
+
+def collect() -> int:
+    from benchmarks import admm_settings
+    from benchmarks.admm import benchmark
+    from benchmarks.records import keep_part
+
+    keep_part("admm-artificial", benchmark.collected, benchmark.OUT)
+    keep_part("admm-settings", admm_settings.collected, admm_settings.OUT)
+    return 0
 
 
 if __name__ == "__main__":

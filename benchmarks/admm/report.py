@@ -1,0 +1,165 @@
+"""What the runs on the artificial objective come to, on two axes: evaluations, and the CPU seconds of the methods themselves.
+
+Notation
+    b_k(t)      least loss of instance k after t evaluations;   c_k(t) CPU seconds until then, evaluations not counted
+    log-ratio   log of a method's b_k over another's, on the same instance; FLOOR is added, since 0 is the infimum
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import wilcoxon
+
+from benchmarks.peers.history import History
+
+FLOOR = 1e-3
+AT = (30, 60, 100)
+"""Evaluations at which losses are given."""
+SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
+"""CPU seconds at which they are."""
+LAST = 20
+"""The last asks, whose CPU seconds are given."""
+
+Runs = Mapping[str, History]
+"""Problem -> run."""
+
+
+@dataclass(frozen=True)
+class Track:
+    """A run on both axes.
+
+    Attributes:
+        best: b(1) ..., (T,).
+        cpu: c(1) ..., (T,).
+    """
+
+    best: np.ndarray
+    cpu: np.ndarray
+
+    @classmethod
+    def of(cls, run: History, most: int | None = None) -> Track:
+        best = np.array(run.best())[:most]
+        return cls(best, np.cumsum([c or 0.0 for c in run.cpu])[:most])
+
+    def after(self, evaluations: int) -> float:
+        """b there; nan where the run is shorter."""
+        return float(self.best[evaluations - 1]) if len(self.best) >= evaluations else math.nan
+
+    def within(self, seconds: float) -> float:
+        """b of what was evaluated within some CPU seconds; nan before the first, and where the run ended with time left."""
+        count = int(np.searchsorted(self.cpu, seconds, side="right"))
+        return math.nan if count == 0 or count == len(self.best) else float(self.best[count - 1])
+
+    def reaches(self, value: float) -> tuple[float, float]:
+        """Evaluations and CPU seconds until a loss is at most ``value``; infinite where it never is."""
+        where = np.flatnonzero(self.best <= value)
+        return (int(where[0]) + 1, float(self.cpu[where[0]])) if len(where) else (math.inf, math.inf)
+
+
+def rows(runs: Mapping[str, Runs]) -> list[dict[str, Any]]:
+    """By method: medians over instances of the loss after evaluations and within CPU seconds, and the cost of an ask."""
+    found = []
+    for method, known in runs.items():
+        tracks = [Track.of(run) for run in known.values()]
+        asks = [c for run in known.values() for c in run.cpu[max(AT) - LAST : max(AT)] if c is not None]
+        found.append(
+            {
+                "method": method,
+                "runs": len(tracks),
+                "loss": {str(t): median([track.after(t) for track in tracks]) for t in AT},
+                "within": {str(s): median([track.within(s) for track in tracks]) for s in SECONDS},
+                "ask": float(np.median(asks)) if asks else None,
+            }
+        )
+    return found
+
+
+def pairs(runs: Mapping[str, Runs], reference: str, evaluations: int) -> list[dict[str, Any]]:
+    """By method: paired log-ratios to another after as many evaluations, on the instances that both have."""
+    found = []
+    for method, known in runs.items():
+        if method == reference or reference not in runs:
+            continue
+        both = [
+            (Track.of(known[p]).after(evaluations), Track.of(runs[reference][p]).after(evaluations))
+            for p in known
+            if p in runs[reference]
+        ]
+        logs = np.array([log_ratio(a, b) for a, b in both if not math.isnan(a + b)])
+        if not len(logs):
+            continue
+        lost = int(np.sum(logs > 0))
+        found.append(
+            {
+                "method": method,
+                "runs": len(logs),
+                "ratio": float(np.exp(logs.mean())),
+                "wins": int(np.sum(logs < 0)),
+                "losses": lost,
+                "p": float(wilcoxon(logs).pvalue) if np.any(logs != 0) and len(logs) > 1 else 1.0,
+            }
+        )
+    return found
+
+
+def speedups(runs: Mapping[str, Runs], reference: str, evaluations: int) -> list[dict[str, Any]]:
+    """By method: how much sooner it has what another has in the end, and how much lower it then is; as the papers have it.
+
+    Medians over instances. ``reached`` of them come to it at all, the others count as never.
+    """
+    found = []
+    for method, known in runs.items():
+        if method == reference or reference not in runs:
+            continue
+        by_evaluations, by_cpu, lower, at_equal_cpu = [], [], [], []
+        for problem in known:
+            if problem not in runs[reference]:
+                continue
+            rival = Track.of(runs[reference][problem], evaluations)
+            own = Track.of(known[problem])
+            goal = float(rival.best[-1])
+            needed, seconds = rival.reaches(goal)
+            took, spent = own.reaches(goal)
+            by_evaluations.append(needed / took)
+            by_cpu.append(seconds / max(spent, 1e-9))
+            lower.append(1.0 - own.after(evaluations) / goal if len(own.best) >= evaluations else math.nan)
+            spared = own.within(float(rival.cpu[-1]))
+            at_equal_cpu.append(1.0 - (own.best[-1] if math.isnan(spared) else spared) / goal)
+        if by_cpu:
+            found.append(
+                {
+                    "method": method,
+                    "runs": len(by_cpu),
+                    "reached": sum(r > 0 for r in by_cpu),
+                    "evaluations": median(by_evaluations),
+                    "cpu": median(by_cpu),
+                    "lower": median(lower),
+                    "lower_at_equal_cpu": median(at_equal_cpu),
+                }
+            )
+    return found
+
+
+def log_ratio(a: float, b: float) -> float:
+    """log a / b of two losses, FLOOR added to both."""
+    return math.log((a + FLOOR) / (b + FLOOR))
+
+
+def median(values: Sequence[float]) -> float | None:
+    """None where any is nan: a median of some runs would be of others than the next."""
+    return None if not len(values) or any(math.isnan(v) for v in values) else float(np.median(values))
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """As the tables have it; nothing where it is not known."""
+    return "" if value is None else f"{value:.{digits}g}"
+
+
+def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """In markdown."""
+    return "\n".join(["| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *lines)]) + "\n"
