@@ -79,7 +79,7 @@ class ContinuousStep:
             Legal numbers beside the same levels, (D,), never worse than those of ``point``.
         """
         z = point.one_hot(self.domain.program)
-        active = np.flatnonzero(self.scale.active(z[None])[0] > 0)
+        active = np.flatnonzero(self.scale.active_at(self.domain.program, point.levels[None])[0] > 0)
         current = point.units.copy()
         current[np.setdiff1d(np.arange(len(current)), active)] = INACTIVE
         if not len(active) or self.domain.deadline.passed:
@@ -102,8 +102,10 @@ class ContinuousStep:
     def _rules_at(self, point: Point, columns: Vector | None = None) -> NumberRules | None:
         """The rules that bind the numbers beside the levels of a point; None where only the program knows them."""
         legal = self.domain.legal_numbers(point.levels, self.domain.columns(point) if columns is None else columns)
-        natural = self.scale.natural(point.units)
-        return None if legal is None else legal.part_at(np.array([natural[label] for label in legal.labels]))
+        if legal is None:
+            return None
+        natural = self.scale.natural(point.units, legal.labels)
+        return legal.part_at(np.array([natural[label] for label in legal.labels]))
 
     def _rules_near(self, point: Point) -> NumberRules | None:
         """The same where the numbers break rules: of the parts of the legal set the one that they miss by least."""
@@ -129,7 +131,7 @@ class ContinuousStep:
             Numbers that keep the rules that are about numbers, (D,); None where none are found.
         """
         here = self._rules_near(point) if self._held else None
-        active = np.flatnonzero(self.scale.active(point.one_hot(self.domain.program)[None])[0] > 0)
+        active = np.flatnonzero(self.scale.active_at(self.domain.program, point.levels[None])[0] > 0)
         if here is None or not len(here.row_low) or not len(active) or len(active) > BLOCK:
             return None if self._held and here is None else self.minimise(f, point, rng, 0, tolerance)
         current = np.full(len(point.units), INACTIVE)
@@ -146,7 +148,7 @@ class ContinuousStep:
         moved[held] = point.units[held]
         rules = self.domain.legal_numbers(point.levels, self.domain.columns(point))
         if rules is not None and rules.labels:
-            natural = self.scale.natural(point.units)
+            natural = self.scale.natural(point.units, rules.labels)
             walked = rules.walk(np.array([natural[label] for label in rules.labels]), WALK_STEPS, rng)
             for label, value in zip(rules.labels, walked.tolist(), strict=True):
                 d = self._held[label]

@@ -160,7 +160,7 @@ class MixedSearch:
         moved = np.where(
             far, rng.random(moved.shape), np.where(near, moved + 0.1 * rng.normal(size=moved.shape), moved)
         )
-        moved = np.array([self.scale.rounded(np.clip(u, 0.0, 1.0)) for u in moved]).reshape(count, len(self.scale))
+        moved = self.scale.rounded(np.clip(moved, 0.0, 1.0))
         legality = self.near.legality_at(starts.units[0])
         if legality is None or not len(self.program.groups):
             return Points(levels, moved)

@@ -51,8 +51,7 @@ class Neighbourhood:
 
     def legality_at(self, u: Vector) -> Legality | None:
         """Legality of levels beside numbers, (D,); None where only a solver can tell."""
-        natural = self.domain.scale.natural(u)
-        key = tuple(natural[n.label] for n in self.program.numbers)
+        key = tuple(self.domain.in_rules(u).values())
         if key not in self._legality:
             self._legality[key] = self.domain.legality(u)
         return self._legality[key]

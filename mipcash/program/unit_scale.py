@@ -11,19 +11,22 @@ A wide integer takes the unit value of its rounded value, so that a surrogate is
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Configuration, Integer, Real
-from mipcash.program.forms import Indices, Vector
+from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.program import BinaryProgram, Indicator
 
 INACTIVE = 0.5
 RESOLVED = 2
 """Conditions of a number that a quadratic form can multiply."""
+LISTED = 1 << 12
+"""Values of an integer up to which their unit values are listed."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +68,63 @@ class UnitScale:
         """Activity of the numbers: (B, n_z) -> (B, D)."""
         return activity(self.conditions, z)
 
-    def natural(self, u: Vector) -> dict[str, float]:
-        """Natural values (integers rounded) of one point's unit values, shape (D,)."""
-        return {l: float(d.from_unit(v)) for l, d, v in zip(self.labels, self.domains, u, strict=True)}
+    def active_at(self, program: BinaryProgram, levels: Indices) -> Vector:
+        """The same of levels: (B, G) -> (B, D)."""
+        return self.activities(program).at(levels)
+
+    def activities(self, program: BinaryProgram) -> Activities:
+        """The conditions as tables over the levels of a program, made once for each."""
+        key = ("activities", self.labels)
+        if key not in program.derived:
+            program.derived[key] = Activities.of(program, self.conditions)
+        found: Activities = program.derived[key]
+        return found
+
+    def natural(self, u: Vector, labels: Collection[str] | None = None) -> dict[str, float]:
+        """Natural values (integers rounded) of one point's unit values, shape (D,); of some numbers, or of all (None)."""
+        if labels is None:
+            return {l: float(d.from_unit(v)) for l, d, v in zip(self.labels, self.domains, u, strict=True)}
+        return {l: float(self.domains[d].from_unit(u[d])) for l, d in ((l, self.place[l]) for l in labels)}
+
+    @cached_property
+    def place(self) -> Mapping[str, int]:
+        """Which number each label is."""
+        return {label: d for d, label in enumerate(self.labels)}
+
+    @cached_property
+    def _listed(self) -> tuple[tuple[Indices, Vector], list[tuple[int, Vector]], list[int]]:
+        """Integers on a plain scale, with lowest, highest and step as rows; listed ones on a log scale with their unit values; others."""
+        plain, listed, others = list[int](), list[tuple[int, Vector]](), list[int]()
+        for d, domain in enumerate(self.domains):
+            if not isinstance(domain, Integer):
+                continue
+            if not domain.log and domain.low < domain.high:
+                plain.append(d)
+            elif len(domain) <= LISTED:
+                listed.append((d, np.array([domain.to_unit(v) for v in domain.values])))
+            else:
+                others.append(d)
+        ends = [(self.domains[d].low, self.domains[d].high, self.domains[d].step) for d in plain]  # type: ignore[union-attr]
+        return (np.array(plain, dtype=np.int64), np.array(ends, dtype=float).reshape(-1, 3).T), listed, others
 
     def rounded(self, u: Vector) -> Vector:
-        """Unit values with the integers at their rounded values: (D,) -> (D,)."""
-        pairs = zip(self.domains, u, strict=True)
-        return np.array([d.to_unit(d.from_unit(v)) if isinstance(d, Integer) else v for d, v in pairs])
+        """Unit values with the integers at their rounded values: (..., D) -> (..., D)."""
+        found: Vector = np.array(u, dtype=float)
+        (plain, (low, high, step)), listed, others = self._listed
+        if len(plain):
+            natural = low + np.clip(found[..., plain], 0.0, 1.0) * (high - low)
+            count = np.clip(np.rint((natural - low) / step), 0.0, np.rint((high - low) / step))
+            found[..., plain] = np.clip(count * step / (high - low), 0.0, 1.0)
+        for d, units in listed:
+            domain = self.domains[d]
+            ends = (math.log(domain.low), math.log(domain.high)) if domain.log else (0.0, 0.0)
+            natural = np.exp(ends[0] + np.clip(found[..., d], 0.0, 1.0) * (ends[1] - ends[0]))
+            count = np.rint((natural - domain.low) / domain.step)  # type: ignore[union-attr]
+            found[..., d] = units[np.clip(count, 0, len(units) - 1).astype(np.int64)]
+        for d in others:
+            domain = self.domains[d]
+            found[..., d] = [domain.to_unit(domain.from_unit(v)) for v in found[..., d].ravel()]
+        return found
 
     def relaxed(self, d: int, unit: float) -> float:
         """Natural value of number d, an integer not rounded."""
@@ -113,9 +165,9 @@ def activity_product(conditions: Sequence[Indicator], n: int) -> tuple[float, Ve
 
 def decoded(program: BinaryProgram, scale: UnitScale, levels: Indices, u: Vector) -> Configuration:
     """Effective levels (G,) and unit values (D,) as a configuration without its inactive numbers; it may be illegal."""
-    on = scale.active(program.one_hot(levels)[None])[0] > 0
-    natural = scale.natural(u)
-    return program.decode(levels, {l: natural[l] for l, a in zip(scale.labels, on, strict=True) if a})
+    on = scale.active_at(program, levels[None])[0] > 0
+    natural = scale.natural(u, [label for label, a in zip(scale.labels, on, strict=True) if a])
+    return program.decode(levels, natural)
 
 
 def activity(conditions: Sequence[Sequence[Indicator]], z: Vector) -> Vector:
@@ -127,13 +179,79 @@ def activity(conditions: Sequence[Sequence[Indicator]], z: Vector) -> Vector:
     return on
 
 
-def activity_at(program: BinaryProgram, conditions: Sequence[Sequence[Indicator]], levels: Indices) -> Vector:
-    """The same of levels: (B, G) -> (B, D)."""
-    on = np.ones((len(levels), len(conditions)))
-    for d, indicators in enumerate(conditions):
-        for indicator in indicators:
-            on[:, d] *= indicator.holds_at(program, levels)
-    return on
+@dataclass(frozen=True)
+class Activities:
+    """When numbers are active, as tables over levels: many numbers share a condition, and each is looked at once.
+
+    Notation: I different conditions over one group each; condition i holds at level l of its group where table[first_i + l].
+
+    Attributes:
+        program: whose levels they are.
+        table: of all these conditions, one after the other.
+        first, groups: shape (I,).
+        others: further conditions, over several groups each.
+        single: numbers with one condition and which it is, shape (2, D_1); -1 - k: the k-th of ``others``.
+        several: numbers with more of them, and which these are.
+        count: D.
+    """
+
+    program: BinaryProgram
+    table: Booleans
+    first: Indices
+    groups: Indices
+    others: tuple[Indicator, ...]
+    single: Indices
+    several: tuple[tuple[int, Indices], ...]
+    count: int
+
+    @classmethod
+    def of(cls, program: BinaryProgram, conditions: Sequence[Sequence[Indicator]]) -> Activities:
+        """The tables of some conditions."""
+        known: dict[tuple[float, bytes, bytes], int] = {}
+        tables, groups, others = [np.zeros(0, dtype=bool)], list[int](), list[Indicator]()
+
+        def which(c: Indicator) -> int:
+            key = (c.constant, c.columns.tobytes(), c.coefficients.tobytes())
+            if key in known:
+                return known[key]
+            over = np.unique(program.group_of[c.columns])
+            if len(over) != 1:
+                others.append(c)
+                known[key] = -len(others)
+                return known[key]
+            group = program.groups[int(over[0])]
+            effect = np.full(group.size, float(c.constant))
+            np.add.at(effect, c.columns - group.start, c.coefficients)
+            tables.append(effect > 0.5)
+            groups.append(int(over[0]))
+            known[key] = len(groups) - 1
+            return known[key]
+
+        of = [np.array([which(c) for c in each], dtype=np.int64) for each in conditions]
+        single = [(d, int(each[0])) for d, each in enumerate(of) if len(each) == 1]
+        first = np.cumsum([0, *map(len, tables[1:])])[: len(groups)].astype(np.int64)
+        return cls(
+            program,
+            np.concatenate(tables),
+            first,
+            np.array(groups, dtype=np.int64),
+            tuple(others),
+            np.array(single, dtype=np.int64).reshape(-1, 2).T,
+            tuple((d, each) for d, each in enumerate(of) if len(each) > 1),
+            len(of),
+        )
+
+    def at(self, levels: Indices) -> Vector:
+        """Whether all conditions of each number hold: (B, G) -> (B, D)."""
+        on = np.ones((len(levels), self.count))
+        hold = self.table[self.first + levels[:, self.groups]]
+        if self.others:  # column -1 is the first of them
+            further = [c.holds_at(self.program, levels) for c in reversed(self.others)]
+            hold = np.concatenate([hold, np.stack(further, axis=1)], axis=1)
+        on[:, self.single[0]] = hold[:, self.single[1]]
+        for d, which in self.several:
+            on[:, d] = hold[:, which].all(axis=1)
+        return on
 
 
 Selection = Indices

@@ -28,6 +28,7 @@ from mipcash.program.algebra import AlgebraicModel, algebraic_model
 from mipcash.program.compile import compile_space
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
+from mipcash.program.recent import Recent
 from mipcash.space.conflict import conflicting, emptiness, told
 from mipcash.space.forced import Forced, warn_of_forced
 from mipcash.space.live_model import active_rules, signature
@@ -38,6 +39,8 @@ from mipcash.space.numbers.rule_rows import RuleRows
 
 QUESTION = SolverSettings(time_limit=60.0)
 """Limits of one question."""
+KEPT = 256
+"""Levels whose legal numbers are kept."""
 DECIDING = 0.5
 """Seconds that a solver gets at least to decide about one configuration: it takes milliseconds, and a point that was found is
 not lost to them."""
@@ -213,6 +216,19 @@ class CompiledSpace:
         Args:
             columns: base columns, shape (n,); those of helpers are used where there are too many values to try.
         """
+        kept: Recent[LegalNumbers | None] = self.program.derived.setdefault("legal numbers", Recent(KEPT))
+        # of the columns only helpers matter: numbers are free, or 0 where they are off
+        key = (levels.tobytes(), columns[self._helpers].tobytes())
+        return kept.get(key, lambda: self._legal_numbers(levels, columns))
+
+    @cached_property
+    def _helpers(self) -> Indices:
+        """Columns of the variables in rules that are neither levels nor numbers."""
+        numbers = {c for n in self.program.numbers for c in (n.column, n.latent)}
+        return np.array([c for c in self.columns.values() if c not in numbers], dtype=np.int64)
+
+    def _legal_numbers(self, levels: Indices, columns: Vector) -> LegalNumbers | None:
+        """The same, worked out."""
         program, z = self.program, self.program.one_hot(levels)
         assignment: dict[int, float] = {}
         for spec, start in zip(self.declaration.groups, program.starts, strict=True):

@@ -154,7 +154,11 @@ class Domain:
 
     def columns(self, point: Point) -> Vector:
         """Base columns of a point, shape (n,); nan for helpers, which it does not tell."""
-        return self.minimiser.columns(point.levels, self.scale.natural(point.units))
+        return self.minimiser.columns(point.levels, self.in_rules(point.units))
+
+    def in_rules(self, units: Vector) -> dict[str, float]:
+        """Natural values of the numbers that have columns, from unit values, (D,)."""
+        return self.scale.natural(units, [n.label for n in self.program.numbers])
 
     def legal_numbers(self, levels: Indices, columns: Vector | None = None) -> LegalNumbers | None:
         """What rules leave for the active numbers in them beside some levels, (G,); None where only the program can tell.
@@ -194,7 +198,7 @@ class Domain:
             The answer; ``columns`` is None where nothing is legal (``infeasible``) or a limit came before anything was found.
             ``program.levels_of(answer.columns)`` are its levels.
         """
-        numbers = None if units is None else self.scale.natural(units)
+        numbers = None if units is None else self.in_rules(units)
         return self.minimiser.minimise(
             self._whole(form), settings, numbers=numbers, excluded=excluded, starts=starts, rng=rng, restarts=restarts
         )
@@ -210,7 +214,7 @@ class Domain:
         kicks: int = KICKS,
     ) -> tuple[Indices, float] | None:
         """Local search alone: legal levels and their value; None where it finds none or cannot tell what is legal."""
-        numbers = None if units is None else self.scale.natural(units)
+        numbers = None if units is None else self.in_rules(units)
         folded = self.program.folded(self._whole(form))
         return self.minimiser.incumbent(folded, numbers, excluded, starts, rng, restarts, kicks)
 
@@ -222,7 +226,7 @@ class Domain:
     def legality(self, units: Vector) -> Legality | None:
         """Which levels are legal beside numbers, (D,); None where only a solver can tell."""
         # where a rule relates a number to a helper, levels and numbers alone do not decide
-        return self.minimiser.legality(self.scale.natural(units)) if self.minimiser.separable else None
+        return self.minimiser.legality(self.in_rules(units)) if self.minimiser.separable else None
 
     @property
     def free_legality(self) -> Legality:

@@ -23,7 +23,7 @@ from mipcash.optimizers.baselines.unit_cube import level_table
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
 from mipcash.program.program import BinaryProgram
-from mipcash.program.unit_scale import INACTIVE, UnitScale, activity_at
+from mipcash.program.unit_scale import INACTIVE, UnitScale
 from mipcash.space.domain import Domain
 from mipcash.surrogates.base import Section
 
@@ -68,7 +68,7 @@ class Coordinates:
 
     def numbers(self, points: Points) -> Vector:
         """Unit values, in the middle where inactive: (B, D)."""
-        active = activity_at(self.program, self.scale.conditions, points.levels) > 0
+        active = self.scale.active_at(self.program, points.levels) > 0
         return np.where(active, points.units, INACTIVE)
 
     def parts(self, centre: Vector) -> tuple[list[Vector], Vector]:

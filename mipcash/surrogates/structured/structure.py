@@ -13,7 +13,7 @@ import numpy as np
 
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram, Group, Indicator
-from mipcash.program.unit_scale import RESOLVED, UnitScale, activity_at
+from mipcash.program.unit_scale import RESOLVED, Activities, UnitScale
 from mipcash.program.width import is_wide
 from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, LevelDistance, LevelKernel, has_length
@@ -181,9 +181,13 @@ class Structure:
         """Numbers with more conditions than a quadratic form can multiply."""
         return np.array([j for j, c in enumerate(self.conditions) if len(c) > RESOLVED], dtype=np.int64)
 
+    @cached_property
+    def _activities(self) -> Activities:
+        return Activities.of(self.program, self.conditions)
+
     def activity(self, levels: Indices) -> Vector:
         """Whether each number is active: (B, G) -> (B, J)."""
-        return activity_at(self.program, self.conditions, levels)
+        return self._activities.at(levels)
 
     def on(self, active: Vector) -> Vector:
         """on_j of K, from activities: (B, J) -> (B, J)."""
