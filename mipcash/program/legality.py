@@ -24,7 +24,8 @@ from mipcash.modelling.clusters import clusters
 from mipcash.program.affine_rows import affine_block, affine_rows, columns_of
 from mipcash.program.elimination import Elimination, make_elimination
 from mipcash.program.forms import Booleans, Indices, Vector
-from mipcash.program.program import BaseRow, BinaryProgram, Indicator
+from mipcash.program.group_activity import group_activity
+from mipcash.program.program import BaseRow, BinaryProgram
 from mipcash.program.recent import Recent
 from mipcash.program.tables import DECIDING, RuleTable, States, entries
 
@@ -114,7 +115,7 @@ class Legality:
         self._blocks: list[tuple[Indices, Indices]] | None = None
         self._direct = [row for row in direct if not self._always_true(row)]
         self._rows = _Rows.of(self._direct, program.n_z)
-        self._activities = [self._activity(g) for g, group in enumerate(program.groups) if group.conditions]
+        self._activity = group_activity(program)
         self.numbers = numbers
         self._declared = declared
         self._clusters = [(sorted(helpers), rows) for helpers, rows in clusters(clustered)]
@@ -144,15 +145,7 @@ class Legality:
 
     def effective(self, latent: Indices) -> Indices:
         """Levels with every group off whose conditions fail: (B, G) latent levels -> (B, G)."""
-        levels = latent.copy()
-        for g, off, lookups, general in self._activities:
-            active = np.ones(len(levels), dtype=bool)
-            for parent, table in lookups:
-                active &= table[levels[:, parent]]
-            for condition in general:
-                active &= condition.holds(self.program.one_hot(levels))
-            levels[:, g] = np.where(active, np.minimum(latent[:, g], off - 1), off)
-        return levels
+        return self._activity.effective(latent)
 
     def check(self, levels: Indices, *, free: bool = True) -> Booleans:
         """Which effective level vectors are legal: (B, G) -> (B,).
@@ -191,12 +184,12 @@ class Legality:
                     continue
                 position = {g: k for k, g in enumerate(table.scope)}
                 tuples = np.argwhere(table.legal)
-                for g, off, lookups, general in self._activities:
-                    if g in position and not general and all(parent in position for parent, _ in lookups):
+                for a in self._activity.activities:
+                    if a.group in position and not a.general and all(parent in position for parent, _ in a.lookups):
                         active = np.ones(len(tuples), dtype=bool)
-                        for parent, truth in lookups:
+                        for parent, truth in a.lookups:
                             active &= truth[tuples[:, position[parent]]]
-                        tuples = tuples[active == (tuples[:, position[g]] != off)]
+                        tuples = tuples[active == (tuples[:, position[a.group]] != a.off)]
                 self._blocks.append((np.array(table.scope, dtype=np.int64), tuples))
         return self._blocks
 
@@ -239,21 +232,6 @@ class Legality:
                 holds &= row.holds(body)
             base = points[int(np.argmax(holds))]
         return base
-
-    def _activity(self, g: int) -> tuple[int, int, list[tuple[int, Booleans]], list[Indicator]]:
-        """Group, its off level, conditions over one parent each as (parent, truth per level), and the other conditions."""
-        program = self.program
-        lookups, general = [], []
-        for condition in program.groups[g].conditions:
-            parents = np.unique(program.group_of[condition.columns])
-            if len(parents) == 1:
-                parent = int(parents[0])
-                effect = np.full(program.groups[parent].size, condition.constant)
-                np.add.at(effect, condition.columns - program.groups[parent].start, condition.coefficients)
-                lookups.append((parent, effect > 0.5))
-            else:
-                general.append(condition)
-        return g, program.groups[g].size - 1, lookups, general
 
     # -- construction -------------------------------------------------------------------------------------------
 

@@ -93,7 +93,7 @@ class UnitScale:
 
     @cached_property
     def _listed(self) -> tuple[tuple[Indices, Vector], list[tuple[int, Vector]], list[int]]:
-        """Integers on a plain scale, with lowest, highest and step as rows; listed ones on a log scale with their unit values; others."""
+        """Integers on a plain scale, with lowest, highest and step as rows; others with their unit values listed; the rest."""
         plain, listed, others = list[int](), list[tuple[int, Vector]](), list[int]()
         for d, domain in enumerate(self.domains):
             if not isinstance(domain, Integer):

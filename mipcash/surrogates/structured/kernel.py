@@ -43,6 +43,8 @@ from mipcash.surrogates.structured.structure import Structure
 
 KEPT = 8
 """Tables of a wide space that are kept."""
+TOGETHER = 1 << 16
+"""Terms of numbers that are formed at a time."""
 DECLARED = 4_000_000
 """Terms of a wide space with declared pairs that are formed at a time."""
 
@@ -196,23 +198,24 @@ class Kernel:
             blocks[g] = LevelKernel(self.structure.groups[g], length)
         return blocks
 
-    @cached_property
-    def levels(self) -> Vector:
-        """Block-diagonal a_g k_g, shape (n_z, n_z)."""
-        matrix = np.zeros((self.structure.n_z, self.structure.n_z))
-        for group, k, a in zip(self.structure.groups, self.blocks, self.a, strict=True):
-            matrix[group.start : group.stop, group.start : group.stop] = a * k.matrix
-        return matrix
-
     def level_columns(self, y: Encoded) -> Vector:
-        """a_g k_g of every level with those of some points, of a wide space: shape (n_z, B')."""
+        """a_g k_g of every level with those of some points: shape (n_z, B')."""
         parts, none = zip(self.blocks, self.a, y.levels.T, strict=True), np.zeros((0, len(y)))
         return self._kept("similar", y, lambda: np.concatenate([none, *(a * k.columns(at) for k, a, at in parts)]))
 
     def distance_columns(self, y: Encoded) -> Vector:
-        """w_g d_g of every level with those of some points, of a wide space: shape (n_z, B')."""
+        """w_g d_g of every level with those of some points: shape (n_z, B')."""
         parts, none = zip(self.structure.distances, self.w, y.levels.T, strict=True), np.zeros((0, len(y)))
         return self._kept("apart", y, lambda: np.concatenate([none, *(w * d.columns(at) for d, w, at in parts)]))
+
+    def level_squares(self, y: Encoded) -> Vector:
+        """:meth:`level_columns`, and beside them their squares: shape (n_z, 2 B')."""
+
+        def both() -> Vector:
+            similar = self.level_columns(y)
+            return np.concatenate([similar, similar**2], axis=1)
+
+        return self._kept("squares", y, both)
 
     @cached_property
     def _own(self) -> Vector:
@@ -240,14 +243,6 @@ class Kernel:
         """sr; 0 where interactions are declared, as R has all of them."""
         return float(self._part("sr")[0]) if self.structure.joined else 0.0
 
-    @cached_property
-    def apart(self) -> Vector:
-        """Block-diagonal w_g d_g, shape (n_z, n_z)."""
-        matrix = np.zeros((self.structure.n_z, self.structure.n_z))
-        for group, d, w in zip(self.structure.groups, self.structure.distances, self.w, strict=True):
-            matrix[group.start : group.stop, group.start : group.stop] = w * d.matrix
-        return matrix
-
     def residual(self, x: Encoded, y: Encoded) -> Vector:
         """R: (B, B')."""
         if self.structure.wide:
@@ -255,14 +250,13 @@ class Kernel:
             unique, inverse = _distinct(x.shown)
             exponent += 0.5 * _squared_distances(unique / self.r, y.shown / self.r)[inverse]
         else:
-            exponent = x.z @ self.apart @ y.z.T + 0.5 * _squared_distances(x.shown / self.r, y.shown / self.r)
+            exponent = x.z @ self.distance_columns(y)
+            exponent += 0.5 * _squared_distances(x.shown / self.r, y.shown / self.r)
         return np.asarray(self.residual_variance * np.exp(-exponent))
 
     def apart_from(self, x: Encoded, y: Encoded) -> Vector:
         """sum_g w_g d_g between one point and others: (B',)."""
-        if self.structure.wide:
-            return np.asarray(self.distance_columns(y)[x.columns[0]].sum(axis=0))
-        return np.asarray(y.z @ self.apart @ x.z[0])
+        return np.asarray(self.distance_columns(y)[x.columns[0]].sum(axis=0))
 
     def number_terms(self, x: Encoded, y: Encoded) -> Vector:
         """A_j: shape (J, B, B')."""
@@ -286,28 +280,29 @@ class Kernel:
 
     def group_terms(self, x: Encoded, y: Encoded) -> Vector:
         """A_g: shape (G, B, B')."""
-        if self.structure.wide:
-            return np.asarray(self.level_columns(y)[x.columns.T])
-        at = [slice(g.start, g.stop) for g in self.structure.groups]
-        terms = [x.z[:, i] @ self.levels[i, i] @ y.z[:, i].T for i in at]
-        return np.array(terms).reshape(-1, len(x), len(y))
+        return np.asarray(self.level_columns(y)[x.columns.T])
 
     def _number_sums(self, x: Encoded, y: Encoded) -> tuple[Vector, Vector]:
         """sum_j A_j and sum_j A_j^2, both (B, B'); points that share their numbers share the exponentials."""
         unique, inverse = x.distinct
         total, squares = np.zeros((len(x), len(y))), np.zeros((len(x), len(y)))
         if 2 * len(unique) > len(x):
-            for j, (b, m) in enumerate(zip(self.b, self.m, strict=True)):
-                # a number of one algorithm among many is active in few points
-                rows, cols = np.flatnonzero(x.on[:, j]), np.flatnonzero(y.on[:, j])
-                term = x.u[rows, j, None] - y.u[cols, j]
-                term *= term
-                term *= -0.5 / m**2
-                np.exp(term, out=term)
-                term *= b
-                at = np.ix_(rows, cols) if term.size < total.size else ...
-                total[at] += term
-                squares[at] += term**2
+            for together in self.structure.switched:
+                # the numbers of one algorithm among many are active in few points
+                rows, cols = np.flatnonzero(x.on[:, together[0]]), np.flatnonzero(y.on[:, together[0]])
+                if not len(rows) or not len(cols):
+                    continue
+                at = np.ix_(rows, cols) if len(rows) * len(cols) < total.size else ...
+                share = max(1, TOGETHER // (len(rows) * len(cols)))
+                for j in (together[k : k + share, None, None] for k in range(0, len(together), share)):
+                    term = x.u.T[j, rows[:, None]] - y.u.T[j, cols]
+                    term *= term
+                    term *= -0.5 / self.m[j] ** 2
+                    np.exp(term, out=term)
+                    term *= self.b[j]
+                    total[at] += term.sum(axis=0)
+                    term *= term
+                    squares[at] += term.sum(axis=0)
             return total, squares
         for k, u in enumerate(unique):
             rows = np.flatnonzero(inverse == k)
@@ -332,8 +327,8 @@ class Kernel:
         elif s.wide:
             return self._declared(x, y)
         elif s.complete:
-            total = x.z @ self.levels @ y.z.T
-            squares = x.z @ self.levels**2 @ y.z.T
+            sums = x.z @ self.level_squares(y)
+            total, squares = sums[:, : len(y)], sums[:, len(y) :]
             discrete = 0.5 * (total**2 - squares)
             extra, extra_squares = self._number_sums(x, y)
             pairs = 0.5 * ((total + extra) ** 2 - squares - extra_squares)
@@ -407,11 +402,13 @@ class Kernel:
             extra, pairs = self._by_degree(total, squares, numbers, number_squares)
             discrete = 0.5 * (total**2 - squares)
             return np.asarray(1.0 + c1 * (total + extra) + c2 * pairs + sc + cm * total + cq * discrete)
-        if s.wide:
-            groups = self._own[x.columns].T
-        else:
-            groups = np.array([x.z[:, g.start : g.stop] @ np.diag(self.levels)[g.start : g.stop] for g in s.groups])
-        terms = np.concatenate([groups.reshape(-1, len(x)), (self.b * x.on).T])
+        groups = self._own[x.columns]
+        if s.complete:
+            terms, total, squares = self.b * x.on, groups.sum(axis=1), (groups**2).sum(axis=1)
+            every, discrete = total + terms.sum(axis=1), 0.5 * (total**2 - squares)
+            pairs = 0.5 * (every**2 - squares - (terms**2).sum(axis=1))
+            return np.asarray(1.0 + c1 * every + c2 * pairs + sc + cm * total + cq * discrete)
+        terms = np.concatenate([groups.T, (self.b * x.on).T])
         total = terms[: s.n_groups].sum(axis=0)
         pairs = 0.5 * np.sum(terms * (s.pairs @ terms), axis=0)
         inside = s.pairs[: s.n_groups, : s.n_groups]

@@ -102,6 +102,16 @@ class Structure:
         return [j for j, c in enumerate(self.conditions) if len(c) == RESOLVED]
 
     @cached_property
+    def switched(self) -> list[Indices]:
+        """The numbers of K by their conditions: those of a part are on at the same points."""
+        parts: dict[tuple[tuple[float, bytes, bytes], ...], list[int]] = {}
+        for j, conditions in enumerate(self.conditions):
+            if len(conditions) <= RESOLVED:
+                key = tuple((c.constant, c.columns.tobytes(), c.coefficients.tobytes()) for c in conditions)
+                parts.setdefault(key, []).append(j)
+        return [np.array(part, dtype=np.int64) for part in parts.values()]
+
+    @cached_property
     def by_degree(self) -> tuple[Indices, Indices, Indices]:
         """The numbers without a condition, with one and with two."""
         return self.always, self.conditional, np.array(self.conjunctions, dtype=np.int64)

@@ -78,7 +78,7 @@ class Surface:
         numbers = kernel.number_terms(x.everywhere(u), x)[:, 0]  # without on_j(z): shape (J, t)
         joint = kernel.joint_term(u[None], x)[0] if len(s.joint) else np.zeros(len(w))
         group_pairs, mixed, number_pairs = _blocks(s)
-        levels = kernel.levels @ x.z.T  # a_g k_g(l, l_i): shape (n_z, t)
+        levels = kernel.level_columns(x)  # a_g k_g(l, l_i)
         of = _group_of(s)
         square = (levels * (c2 * w)) @ levels.T
         if len(s.joint):
