@@ -52,6 +52,9 @@ MostCost = Annotated[
         "--cost", min=1e-9, help="What evaluations may cost in all, by the model's COSTS; goes before --budget."
     ),
 ]
+MostFits = Annotated[
+    int | None, typer.Option("--fits", min=1, help="How many fits evaluations may take in all; goes before --budget.")
+]
 Limits = Annotated[
     list[str] | None,
     typer.Option("--limit", metavar="NAME=HIGH", help="Of an output; also NAME=LOW: or NAME=LOW:HIGH; repeatable."),
@@ -107,6 +110,7 @@ def run(
     option: Options = None,
     limit: Limits = None,
     cost: MostCost = None,
+    fits: MostFits = None,
     workers: Workers = None,
     seconds_per_proposal: SecondsPerProposal = None,
     evaluation_timeout: EvaluationTimeout = None,
@@ -132,12 +136,12 @@ def run(
             "evaluation_memory": evaluation_memory,
             "racing": racing,
         }
-        plan = Plan.of(loaded, given, storage, options, limits.parsed(limit or []), quiet, cost)
+        plan = Plan.of(loaded, given, storage, options, limits.parsed(limit or []), quiet, cost, fits)
         if fresh and plan.storage.exists():
             _say(f"moved {plan.storage} aside to {archive.move_aside(plan.storage)}")
         if plan.storage.exists() and plan.storage.stat().st_size:
             old = archive.open_archive(plan.storage)
-            if cost is None and old.finished(plan.budget) and not plan.differs(old):
+            if cost is None and fits is None and old.finished(plan.budget) and not plan.differs(old):
                 _say(f"this run is finished ({old.told} evaluations); raise --budget to go on, --fresh starts anew\n")
                 _close(old, None)
                 return
@@ -163,6 +167,7 @@ def resume(
     evaluation_memory: EvaluationMemory = None,
     racing: Race = None,
     cost: MostCost = None,
+    fits: MostFits = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -171,7 +176,7 @@ def resume(
         old = archive.open_archive(journal)
         record = old.record
         total = budget or record.budget or old.told
-        if cost is None and record.model is not None and old.finished(total):
+        if cost is None and fits is None and record.model is not None and old.finished(total):
             _say(f"this run is finished ({old.told} evaluations); give a larger --budget to go on\n")
             _close(old, None)
             return
@@ -200,6 +205,7 @@ def resume(
             {name: (low, high) for name, (low, high) in record.limits.items()},
             quiet,
             cost,
+            fits,
         )
         _run(loaded, plan)
 
@@ -275,8 +281,7 @@ def _run(loaded: modelfile.Model, plan: Plan) -> None:
         plan.storage.parent.mkdir(exist_ok=True)
     if not plan.quiet:
         with_what = f"{plan.optimizer} and {plan.solver}, seed {plan.seed}"
-        what = f"{plan.budget} evaluations" if plan.cost is None else f"evaluations that cost {plan.cost:g}"
-        _say(visible(f"{loaded.title}: {what} with {with_what}"))
+        _say(visible(f"{loaded.title}: {plan.paying} with {with_what}"))
     try:
         # an objective may change the folder; the paths that the user gave are relative to this one
         with (

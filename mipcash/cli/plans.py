@@ -13,7 +13,7 @@ from mipcash.errors import ModelError
 from mipcash.study.arguments import costs_by_output
 from mipcash.study.racing import RacingGiven, racing_of
 from mipcash.study.records.limits import limits_of, stored_limits
-from mipcash.study.spending import Budget, Cost, Spending
+from mipcash.study.spending import Budget, Cost, Fits, Spending
 from mipcash.study.text import shown
 
 STANDARD = {
@@ -64,11 +64,21 @@ class Plan:
     limits: Pairs
     quiet: bool
     cost: float | None = None
+    fits: int | None = None
 
     @property
     def pays(self) -> Budget:
-        """What the run may spend: a cost, where one is given; else evaluations."""
-        return self.budget if self.cost is None else Cost(self.cost)
+        """What the run may spend: a cost or fits, where one is given; else evaluations."""
+        if self.cost is not None:
+            return Cost(self.cost)
+        return self.budget if self.fits is None else Fits(self.fits)
+
+    @property
+    def paying(self) -> str:
+        """The same in words."""
+        if self.cost is not None:
+            return f"evaluations that cost {self.cost:g}"
+        return f"{self.budget} evaluations" if self.fits is None else f"evaluations of {self.pays}"
 
     def costs(self, loaded: modelfile.Model) -> dict[str, float]:
         """Costs of a model's functions, where it has one per output; else none.
@@ -93,6 +103,7 @@ class Plan:
         limits: Pairs,
         quiet: bool,
         cost: float | None = None,
+        fits: int | None = None,
     ) -> Plan:
         """Of a model.
 
@@ -100,12 +111,24 @@ class Plan:
             given: what the command line says of STANDARD; None: nothing.
             limits: those of the command line.
             cost: what evaluations may cost, in the place of a number of them.
+            fits: how many fits they may take, likewise.
+
+        Raises:
+            ModelError: a cost and fits, or racing that there is not.
         """
         chosen = {**STANDARD, **loaded.defaults, **{name: value for name, value in given.items() if value is not None}}
+        if cost is not None and fits is not None:
+            raise ModelError("a run has one budget: give --cost or --fits")
         chosen["racing"] = racing_said(chosen["racing"])
         path = storage or archive.default_path(loaded.title, chosen["seed"])
         return cls(
-            **chosen, storage=path, options=options, limits=together(loaded.limits, limits), quiet=quiet, cost=cost
+            **chosen,
+            storage=path,
+            options=options,
+            limits=together(loaded.limits, limits),
+            quiet=quiet,
+            cost=cost,
+            fits=fits,
         )
 
     def differs(self, old: archive.Archive) -> bool:

@@ -27,6 +27,7 @@ class _Curve:
     Attributes:
         x, loss: (d,) of the evaluations that succeeded.
         breaks: (d,) whether they break a limit.
+        stopped: (d,) whether racing stopped them, so that the loss is an estimate.
         failed: (f,) x of those that failed.
         step_x, step_y: (s,) the incumbent, from the first success on.
         low, high: limits of the loss axis. Losses above ``high`` are drawn at the rim.
@@ -36,6 +37,7 @@ class _Curve:
     x: NDArray[np.float64]
     loss: NDArray[np.float64]
     breaks: NDArray[np.bool_]
+    stopped: NDArray[np.bool_]
     failed: NDArray[np.float64]
     step_x: NDArray[np.float64]
     step_y: NDArray[np.float64]
@@ -125,6 +127,7 @@ def _curve(result: Result) -> _Curve:
         x[done],
         loss[done],
         breaks[done],
+        np.array([not t.whole for t in result.history], dtype=bool)[done],
         failed,
         np.append(step_x, last),
         np.append(step_y, step_y[-1:]),
@@ -153,8 +156,20 @@ def _draw(curve: _Curve, title: str, caption: str, target: Path) -> None:
     figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained", facecolor="white")
     axes = figure.add_subplot()
     inside = curve.loss <= curve.high
-    keeps, breaks = inside & ~curve.breaks, inside & curve.breaks
+    whole, stopped = inside & ~curve.stopped, inside & curve.stopped
+    keeps, breaks = whole & ~curve.breaks, whole & curve.breaks
     axes.scatter(curve.x[keeps], curve.loss[keeps], s=26, color=DOT, linewidths=0, label="evaluation", zorder=2)
+    if stopped.any():
+        axes.scatter(
+            curve.x[stopped],
+            curve.loss[stopped],
+            s=22,
+            marker="_",
+            color=DOT,
+            linewidths=1.6,
+            label="stopped early",
+            zorder=2,
+        )
     if breaks.any():
         axes.scatter(
             curve.x[breaks],

@@ -371,6 +371,11 @@ def test_the_command_line_races_and_counts_what_it_saved(tmp_path: Path, monkeyp
     assert saved > 30
     assert f"fits: {150 - saved}, {saved} saved" in shown.output
     assert "stopped at fit" in shown.output
+    spent = runner.invoke(app, ["resume", "run.db", "--fits", str(150 - saved + 9), "--model", "folded.py"])
+    assert spent.exit_code == 0, spent.output
+    assert f"fits: {150 - saved + 5}, " in spent.output
+    refused = runner.invoke(app, [*command, "--fits", "9", "--cost", "9"])
+    assert "one budget" in refused.output
     refused = runner.invoke(app, [*command, "--racing", "sometimes"])
     assert refused.exit_code == 2
     assert "on, off or halving" in refused.output
