@@ -18,6 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     from benchmarks.automl import runner
     from benchmarks.automl.record import FOLDER
+    from benchmarks.automl.spaces import SPACES
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.automl", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("--data", type=names)
     run.add_argument("--seeds", type=numbers, default=numbers("0-2"))
     run.add_argument("--evaluations", type=int, default=runner.EVALUATIONS)
-    run.add_argument("--space", default=runner.SPACE)
+    run.add_argument("--space", choices=list(SPACES), help="default: bundled, and a3 for numbers")
     run.add_argument("--results", type=Path, default=FOLDER)
     options = parser.parse_args(arguments)
     began = time.perf_counter()

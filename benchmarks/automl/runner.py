@@ -16,13 +16,12 @@ from benchmarks.automl.programs import PROGRAMS, run_program
 from benchmarks.automl.programs import is_installed as is_program
 from benchmarks.automl.record import FOLDER, Run
 from benchmarks.automl.searches import run_search
-from benchmarks.automl.spaces import SPACES
+from benchmarks.automl.spaces import SPACES, USUAL
 from benchmarks.peers.catalogue import PEERS, make_method
 from benchmarks.peers.method import MissingPackageError
 
 EVALUATIONS = 40
 """Configurations of a run, each fitted on five folds."""
-SPACE = "bundled"
 
 Progress = Callable[[str], None]
 
@@ -61,10 +60,16 @@ def _is_there(method: str) -> tuple[bool, str]:
     return True, ""
 
 
-def tasks(methods: Sequence[str], data: Sequence[str] | None, seeds: Sequence[int], space: str = SPACE) -> list[Task]:
-    """All runs in their order; sets that are not there, or that the space is not for, are left out."""
+def tasks(
+    methods: Sequence[str], data: Sequence[str] | None, seeds: Sequence[int], space: str | None = None
+) -> list[Task]:
+    """All runs in their order; sets that are not there, or that the space is not for, are left out.
+
+    Args:
+        space: of :data:`SPACES`; None: that of each task.
+    """
     there = [name for name in data or SOURCES if is_there(name)]
-    fits = SPACES[space].tasks
+    fits = SPACES[space].tasks if space is not None else tuple(USUAL)
     return [
         Task(m, name, seed)
         for seed in seeds
@@ -85,17 +90,21 @@ def missing(wanted: Sequence[Task], evaluations: int = EVALUATIONS, folder: Path
     return [t for t in wanted if (t.method, t.data, t.seed) not in there]
 
 
-def run_one(task: Task, evaluations: int = EVALUATIONS, space: str = SPACE) -> Run:
+def run_one(task: Task, evaluations: int = EVALUATIONS, space: str | None = None) -> Run:
     """One run."""
     rows = split(task.data, task.seed)
     if task.method in PROGRAMS:
         return run_program(task.method, rows, evaluations)
     with threadpool_limits(1):
-        return run_search(task.method, rows, evaluations, space)
+        return run_search(task.method, rows, evaluations, space or USUAL[rows.task])
 
 
 def work(
-    todo: Sequence[Task], progress: Progress, evaluations: int = EVALUATIONS, space: str = SPACE, folder: Path = FOLDER
+    todo: Sequence[Task],
+    progress: Progress,
+    evaluations: int = EVALUATIONS,
+    space: str | None = None,
+    folder: Path = FOLDER,
 ) -> int:
     """Do runs in this process; returns how many failed. A failed run leaves a message and no line."""
     failed, began = 0, time.perf_counter()

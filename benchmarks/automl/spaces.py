@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 import mipcash as mc
 from benchmarks.automl.data import MULTICLASS, REGRESSION, Split
 from mipcash.integrations.sklearn.cross_validated import CrossValidated
-from mipcash.models import sklearn_pipeline
+from mipcash.models import automl, sklearn_pipeline
+from mipcash.models._automl_algorithms import SMALL
 from mipcash.models._data import Table
+from mipcash.models._pipeline_parts import Facts
 
 FOLDS = 5
 SCORING = {"binary": "roc_auc", MULTICLASS: "roc_auc_ovr", REGRESSION: "r2"}
@@ -43,8 +45,30 @@ def _pipeline(split: Split, config: Mapping[str, Any]) -> Any:
     return sklearn_pipeline.pipeline(config, split.seed)
 
 
-SPACES: dict[str, Pipelines] = {"bundled": Pipelines(("binary", MULTICLASS), _bundled, _pipeline)}
-"""bundled: what ``mipcash run sklearn_pipeline`` searches."""
+def _of_table(name: str) -> Pipelines:
+    """Table A2 or A3 of liu2020, with ensembles of at most 100 members."""
+
+    def made(split: Split) -> automl.Pipelines:
+        regression = split.task == REGRESSION
+        return automl.Pipelines(name, regression, split.x.shape[1], ranges=SMALL, seed=split.seed)
+
+    def declare(split: Split) -> mc.Space:
+        return made(split).declare(Facts.of(Table(split.x, split.y, ""), FOLDS))
+
+    def build(split: Split, config: Mapping[str, Any]) -> Any:
+        return made(split)(config)
+
+    return Pipelines(("binary", MULTICLASS, REGRESSION), declare, build)
+
+
+SPACES: dict[str, Pipelines] = {
+    "bundled": Pipelines(("binary", MULTICLASS), _bundled, _pipeline),
+    "a2": _of_table("a2"),
+    "a3": _of_table("a3"),
+}
+"""bundled: what ``mipcash run sklearn_pipeline`` searches; a2, a3: the papers' tables."""
+USUAL = {"binary": "bundled", MULTICLASS: "bundled", REGRESSION: "a3"}
+"""The space by task, unless another is asked for."""
 
 
 def objective_of(split: Split, space: str) -> CrossValidated:

@@ -94,8 +94,19 @@ def test_programs_that_are_not_there_are_left_out(monkeypatch: pytest.MonkeyPatc
     assert runner.installed([*PROGRAMS, "random"], said.append) == ["random"]
     assert len(said) == len(PROGRAMS)
     assert INTERPRETER in said[0]
-    wanted = runner.tasks(["tpot", "random"], ["diabetes", "wine"], [0])  # the space is for classes, TPOT for both
+    wanted = runner.tasks(
+        ["tpot", "random"], ["diabetes", "wine"], [0], "bundled"
+    )  # a space for classes; TPOT for both
     assert {(t.method, t.data) for t in wanted} == {("tpot", "diabetes"), ("tpot", "wine"), ("random", "wine")}
+    assert len(runner.tasks(["random"], ["diabetes", "wine"], [0])) == 2
+
+
+def test_the_papers_space_predicts_numbers() -> None:
+    made = split("diabetes", 0)
+    run = searches.run_search("random", made, 3, "a3")
+    assert run.fits == 15
+    assert 0.0 < run.answers["ensemble"].search <= run.answers["best"].search
+    assert 0.0 < run.answers["ensemble"].fresh < 1.5
 
 
 def test_a_pipeline_that_fails_is_told_and_costs_an_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
