@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,21 @@ TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "fal
 
 
 @dataclass(frozen=True)
+class Groups:
+    """Rows in groups.
+
+    Attributes:
+        column: by whose values.
+        names: of the groups.
+        codes: 0, 1, ... of the rows, shape (rows,).
+    """
+
+    column: str
+    names: tuple[str, ...]
+    codes: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class Table:
     """A problem of classification, or of regression.
 
@@ -55,26 +71,34 @@ class Table:
         return CLASSIFICATION if np.issubdtype(self.y.dtype, np.integer) else REGRESSION
 
     def groups(self, column: str) -> NDArray[np.int64]:
+        """The codes of :meth:`grouped`, shape (rows,)."""
+        return self.grouped(column).codes
+
+    def grouped(self, column: str, edges: str | None = None) -> Groups:
         """The rows in groups by a column: by its values, or by the quarters of its range of ranks where it has many numbers.
 
-        Returns:
-            Codes 0, 1, ..., shape (rows,). Missing cells are a group.
+        Missing cells are a group.
+
+        Args:
+            edges: numbers in ascending order, "30,40,50", that cut its numbers in groups: below 30, from 30 to below 40, ...
 
         Raises:
-            ModelError: there is no such column, or it has one value only.
+            ModelError: there is no such column, it has one value only, or edges that do not fit.
         """
         if column not in self.columns:
             known = f"choose one of {', '.join(self.columns)}" if self.columns else "give the data as a CSV file"
             raise ModelError(f"there is no column {column!r} to group by; {known}")
         cells = self.columns[column]
         numbers, values = _numbers(cells), np.array(["" if c in MISSING else c for c in cells], dtype=object)
-        if numbers is not None and len(set(values)) > MOST_GROUPS:
-            edges = np.nanquantile(numbers, (0.25, 0.5, 0.75))
-            values = np.where(np.isnan(numbers), -1, np.searchsorted(edges, numbers, side="left"))
+        if edges is not None:
+            values = _cut(column, numbers, edges)
+        elif numbers is not None and len(set(values)) > MOST_GROUPS:
+            quarters = np.nanquantile(numbers, (0.25, 0.5, 0.75))
+            values = np.where(np.isnan(numbers), -1, np.searchsorted(quarters, numbers, side="left"))
         names, codes = np.unique(values.astype(str), return_inverse=True)
         if len(names) < 2:
             raise ModelError(f"column {column!r} has one value only, so that there are no groups; choose another")
-        return codes.astype(np.int64)
+        return Groups(column, tuple(names.tolist()), codes.astype(np.int64))
 
 
 def table(name: str = "breast_cancer", target: str = "target", task: str = CLASSIFICATION) -> Table:
@@ -189,6 +213,21 @@ def _numbers(texts: tuple[str, ...]) -> NDArray[np.float64] | None:
         return np.array([math.nan if t in MISSING else TRUTH[t] if t in TRUTH else float(t) for t in texts])
     except ValueError:
         return None
+
+
+def _cut(column: str, numbers: NDArray[np.float64] | None, edges: str) -> NDArray[Any]:
+    """Names of the groups that edges cut numbers into, shape (rows,)."""
+    try:
+        at = [float(e) for e in str(edges).split(",")]
+    except ValueError:
+        at = []
+    if not at or at != sorted(set(at)):
+        raise ModelError(f"option edges={edges!r} are no numbers in ascending order; write for example edges=30,40,50")
+    if numbers is None:
+        raise ModelError(f"column {column!r} holds texts, which edges={edges!r} do not cut; leave edges= out")
+    names = [f"below {at[0]:g}", *(f"{a:g} to {b:g}" for a, b in pairwise(at)), f"from {at[-1]:g}"]
+    cut = np.array(names, dtype=object)[np.searchsorted(at, numbers, side="right")]
+    return np.where(np.isnan(numbers), "missing", cut)
 
 
 def _target(where: str, target: str, labels: Any, task: str) -> NDArray[Any]:

@@ -24,8 +24,9 @@ from mipcash.integrations.sklearn.cross_validated import CrossValidated
 from mipcash.models._automl_algorithms import AUTO_SKLEARN, RANGES, SPACES, modules_of
 from mipcash.models._automl_rules import Rules
 from mipcash.models._data import AUTO, CLASSIFICATION, REGRESSION, Table, table
+from mipcash.models._group_measures import ERROR, OF
 from mipcash.models._options import choice, flag, whole
-from mipcash.models._pipeline_measures import METRICS, OF_NUMBERS, groups_of, objective_of
+from mipcash.models._pipeline_measures import CLOCKS, METRICS, OF_NUMBERS, groups_of, objective_of
 from mipcash.models._pipeline_parts import Call, Facts, Modules, pipeline_of, script, steps
 
 DEFAULTS = {"budget": 40, "evaluation_timeout": 120.0, "evaluation_memory": 4000.0}
@@ -135,6 +136,9 @@ def build(
     ranges: str = AUTO_SKLEARN,
     order: bool | str = False,
     protected: str | None = None,
+    edges: str | None = None,
+    disparity_of: str = ERROR,
+    clock: str = "wall",
 ) -> tuple[mc.Space, CrossValidated]:
     """The space for a data set, and the cross-validated loss on it.
 
@@ -149,7 +153,10 @@ def build(
         seed: of the folds and of every algorithm that is random.
         ranges: ``auto-sklearn``, or ``small`` with bounds on what makes fits slow.
         order: whether the modules before the estimator may stand in any order.
-        protected: the column of a CSV file whose groups are compared, see :meth:`mipcash.models._data.Table.groups`.
+        protected: the column of a CSV file whose groups are compared, see :meth:`mipcash.models._data.Table.grouped`.
+        edges: numbers that cut it into groups, ``30,40,50``.
+        disparity_of: what is compared, ``error`` or ``roc_auc``.
+        clock: of the latency, ``wall`` or ``cpu``.
 
     Raises:
         ModelError: an option that does not fit, or no such data or column.
@@ -157,8 +164,9 @@ def build(
     """
     problem = Problem.of(data, target, space, task, metric, folds, seed, ranges, order)
     loaded, pipelines = problem.data, problem.pipelines
-    groups = groups_of(data, target, protected)
-    objective = objective_of(pipelines, loaded, problem.metric, problem.folds, problem.seed, groups)
+    groups = groups_of(data, target, protected, edges)
+    compared, timed = choice("disparity_of", disparity_of, OF), choice("clock", clock, CLOCKS)
+    objective = objective_of(pipelines, loaded, problem.metric, problem.folds, problem.seed, groups, compared, timed)
     return pipelines.declare(Facts.of(loaded, problem.folds)), objective
 
 
