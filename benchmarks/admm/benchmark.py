@@ -29,7 +29,7 @@ LABELS = {
     "hybrid": "`hybrid`",
 }
 """The methods, in the order of the tables."""
-BUDGETS = {"random": 1000, SLOW: 60}
+BUDGETS = {"random": 1000, SLOW: 50}
 """Evaluations of a run, where they are not those of the suite: random search costs nothing, scikit-optimize a second each."""
 INSTANCES = {"quick": 5, "full": 13}
 OUT = FOLDER / "admm-artificial.json"

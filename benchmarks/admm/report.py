@@ -25,6 +25,9 @@ SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
 LAST = 20
 """The last asks, whose CPU seconds are given."""
 
+DRAWN = ("random",)
+"""Methods that draw all of their configurations before the first: each is charged its share."""
+
 Runs = Mapping[str, History]
 """Problem -> run."""
 
@@ -43,8 +46,11 @@ class Track:
 
     @classmethod
     def of(cls, run: History, most: int | None = None) -> Track:
-        best = np.array(run.best())[:most]
-        return cls(best, np.cumsum([c or 0.0 for c in run.cpu])[:most])
+        best, cpu = np.array(run.best())[:most], np.array([c or 0.0 for c in run.cpu])
+        if run.method in DRAWN:
+            asked = np.array([c is not None for c in run.cpu])
+            cpu[asked] = cpu.sum() / max(1, asked.sum())
+        return cls(best, np.cumsum(cpu)[:most])
 
     def after(self, evaluations: int) -> float:
         """b there; nan where the run is shorter."""
@@ -66,7 +72,7 @@ def rows(runs: Mapping[str, Runs]) -> list[dict[str, Any]]:
     found = []
     for method, known in runs.items():
         tracks = [Track.of(run) for run in known.values()]
-        asks = [c for run in known.values() for c in run.cpu[max(AT) - LAST : max(AT)] if c is not None]
+        asks = [c for track in tracks for c in np.diff(track.cpu)[max(AT) - LAST : max(AT)]]
         found.append(
             {
                 "method": method,

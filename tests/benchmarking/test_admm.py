@@ -37,6 +37,12 @@ def test_tracks() -> None:
     assert len(report.Track.of(SLOW, 2).best) == 2
 
 
+def test_what_is_drawn_together_is_charged_evenly() -> None:
+    drawn = history("random", 0, [4.0, 3.0, 2.0], [None, 1.0, 0.0])
+    assert report.Track.of(drawn).cpu.tolist() == [0.0, 0.5, 1.0]
+    assert report.Track.of(history("other", 0, [4.0, 3.0, 2.0], [None, 1.0, 0.0])).cpu.tolist() == [0.0, 1.0, 1.0]
+
+
 def test_pairs_and_speedups() -> None:
     runs = {"slow": {"artificial-0": SLOW}, "fast": {"artificial-0": FAST}, "short": {"artificial-1": FAST}}
     (pair,) = report.pairs(runs, "slow", 4)
