@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.admm import report
 from benchmarks.admm.runs import work
 from benchmarks.admm.suite import BUDGET, FOLDER
-from benchmarks.peers.history import read
+from benchmarks.peers.history import History, read
 from benchmarks.registry import benchmark
 
 BANDIT, BO = "admm", "admm:z_min=gp"
@@ -63,9 +64,13 @@ def budget(method: str) -> int:
 
 
 def known(methods: Mapping[str, str] | list[str], folder: Path) -> dict[str, report.Runs]:
-    """The runs that there are."""
-    found = {method: {h.problem: h for h in read(method, "", folder)} for method in methods}
+    """The runs that there are, those that are longer cut to their budget."""
+    found = {method: {h.problem: _cut(h, budget(method)) for h in read(method, "", folder)} for method in methods}
     return {method: runs for method, runs in found.items() if runs}
+
+
+def _cut(run: History, most: int) -> History:
+    return replace(run, losses=run.losses[:most], legal=run.legal[:most], cpu=run.cpu[:most])
 
 
 def collected(
