@@ -23,7 +23,8 @@ docs/decisions/050-admm-for-pipelines.md.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -39,18 +40,32 @@ from mipcash.optimizers.admm.state import ELSEWHERE, THETA, AdmmState, Asked, Z
 from mipcash.optimizers.admm.theta_min import ThetaProblem
 from mipcash.optimizers.admm.variables import Variables
 from mipcash.optimizers.admm.z_min import ZProblem, one_hot
-from mipcash.optimizers.base import Proposal
+from mipcash.optimizers.base import History, Limit, Proposal
+from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import solver_made
 from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.optimizers.outcome import PENDING
 from mipcash.program.forms import Booleans, Indices, Vector
-from mipcash.program.points import Points
 from mipcash.space.domain import Domain
 
 PHASES = 8
 """Phases in which nothing new is found, after which the solver says what is left."""
 FREE = 8
 """Draws of a choice, those whose value is known included, until a phase of z-min has nothing new to evaluate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Configurations as variables.
+
+    Attributes:
+        z, theta: shape (n, Z) and (n, P).
+        shown: which coordinates of theta are active, shape (n, P).
+    """
+
+    z: Indices
+    theta: Vector
+    shown: Booleans
 
 
 class Admm(ModelBased):
@@ -65,8 +80,29 @@ class Admm(ModelBased):
         self.variables = Variables.of(domain)
         self.theta_min, self.z_min = theta_solver(self.settings.theta_min), z_solver(self.settings.z_min)
 
+        self._encoded: dict[int, tuple[Configuration, Encoded]] = {}
+
+    def data(self, history: History, limits: Sequence[Limit] = ()) -> Data:
+        """Nothing: ADMM reads the history as its trials were asked for."""
+        return Data.of(self.domain, (), limits)
+
     def _search(self, step: Step) -> Proposal | None:
         return _Ask(self, step).proposal()
+
+    def encoded(self, history: History) -> Encoded:
+        """Observations, each encoded once as long as it is the same object."""
+        rows = list[Encoded]()
+        for o in history:
+            kept = self._encoded.get(id(o.config))
+            if kept is None or kept[0] is not o.config:
+                points = self.domain.encode([o.config])
+                v = self.variables
+                kept = (o.config, Encoded(v.z(points)[0], v.theta(points)[0], v.shown(points)[0]))
+                self._encoded[id(o.config)] = kept
+            rows.append(kept[1])
+        z = np.array([r.z for r in rows], dtype=np.int64).reshape(len(rows), len(self.variables.choices))
+        theta = np.array([r.theta for r in rows]).reshape(len(rows), self.variables.size)
+        return Encoded(z, theta, np.array([r.shown for r in rows], dtype=bool).reshape(theta.shape))
 
 
 class _Ask:
@@ -85,12 +121,12 @@ class _Ask:
         self.numbers = np.array([k for k, o in enumerate(history) if o.status != PENDING], dtype=np.int64)
         self.settled = [history[k] for k in self.numbers]
         self.project = Projection(self.domain, self.variables)
-        points = self.domain.encode([o.config for o in self.settled])
-        self.z, self.theta = self.variables.z(points), self.variables.theta(points)
+        rows = optimizer.encoded(self.settled)
+        self.z, self.theta = rows.z, rows.theta
         self.legal = np.array([o.legal for o in self.settled], dtype=bool)
         state = AdmmState.of(self.request.state)
         fits = state is not None and len(state.mu) == len(self.request.limits)
-        self.state = self._absorbed(state) if state is not None and fits else self._begun(self.variables.shown(points))
+        self.state = self._absorbed(state) if state is not None and fits else self._begun(rows.shown)
 
     def proposal(self) -> Proposal | None:
         """For the subproblem whose turn it is."""
@@ -272,7 +308,7 @@ class _Ask:
             x=x,
             f=self.limits.values(measured)[rows],
             own=own,
-            waiting=self.variables.theta(waiting)[np.all(self.variables.z(waiting) == state.z, axis=1)][:, active],
+            waiting=waiting.theta[np.all(waiting.z == state.z, axis=1)][:, active],
             stiffness=stiffness,
             centre=np.where(variables.integral, state.b, 0.0)[active],
             start=state.theta[active],
@@ -326,7 +362,7 @@ class _Ask:
             rows = self._z_rows()
             problem = ZProblem(
                 sizes=self.variables.sizes, z=self.z[rows], values=self._z_values(measured)[rows],
-                waiting=self.variables.z(waiting), counts=self.state.counts, rewards=self.state.rewards,
+                waiting=waiting.z, counts=self.state.counts, rewards=self.state.rewards,
                 prior=self.settings.prior, oracle=oracle, rng=self.rng, memory=self.state.memory,
                 deadline=self.domain.deadline,
             )  # fmt: skip
@@ -363,9 +399,9 @@ class _Ask:
     # -- proposals ----------------------------------------------------------------------------------------------
 
     @cached_property
-    def _waiting(self) -> Points:
+    def _waiting(self) -> Encoded:
         """What is being evaluated."""
-        return self.domain.encode([o.config for o in self.request.pending])
+        return self.optimizer.encoded(self.request.pending)
 
     def _new(self, config: Configuration) -> bool:
         if self.domain.repeats(config, self.step.before):
