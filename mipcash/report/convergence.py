@@ -1,4 +1,7 @@
-"""The convergence picture: every evaluation, what breaks limits, the failures, and the best value so far; by matplotlib."""
+"""The convergence picture: every evaluation, what breaks limits, the failures, and the best value so far; by matplotlib.
+
+Under it the residuals of an optimizer that tells some (:mod:`mipcash.report.residuals`).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.errors import MipcashError
+from mipcash.report.residuals import Residuals, draw_residuals
 from mipcash.study.result import Result
 from mipcash.study.text import one_line, visible
 
@@ -74,7 +78,7 @@ def plot_convergence(result: Result, path: str | os.PathLike[str], title: str = 
     _check_place(target)
     heading = visible(title or result.space)  # XML holds no control characters
     try:
-        _draw(_curve(result), heading, _caption(result), target)
+        _draw(_curve(result), heading, _caption(result), target, Residuals.of(result))
     except (OSError, ValueError) as error:  # a name that no file can have
         raise MipcashError(
             f"the picture {visible(str(target))} cannot be written: {error}; give another file with --plot"
@@ -149,12 +153,13 @@ def _limits(loss: NDArray[np.float64]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _draw(curve: _Curve, title: str, caption: str, target: Path) -> None:
+def _draw(curve: _Curve, title: str, caption: str, target: Path, residuals: Residuals | None = None) -> None:
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained", facecolor="white")
-    axes = figure.add_subplot()
+    figure = Figure(figsize=(8, 4.5 if residuals is None else 6.0), dpi=150, layout="constrained", facecolor="white")
+    grid = figure.add_gridspec(1 if residuals is None else 2, 1, height_ratios=[3] if residuals is None else [3, 1])
+    axes = figure.add_subplot(grid[0])
     inside = curve.loss <= curve.high
     whole, stopped = inside & ~curve.stopped, inside & curve.stopped
     keeps, breaks = whole & ~curve.breaks, whole & curve.breaks
@@ -214,7 +219,15 @@ def _draw(curve: _Curve, title: str, caption: str, target: Path) -> None:
     axes.set_xlim(0.5, curve.last + 0.5)
     axes.set_ylim(curve.low, curve.high)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    if residuals is not None:
+        lower = figure.add_subplot(grid[1], sharex=axes)
+        draw_residuals(lower, residuals)
+        _soften(lower)
+        lower.set_ylabel("residual", color=INK)
+        lower.set_xlabel("evaluation", color=INK)
     _dress(figure, axes, title, caption)
+    if residuals is not None:
+        axes.set_xlabel("")
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.08)  # type: ignore[union-attr, call-arg]
     figure.savefig(target)
 
@@ -224,6 +237,12 @@ def _dress(figure: Any, axes: Any, title: str, caption: str) -> None:
     axes.set_ylabel("loss", color=INK)
     axes.set_title(caption, loc="left", fontsize=9, color=SOFT, pad=14)
     figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=INK, parse_math=False)
+    _soften(axes)
+    if figure.axes[0].get_legend_handles_labels()[0]:
+        figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9, labelcolor=INK)
+
+
+def _soften(axes: Any) -> None:
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(colors=SOFT, labelsize=9)
@@ -231,5 +250,3 @@ def _dress(figure: Any, axes: Any, title: str, caption: str) -> None:
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
         axes.spines[side].set_color(GRID)
-    if axes.get_legend_handles_labels()[0]:
-        figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9, labelcolor=INK)

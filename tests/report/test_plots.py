@@ -12,6 +12,7 @@ from mipcash.errors import MipcashError
 from mipcash.optimizers.base import Limit
 from mipcash.optimizers.outcome import Outcome, Output
 from mipcash.report import convergence as plots
+from mipcash.report.residuals import Residuals
 from mipcash.study.result import Result
 from mipcash.study.trial import Trial
 
@@ -53,6 +54,27 @@ def test_every_history_can_be_drawn(case: Result, tmp_path: Path) -> None:
     drawn = plots.plot_convergence(case, tmp_path / "picture.svg")
     root = ElementTree.parse(drawn).getroot()
     assert root.tag == f"{SVG}svg"
+
+
+def traced(*residuals: dict[str, object]) -> Result:
+    return Result(
+        tuple(Trial(k, {}, "done", Outcome.of(1.0 / (k + 1)), trace=trace) for k, trace in enumerate(residuals)),
+        "split",
+    )
+
+
+def test_residuals_are_drawn_under_the_losses_where_an_optimizer_tells_them(tmp_path: Path) -> None:
+    told = traced(
+        {}, {"primal": 0.5, "dual": 0.0}, {"primal": 0.1, "dual": 0.3, "rho": 1.0}, {"primal": "odd", "dual": None}
+    )
+    kept = Residuals.of(told)
+    assert kept is not None
+    assert list(kept.values) == ["primal", "dual"]
+    assert kept.values["primal"][1:3].tolist() == [0.5, 0.1]
+    with_residuals = plots.plot_convergence(told, tmp_path / "told.svg").read_text()
+    without = plots.plot_convergence(traced({}, {"primal": 0.0}), tmp_path / "none.svg").read_text()
+    assert "primal residual" in with_residuals
+    assert "residual" not in without
 
 
 def test_without_matplotlib_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

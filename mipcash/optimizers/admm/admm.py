@@ -326,19 +326,22 @@ class _Ask:
         rows, x, own = self._theta_rows(measured)
         answer = self.optimizer.theta_min(self._theta_problem(rows, x, measured, own))
         self.step.clock.add("theta-min", began, self.domain.deadline)
-        began, tried = time.perf_counter(), set[str]()
+        began, tried = time.perf_counter(), set[bytes]()
         for candidate in answer.x:
             theta = self.state.theta.copy()
             theta[self._active] = candidate
+            rounded = self.variables.rounded(theta).tobytes()
+            if rounded in tried:
+                continue
+            tried.add(rounded)
             config = self.project(self.state.z, theta)
             if config is None:
                 break
-            if repr(config) not in tried and self._new(config):
+            if self._new(config):
                 self.step.clock.add("projection", began, self.domain.deadline)
                 number, t = len(self.request.history), self.state.iteration
                 asked = Asked(number, t, THETA, tuple(candidate.tolist()))
                 return self._made(config, self.state.counted(asked, answer.memory))
-            tried.add(repr(config))
         return None
 
     # -- z-min --------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ class AdmmSettings:
         growth: F, by how much I grows with every iteration; 0: I is fixed.
         most: the largest I.
         rho: penalty of the augmented term, on the unit scale of hyperparameters and in units of the loss; 0: theta is never pulled
-            towards what was projected before.
+            towards what was projected before. The papers have 1, of losses as they are.
         balance: ratio of the residuals from which on rho is changed (boyd2011, eq. 3.13); None: rho is fixed.
         factor: by which.
         limit_rho: penalty of the limits; None: rho.
@@ -46,10 +46,10 @@ class AdmmSettings:
     first: int = 4
     growth: int = 2
     most: int = 128
-    rho: float = 1.0
+    rho: float = 0.1
     balance: float | None = None
     factor: float = 2.0
-    limit_rho: float | None = None
+    limit_rho: float | None = 10.0
     free_slack: bool = True
     warm_start: bool = True
     prior: float = 1.0
@@ -98,5 +98,7 @@ class AdmmSettings:
             "f_hat": 0.7,
             "unit": 1.0,
             "free_slack": False,
+            "rho": 1.0,
+            "limit_rho": None,
         }
         return cls(**(own | changes))

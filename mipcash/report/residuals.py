@@ -1,0 +1,53 @@
+"""How far an optimizer by operator splitting is from agreeing with itself: residuals as its proposals tell them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.study.result import Result
+
+NAMES = {"primal": "primal residual", "dual": "dual residual", "outside": "residual of limits"}
+"""Entry of a trial's trace -> what it is called."""
+COLORS = {"primal": "#0b5394", "dual": "#c77f1a", "outside": "#c0392b"}
+LEAST = 1e-6
+"""Residuals below are drawn there: the axis is logarithmic."""
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """What is drawn.
+
+    Attributes:
+        x: (n,) evaluations from 1.
+        values: by name, (n,), nan where a trial tells none.
+    """
+
+    x: NDArray[np.float64]
+    values: dict[str, NDArray[np.float64]]
+
+    @classmethod
+    def of(cls, result: Result) -> Residuals | None:
+        """Of a run; None: its optimizer tells none."""
+        x = np.array([t.number + 1.0 for t in result.history])
+        values = {name: np.array([_number(t.trace.get(name)) for t in result.history], dtype=float) for name in NAMES}
+        told = {name: v for name, v in values.items() if np.any(np.isfinite(v)) and np.nanmax(v) > 0.0}
+        return cls(x, told) if told else None
+
+
+def _number(value: Any) -> float:
+    """A residual as it is told; nan of anything else, which a journal may hold."""
+    known = isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value)
+    return float(value) if known else float("nan")
+
+
+def draw_residuals(axes: Any, residuals: Residuals) -> None:
+    """Steps by evaluation, on a logarithmic scale."""
+    for name, values in residuals.values.items():
+        known = np.isfinite(values)
+        kept = np.maximum(values[known], LEAST)
+        axes.step(residuals.x[known], kept, where="post", color=COLORS[name], linewidth=1.4, label=NAMES[name])
+    axes.set_yscale("log")

@@ -1,0 +1,241 @@
+"""Runs of ADMM: its phases, pending and failed trials, tiny spaces, orders, limits, and what it wins."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.errors import SpaceExhaustedError
+from mipcash.optimizers.base import Limit, Observation, Optimizer, Proposal, Request
+from mipcash.optimizers.registry import make_optimizer
+from tests.optimizers.admm.spaces import pipeline
+
+
+def loss(config: dict[str, Any]) -> float:
+    """Best: bins with n = 2 before a tree of depth 4, leaf 2; 0."""
+    value = {"none": 0.6, "bins": 0.0, "power": 0.4}[config["scaler"]] + 0.2 * (config.get("scaler.bins.n", 2) - 2)
+    if config["model"] == "tree":
+        return value + 0.1 * abs(config["model.tree.depth"] - 4) + 0.05 * (config["model.tree.leaf"] != 2)
+    if config["model"] == "linear":
+        return value + 0.5 + 0.1 * abs(float(np.log10(config["model.linear.c"])))
+    return value + 0.7 + abs(config["model.wide.units"] - 333) / 1000
+
+
+def run(
+    optimizer: Optimizer,
+    n: int,
+    outcome: Any = loss,
+    history: Any = (),
+    limits: Any = (),
+    state: Any = None,
+    seed: int = 0,
+) -> list[Proposal]:
+    """The loop in its barest form; the state passes through JSON as it does in a journal."""
+    history, proposals = list(history), list[Proposal]()
+    for _ in range(n):
+        p = optimizer.ask(Request(history, np.random.default_rng([seed, len(history)]), state or {}, limits=limits))
+        state = json.loads(json.dumps(dict(p.state)))
+        told = outcome(p.config)
+        values = told if isinstance(told, dict) else {"loss": told}
+        known = {name: v for name, v in values.items() if name != "loss"}
+        failed = values["loss"] is None
+        history.append(Observation(p.config, "failed" if failed else "done", values["loss"], known))
+        proposals.append(p)
+    return proposals
+
+
+def made(space: mc.Space | None = None, **settings: Any) -> Optimizer:
+    return make_optimizer("admm", space or pipeline(), settings=mc.AdmmSettings(**settings))
+
+
+def test_phases_take_their_turns_and_their_evaluations() -> None:
+    proposals = run(made(n_initial=3, first=3, growth=2), 3 + 2 * 3 + 2 * 5)
+    phases = [p.trace.get("subproblem", "") for p in proposals]
+    assert phases[:3] == ["", "", ""]
+    iterations = [p.trace["iteration"] for p in proposals[3:]]
+    assert iterations == sorted(iterations)
+    for t, steps in ((0, 3), (1, 5)):
+        for phase in ("theta", "z"):
+            assert sum(p.trace["iteration"] == t and p.trace["subproblem"] == phase for p in proposals[3:]) <= steps
+    turns = [key for key, _ in itertools.groupby((p.trace["iteration"], p.trace["subproblem"]) for p in proposals[3:])]
+    assert turns == sorted(turns)
+    assert any("primal" in p.trace and "dual" in p.trace for p in proposals)
+
+
+def test_theta_min_keeps_z_and_z_min_keeps_theta() -> None:
+    optimizer = made(n_initial=4)
+    for p in run(optimizer, 24)[4:]:
+        z = [int(v) for v in p.state["z"]]
+        levels = optimizer.domain.program.encode(p.config)[optimizer.variables.choices]  # type: ignore[attr-defined]
+        if p.trace["subproblem"] == "theta":
+            assert levels.tolist() == z
+
+
+@pytest.mark.parametrize("theta_min", ["gp", "random"])
+@pytest.mark.parametrize("z_min", ["bandit", "exhaustive", "random"])
+def test_every_pair_of_solvers_makes_legal_and_new_proposals(theta_min: str, z_min: str) -> None:
+    space = pipeline()
+    proposals = run(made(space, theta_min=theta_min, z_min=z_min, n_initial=3), 20)
+    assert all(space.is_legal(p.config) for p in proposals)
+    assert len({repr(p.config) for p in proposals}) == 20
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"rho": 0.0}, {"rho": 1.0, "balance": 5.0}, {"warm_start": False}, {"f_hat": 2.0}]
+)
+def test_it_finds_the_best_of_a_small_pipeline(settings: dict[str, Any]) -> None:
+    proposals = run(made(**settings), 45)
+    assert min(loss(p.config) for p in proposals) <= 0.15
+    random = run(make_optimizer("random", pipeline()), 45)
+    assert min(loss(p.config) for p in proposals) <= min(loss(p.config) for p in random)
+
+
+def test_a_broken_run_goes_on_as_if_unbroken() -> None:
+    whole = run(made(), 26)
+    history = [Observation(p.config, "done", loss(p.config)) for p in whole[:15]]
+    state = json.loads(json.dumps(dict(whole[14].state)))
+    rest = run(made(), 11, history=history, state=state)
+    assert [p.config for p in rest] == [p.config for p in whole[15:]]
+
+
+def test_with_rho_0_there_are_no_multipliers_and_with_rho_above_it_there_are() -> None:
+    assert all(not np.any(p.state["lam"]) for p in run(made(rho=0.0), 25)[6:])
+    assert any(np.any(p.state["lam"]) for p in run(made(rho=1.0), 25)[6:])
+
+
+def test_pending_trials_are_neither_waited_for_nor_proposed_again() -> None:
+    optimizer, space = made(), pipeline()
+    history: list[Observation] = []
+    state: dict[str, Any] = {}
+    for k in range(40):  # eight at a time, told in another order
+        p = optimizer.ask(Request(history, np.random.default_rng(k), state))
+        state = json.loads(json.dumps(dict(p.state)))
+        assert space.is_legal(p.config)
+        assert p.config not in [o.config for o in history]
+        history.append(Observation(p.config, "pending"))
+        waiting = [i for i, o in enumerate(history) if o.status == "pending"]
+        if len(waiting) == 8:
+            at = waiting[k % 5]
+            history[at] = Observation(history[at].config, "done", loss(history[at].config))
+    assert state["iteration"] >= 1
+    assert len(state["asked"]) < 30
+
+
+def test_what_fails_is_no_answer_and_earns_nothing() -> None:
+    def crashes(config: dict[str, Any]) -> float | None:
+        return None if config["scaler"] == "bins" else loss(config)
+
+    proposals = run(made(), 30, crashes)
+    state = proposals[-1].state
+    assert state["z"][0] != 1  # bins
+    assert state["rewards"][1] == 0.0
+    assert state["counts"][1] > 0.0
+
+
+def plain(*parts: str) -> mc.Space:
+    space = mc.Space("tiny")
+    if "choice" in parts:
+        space.categorical("c", ["a", "b", "d"])
+    if "two" in parts:
+        space.categorical("t", [False, True])
+    if "integer" in parts:
+        space.integer("n", 0, 3)
+    if "one" in parts:
+        one = space.integer("one", 0, 5)
+        space.rule("only", one == 3)
+    if "real" in parts:
+        space.real("x", -1.0, 1.0)
+    return space
+
+
+@pytest.mark.parametrize(
+    ("parts", "size"),
+    [(("choice",), 3), (("choice", "two"), 6), (("integer",), 4), (("one",), 1), (("choice", "integer"), 12)],
+)
+def test_tiny_spaces_are_exhausted_and_no_further(parts: tuple[str, ...], size: int) -> None:
+    def value(config: dict[str, Any]) -> float:
+        return float(sum(map(ord, repr(config))) % 7)
+
+    for first in (1, 6):
+        optimizer = made(plain(*parts), n_initial=first)
+        proposals = run(optimizer, size, value)
+        assert len({repr(p.config) for p in proposals}) == size
+        history = [Observation(p.config, "done", value(p.config)) for p in proposals]
+        with pytest.raises(SpaceExhaustedError, match="tiny"):
+            optimizer.ask(Request(history, np.random.default_rng(0), proposals[-1].state))
+
+
+def test_a_space_with_nothing_to_choose_is_theta_min_alone() -> None:
+    space = plain("integer", "real")
+    proposals = run(made(space), 25, lambda c: (c["x"] - 0.37) ** 2 + abs(c["n"] - 2))
+    assert {p.trace["subproblem"] for p in proposals[6:]} == {"theta"}
+    assert min((p.config["x"] - 0.37) ** 2 + abs(p.config["n"] - 2) for p in proposals) < 1e-3
+
+
+def test_orders_are_chosen_under_their_rules() -> None:
+    space = mc.Space("ordered")
+    modules = [space.module(name, {"on": {"k": mc.Integer(1, 9)}, "off": {}}) for name in ("a", "b", "c")]
+    order = space.ordering("order", modules)
+    space.rule("a before c", order.position(modules[0]) <= order.position(modules[2]) - 1)
+
+    def wrong(config: dict[str, Any]) -> float:
+        return sum(x != y for x, y in zip(config["order"], ("b", "a", "c"), strict=True)) + 0.1 * (config["a"] == "off")
+
+    proposals = run(made(space), 35, wrong)
+    assert all(space.is_legal(p.config) for p in proposals)
+    assert min(wrong(p.config) for p in proposals) == 0.0
+    assert len({p.config["order"] for p in proposals if p.trace.get("subproblem") == "z"}) > 1
+
+
+def tuned() -> mc.Space:
+    """Two modules of three algorithms, each with an integer and a real."""
+    space = mc.Space("tuned")
+    for name in ("first", "second"):
+        space.module(name, {a: {"n": mc.Integer(0, 20), "x": mc.Real(0.0, 1.0)} for a in "pqr"})
+    return space
+
+
+LIMITS = (Limit("latency", high=0.6),)
+BEST = -1.0
+"""Of what keeps the limit: q twice at x = 0.5."""
+
+
+def limited(config: dict[str, Any]) -> dict[str, float]:
+    """The lowest losses, p at x = 1, break the limit; the integers are best at 10."""
+    value, slow = 0.0, 0.0
+    for name in ("first", "second"):
+        algorithm = config[name]
+        x, n = config[f"{name}.{algorithm}.x"], config[f"{name}.{algorithm}.n"]
+        value -= {"p": 1.0, "q": 1.0, "r": 0.3}[algorithm] * x - 0.005 * abs(n - 10)
+        slow += {"p": 1.0, "q": 0.6, "r": 0.2}[algorithm] * x
+    return {"loss": value, "latency": slow}
+
+
+@pytest.mark.parametrize("settings", [{}, {"free_slack": False}, {"rho": 1.0, "limit_rho": None}])
+def test_limits_move_their_multipliers_and_what_is_proposed(settings: dict[str, Any]) -> None:
+    def keeps(proposals: list[Proposal]) -> np.ndarray:
+        return np.array([limited(p.config)["latency"] <= 0.6 for p in proposals])
+
+    proposals = run(made(tuned(), **settings), 45, limited, limits=LIMITS)
+    without = run(made(tuned(), **settings), 45, limited)
+    assert keeps(proposals)[15:].mean() > keeps(without)[15:].mean() + 0.1
+    assert any(p.state["mu"][0] > 0.0 for p in proposals[6:])
+    best = min(limited(p.config)["loss"] for p, kept in zip(proposals, keeps(proposals), strict=True) if kept)
+    assert best <= 0.7 * BEST
+
+
+def test_a_limit_that_nothing_breaks_changes_no_proposal() -> None:
+    loose = (Limit("latency", high=100.0),)
+    with_limit = run(made(tuned()), 20, limited, limits=loose)
+    assert [p.config for p in with_limit] == [p.config for p in run(made(tuned()), 20, limited)]
+
+
+def test_it_stops_on_residuals_only_where_that_is_asked_for() -> None:
+    assert not any(p.stop for p in run(made(), 20))
+    stopped = [p.stop for p in run(made(tolerance=1.0), 20)]
+    assert any("residuals" in reason for reason in stopped)

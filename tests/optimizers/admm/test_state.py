@@ -1,0 +1,148 @@
+"""The updates of ADMM against the formulas of liu2020 and ram2020, and its settings."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.errors import SpaceError
+from mipcash.optimizers.admm.augmented import Limits, Measured, unit_of
+from mipcash.optimizers.admm.state import THETA, AdmmState, Asked, Z
+from mipcash.optimizers.base import Limit, Observation
+
+METRIC = np.array([1.0, 0.5, 0.0])
+"""The third coordinate is continuous."""
+
+
+def state(**changes: Any) -> AdmmState:
+    made = AdmmState(
+        z=np.array([1, 0]), theta=np.array([0.3, 0.8, 0.2]), delta=np.array([0.5, 1.0, 0.0]), lam=np.array([0.2, -0.1, 0.0]),
+        u=np.array([0.1]), mu=np.array([0.4]), rho=0.5, unit=2.0, units=np.array([3.0]), counts=np.zeros(4), rewards=np.zeros(4),
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
+def test_the_centre_and_the_target_are_those_of_algorithm_1() -> None:
+    at = state()
+    assert at.b == pytest.approx(at.delta - at.lam / 0.5)
+    assert at.a == pytest.approx(at.theta + at.lam / 0.5)
+    none = state(rho=0.0, lam=np.zeros(3))
+    assert none.b.tolist() == none.delta.tolist()
+    assert none.a.tolist() == none.theta.tolist()
+
+
+def test_the_multipliers_and_residuals_of_an_iteration() -> None:
+    delta = np.array([0.25, 1.0, 0.7])
+    after = state().chosen(np.array([0, 1]), delta, np.array([0.0]), np.array([0.9]), METRIC, mc.AdmmSettings(rho=0.5))
+    assert after.lam == pytest.approx([0.2 + 0.5 * 0.05, -0.1 + 0.5 * (0.8 - 1.0), 0.0])  # eq. A17
+    assert after.delta.tolist() == [0.25, 1.0, 0.0]
+    assert after.primal == pytest.approx(math.sqrt(0.05**2 + 0.5 * 0.2**2))
+    assert after.dual == pytest.approx(0.5 * 0.25)
+    assert (after.iteration, after.phase, after.made, after.rho) == (1, THETA, 0, 0.5)
+    assert after.z.tolist() == [0, 1]
+    assert after.mu.tolist() == [0.9]
+    assert after.outside == pytest.approx((0.9 - 0.4) / 10.0)
+
+
+def test_rho_is_balanced_where_that_is_asked_for() -> None:
+    settings = mc.AdmmSettings(rho=0.5, balance=10.0, factor=3.0)
+    far, still = np.array([0.9, 1.0, 0.0]), np.array([0.5, 1.0, 0.0])
+    args = (np.array([0]), np.zeros(0), np.zeros(0), METRIC, settings)
+    z, u, mu, metric, _ = args
+    assert state(mu=mu).chosen(z, still, u, mu, metric, settings).rho == pytest.approx(1.5)  # the dual residual is 0
+    near = state(mu=mu, theta=np.array([0.9, 1.0, 0.0]))
+    assert near.chosen(z, far, u, mu, metric, settings).rho == pytest.approx(0.5 / 3.0)  # the primal one is
+    fixed = mc.AdmmSettings(rho=0.5)
+    assert near.chosen(z, far, u, mu, metric, fixed).rho == 0.5
+
+
+def test_counts_of_the_bandit() -> None:
+    arms = np.array([0.0, 1.0, 1.0, 0.0])
+    after = state().credited(arms, 1.0).credited(arms, 0.0)
+    assert after.counts.tolist() == [0, 2, 2, 0]
+    assert after.rewards.tolist() == [0, 1, 1, 0]
+
+
+def test_the_state_survives_json() -> None:
+    asked = (Asked(3, 1, THETA, (0.25, 0.5)), Asked(4, 1, Z, (), True))
+    made = state(asked=asked, memory={"theta": [1.0]}, primal=0.3, phase=Z, made=2)
+    again = AdmmState.of(json.loads(json.dumps(made.as_dict())))
+    assert again is not None
+    assert again.as_dict() == made.as_dict()
+    assert again.asked == asked
+    assert again.dual == math.inf
+    assert AdmmState.of({}) is None
+
+
+# -- limits -----------------------------------------------------------------------------------------------------
+
+
+def limits(mu: float = 0.3, rho: float = 2.0, **ends: float) -> Limits:
+    return Limits([Limit("g", **ends)], np.array([4.0]), rho, np.array([mu]))
+
+
+def test_the_slack_is_the_best_that_its_box_admits() -> None:
+    two_ends = limits(low=1.0, high=3.0)
+    h = np.linspace(-1.5, 1.0, 21)[:, None]
+    grid = np.linspace(0.0, 0.5, 2001)  # u in [0, (high - low) / unit]
+    term = 0.5 * 2.0 * (h + grid + 0.3 / 2.0) ** 2
+    measured = Measured(np.zeros(21), np.ones(21, dtype=bool), h)
+    assert two_ends.slack(h)[:, 0] == pytest.approx(grid[np.argmin(term, axis=1)], abs=3e-4)
+    assert two_ends.values(measured) == pytest.approx(term.min(axis=1), abs=1e-6)
+    given = np.array([0.25])
+    assert two_ends.values(measured, given) == pytest.approx((h[:, 0] + 0.25 + 0.15) ** 2)  # ram2020, eq. 3
+    assert two_ends.multipliers(np.array([0.4]), given) == pytest.approx([0.3 + 2.0 * 0.65])  # ram2020, eq. 26
+
+
+def test_a_limit_that_is_kept_with_room_costs_nothing_and_keeps_its_multiplier_at_0() -> None:
+    one = limits(mu=0.0, high=3.0)
+    h = np.array([[-0.7]])
+    assert one.values(Measured(np.zeros(1), np.ones(1, dtype=bool), h)).tolist() == [0.0]
+    assert one.multipliers(h[0], one.slack(h)[0]).tolist() == [0.0]
+
+
+def test_outputs_are_measured_from_the_end_that_a_limit_has() -> None:
+    told = [
+        Observation({}, "done", 4.0, {"g": 5.0}),
+        Observation({}, "failed", None, {"g": 0.0}),
+        Observation({}, "failed"),
+    ]
+    above = limits(high=3.0).measured(told, 2.0)
+    assert above.h[:, 0].tolist() == [0.5, -0.75, 0.5]  # what is not known counts as the worst
+    assert above.y.tolist() == [2.0, 2.0, 2.0]
+    assert above.known.tolist() == [True, False, False]
+    assert limits(low=3.0).measured(told, 2.0).h[:2, 0].tolist() == [-0.5, 0.75]
+
+
+def test_a_unit_is_the_range_of_all_but_the_worst() -> None:
+    assert unit_of(np.append(np.linspace(0.0, 1.0, 21), 1e9)) == pytest.approx(0.945)
+    assert unit_of(np.array([-1e308, 1e308])) > 1e307
+    assert unit_of(np.array([2.0, 2.0, np.nan])) == 1.0
+
+
+# -- settings ---------------------------------------------------------------------------------------------------
+
+
+def test_precision_is_fixed_or_grows_to_its_largest() -> None:
+    assert [mc.AdmmSettings.paper().steps(t) for t in (0, 1, 15, 99)] == [16, 32, 256, 256]
+    assert [mc.AdmmSettings(first=5, growth=0).steps(t) for t in (0, 7)] == [5, 5]
+    assert [mc.AdmmSettings(first=4, growth=2, most=9).steps(t) for t in (0, 1, 2, 3)] == [4, 6, 8, 9]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"theta_min": "bo"}, {"z_min": "ucb"}, {"rho": -1.0}, {"rho": math.nan}, {"first": 0}, {"growth": -1},
+        {"first": 9, "most": 8}, {"prior": 0.0}, {"f_hat": "ranks"}, {"f_hat": 0.0}, {"limit_rho": 0.0}, {"unit": 0.0},
+        {"balance": 0.5}, {"factor": 1.0}, {"tolerance": -1.0},
+    ],
+)  # fmt: skip
+def test_wrong_settings_are_refused_by_name(wrong: dict[str, Any]) -> None:
+    with pytest.raises(SpaceError, match=next(iter(reversed(wrong)))):
+        mc.AdmmSettings(**wrong)
