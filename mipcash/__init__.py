@@ -28,6 +28,7 @@ _HOMES = {
     "CrossValidated": "mipcash.integrations.sklearn.cross_validated",
     "Folds": "mipcash.study.folds",
     "ensemble": "mipcash.integrations.sklearn.ensemble",
+    "ConfirmSettings": "mipcash.study.confirm",
     "Cost": "mipcash.study.spending",
     "Fits": "mipcash.study.spending",
     "Racing": "mipcash.study.racing",
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from mipcash.optimizers.mivabo import MiVaBOSettings as MiVaBOSettings
     from mipcash.space.solution import Solution as Solution
     from mipcash.space.space import Space as Space
+    from mipcash.study.confirm import ConfirmSettings as ConfirmSettings
     from mipcash.study.folds import Folds as Folds
     from mipcash.study.minimize import minimize as minimize
     from mipcash.study.racing import Halving as Halving

@@ -21,8 +21,9 @@ from rich.console import Console
 
 from mipcash import __version__
 from mipcash.cli import archive, consent, failures, limits, modelfile, tables
-from mipcash.cli.plans import STANDARD, Plan, racing_said
+from mipcash.cli.plans import STANDARD, Plan, confirm_said, racing_said
 from mipcash.errors import DefectError, InfeasibleSpaceError, MipcashError, ModelError, StorageError
+from mipcash.study.finalists import text_of
 from mipcash.study.text import visible
 
 INTERRUPTED = 130
@@ -75,6 +76,12 @@ Race = Annotated[
     str | None,
     typer.Option("--racing", metavar="on|off|halving", help="Whether evaluations in several fits are stopped early."),
 ]
+Confirm = Annotated[
+    int | None,
+    typer.Option(
+        min=0, metavar="N", help="Evaluate N finalists again and answer with the best of them; default: none."
+    ),
+]
 Journal = Annotated[Path, typer.Argument(metavar="RUN.DB", help="The journal of a run.")]
 ModelName = Annotated[
     str, typer.Argument(metavar="MODEL", help="A name of `mipcash models`, or the path of a Python file.")
@@ -116,6 +123,7 @@ def run(
     evaluation_timeout: EvaluationTimeout = None,
     evaluation_memory: EvaluationMemory = None,
     racing: Race = None,
+    confirm: Confirm = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start anew; an old journal is moved aside.")] = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -135,6 +143,7 @@ def run(
             "evaluation_timeout": evaluation_timeout,
             "evaluation_memory": evaluation_memory,
             "racing": racing,
+            "confirm": confirm,
         }
         plan = Plan.of(loaded, given, storage, options, limits.parsed(limit or []), quiet, cost, fits)
         if fresh and plan.storage.exists():
@@ -166,6 +175,7 @@ def resume(
     evaluation_timeout: EvaluationTimeout = None,
     evaluation_memory: EvaluationMemory = None,
     racing: Race = None,
+    confirm: Confirm = None,
     cost: MostCost = None,
     fits: MostFits = None,
     quiet: Quiet = False,
@@ -200,6 +210,7 @@ def resume(
             evaluation_timeout or defaults.get("evaluation_timeout"),
             evaluation_memory or defaults.get("evaluation_memory"),
             racing_said(racing or defaults.get("racing")),
+            confirm_said(defaults.get("confirm") if confirm is None else confirm),
             journal,
             record.options,
             {name: (low, high) for name, (low, high) in record.limits.items()},
@@ -309,6 +320,7 @@ def _run(loaded: modelfile.Model, plan: Plan) -> None:
                 evaluation_timeout=plan.evaluation_timeout,
                 evaluation_memory=plan.evaluation_memory,
                 racing=plan.racing,
+                confirm=plan.confirm,
             )
     except KeyboardInterrupt:
         _interrupted(plan)
@@ -361,6 +373,9 @@ def _close(old: archive.Archive, plot: Path | None, report: str = "") -> None:
         lacking = "nothing keeps all limits" if result.nearest.breaks else "no loss is known"
         _print(tables.config_table(result.nearest.config, f"{lacking}; {result.nearest}"))
     _print(tables.summary(result))
+    if result.finalists:
+        best = None if result.best is None else result.best.number
+        _say("\n" + "\n".join(text_of(result.finalists, best)))
     if result.under:
         _say(f"\n{result.limits}")
     if report:

@@ -11,6 +11,7 @@ from mipcash.cli import archive, modelfile
 from mipcash.cli.limits import Pairs, together
 from mipcash.errors import ModelError
 from mipcash.study.arguments import costs_by_output
+from mipcash.study.confirm import ConfirmGiven, confirm_of
 from mipcash.study.racing import RacingGiven, racing_of
 from mipcash.study.records.limits import limits_of, stored_limits
 from mipcash.study.spending import Budget, Cost, Fits, Spending
@@ -27,6 +28,7 @@ STANDARD = {
     "evaluation_timeout": None,
     "evaluation_memory": None,
     "racing": None,
+    "confirm": None,
 }
 """Of ``mipcash run``, where neither the command nor the model says more."""
 
@@ -45,6 +47,19 @@ def racing_said(given: Any) -> RacingGiven:
     return said
 
 
+def confirm_said(given: Any) -> ConfirmGiven:
+    """Of ``--confirm 3``, or of a model's DEFAULTS.
+
+    Raises:
+        ModelError: it is no number of finalists.
+    """
+    try:
+        confirm_of(given)
+    except ValueError as error:
+        raise ModelError(f"{error}; on the command line --confirm 3, or --confirm 0 for none") from None
+    return given  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True)
 class Plan:
     """One run: what ``mipcash run`` was given, completed by the model's defaults."""
@@ -59,6 +74,7 @@ class Plan:
     evaluation_timeout: float | None
     evaluation_memory: float | None
     racing: RacingGiven
+    confirm: ConfirmGiven
     storage: Path
     options: Mapping[str, str]
     limits: Pairs
@@ -120,6 +136,7 @@ class Plan:
         if cost is not None and fits is not None:
             raise ModelError("a run has one budget: give --cost or --fits")
         chosen["racing"] = racing_said(chosen["racing"])
+        chosen["confirm"] = confirm_said(chosen["confirm"])
         path = storage or archive.default_path(loaded.title, chosen["seed"])
         return cls(
             **chosen,

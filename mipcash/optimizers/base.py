@@ -37,6 +37,7 @@ class Observation:
         legal: whether the rules admit it. One that they do not is known, is learned from, and is never an incumbent, a start or the
             answer.
         asked: the outputs that were asked for; empty: all.
+        repeat: k > 0: the k-th further evaluation of a configuration, after the search. It was not proposed, and ``known`` says so.
     """
 
     config: Configuration
@@ -47,6 +48,7 @@ class Observation:
     known: bool = False
     legal: bool = True
     asked: tuple[str, ...] = ()
+    repeat: int = 0
 
     def __post_init__(self) -> None:
         if self.status not in (DONE, FAILED, PENDING):
@@ -277,6 +279,18 @@ class Optimizer(ABC):
         kept = [k for k in kept if not history[k].outcome.stopped]
         done = [(o.loss, k) for k in kept for o in (history[k],) if o.status == DONE and o.loss is not None]
         return history[min(done)[1]] if done else None
+
+    def finalists(self, history: History, limits: Sequence[Limit], count: int) -> list[Observation]:
+        """What it would recommend, and what if that were not there, and so on: at most ``count``, each of another configuration.
+
+        Args:
+            history: of the search; no repeats are in it.
+        """
+        found: list[Observation] = []
+        while len(found) < count and (best := self.recommend(history, limits)) is not None:
+            found.append(best)
+            history = [o for o in history if o.config != best.config]
+        return found
 
 
 def _keeps(observation: Observation, limits: Sequence[Limit]) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mipcash.optimizers.base import History, Limit, Optimizer, Proposal, Request
 from mipcash.space.cuts.accepting import accepted_rules
+from mipcash.study.finalists import answer
 from mipcash.study.records.accepted import not_the_same
 from mipcash.study.records.trials import proposal_row
 from mipcash.study.text import listed, shown
@@ -70,7 +71,7 @@ class Asking:
 
     def recommended(self, history: History) -> int | None:
         """The number of the trial that the optimizer recommends; None: it recommends none."""
-        found = self.optimizer.recommend(history, self.limits)
+        found = answer(self.optimizer, history, self.limits)
         if found is None:
             return None
         for number, observation in enumerate(history):
@@ -79,6 +80,12 @@ class Asking:
         raise TypeError(
             f"optimizer {self.optimizer.name!r} recommended {found!r}, which is none of the observations that it was given"
         )
+
+    def finalists(self, history: History, count: int) -> list[int]:
+        """Numbers of the trials that are best by the search alone, best first."""
+        searched = [o for o in history if not o.repeat]
+        found = self.optimizer.finalists(searched, self.limits, count)
+        return [next(k for k, o in enumerate(history) if o is one) for one in found]
 
     def _check(self, number: int, proposal: Proposal) -> None:
         violations = self.space.validate(proposal.config)

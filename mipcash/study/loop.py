@@ -76,10 +76,11 @@ class Loop:
         callbacks: tuple[Callback, ...],
         display: Progress,
         racing: Racing | Halving | None = None,
+        reserve: int = 0,
     ) -> None:
         self._study, self._objective, self._display = study, objective, display
         self._spending, self._deadline, self._callbacks = spending, deadline, callbacks
-        self._racing = racing
+        self._racing, self._reserve = racing, reserve
         self._ended, self._pace, self._defects = "", Pace(), DefectsByOutput()
 
     def alone(self) -> str:
@@ -89,8 +90,11 @@ class Loop:
             if trial is None:
                 return self._end()
             with self._kept([trial]):
-                self._evaluated(trial, evaluate(self._objective, trial.config, wanted(trial), judge=self._judge()))
+                self._evaluated(trial, self._here(trial))
                 self._refuse_defect(in_flight=0)
+
+    def _here(self, trial: Trial) -> Evaluation:
+        return evaluate(self._objective, trial.config, wanted(trial), judge=self._judge(trial), repeat=trial.repeat)
 
     def together(self, pool: Evaluating, workers: int) -> str:
         """Up to ``workers`` evaluations at a time; outcomes are told as they come in, before anything else is asked for."""
@@ -136,7 +140,7 @@ class Loop:
 
     def _submitted(self, pool: Evaluating, trial: Trial) -> Future[Evaluation]:
         try:
-            return pool.submit(trial.config, wanted(trial), self._judge())
+            return pool.submit(trial.config, wanted(trial), self._judge(trial), trial.repeat)
         except ExecutorError as error:
             path = self._study.storage
             told = f"All {self._study.n_told} outcomes are "
@@ -144,11 +148,14 @@ class Loop:
                 raise ExecutorError(f"{error}. {told}in the study, as long as it lives; storage= keeps them") from error
             raise ExecutorError(f"{error}. {told}in {path}; run again with it as storage= to go on") from error
 
-    def _judge(self) -> Judge | None:
-        """When to stop an evaluation that begins now: by what is told now, wherever it runs and whatever ends before it."""
-        if self._racing is None:
+    def _judge(self, trial: Trial) -> Judge | None:
+        """When to stop an evaluation that begins now: by what is told now, wherever it runs and whatever ends before it.
+
+        Repeats, whose folds are others, are run to their end, and say nothing of the search's.
+        """
+        if self._racing is None or trial.repeat:
             return None
-        return judge_of(self._racing, self._study.trials, self._study.limits)
+        return judge_of(self._racing, [t for t in self._study.trials if not t.repeat], self._study.limits)
 
     def _room(self, in_flight: Collection[Trial], workers: int) -> bool:
         """Whether another evaluation may start. A broken pool ends all that run in it, so a suspect runs alone."""
@@ -193,14 +200,17 @@ class Loop:
 
     def _affordable(self, in_flight: Collection[Trial], cost: float | None = None) -> bool:
         """Whether the budget pays for another trial of a cost; None: of the least there may be."""
-        if not (self._spending.costs or self._spending.by_fits):
-            return self._spending.admits(self._study.n_told + len(in_flight) + 1)
         trials = self._study.trials
+        kept = self._reserve * self._spending.whole(trials)
+        if not (self._spending.costs or self._spending.by_fits):
+            return self._spending.admits(self._study.n_told + len(in_flight) + 1 + kept)
         if self._spending.by_fits:
             most = self._spending.least(trials)
-            return self._spending.admits(self._spending.spent(trials) + (len(in_flight) + 1) * most)
+            return self._spending.admits(self._spending.spent(trials) + (len(in_flight) + 1) * most + kept)
         cost = self._spending.least(trials) if cost is None else cost
-        return self._spending.admits(self._spending.spent(trials) + sum(map(self._spending.of, in_flight)) + cost)
+        return self._spending.admits(
+            self._spending.spent(trials) + sum(map(self._spending.of, in_flight)) + cost + kept
+        )
 
     def _reason(self, in_flight: Collection[Trial]) -> str:
         if not self._affordable(in_flight):

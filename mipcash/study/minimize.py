@@ -15,11 +15,12 @@ from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome
 from mipcash.space.space import Space
 from mipcash.study.arguments import check_costs, costs_by_output, seconds_of
 from mipcash.study.calls import callbacks_of, check_objective, check_order, explained
+from mipcash.study.confirm import CONFIRMED, ConfirmGiven, Confirming, confirm_of, confirms, evaluations
 from mipcash.study.evaluating.allowed import Allowed
 from mipcash.study.evaluating.evaluation import Objective
 from mipcash.study.evaluating.pool import Executors, Pool
 from mipcash.study.evaluating.processes import Processes, brought
-from mipcash.study.loop import EXHAUSTED, PROVEN, Callback, Loop
+from mipcash.study.loop import BUDGET, EXHAUSTED, PROVEN, Callback, Loop
 from mipcash.study.progress import Progress, make_progress
 from mipcash.study.racing import RacingGiven, racing_of
 from mipcash.study.records.given import KnownGiven
@@ -55,6 +56,7 @@ def minimize(
     evaluation_timeout: float | None = None,
     evaluation_memory: float | None = None,
     racing: RacingGiven = False,
+    confirm: ConfirmGiven = None,
     retries: int = 2,
     seconds_per_proposal: float | None = SECONDS_PER_PROPOSAL,
     known: KnownGiven = (),
@@ -97,6 +99,9 @@ def minimize(
             :mod:`mipcash.study.racing`. ``True``: by the paired differences of folds; ``"halving"``: by successive halving, also
             for learning curves; :class:`mipcash.Racing`, :class:`mipcash.Halving`: with other settings. What was stopped is
             one evaluation, is learned from as a noisier one, and is never the answer.
+        confirm: a number of finalists, or :class:`mipcash.ConfirmSettings`: the best of the search are evaluated again, with
+            ``repeat=1``, 2 ... where the objective has a parameter of that name, and the best of them there, limits included, is
+            the answer. They count in the budget. ``result.finalists`` has both losses. None: the answer is the search's.
         retries: further attempts at an evaluation whose worker died, or whose process was killed; after that it has
             failed. A trial that lost a worker is evaluated alone, so that none fails for another's fault.
         known: evaluations made elsewhere, as pairs of a configuration and its outcome; see :meth:`mipcash.Study.add`. What is in
@@ -123,6 +128,7 @@ def minimize(
     _check_plan(budget, timeout, workers)
     allowed = Allowed.of(evaluation_timeout, evaluation_memory, executor)
     racing_of(racing)
+    confirm_of(confirm, budget)
     callbacks = callbacks_of(callbacks)
     if isinstance(space, Space):  # else the study says so
         check_objective(objective, space.parameters)
@@ -155,6 +161,7 @@ def minimize(
             evaluation_timeout=evaluation_timeout,
             evaluation_memory=evaluation_memory,
             racing=racing,
+            confirm=confirm,
         )
 
 
@@ -171,6 +178,7 @@ def run(
     evaluation_timeout: float | None = None,
     evaluation_memory: float | None = None,
     racing: RacingGiven = False,
+    confirm: ConfirmGiven = None,
 ) -> Result:
     """:func:`minimize` for a study that exists; the study stays open."""
     deadline = None if timeout is None else time.monotonic() + timeout
@@ -179,12 +187,20 @@ def run(
     check_costs(objective, study.costs)
     spending = Spending.of_budget(budget, study.costs)
     allowed, raced = Allowed.of(evaluation_timeout, evaluation_memory, executor), racing_of(racing)
+    confirming = confirm_of(confirm, budget)
     with _place(objective, executor, workers, allowed) as place, make_progress(progress) as display:
         study.plan(None if isinstance(budget, (Cost, Fits)) else int(budget), timeout)
         display.spending, display.limits = spending, study.limits
         display.begin(study.space.name, spending.total, study.trials)
-        loop = Loop(study, objective, spending, deadline, callbacks_of(callbacks), display, raced)
+        loop = Loop(
+            study, objective, spending, deadline, callbacks_of(callbacks), display, raced, evaluations(confirming)
+        )
         reason = loop.alone() if place is None else loop.together(place, workers)
+        if confirming is not None and confirms(reason):
+            again = Confirming(study, objective, spending, deadline, callbacks_of(callbacks), display)
+            again.begin(confirming)
+            ended = again.alone() if place is None else again.together(place, workers)
+            reason = reason if ended in (CONFIRMED, BUDGET) else ended
         if reason == EXHAUSTED and _all_known(study):
             # every legal configuration has an outcome, so the best of them is the optimum
             reason = PROVEN
@@ -216,7 +232,7 @@ def _all_known(study: Study) -> bool:
     if found.standing.best is not None and not found.value <= found.standing.best.loss:  # type: ignore[operator]
         return False  # the optimizer recommends another, of whose limits it is surer
     decide = (LOSS, *(limit.output for limit in study.limits))
-    legal = [t for t in study.trials if t.legal]
+    legal = [t for t in study.trials if t.legal and not t.repeat]
     if not study.costs:
         return all(t.done and t.whole and all(t.outcome[name].status == PRESENT for name in decide) for t in legal)
     told: dict[str, Outcome] = {}

@@ -69,6 +69,8 @@ class Progress:
 
     def _best_of(self, trial: Trial) -> Trial | None:
         """A trial that keeps all limits; None: it does not. Of outputs that are told apart, the best that is whole."""
+        if trial.repeat:
+            return None
         if trial.evaluate and self.limits:
             self._parts.append(trial)
             return Standing.of(self._parts, self.limits).best

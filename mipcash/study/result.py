@@ -17,6 +17,7 @@ from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import Limit
 from mipcash.optimizers.outcome import PENDING
+from mipcash.study.finalists import Finalist, finalists_of, text_of
 from mipcash.study.standing import Breach, Nearest, Standing, observation
 from mipcash.study.text import one_line, shown, visible, without_address
 from mipcash.study.tradeoffs import LimitTable
@@ -39,7 +40,7 @@ class Convergence(NamedTuple):
 
     Attributes:
         number: trial numbers.
-        loss: nan where the trial failed, is pending, was not asked for its loss, or is a known one that is illegal.
+        loss: nan where the trial failed, is pending, was not asked for its loss, is a known one that is illegal, or a repeat.
         incumbent: lowest loss so far of what keeps all limits, nan before the first.
         feasible: whether a loss is that of a configuration that keeps all limits, for all that is known by now.
     """
@@ -78,9 +79,9 @@ class Result:
 
     @property
     def best(self) -> Trial | None:
-        """The trial that the optimizer recommends; None: it recommends none.
+        """The trial that the optimizer recommends, or that ``confirm=`` chose among finalists; None: there is none.
 
-        As a rule it is the first with the lowest loss that keeps all limits.
+        As a rule it is the first with the lowest loss that keeps all limits. It is always one of the search, and no repeat.
         """
         if self.recommended != BY_LOSS:
             return None if self.recommended is None else self.history[self.recommended]
@@ -93,9 +94,28 @@ class Result:
 
     @property
     def value(self) -> float:
-        """The loss of the best configuration, as a rule the lowest; nan where there is none."""
+        """The loss of the best configuration as the search observed it, as a rule the lowest; nan where there is none.
+
+        Where evaluations are noisy the optimizer may recommend another than that with the lowest loss, which
+        ``result.standing.best`` is; what the answer is worth on fresh repeats, ``fresh`` tells after ``confirm=``.
+        """
         best = self.best
         return math.nan if best is None or best.loss is None else best.loss
+
+    @cached_property
+    def finalists(self) -> tuple[Finalist, ...]:
+        """Configurations that ``confirm=`` had evaluated again, with their losses in the search and on fresh repeats."""
+        return tuple(finalists_of([observation(t) for t in self.history], self.under))
+
+    @property
+    def fresh(self) -> float:
+        """The mean loss of the best configuration on fresh repeats; nan where it was not evaluated again.
+
+        Of finalists the best on the same repeats, it is a little optimistic still; ``value`` is more so.
+        """
+        best = self.best
+        found = (f.mean for f in self.finalists if best is not None and f.number == best.number)
+        return next(found, math.nan)
 
     @property
     def values(self) -> dict[str, float]:
@@ -234,7 +254,8 @@ class Result:
         return {"ask": asks, "evaluation": sum(t.duration or 0.0 for t in self.history)}
 
     def convergence(self) -> Convergence:
-        told = [t.loss if t.done and t.legal and t.loss is not None else math.nan for t in self.history]
+        shows = (t.done and t.legal and not t.repeat for t in self.history)
+        told = [t.loss if s and t.loss is not None else math.nan for s, t in zip(shows, self.history, strict=True)]
         losses = np.array(told, dtype=np.float64)
         numbers = np.array([t.number for t in self.history], dtype=np.int64)
         kept = {k for row in self.standing.kept for k in row.parts}
@@ -311,6 +332,8 @@ class Result:
             yield from (f"  {name} = {value!r}" for name, value in best.config.items())
             yield from (f"  [{name}] {value:.6g}" for name, value in self.values.items())
             yield from (f"  [{name}] {one_line(text, 160)}" for name, text in best.texts.items())
+        if self.finalists:
+            yield from text_of(self.finalists, None if best is None else best.number)
         if self.n_fits > self.n_evaluations:
             yield f"fits: {self.n_fits}" + (f", {self.n_fits_saved} saved by racing" if self.n_stopped else "")
         yield f"seconds: {self.seconds['ask']:.1f} asking, {self.seconds['evaluation']:.1f} evaluating"

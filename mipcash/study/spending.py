@@ -142,6 +142,10 @@ class Spending:
         whole = trials and all(len(t.evaluate or self.costs) >= len(self.costs) for t in trials if not t.known)
         return sum(self.costs.values()) if whole else min(self.costs.values())
 
+    def whole(self, trials: Sequence[Trial]) -> float:
+        """What an evaluation of all outputs costs; by fits, as many as the longest took."""
+        return self.least(trials) if self.by_fits else sum(self.costs.values()) if self.costs else 1.0
+
     def admits(self, cost: float) -> bool:
         """Whether so much may be spent in all."""
         return cost <= self.total * (1.0 + ROUNDING)

@@ -99,7 +99,8 @@ class Standing:
     Attributes:
         trials: of the study, by number.
         limits: m of them.
-        rows: r configurations of which something that counts is known, each with the numbers of its trials.
+        rows: r configurations of which something that counts is known, each with the numbers of its trials; repeats, which come
+            after the search, are not among them.
         violations: shape (r, m).
     """
 
@@ -110,7 +111,8 @@ class Standing:
 
     @classmethod
     def of(cls, trials: Sequence[Trial], limits: Sequence[Limit]) -> Standing:
-        rows = joined([observation(t) for t in trials], (LOSS, *(limit.output for limit in limits)))
+        searched = [Observation(t.config, PENDING) if t.repeat else observation(t) for t in trials]
+        rows = joined(searched, (LOSS, *(limit.output for limit in limits)))
         return cls(trials, tuple(limits), rows, violations([row.whole for row in rows], limits)[0])
 
     @cached_property
@@ -199,7 +201,8 @@ class Standing:
 def observation(trial: Trial) -> Observation:
     """A trial as an optimizer sees it."""
     told = (trial.status, trial.loss, trial.values, trial.outcome)
-    return Observation(dict(trial.config), *told, trial.known, trial.legal, trial.evaluate)
+    elsewhere = trial.known or trial.repeat > 0
+    return Observation(dict(trial.config), *told, elsewhere, trial.legal, trial.evaluate, trial.repeat)
 
 
 def _has_loss(whole: Observation) -> bool:

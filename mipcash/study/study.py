@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -30,12 +30,12 @@ from mipcash.study.calls import explained
 from mipcash.study.cuts.columns import columns_of
 from mipcash.study.cuts.proposing import proposed
 from mipcash.study.cuts.search import LEVEL, MOST
-from mipcash.study.opened import Opened
 from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
 from mipcash.study.records.ledger import Ledger
 from mipcash.study.records.limits import LimitsGiven, limits_of
 from mipcash.study.records.opening import record_of
 from mipcash.study.records.telling import Telling, finite, told_costs
+from mipcash.study.repeating import Repeating, copy_of
 from mipcash.study.result import Result
 from mipcash.study.storage.base import NOTHING, Storage, TakenError
 from mipcash.study.storage.registry import make_storage
@@ -51,7 +51,7 @@ SECONDS_PER_PROPOSAL = 5.0
 """What a proposal may take where nothing else is said."""
 
 
-class Study(Opened):
+class Study(Repeating):
     """Proposes configurations and records their outcomes.
 
     Args:
@@ -214,7 +214,7 @@ class Study(Opened):
         with self._lock:
             self._ledger.sync()
             waiting = self._ledger.waiting
-            return _copy(self._ledger.restart(waiting[0])) if waiting else None
+            return copy_of(self._ledger.restart(waiting[0])) if waiting else None
 
     def _new(self, apart: Apart | None, seconds: float | None, begin: bool = True) -> Trial:
         """A new trial, its first attempt begun or left to a later ask.
@@ -233,7 +233,7 @@ class Study(Opened):
             row = self._questions.proposal(history, state, apart, seconds)
             with self._lock:
                 self._ledger.sync()
-                return _copy(self._ledger.add(row, begin))
+                return copy_of(self._ledger.add(row, begin))
 
     def tell(
         self,
@@ -269,7 +269,7 @@ class Study(Opened):
             mine = self._ledger.mine(trial)
             duration = self._ledger.seconds(mine.number) if taken is None else taken
             telling = Telling.of(mine, outcome, partial, duration if cost is None else told_costs(cost), self.limits)
-            return _copy(self._ledger.tell(mine.number, telling, worker, duration))
+            return copy_of(self._ledger.tell(mine.number, telling, worker, duration))
 
     def lose(self, trial: Trial, cause: str) -> Trial:
         """Record that the worker that evaluated a trial died, and return the trial with what became of it.
@@ -283,7 +283,7 @@ class Study(Opened):
             TellError: as for :meth:`tell`.
         """
         with self._lock:
-            return _copy(self._ledger.lose(self._ledger.mine(trial).number, storable(cause, MESSAGE_LIMIT)))
+            return copy_of(self._ledger.lose(self._ledger.mine(trial).number, storable(cause, MESSAGE_LIMIT)))
 
     def give_back(self, trial: Trial) -> None:
         """Leave a trial for later: it stays without an outcome, and a later ``ask`` hands it out again.
@@ -301,7 +301,7 @@ class Study(Opened):
             TellError: the trial belongs to another study, has no outcome, or was evaluated elsewhere.
         """
         with self._lock:
-            return _copy(self._ledger.reopen(self._ledger.mine(trial, told=True).number))
+            return copy_of(self._ledger.reopen(self._ledger.mine(trial, told=True).number))
 
     # -- what a user brings -------------------------------------------------------------------------------------
 
@@ -319,7 +319,7 @@ class Study(Opened):
             ValueError: no outcome (None, a text, a dict without the loss ...), or another word for ``illegal``.
         """
         known = Known.of(self.space, config, outcome, illegal, apart=tuple(self.costs), limits=self.limits)
-        return _copy(self._agreed(lambda: self._ledger.know([known])[0]))
+        return copy_of(self._agreed(lambda: self._ledger.know([known])[0]))
 
     def add_missing(self, known: KnownGiven) -> None:
         """:meth:`add` those of several pairs of a configuration and its outcome that are not there yet.
@@ -344,7 +344,7 @@ class Study(Opened):
             ConfigurationError: it is illegal; the message has the broken rules and the nearest legal configuration.
         """
         plain = wanted(self.space, config)
-        return _copy(self._agreed(lambda: self._ledger.enqueue(plain, tuple(self.costs))))
+        return copy_of(self._agreed(lambda: self._ledger.enqueue(plain, tuple(self.costs))))
 
     def proposed_rules(self, *, settings: int = MOST, level: float = LEVEL) -> list[ProposedRule]:
         """What the failures teach: settings that failed together wherever they came together, and with which nothing worked.
@@ -361,20 +361,13 @@ class Study(Opened):
         """
         return proposed(columns_of(declaration_of(self.space)), self.trials, settings, level)
 
-    def _agreed(self, change: Callable[[], T]) -> T:
-        """What a change gives that other writers of the storage may come before: then it is made again, of what they did."""
-        while True:
-            with self._lock, suppress(TakenError):
-                self._ledger.sync()
-                return change()
-
     # -- what is known ------------------------------------------------------------------------------------------
 
     @property
     def trials(self) -> tuple[Trial, ...]:
         """All trials by number, pending ones included."""
         with self._lock:
-            return tuple(_copy(t) for t in self._ledger.trials)
+            return tuple(copy_of(t) for t in self._ledger.trials)
 
     @property
     def result(self) -> Result:
@@ -412,7 +405,3 @@ class Study(Opened):
         with self._asking, self._lock:
             found = self._questions.recommended(self._ledger.history)
             self._ledger.note(stopped=storable(reason), recommended=NOTHING if found is None else found)
-
-
-def _copy(trial: Trial) -> Trial:
-    return replace(trial, config=dict(trial.config))

@@ -19,6 +19,8 @@ ILLEGAL = "known, illegal"
 """Of one whose configuration breaks rules: it is learned from, and is never the answer."""
 ENQUEUED = "enqueued"
 """Of a configuration that the user wants evaluated."""
+REPEAT = "repeat "
+"""How the origin of another evaluation of a configuration begins; its number follows."""
 
 
 class Failed(Exception):
@@ -74,7 +76,7 @@ class Trial:
             that were told.
         proof: the solver's answer that made the proposal.
         origin: ``initial design``, ``acquisition`` ...; ``known`` or ``known, illegal`` of an evaluation made elsewhere,
-            ``enqueued`` of a configuration that the user wanted.
+            ``enqueued`` of a configuration that the user wanted, ``repeat 1`` of another evaluation of one.
         seconds: wall-clock seconds of the ask by part; ``"ask"`` is its total.
         evaluate: names of the outputs that the optimizer wants evaluated; empty: all that the objective gives, in one call.
         trace: what the optimizer tells reports about this proposal.
@@ -167,6 +169,11 @@ class Trial:
     def known(self) -> bool:
         """Whether it was evaluated elsewhere: then it counts for no budget."""
         return self.origin in (KNOWN, ILLEGAL)
+
+    @property
+    def repeat(self) -> int:
+        """0: an evaluation of the search. k > 0: the k-th further one of a configuration, on fresh folds where it has some."""
+        return int(self.origin.removeprefix(REPEAT)) if self.origin.startswith(REPEAT) else 0
 
     @property
     def legal(self) -> bool:

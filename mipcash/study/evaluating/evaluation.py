@@ -5,6 +5,7 @@ An objective that is a generator is run to its end here: each of its partial res
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from mipcash.study.reading import read_outcome, stops
 from mipcash.study.storage.base import this_worker
 from mipcash.study.trial import Failed
 
-Function = Callable[[Configuration], Any]
+Function = Callable[..., Any]
 """Takes a configuration (its own copy); returns a float, a dict with ``"loss"``, ``Failed``, or an iterator of partial results."""
 
 Objective = Function | Mapping[str, Function]
@@ -56,6 +57,7 @@ def evaluate(
     outputs: Sequence[str] = (),
     output: str = LOSS,
     judge: Judge | None = None,
+    repeat: int = 0,
 ) -> Evaluation:
     """Call the objective. An exception becomes :class:`Failed`; what orders to stop (Ctrl-C ...) passes through.
 
@@ -63,14 +65,15 @@ def evaluate(
         outputs: those to evaluate, where each is a function of its own; one that raises fails alone. Empty: all.
         output: the one that a function gives; without a name it gives the loss.
         judge: when to stop the loss of a generator; None: at its end.
+        repeat: k > 0: the k-th further evaluation of a configuration; an objective that has a parameter of this name is told.
     """
     if isinstance(objective, Mapping):
         names = outputs or objective
-        return Evaluation.together({n: evaluate(objective[n], {**config}, (), n, judge) for n in names})
+        return Evaluation.together({n: evaluate(objective[n], {**config}, (), n, judge, repeat) for n in names})
     began, raised = time.perf_counter(), None
     fits: list[Any] = []
     try:
-        returned = objective(config)
+        returned = objective(config, repeat=repeat) if repeat and takes_repeat(objective) else objective(config)
         if isinstance(returned, Iterator):
             returned = gathered(returned, fits, lambda fit: _numbers(fit, output), judge if output == LOSS else None)
     except Failed as failed:
@@ -91,3 +94,12 @@ def _numbers(fit: Any, output: str) -> dict[str, float] | None:
     if read[output].status == FAILED:
         return None
     return {name: o.value for name, o in read.outputs.items() if o.value is not None}
+
+
+def takes_repeat(function: Function) -> bool:
+    """Whether a function has a parameter ``repeat``, by which it takes other folds or seeds."""
+    try:
+        found = inspect.signature(function).parameters.get("repeat")
+    except (TypeError, ValueError):  # some that are written in C do not tell
+        return False
+    return found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)

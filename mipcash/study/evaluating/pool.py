@@ -35,9 +35,9 @@ class Evaluating(Protocol):
     """Where a run evaluates its objective."""
 
     def submit(
-        self, config: Configuration, outputs: Sequence[str] = (), judge: Judge | None = None
+        self, config: Configuration, outputs: Sequence[str] = (), judge: Judge | None = None, repeat: int = 0
     ) -> Future[Evaluation]:
-        """Start an evaluation, of some outputs where each is a function of its own; none: of all. The judge goes along."""
+        """Start an evaluation, of some outputs where each is a function of its own; none: of all. Judge and repeat go along."""
         ...
 
 
@@ -70,7 +70,7 @@ class Pool:
         self._executor: Any = executor if self._make is None else self._make()
 
     def submit(
-        self, config: Configuration, outputs: Sequence[str] = (), judge: Judge | None = None
+        self, config: Configuration, outputs: Sequence[str] = (), judge: Judge | None = None, repeat: int = 0
     ) -> Future[Evaluation]:
         """Start an evaluation, in a new executor where a factory's one is broken.
 
@@ -78,7 +78,7 @@ class Pool:
             ExecutorError: a lent executor is broken, or a new one at once.
         """
         try:
-            return self._submit(config, outputs, judge)
+            return self._submit(config, outputs, judge, repeat)
         except BrokenExecutor as error:
             if self._make is None:
                 raise ExecutorError(
@@ -88,15 +88,18 @@ class Pool:
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._executor = self._make()
         try:
-            return self._submit(config, outputs, judge)
+            return self._submit(config, outputs, judge, repeat)
         except BrokenExecutor as error:
             raise ExecutorError(
                 f"the executor that executor= made is broken from the start ({describe_error(error)}). Mend the "
                 "callable"
             ) from error
 
-    def _submit(self, config: Configuration, outputs: Sequence[str], judge: Judge | None) -> Future[Evaluation]:
-        future: Future[Evaluation] = self._executor.submit(evaluate, self._objective, config, outputs, LOSS, judge)
+    def _submit(
+        self, config: Configuration, outputs: Sequence[str], judge: Judge | None, repeat: int
+    ) -> Future[Evaluation]:
+        told = (self._objective, config, outputs, LOSS, judge, repeat)
+        future: Future[Evaluation] = self._executor.submit(evaluate, *told)
         return future
 
     def __enter__(self) -> Pool:

@@ -48,11 +48,11 @@ def main(talk: int, life: int) -> None:
         objective = _objective(connection)
         while objective is not None:
             try:
-                config, output, seconds, judge = pickle.loads(connection.recv_bytes())
+                config, output, seconds, judge, repeat = pickle.loads(connection.recv_bytes())
             except EOFError:
                 return
             function = objective[output] if isinstance(objective, Mapping) else objective
-            connection.send_bytes(_answer(function, config, seconds, output or LOSS, judge))
+            connection.send_bytes(_answer(function, config, seconds, output or LOSS, judge, repeat))
 
 
 def _objective(connection: Connection) -> Objective | None:
@@ -67,11 +67,13 @@ def _objective(connection: Connection) -> Objective | None:
     return objective
 
 
-def _answer(function: Function, config: Any, seconds: float | None, output: str, judge: Judge | None) -> bytes:
+def _answer(
+    function: Function, config: Any, seconds: float | None, output: str, judge: Judge | None, repeat: int
+) -> bytes:
     if seconds is not None:
         faulthandler.dump_traceback_later(seconds + ORPHANED, exit=True)  # by a thread of its own, without the GIL
     try:
-        evaluation = evaluate(function, config, (), output, judge)
+        evaluation = evaluate(function, config, (), output, judge, repeat)
     except BaseException as error:  # Ctrl-C and the like, raised by the objective: orders to whoever runs
         return _sent((STOPPED, error), (STOPPED, SystemExit(describe_error(error))))
     finally:

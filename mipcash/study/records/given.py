@@ -24,7 +24,7 @@ from mipcash.study.reading import read_outcome, statement
 from mipcash.study.records.encoding import encode_config, misplaced, readable_config
 from mipcash.study.storage.base import EvaluationRow, TrialRow
 from mipcash.study.text import shown
-from mipcash.study.trial import ENQUEUED, ILLEGAL, KNOWN, Trial
+from mipcash.study.trial import ENQUEUED, ILLEGAL, KNOWN, REPEAT, Trial
 
 if TYPE_CHECKING:
     from mipcash.space.space import Space
@@ -172,6 +172,11 @@ def enqueued_row(
 ) -> TrialRow:
     """The row of a trial that waits for its first attempt; outputs: those to evaluate, where it is not all of them."""
     return _row(space, number, PENDING, config, ENQUEUED, state, outputs)
+
+
+def repeat_row(space: Space, number: int, config: Configuration, state: Mapping[str, Any], repeat: int) -> TrialRow:
+    """The row of another evaluation of a configuration, which waits for its first attempt."""
+    return _row(space, number, PENDING, config, f"{REPEAT}{repeat}", state, ())
 
 
 def _row(

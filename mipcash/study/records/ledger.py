@@ -14,7 +14,7 @@ from mipcash.optimizers.base import Observation
 from mipcash.space.cuts.accepting import accepted_rules, broken_of
 from mipcash.study.failures import RULED_OUT_BY
 from mipcash.study.records.accepted import not_the_same, note_accepted, rejudged, warn_of_lacking
-from mipcash.study.records.given import Known, enqueued_row, same, unasked
+from mipcash.study.records.given import Known, enqueued_row, repeat_row, same, unasked
 from mipcash.study.records.telling import Telling
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
 from mipcash.study.standing import observation
@@ -173,6 +173,21 @@ class Ledger:
         if found and not outputs:
             return found
         return self._enter([enqueued_row(self._space, len(self._rows), config, self.state, outputs)])[0]
+
+    def repeat(self, of: Trial, repeat: int) -> Trial:
+        """Another evaluation of a trial's configuration, which waits for its first attempt; where there is one, that.
+
+        Raises:
+            TellError: the trial belongs to another study.
+            TakenError: another trial has its number.
+        """
+        if of.study != self.record.id or of.number >= len(self.trials):
+            raise TellError(f"trial {of.number} was asked of another study; repeat it in the study that proposed it")
+        config = self.trials[of.number].config
+        for trial in self.trials:
+            if trial.repeat == repeat and trial.config == config:
+                return trial
+        return self._enter([repeat_row(self._space, len(self._rows), config, self.state, repeat)])[0]
 
     def _enter(self, rows: Sequence[TrialRow]) -> list[Trial]:
         """Trials that a user brings, as they are."""

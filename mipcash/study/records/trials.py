@@ -24,7 +24,7 @@ from mipcash.study.records.encoding import (
 from mipcash.study.storage.base import TrialRow
 from mipcash.study.storage.checks import DamageError
 from mipcash.study.text import shown, storable
-from mipcash.study.trial import ENQUEUED, ILLEGAL, KNOWN, Trial
+from mipcash.study.trial import ENQUEUED, ILLEGAL, KNOWN, REPEAT, Trial
 
 if TYPE_CHECKING:
     from mipcash.space.space import Space
@@ -39,7 +39,7 @@ def proposal_row(space: Space, optimizer: Optimizer, number: int, proposal: Prop
     Raises:
         TypeError: a state or a trace that JSON cannot hold, outputs that are no names, or the origin of what a user brings.
     """
-    if proposal.origin in (KNOWN, ILLEGAL, ENQUEUED):
+    if proposal.origin in (KNOWN, ILLEGAL, ENQUEUED) or str(proposal.origin).startswith(REPEAT):
         raise TypeError(
             f"optimizer {optimizer.name!r} calls a proposal {proposal.origin!r}, which only a user's are called"
         )
@@ -111,6 +111,8 @@ def checked_trial(space: Space, row: TrialRow, study: str) -> Trial:
     Raises:
         DamageError: it is not.
     """
+    if row.origin.startswith(REPEAT) and not row.origin.removeprefix(REPEAT).isdecimal():
+        raise DamageError(f"the origin of trial {row.number} is {shown(row.origin)}, which numbers no repeat")
     trial = trial_of(space, row, study)
     if readable_config(trial.config) != row.config:
         raise DamageError(f"the two records of the configuration of trial {row.number} differ")

@@ -1,0 +1,119 @@
+"""``confirm=``: after the search, finalists are evaluated again on fresh repeats, and the best of them there is the answer.
+
+Their evaluations are trials of the study, so that they are journaled, resumed, and evaluated wherever the search's are. They
+count in the budget: the search leaves as much of it as they take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from numbers import Integral
+
+from mipcash.errors import at_least
+from mipcash.study.loop import BUDGET, CALLBACK, DEFECT, TIMEOUT, Loop
+from mipcash.study.spending import Budget
+from mipcash.study.text import shown
+from mipcash.study.trial import Trial
+
+CONFIRMED = "confirmed"
+"""All finalists are evaluated."""
+
+
+@dataclass(frozen=True)
+class ConfirmSettings:
+    """How the answer is confirmed.
+
+    Attributes:
+        finalists: configurations that are evaluated again, at most.
+        repeats: how often each of them is.
+    """
+
+    finalists: int = 3
+    repeats: int = 1
+
+    def __post_init__(self) -> None:
+        at_least(self, finalists=2, repeats=1)
+
+    @property
+    def evaluations(self) -> int:
+        """That it takes at most."""
+        return self.finalists * self.repeats
+
+
+ConfirmGiven = bool | int | ConfirmSettings | None
+"""What ``confirm=`` takes: a number of finalists, 0 or False for none, True for the defaults."""
+
+
+def confirm_of(given: ConfirmGiven, budget: Budget | None = None) -> ConfirmSettings | None:
+    """Settings; None: nothing is to be confirmed.
+
+    Args:
+        budget: of the run.
+
+    Raises:
+        ValueError: no number of finalists, or more evaluations than the budget has.
+    """
+    if given is None or given is False:
+        return None
+    if isinstance(given, ConfirmSettings):
+        settings = given
+    elif given is True:
+        settings = ConfirmSettings()
+    elif isinstance(given, Integral) and given == 0:
+        return None
+    elif isinstance(given, Integral) and given >= 2:
+        settings = ConfirmSettings(finalists=int(given))
+    else:
+        raise ValueError(
+            f"confirm must be a number of finalists, at least 2, or mc.ConfirmSettings(...); got {shown(given)}"
+        )
+    if isinstance(budget, Integral) and settings.evaluations >= budget:
+        raise ValueError(
+            f"confirm= evaluates {settings.finalists} finalists {settings.repeats} more times, and the budget is {budget} "
+            "evaluations in all; raise it, or confirm fewer"
+        )
+    return settings
+
+
+def evaluations(settings: ConfirmSettings | None) -> int:
+    """That the search leaves."""
+    return 0 if settings is None else settings.evaluations
+
+
+def confirms(reason: str) -> bool:
+    """Whether finalists are evaluated after a search that ended so: not where the user or the clock ended the run."""
+    return reason not in (TIMEOUT, CALLBACK) and not reason.startswith(DEFECT)
+
+
+class Confirming(Loop):
+    """The loop over finalists' repeats."""
+
+    def begin(self, settings: ConfirmSettings) -> None:
+        """Let the finalists' repeats wait that are not there yet, all of one repeat before the next."""
+        chosen = self._study.finalists(settings.finalists)
+        for repeat in range(1, settings.repeats + 1):
+            for trial in chosen if len(chosen) > 1 else ():
+                self._study.repeat(trial, repeat)
+
+    def _next(self, in_flight: Collection[Trial]) -> Trial | None:
+        if not self._ended:
+            self._ended = self._reason(in_flight)
+        if self._ended:
+            return None
+        trial = self._study.ask_repeat()
+        if trial is None:
+            return None
+        self._display.evaluating(trial)
+        return trial
+
+    def _reason(self, in_flight: Collection[Trial]) -> str:
+        if self._late():
+            return TIMEOUT
+        return "" if self._affordable(in_flight, self._spending.whole(self._study.trials)) else BUDGET
+
+    def _ahead(self, in_flight: Collection[Trial], workers: int) -> bool:
+        return False
+
+    def _end(self) -> str:
+        return self._ended or CONFIRMED

@@ -1,0 +1,176 @@
+"""Finalists: configurations that are evaluated again after the search, and the answer among them.
+
+Of many noisy losses the lowest is too low: the search's choice is partly luck, and on fresh folds it need not be the best. A few
+finalists are evaluated again, all on the same fresh repeats, so that what is hard about a fold counts for all of them alike.
+
+Notation
+    L_ir (i finalists, r = 1..R repeats) fresh losses;   l_irk those of single fits, where the objective yields them
+    d = the mean over r of L_ir - L_jr: how much i is worse than the answer j; its standard error is that of n paired differences,
+    sqrt(s^2 (1/n + q)), s^2 their sample variance. Differences of folds are not independent, since training sets overlap:
+    q = 1 / (K - 1) for K folds (Nadeau and Bengio 2003). Where single fits are not known, they are those of repeats, and q = 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, variance
+
+from mipcash.optimizers.base import History, Limit, Observation, Optimizer
+from mipcash.optimizers.outcome import PENDING
+from mipcash.study.standing import breaches
+from mipcash.study.text import one_line
+
+
+@dataclass(frozen=True)
+class Finalist:
+    """A configuration that was evaluated again.
+
+    Attributes:
+        number: of the search's trial.
+        searched: its loss there.
+        fresh: losses by repeat: shape (R,), those that are known.
+        fits: of each, the losses of single fits; empty where the objective gave none.
+        problem: why it cannot be the answer: a repeat failed, or broke a limit; empty otherwise.
+    """
+
+    number: int
+    searched: float
+    fresh: tuple[float, ...]
+    fits: tuple[tuple[float, ...], ...]
+    problem: str = ""
+
+    @property
+    def mean(self) -> float:
+        """Of the fresh losses; nan where there are none."""
+        return fmean(self.fresh) if self.fresh else math.nan
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much worse a finalist is than the answer, on the same repeats.
+
+    Attributes:
+        mean: d.
+        error: its standard error; nan where fewer than two differences are known.
+    """
+
+    mean: float
+    error: float
+
+    @classmethod
+    def of(cls, one: Finalist, other: Finalist) -> Difference:
+        """Of two that have the same repeats."""
+        pairs = list(zip(one.fits, other.fits, strict=False))
+        alike = bool(pairs) and all(len(a) == len(b) > 1 for a, b in pairs)
+        if alike:
+            found = [x - y for a, b in pairs for x, y in zip(a, b, strict=True)]
+            overlap = 1.0 / (len(pairs[0][0]) - 1)
+        else:
+            found, overlap = [x - y for x, y in zip(one.fresh, other.fresh, strict=False)], 0.0
+        if not found:
+            return cls(math.nan, math.nan)
+        # the outcome need not be the mean of what was yielded
+        mean = fmean(x - y for x, y in zip(one.fresh, other.fresh, strict=False))
+        return cls(mean, math.sqrt(variance(found) * (1.0 / len(found) + overlap)) if len(found) > 1 else math.nan)
+
+
+def finalists_of(history: History, limits: Sequence[Limit] = ()) -> list[Finalist]:
+    """The configurations that were evaluated again, in the order of the search; of what is pending nothing is known yet.
+
+    One whose search told no loss is none.
+    """
+    repeats: dict[str, list[Observation]] = {}
+    for o in history:
+        if o.repeat:
+            repeats.setdefault(repr(o.config), []).append(o)
+    found = []
+    for number, o in enumerate(history):
+        again = repeats.pop(repr(o.config), None) if not o.repeat and o.loss is not None else None
+        if again is not None:
+            found.append(_finalist(number, o, sorted(again, key=lambda r: r.repeat), limits))
+    return found
+
+
+def _finalist(number: int, o: Observation, repeats: History, limits: Sequence[Limit]) -> Finalist:
+    told = [r for r in repeats if r.status != PENDING]
+    problem = ""
+    for r in told:
+        broken = breaches(r.outcome, limits)
+        if r.loss is None:
+            problem = f"repeat {r.repeat} failed: {one_line(r.outcome.message, 80)}"
+        elif broken:
+            problem = f"repeat {r.repeat} breaks {', '.join(map(str, broken))}"
+        if problem:
+            break
+    kept = [r for r in told if r.loss is not None]
+    losses = tuple(float(r.loss) for r in kept if r.loss is not None)
+    assert o.loss is not None
+    return Finalist(number, o.loss, losses, tuple(r.folds for r in kept), problem)
+
+
+def best_of(finalists: Sequence[Finalist]) -> Finalist | None:
+    """The one with the lowest mean fresh loss among those with the most repeats; None: all have a problem, or nothing is known."""
+    able = [f for f in finalists if f.fresh and not f.problem]
+    most = max((len(f.fresh) for f in able), default=0)
+    return min((f for f in able if len(f.fresh) == most), key=lambda f: f.mean, default=None)
+
+
+def answer(optimizer: Optimizer, history: History, limits: Sequence[Limit]) -> Observation | None:
+    """What an optimizer recommends, or the best of the finalists, one of ``history``; None: there is none.
+
+    Finalists count where what the optimizer recommends of the search is among them, and not where the search has gone on to
+    something better since. Where all of them have a problem, it is what the optimizer recommends of the rest.
+    """
+    searched = [o for o in history if not o.repeat]
+    found = optimizer.recommend(searched, limits)
+    if found is None or len(searched) == len(history):
+        return found
+    finalists = finalists_of(history, limits)
+    configs = [history[f.number].config for f in finalists]
+    if found.config not in configs or not any(f.fresh or f.problem for f in finalists):
+        return found
+    best = best_of(finalists)
+    if best is not None:
+        return history[best.number]
+    troubled = [history[f.number].config for f in finalists if f.problem]
+    return optimizer.recommend([o for o in searched if o.config not in troubled], limits)
+
+
+def table_of(finalists: Sequence[Finalist], chosen: int | None) -> list[tuple[str, str, str, str]]:
+    """Rows of texts: trial, loss in the search, mean fresh loss, and how it compares with the answer.
+
+    Args:
+        chosen: number of the answer.
+    """
+    best = next((f for f in finalists if f.number == chosen), None)
+    rows = []
+    for f in sorted(finalists, key=lambda f: (bool(f.problem), math.isnan(f.mean), f.mean)):
+        fresh = f"{f.mean:.6g}" if f.fresh else "-"
+        rows.append((str(f.number), f"{f.searched:.6g}", fresh, _compared(f, best)))
+    return rows
+
+
+def _compared(f: Finalist, best: Finalist | None) -> str:
+    if f.problem:
+        return f.problem
+    if best is None or not f.fresh:
+        return "not evaluated yet" if not f.fresh else ""
+    if f is best:
+        return "the answer"
+    worse = Difference.of(f, best)
+    error = "" if math.isnan(worse.error) else f", standard error {worse.error:.2g}"
+    return f"{worse.mean:+.2g} to the answer{error}"
+
+
+HEAD = ("trial", "search", "fresh", "")
+"""Of the table: what the search's folds say and what fresh ones do, side by side."""
+
+
+def text_of(finalists: Sequence[Finalist], chosen: int | None) -> list[str]:
+    """The table as lines."""
+    rows = [HEAD, *table_of(finalists, chosen)]
+    widths = [max(len(row[c]) for row in rows) for c in range(3)]
+    lines = (("  ".join(f"{row[c]:>{widths[c]}}" for c in range(3)) + f"  {row[3]}").rstrip() for row in rows)
+    return ["finalists, evaluated again:", *(f"  {line}" for line in lines)]

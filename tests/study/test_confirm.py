@@ -1,0 +1,256 @@
+"""confirm=: finalists are evaluated again on fresh repeats, within the budget; the answer is the best of them there."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mipcash as mc
+from mipcash.optimizers.base import Limit, Observation
+from mipcash.optimizers.outcome import Outcome, Output
+from mipcash.study.finalists import Difference, Finalist, best_of, finalists_of
+from mipcash.study.trial import TellError
+
+
+def line() -> mc.Space:
+    space = mc.Space("line")
+    space.integer("x", 0, 40)
+    return space
+
+
+def noise(config: Mapping[str, Any], repeat: int) -> float:
+    return random.Random(f"{sorted(config.items())} {repeat}").gauss(0.0, 1.0)
+
+
+def lucky(config: Mapping[str, Any], repeat: int = 0) -> float:
+    """Its lowest value in the search is luck: 0.1 |x - 20|, and noise that is another in each repeat."""
+    return 0.1 * abs(config["x"] - 20) + noise(config, repeat)
+
+
+def told(config: Mapping[str, Any]) -> float:
+    """Without a repeat: called again as it is."""
+    return float(config["x"])
+
+
+def folds(config: Mapping[str, Any], repeat: int = 0) -> Any:
+    for k in range(4):
+        yield 0.1 * abs(config["x"] - 20) + noise(config, 10 * repeat + k)
+
+
+def limited(config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
+    """Below 5 the latency keeps its limit in the search and breaks it afterwards."""
+    x = config["x"]
+    return {"loss": float(x), "ms": 9.0 if x > 30 or (repeat and x < 5) else 1.0}
+
+
+def dies(config: Mapping[str, Any], repeat: int = 0) -> float:
+    if repeat and config["x"] < 3:
+        raise RuntimeError("out of memory")
+    return float(config["x"])
+
+
+def minimize(objective: Any, budget: int = 14, **options: Any) -> mc.Result:
+    options = {"optimizer": "random", "progress": False, "confirm": 3, **options}
+    return mc.minimize(objective, line(), budget, **options)
+
+
+def repeats(result: mc.Result) -> list[mc.Trial]:
+    return [t for t in result.history if t.repeat]
+
+
+# -- the answer -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", [lucky, folds])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_answer_is_the_best_of_the_finalists_on_fresh_repeats(objective: Any, seed: int) -> None:
+    result = minimize(objective, 16, seed=seed, confirm=mc.ConfirmSettings(finalists=4, repeats=2))
+    searched = [t for t in result.history if not t.repeat]
+    assert result.n_evaluations == 16
+    assert len(searched) == 8
+    lowest = sorted(searched, key=lambda t: (t.loss, t.number))[:4]
+    assert [f.number for f in result.finalists] == sorted(t.number for t in lowest)
+    fresh = {}
+    for t in lowest:
+        again = [r for r in repeats(result) if r.config == t.config]
+        assert sorted(r.repeat for r in again) == [1, 2]
+        fresh[t.number] = sum(r.loss for r in again) / 2
+    assert result.best.number == min(fresh, key=fresh.__getitem__)
+    assert result.fresh == pytest.approx(min(fresh.values()))
+    assert result.value == result.best.loss  # the search's, of the answer
+    assert result.value >= lowest[0].loss == result.standing.best.loss
+    assert f"{result.best.number:>5}" in str(result)
+    assert "the answer" in str(result)
+
+
+def test_without_a_parameter_repeat_it_is_called_again() -> None:
+    result = minimize(told)
+    assert {r.repeat for r in repeats(result)} == {1}
+    assert all(f.fresh == (f.searched,) for f in result.finalists)
+    assert result.value == result.fresh == min(t.loss for t in result.history)
+
+
+def test_a_search_of_the_same_seed_is_the_same_with_and_without() -> None:
+    with_it = minimize(lucky, 14, optimizer="hybrid")
+    without = minimize(lucky, 11, optimizer="hybrid", confirm=None)
+    assert [t.config for t in with_it.history[:11]] == [t.config for t in without.history]
+    assert without.finalists == ()
+    assert math.isnan(without.fresh)
+
+
+def test_a_finalist_keeps_the_limits_on_fresh_repeats_too() -> None:
+    hybrid: dict[str, Any] = {"optimizer": "hybrid", "settings": mc.HybridSettings(n_initial=50)}
+    result = minimize(limited, 49, **hybrid, limits={"ms": 5.0}, confirm=8)
+    out = [f for f in result.finalists if f.problem]
+    assert {result.history[f.number].config["x"] for f in out} == {0, 1, 2, 3, 4}
+    assert "repeat 1 breaks ms 9 > 5" in str(result)
+    assert result.config == {"x": 5}
+    every = minimize(limited, 45, **hybrid, limits={"ms": 5.0}, confirm=4)
+    assert all(f.problem for f in every.finalists)
+    assert every.config == {"x": 4}  # what was not evaluated again
+    assert minimize(dies, 30, confirm=3).config["x"] >= 3
+
+
+def test_no_repeat_is_ever_the_answer_nor_an_incumbent() -> None:
+    result = minimize(lambda config, repeat=0: float(config["x"]) - 100 * repeat, 12)
+    assert not result.best.repeat
+    assert result.value >= 0
+    curve = result.convergence()
+    assert math.isnan(curve.loss[-1])
+    assert curve.incumbent[-1] == min(t.loss for t in result.history if not t.repeat)
+
+
+# -- wherever it runs -----------------------------------------------------------------------------------------------
+
+
+def test_workers_processes_and_one_thread_agree(tmp_path: Path) -> None:
+    alone = minimize(folds, 12, seed=3)
+    for options in (
+        {"workers": 2, "executor": lambda: ProcessPoolExecutor(2)},
+        {"evaluation_timeout": 60.0},
+        {"workers": 3},
+    ):
+        found = minimize(folds, 12, seed=3, **options)
+        assert {(repr(t.config), t.repeat, t.loss) for t in found.history} == {
+            (repr(t.config), t.repeat, t.loss) for t in alone.history
+        }
+        assert found.config == alone.config
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("at", [3, 9, 10, 11])
+def test_a_run_that_is_broken_off_goes_on(at: int, tmp_path: Path) -> None:
+    whole = minimize(lucky, 12, seed=5)
+    path, count = tmp_path / "run.db", [0]
+
+    def breaks(config: Mapping[str, Any], repeat: int = 0) -> float:
+        count[0] += 1
+        if count[0] == at:
+            raise KeyboardInterrupt
+        return lucky(config, repeat)
+
+    with pytest.raises(KeyboardInterrupt):
+        minimize(breaks, 12, seed=5, storage=path)
+    resumed = minimize(lucky, 12, seed=5, storage=path)
+    assert [(t.config, t.repeat, t.loss) for t in resumed.history] == [
+        (t.config, t.repeat, t.loss) for t in whole.history
+    ]
+    assert resumed.config == whole.config
+    with mc.Study(line(), "random", seed=5, storage=path) as study:
+        assert study.result.config == whole.config
+        assert study.result.finalists == whole.finalists
+
+
+def test_more_budget_searches_on_and_confirms_again(tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    first = minimize(lucky, 10, storage=path)
+    second = minimize(lucky, 20, storage=path)
+    assert [t.config for t in second.history[:10]] == [t.config for t in first.history]
+    assert len([t for t in second.history if not t.repeat]) >= 14
+    assert second.n_evaluations <= 20
+    lowest = {t.number for t in sorted((t for t in second.history if not t.repeat), key=lambda t: t.loss)[:3]}
+    assert lowest <= {f.number for f in second.finalists if f.fresh}
+
+
+def test_limits_of_time_and_callbacks_end_it() -> None:
+    assert not repeats(minimize(told, 12, callbacks=lambda study, trial: trial.number == 4))
+    ended = minimize(told, 12, callbacks=lambda study, trial: trial.repeat > 0)
+    assert ended.stopped == "callback"
+    assert len(repeats(ended)) == 3
+    assert sum(not r.pending for r in repeats(ended)) == 1
+
+
+def test_by_hand() -> None:
+    study = mc.Study(line(), "random")
+    first = study.tell(study.ask(), 1.0)
+    waiting = study.repeat(first, 2)
+    assert study.repeat(first, 2).number == waiting.number
+    handed = study.ask()
+    assert (handed.number, handed.repeat, handed.config) == (waiting.number, 2, first.config)
+    study.tell(handed, 3.0)
+    assert study.ask_repeat() is None
+    assert study.result.value == 1.0
+    assert study.result.finalists == (Finalist(0, 1.0, (3.0,), ((),)),)
+    with pytest.raises(ValueError, match="repeats are numbered from 1"):
+        study.repeat(first, 0)
+    other = mc.Study(line(), "random")
+    with pytest.raises(TellError, match="another study"):
+        other.repeat(first)
+
+
+@pytest.mark.parametrize(("given", "said"), [(1, "at least 2"), ("3", "at least 2"), (14, "14 finalists 1 more times")])
+def test_what_cannot_be_confirmed(given: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        minimize(told, 14, confirm=given)
+    with pytest.raises(ValueError, match="repeats must be at least 1"):
+        mc.ConfirmSettings(repeats=0)
+
+
+# -- the comparison -------------------------------------------------------------------------------------------------
+
+
+def test_the_difference_is_paired() -> None:
+    """What is hard about a fold is no difference; the error is that of Nadeau and Bengio."""
+    hard = (0.0, 5.0, 1.0, 3.0)
+    one = Finalist(0, 1.0, (2.25,), (hard,))
+    other = Finalist(1, 1.0, (2.5,), (tuple(h + d for h, d in zip(hard, (0.1, 0.4, 0.2, 0.3), strict=True)),))
+    worse = Difference.of(other, one)
+    assert worse.mean == pytest.approx(0.25)
+    sample = sum((d - 0.25) ** 2 for d in (0.1, 0.4, 0.2, 0.3)) / 3
+    assert worse.error == pytest.approx(math.sqrt(sample * (1 / 4 + 1 / 3)))
+    plain = Difference.of(Finalist(0, 0.0, (1.0, 2.0), ((), ())), Finalist(1, 0.0, (0.0, 3.0), ((), ())))
+    assert plain.mean == 0.0
+    assert plain.error == pytest.approx(math.sqrt(2.0 / 2))
+
+
+def test_finalists_of_a_history() -> None:
+    def seen(x: int, loss: float | None, repeat: int = 0, ms: float = 1.0) -> Observation:
+        outputs = {} if loss is None else {"loss": Output.of(loss), "ms": Output.of(ms)}
+        return Observation(
+            {"x": x}, "pending" if loss is None else "done", loss, {}, Outcome(outputs), repeat > 0, repeat=repeat
+        )
+
+    history = [
+        seen(1, 0.5),
+        seen(2, 0.4),
+        seen(3, 0.1),
+        seen(2, 0.7, 1),
+        seen(1, 0.6, 1),
+        seen(3, 0.9, 1, 9.0),
+        seen(1, None, 2),
+    ]
+    found = finalists_of(history, [Limit("ms", high=5.0)])
+    assert [(f.number, f.fresh) for f in found] == [(0, (0.6,)), (1, (0.7,)), (2, (0.9,))]
+    assert [f.problem for f in found] == ["", "", "repeat 1 breaks ms 9 > 5"]
+    assert best_of(found).number == 0
+    ahead = [*history, seen(2, 0.1, 2)]
+    assert best_of(finalists_of(ahead)).number == 1  # it has more repeats than others have yet
