@@ -119,7 +119,7 @@ def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: S
     """What tells an evaluation that begins now when to stop; it can be sent to another process. None: nothing does.
 
     Args:
-        trials: of the study, by number: what they tell now is what it knows to its end.
+        trials: of the study, in the order of their numbers: what they tell now is what it knows to its end.
     """
     if racing is None:
         return None
@@ -127,7 +127,7 @@ def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: S
     if len(whole) < racing.least:
         return None
     standing = Standing.of(trials, limits)
-    kept = {k for row in standing.kept for k in row.parts}
+    kept = {trials[k].number for row in standing.kept for k in row.parts}
     best = min((t for t in whole if t.number in kept), key=_by_loss, default=None)
     if best is None:
         return None
@@ -139,7 +139,7 @@ def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: S
     reference = _references(whole, best, averaged)
     if isinstance(racing, Racing):
         return Race(reference, float(racing.c))
-    inside = {k for row in standing.inside for k in row.parts}
+    inside = {trials[k].number for row in standing.inside for k in row.parts}
     there = [t for t in trials if t.number in inside and not t.known and t.loss is not None]
     reached = {
         rung: tuple(sorted(so_far(t.folds, averaged)[rung - 1] for t in there if len(t.folds) >= rung))

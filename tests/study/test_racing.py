@@ -391,3 +391,11 @@ def test_the_lines_of_a_run_mark_what_was_stopped(capsys: pytest.CaptureFixture[
 def test_nothing_is_judged_without_a_race() -> None:
     assert judge_of(None, (), ()) is None
     assert judge_of(mc.Racing(), (), ()) is None
+
+
+@pytest.mark.parametrize("racing", [mc.Racing(), mc.Halving()])
+def test_a_part_of_the_trials_is_judged_by_itself(racing: Any) -> None:
+    trials = run(folds, 20).history
+    part = trials[7:]
+    moved = [mc.Trial(k, t.config, t.status, t.outcome) for k, t in enumerate(part)]
+    assert judge_of(racing, part, ()) == judge_of(racing, moved, ()) != judge_of(racing, trials, ())
