@@ -21,6 +21,9 @@ from benchmarks.scales.row import markdown as table
 OBSERVATIONS: Sized = {"smoke": 20, "quick": 1000, "full": 1000}
 FEWER: Sized = {size: min(200, n) for size, n in OBSERVATIONS.items()}
 PROPOSALS: Sized = {"smoke": 2, "quick": 6, "full": 30}
+HUNDRED: Sized = {"smoke": 20, "quick": 100, "full": 100}
+IN_A_ROW: Sized = {"smoke": 2, "quick": 25, "full": 49}
+"""Enough of them that some search for hyperparameters."""
 BINARIES, LEVELS = {"smoke": 40, "quick": 200, "full": 200}, 4
 
 
@@ -44,6 +47,8 @@ def wide(size: str) -> mc.Space:
 ROWS: tuple[Row, ...] = (
     Asks("vae", model("vae"), OBSERVATIONS, PROPOSALS, 2.0),
     Asks("sklearn_pipeline", model("sklearn_pipeline"), OBSERVATIONS, PROPOSALS, 2.0),
+    Asks("sklearn_pipeline, early", model("sklearn_pipeline"), HUNDRED, IN_A_ROW, 0.05, 0.25),
+    Asks("artificial", model("artificial"), HUNDRED, IN_A_ROW, 0.1, 0.5),
     Asks("binaries", wide, FEWER, PROPOSALS, 5.0),
     *shapes.ROWS,
     *rules.ROWS,

@@ -121,8 +121,8 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         limit = "" if row["limit"] is None else f"{row['limit']:g} s"
         what = row["what"] if "answer" not in row else f"{row['what']}: {row['answer']}"
         lines.append(
-            f"| {row['space']} | {row['binaries']} | {row.get('observations', '')} | {what} | {limit} | {median(counted):.2f} "
-            f"| {max(counted):.2f} | {row['cut'] or ''} | {row['wanted']:g}, worst {row['worst']:g} "
+            f"| {row['space']} | {row['binaries']} | {row.get('observations', '')} | {what} | {limit} | {median(counted):.3f} "
+            f"| {max(counted):.3f} | {row['cut'] or ''} | {row['wanted']:g}, worst {row['worst']:g} "
             f"| {format(row['peak'], '.0f') if 'peak' in row else ''} |"
         )
     return "\n".join(lines)

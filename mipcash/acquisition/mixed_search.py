@@ -109,6 +109,8 @@ class MixedSearch:
         self.step, self.near, self.settings = step, near, settings
         self.program, self.scale = near.domain.program, near.domain.scale
         self._bound = bool(self.program.numbers)
+        held = {n.label for n in self.program.numbers}
+        self._free = np.array([label not in held for label in self.scale.labels], dtype=bool)
 
     def minimise(self, acquisition: Acquisition, starts: Points, rng: np.random.Generator) -> Point | None:
         """The best point found; None where every start is excluded and has no legal move.
@@ -156,11 +158,7 @@ class MixedSearch:
             return self._bound_walks(starts, rng)
         base = rng.integers(len(starts), size=count)
         levels, moved = starts.levels[base], starts.units[base]
-        far, near = rng.random(moved.shape) < 0.3, rng.random(moved.shape) < 0.5
-        moved = np.where(
-            far, rng.random(moved.shape), np.where(near, moved + 0.1 * rng.normal(size=moved.shape), moved)
-        )
-        moved = self.scale.rounded(np.clip(moved, 0.0, 1.0))
+        moved = self._jittered(moved, rng)
         legality = self.near.legality_at(starts.units[0])
         if legality is None or not len(self.program.groups):
             return Points(levels, moved)
@@ -178,8 +176,18 @@ class MixedSearch:
             legality = self.near.legality_at(moved)
             if legality is not None and legality.check(levels)[0]:
                 levels = self.near.walk(legality, np.repeat(levels, share, axis=0), int(rng.integers(1, 12)), rng)
-            found.append(Points(levels, np.repeat(moved[None], len(levels), axis=0)))
+            units = np.repeat(moved[None], len(levels), axis=0)
+            units[:, self._free] = self._jittered(units, rng)[:, self._free]
+            found.append(Points(levels, units))
         return Points.joined(*found)
+
+    def _jittered(self, units: Vector, rng: np.random.Generator) -> Vector:
+        """Numbers (R, D) of which some are anywhere, some near where they were, and the others where they were."""
+        far, near = rng.random(units.shape) < 0.3, rng.random(units.shape) < 0.5
+        moved = np.where(
+            far, rng.random(units.shape), np.where(near, units + 0.1 * rng.normal(size=units.shape), units)
+        )
+        return self.scale.rounded(np.clip(moved, 0.0, 1.0))
 
     # -- moves --------------------------------------------------------------------------------------------------
 

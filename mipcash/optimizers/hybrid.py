@@ -4,7 +4,8 @@
 2. hyperparameters of the structured kernel by MAP evidence, warm-started; predicted deviations grow while the incumbent
    does not improve, because a posterior that takes its hyperparameters for granted is too sure of itself
    What is pending counts at what the posterior expects of it (:mod:`mipcash.optimizers.pending`)
-3. a pool: minimisers of the posterior mean and of a few samples over the legal configurations, by alternation
+3. a pool: the best observations; in a purely discrete space, under limits, or where samples are asked for, minimisers of the
+   posterior mean and of a few samples over the legal configurations, by alternation
 4. the acquisition function, minimised from that pool by legal moves and L-BFGS-B
 5. the MIP minimises the structured part of the posterior mean at the proposal's numbers: its minimiser joins the pool if its
    acquisition is better, and its bound is the proposal's certificate: by that part of the model no legal configuration at
@@ -64,6 +65,9 @@ from mipcash.surrogates.structured.tables import Tables
 
 WIDE = (("walks", 80), ("survivors", 2), ("moved", 1), ("finalists", 1), ("rounds", 2), ("sweeps", 12), ("pairs", 200))
 """Limits of the search in wide spaces, at most."""
+LEAN = PolishSettings(walks=320, survivors=6, moved=2, finalists=1, rounds=3, pairs=400)
+"""Limits of the search where no minimisers are in the pool: more walks find as good points for less
+(docs/decisions/053-walks-for-minimisers.md)."""
 UNCERTIFIED = "left out: the space is wide"
 FAILURE = ""
 """The name of the output that says whether an evaluation failed; no output of an objective is called so."""
@@ -87,8 +91,9 @@ class HybridSettings:
         acquisition: ``log-ei``, ``ucb`` (lower confidence bound), ``mes`` (max-value entropy) or ``thompson``; what they are
             under limits, and others for comparison under limits: :mod:`mipcash.acquisition.catalogue`.
         n_initial: size of the initial design.
-        samples: posterior samples whose minimisers join the pool; ``mes`` knows the least loss by them, ``thompson`` proposes
-            the lowest of their minimisers.
+        samples: posterior samples whose minimisers join the pool, beside that of the posterior mean; ``mes`` knows the least loss
+            by them, ``thompson`` proposes the lowest of their minimisers. None: one in purely discrete spaces, under limits and
+            for those two; elsewhere none, and no minimiser of the mean.
         inflation: factor on the posterior covariance of a sample.
         kappa: deviations of the confidence bound.
         percentile: of losses, that ``adaptive-percentile`` puts in the place of what breaks a limit.
@@ -101,14 +106,15 @@ class HybridSettings:
         product_columns: product columns of the MIP of the posterior mean; weaker products are bounded, not modelled.
         boldest: factor that predicted deviations reach while the incumbent does not improve; 1: never more than predicted.
         interactions: pairs of parameters that may interact in the structured model, by name; None: all may.
-        alternation, polish: limits of 3. and 4. of the module's description.
+        alternation: limits of 3. of the module's description.
+        polish: limits of 4.; None: the usual ones, or LEAN where no minimisers are in the pool.
         solver: limits of the MIP of 5.; its time limit holds for each MIP of the alternation as well, whatever is set there.
             What all parts may take together is the request's.
     """
 
     acquisition: str = "log-ei"
     n_initial: int = 6
-    samples: int = 1
+    samples: int | None = None
     inflation: float = 1.0
     kappa: float = 2.0
     percentile: float = 100.0
@@ -123,7 +129,7 @@ class HybridSettings:
     alternation: AlternatingSettings = field(
         default_factory=lambda: AlternatingSettings(rounds=2, tolerance=1e-3, restarts=4, continuous_starts=1)
     )
-    polish: PolishSettings = field(default_factory=PolishSettings)
+    polish: PolishSettings | None = None
     solver: SolverSettings = field(default_factory=lambda: SolverSettings(time_limit=2.0, gap=1e-6, node_limit=200))
 
     def __post_init__(self) -> None:
@@ -135,8 +141,9 @@ class HybridSettings:
             raise SpaceError(f"boldest is a factor of at least 1, got {self.boldest}")
         if not 0.0 <= self.percentile <= 100.0:
             raise SpaceError(f"percentile is at least 0 and at most 100, got {self.percentile}")
-        drawn = int(self.acquisition in DRAWN)
-        at_least(self, n_initial=1, samples=drawn, best=1, refit=1, restart_every=1, inflation=0, kappa=0, penalty=0)
+        if self.samples is not None:
+            at_least(self, samples=int(self.acquisition in DRAWN))
+        at_least(self, n_initial=1, best=1, refit=1, restart_every=1, inflation=0, kappa=0, penalty=0)
 
     @property
     def surrogate(self) -> StructuredSettings:
@@ -180,7 +187,7 @@ class Hybrid(ModelBased):
     @property
     def polish(self) -> PolishSettings:
         """Limits of the search; at most WIDE in a wide space."""
-        given = self.settings.polish
+        given = self.settings.polish or PolishSettings()
         most = WIDE if self.domain.wide else ()
         return replace(given, **{name: min(getattr(given, name), limit) for name, limit in most})
 
@@ -212,17 +219,19 @@ class Hybrid(ModelBased):
             return None
         began, origin, point = time.perf_counter(), settings.acquisition, target.point
         certifying = self._for(CERTIFY)
-        proven, bound = certifying._solved(target.function, point, excluded)
+        known = step.data.border(self.settings.best).levels
+        proven, bound = certifying._solved(target.function, point, excluded, known)
         if proven is not None and all(e.admits(proven.levels) for e in left):
             point = self._better(target.acquisition, point, proven)
-        if self.domain.repeats(self.domain.decode(point), step.before):
+        config = self.domain.decode(point)
+        if self.domain.repeats(config, step.before):
             moved = self._moved(self.alternation.step, point, step)
             if moved is None:
                 return None
             point, origin = moved, "neighbour"
-            _, bound = certifying._solved(target.function, point, excluded)
+            config = self.domain.decode(point)
+            _, bound = certifying._solved(target.function, point, excluded, known)
         step.clock.add("mip", began, certifying.domain.deadline)
-        config = self.domain.decode(point)
         answer = self._answer(target.function, point, bound)
         solution = as_solution(config, answer, 1.0, began, self.domain.backend.name)
         trace = {"certificate": UNCERTIFIED} if self.domain.wide else {}
@@ -303,15 +312,14 @@ class Hybrid(ModelBased):
     def _target(self, fitted: Ingredients, excluded: Sequence[Exclusion], step: Step) -> Target | None:
         """What is minimised and the point found; None where nothing is left to propose."""
         settings, best, began = self.settings, step.data.border(self.settings.best), time.perf_counter()
-        mean = fitted.loss.mean()
-        count = 0 if self.domain.wide and settings.acquisition not in DRAWN else settings.samples
-        samples = [fitted.loss.sample(step.rng, settings.inflation) for _ in range(count)]
-        searching, functions = self._for(SEARCH), [mean, *samples]
-        lowest, *minima = [
+        mean, count = fitted.loss.mean(), self._samples(fitted)
+        samples = [fitted.loss.sample(step.rng, settings.inflation) for _ in range(count or 0)]
+        searching, functions = self._for(SEARCH), [] if count is None else [mean, *samples]
+        minima = [
             searching._for(1.0 / (len(functions) - k))._minimum(f, best, excluded, step.rng)
             for k, f in enumerate(functions)
         ]
-        drawn = [Drawn(f, m, self._value(f, m)) for f, m in zip(samples, minima, strict=True) if m is not None]
+        drawn = [Drawn(f, m, self._value(f, m)) for f, m in zip(samples, minima[1:], strict=True) if m is not None]
         step.clock.add("search", began, searching.domain.deadline)
         if settings.acquisition in DRAWN and not drawn:
             return None
@@ -323,15 +331,23 @@ class Hybrid(ModelBased):
         if isinstance(acquisition, SampleAcquisition):  # it is quadratic in the binaries, and its minimiser is known
             least = min(drawn, key=lambda d: d.value)
             return Target(least.sample, acquisition, least.point)
-        pool = [*([] if lowest is None else [lowest]), *(d.point for d in drawn), *best]
-        polishing = self._for(POLISH)
-        limits = (
-            replace(self.polish, exchanges=max(self.polish.exchanges, EXCHANGES)) if fitted.limited else self.polish
-        )
+        pool = [*(m for m in minima if m is not None), *best]
+        polishing, limits = self._for(POLISH), LEAN if count is None and settings.polish is None else self.polish
+        if fitted.limited:
+            limits = replace(limits, exchanges=max(limits.exchanges, EXCHANGES))
         search = polishing._search_of(excluded, step.data.best(), limits)
         found = search.minimise(acquisition, self._batch(pool), step.rng)
         step.clock.add("polish", began, polishing.domain.deadline)
         return None if found is None else Target(mean, acquisition, found)
+
+    def _samples(self, fitted: Ingredients) -> int | None:
+        """How many samples are drawn and minimised, beside the posterior mean; None: not even that is."""
+        settings, drawn = self.settings, self.settings.acquisition in DRAWN
+        if self.domain.wide and not drawn:
+            return 0
+        if settings.samples is None and not drawn and len(self.scale) and not fitted.limited:
+            return None
+        return 1 if settings.samples is None else settings.samples
 
     def _joint(self, fitted: Ingredients, rng: np.random.Generator) -> dict[str, MixedFunction]:
         """A sample of every limited output."""
@@ -376,8 +392,13 @@ class Hybrid(ModelBased):
 
     # -- the certificate ----------------------------------------------------------------------------------------
 
-    def _solved(self, f: MixedFunction, point: Point, excluded: Sequence[Exclusion]) -> tuple[Point | None, float]:
+    def _solved(
+        self, f: MixedFunction, point: Point, excluded: Sequence[Exclusion], known: Indices
+    ) -> tuple[Point | None, float]:
         """The MIP's minimiser of a function at a point's numbers, and a bound below every legal configuration there.
+
+        Args:
+            known: other levels, (k, G), the best of which may be a start.
 
         Returns:
             minimiser: None unless it is proven, as what a limit cut off differs between solvers.
@@ -388,7 +409,7 @@ class Hybrid(ModelBased):
         task = Task(self.program, self.program.folded(f.form_at(point.units)))
         pruned = reduced(task, [PrunedProducts(self.settings.product_columns)])
         answer = self.domain.minimise(
-            pruned.task.form, self.settings.solver, units=point.units, excluded=excluded, starts=[point.levels]
+            pruned.task.form, self.settings.solver, units=point.units, excluded=excluded, starts=[point.levels, *known]
         )
         if answer.columns is None:
             return None, -math.inf

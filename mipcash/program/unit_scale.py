@@ -115,15 +115,16 @@ class UnitScale:
             natural = low + np.clip(found[..., plain], 0.0, 1.0) * (high - low)
             count = np.clip(np.rint((natural - low) / step), 0.0, np.rint((high - low) / step))
             found[..., plain] = np.clip(count * step / (high - low), 0.0, 1.0)
-        for d, units in listed:
+        for d, values in listed:
             domain = self.domains[d]
             ends = (math.log(domain.low), math.log(domain.high)) if domain.log else (0.0, 0.0)
             natural = np.exp(ends[0] + np.clip(found[..., d], 0.0, 1.0) * (ends[1] - ends[0]))
             count = np.rint((natural - domain.low) / domain.step)  # type: ignore[union-attr]
-            found[..., d] = units[np.clip(count, 0, len(units) - 1).astype(np.int64)]
+            found[..., d] = values[np.clip(count, 0, len(values) - 1).astype(np.int64)]
         for d in others:
             domain = self.domains[d]
-            found[..., d] = [domain.to_unit(domain.from_unit(v)) for v in found[..., d].ravel()]
+            units = [domain.to_unit(domain.from_unit(v)) for v in found[..., d].ravel()]
+            found[..., d] = np.reshape(units, found.shape[:-1])
         return found
 
     def relaxed(self, d: int, unit: float) -> float:

@@ -23,6 +23,7 @@ from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality
 from mipcash.program.points import Point, Points
 from mipcash.program.program import BinaryProgram
+from mipcash.program.recent import Recent
 from mipcash.program.unit_scale import UnitScale, decoded
 from mipcash.program.width import is_wide
 from mipcash.space.compiled import CompiledSpace, PublicSpace, compiled, minimiser_of
@@ -35,6 +36,9 @@ from mipcash.space.numbers.legal_numbers import LegalNumbers
 from mipcash.space.restriction import restricted
 from mipcash.space.sampling import sample
 from mipcash.space.solution import Solution
+
+ENCODED = 4096
+"""Configurations whose points are kept."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,8 +133,20 @@ class Domain:
 
     def encode(self, configs: Sequence[Configuration]) -> Points:
         """Points of B configurations: their levels, and their numbers on the unit scale (0.5 where inactive)."""
-        levels = np.array([self.program.encode(c) for c in configs], dtype=np.int64)
-        return Points(levels.reshape(len(configs), len(self.program.groups)), self.scale.units(configs))
+        points = [self._encoded(c) for c in configs]
+        return Points.of(points, len(self.program.groups), len(self.scale))
+
+    def _encoded(self, config: Configuration) -> Point:
+        """One of them; an optimizer encodes its whole history for every proposal, so that they are kept."""
+        kept: Recent[Point] = self.program.derived.setdefault("encoded", Recent(ENCODED))
+
+        def made() -> Point:
+            return Point(self.program.encode(config), self.scale.units([config])[0])
+
+        try:
+            return kept.get(tuple((name, type(value), value) for name, value in config.items()), made)
+        except TypeError:  # a value without a hash
+            return made()
 
     def decode(self, point: Point) -> Configuration:
         """The configuration of a point: its numbers rounded and cleaned, checked against the rules as declared.

@@ -89,7 +89,7 @@ class Minimiser:
         Args:
             numbers: label -> natural value at which the numbers in rules are held; None leaves them free.
             excluded: what may not be returned (no-good cuts).
-            starts: levels to start local search from; none: the anchors.
+            starts: levels to start local search from; none: the anchors. Without local search the best of them is the incumbent.
             rng: randomness of local search; None: no local search.
             restarts: its descents.
 
@@ -97,7 +97,10 @@ class Minimiser:
             The best point known with its bound; without columns if the program is infeasible or a limit found no point.
         """
         folded = self.program.folded(form)
-        incumbent = self.incumbent(folded, numbers, excluded, starts, rng, restarts)
+        if rng is None:
+            incumbent = self._best_of(folded, numbers, excluded, starts)
+        else:
+            incumbent = self.incumbent(folded, numbers, excluded, starts, rng, restarts)
         cuts = [e.cut(self.program) for e in excluded]
         fixed = {} if numbers is None else {n.latent: numbers[n.label] for n in self.program.numbers}
         start = None if incumbent is None else self.columns(incumbent[0], numbers)
@@ -146,6 +149,25 @@ class Minimiser:
             if len(left):
                 return levels[left[0]], float(found[left[0]])
         return None
+
+    def _best_of(
+        self,
+        folded: QuadraticForm,
+        numbers: Mapping[str, float] | None,
+        excluded: Sequence[Exclusion],
+        starts: Sequence[Indices],
+    ) -> tuple[Indices, float] | None:
+        """The best of some levels that is legal and not excluded, with its value; None where none is, or nobody can tell."""
+        legality = self.legality(numbers) if len(starts) else None
+        if legality is None or np.any(folded.linear[self.program.n_z :]):
+            return None
+        levels = np.array(starts)
+        levels = levels[legality.check(levels) & Exclusions.of(excluded).admitted(levels)]
+        if not len(levels):
+            return None
+        values = [folded.value(self._padded(s)) for s in levels]
+        best = int(np.argmin(values))
+        return levels[best], float(values[best])
 
     def _padded(self, levels: Indices) -> Vector:
         return np.concatenate([self.program.one_hot(levels), np.zeros(self.program.n - self.program.n_z)])

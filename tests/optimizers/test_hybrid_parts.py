@@ -12,9 +12,9 @@ from mipcash.acquisition.analytic import AnalyticAcquisition, MaxValueEntropy
 from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.catalogue import mes
 from mipcash.acquisition.ingredients import Drawn, Ingredients
-from mipcash.acquisition.mixed_search import MixedSearch
+from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
 from mipcash.optimizers.base import Observation, Request
-from mipcash.optimizers.hybrid import Hybrid, HybridSettings
+from mipcash.optimizers.hybrid import LEAN, Hybrid, HybridSettings
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.program.points import Point, Points
 from mipcash.surrogates.structured import surrogate
@@ -127,6 +127,30 @@ def test_fits_start_from_the_hyperparameters_of_the_last_proposal(monkeypatch: p
         state = dict(optimizer.ask(Request(history[:t], np.random.default_rng(t), state)).state)
         assert np.array_equal(starts[0], median if before is None else before)
     assert not np.allclose(state["theta"], median)
+
+
+@pytest.mark.parametrize(("name", "sought"), [("discrete", 2), ("conv_net", 0), ("bound_numbers", 0)])
+def test_minimisers_are_sought_unasked_in_purely_discrete_spaces_alone(
+    name: str, sought: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere twice as many walks take their place."""
+    minima, limits = list[Point | None](), list[PolishSettings]()
+    minimum, search_of = Hybrid._minimum, Hybrid._search_of
+
+    def remembered(self: Hybrid, *given: Any) -> Point | None:
+        minima.append(minimum(self, *given))
+        return minima[-1]
+
+    def watched(self: Hybrid, excluded: Any, observed: Points, given: PolishSettings) -> MixedSearch:
+        limits.append(given)
+        return search_of(self, excluded, observed, given)
+
+    monkeypatch.setattr(Hybrid, "_minimum", remembered)
+    monkeypatch.setattr(Hybrid, "_search_of", watched)
+    space = ALL[name]()
+    made(space).ask(Request(history_of(space, 12), np.random.default_rng(0), {}))
+    assert len(minima) == sought
+    assert limits[-1] == (PolishSettings() if sought else LEAN)
 
 
 def test_a_number_under_three_conditions_is_proposed_with_its_own_certificate() -> None:

@@ -195,7 +195,7 @@ class Kernel:
         """k_g per group."""
         blocks = list(self.structure.fixed_blocks)
         for g, length in zip(self.structure.ordered.tolist(), self._part("lo").tolist(), strict=True):
-            blocks[g] = LevelKernel(self.structure.groups[g], length)
+            blocks[g] = self.structure.block(g, length)
         return blocks
 
     def level_columns(self, y: Encoded) -> Vector:

@@ -13,6 +13,7 @@ import numpy as np
 
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram, Group, Indicator
+from mipcash.program.recent import Recent
 from mipcash.program.unit_scale import RESOLVED, Activities, UnitScale
 from mipcash.program.width import is_wide
 from mipcash.surrogates.interactions import Interactions
@@ -135,6 +136,14 @@ class Structure:
     def fixed_blocks(self) -> list[LevelKernel]:
         """k_g of every group at the median of lo; those without one need no second look."""
         return [LevelKernel(group) for group in self.groups]
+
+    def block(self, g: int, length: float) -> LevelKernel:
+        """k_g at a length-scale; those that were asked for last are kept, as most fits hold their length-scales."""
+        return self._blocks.get((g, length), lambda: LevelKernel(self.groups[g], length))
+
+    @cached_property
+    def _blocks(self) -> Recent[LevelKernel]:
+        return Recent(2 * len(self.groups))
 
     @cached_property
     def distances(self) -> list[LevelDistance]:

@@ -35,8 +35,9 @@ class StructuredSettings:
         restart_every: searches after which one takes twice as long, starts from the prior's medians too, and looks
             at the length-scales of ordered groups and at the warp.
         warp: whether the worse half of the values may be compressed (chosen by evidence).
-        settled: observations up to which every fit searches; from there on at most every second does.
-        sparing: observations per fit between two searches later on: one in t / sparing fits searches.
+        settled: observations up to which every fit searches; from there on one in t / often fits does, but every second at most
+            and every fourth at least.
+        sparing: the same for many observations, of which one in t / sparing fits searches.
         compared: observations on which warps are compared, at most.
     """
 
@@ -44,15 +45,16 @@ class StructuredSettings:
     restart_every: int = 6
     warp: bool = True
     settled: int = 40
+    often: int = 25
     sparing: int = 80
     compared: int = 80
 
     def __post_init__(self) -> None:
-        at_least(self, iterations=1, restart_every=1, settled=0, sparing=1, compared=1)
+        at_least(self, iterations=1, restart_every=1, settled=0, often=1, sparing=1, compared=1)
 
     def every(self, t: int) -> int:
         """Fits per search after t observations."""
-        return 1 if t < self.settled else max(2, t // self.sparing)
+        return 1 if t < self.settled else max(2, min(4, t // self.often), t // self.sparing)
 
 
 @dataclass(frozen=True)
