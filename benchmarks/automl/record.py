@@ -37,7 +37,7 @@ class Run:
         space: ``own`` of FLAML and TPOT.
         answers: by name, of one and the same run: ``best`` (the lowest loss of the search), ``recommended``, ``ensemble``.
         losses: cross-validated, of the evaluations in their order; None: a pipeline that failed. Empty where nobody tells.
-        evaluations, fits: that were made, the failed ones' fits left out.
+        evaluations, fits: that were made.
         seconds: CPU: ``search`` all of it, ``asks`` of it the proposals.
         clock: CPU seconds of the search when each evaluation was done; empty where nobody tells.
         illegal: suggestions that broke a rule, and were replaced by the nearest legal configuration.

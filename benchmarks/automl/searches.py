@@ -7,9 +7,7 @@ nearest legal configuration; a pipeline that fails is told as a loss of 1.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,14 +15,14 @@ import numpy as np
 import mipcash as mc
 from benchmarks.automl.data import Split, loss
 from benchmarks.automl.record import Answer, Run
-from benchmarks.automl.spaces import FOLDS, SPACES, objective_of
+from benchmarks.automl.spaces import SPACES, objective_of
 from benchmarks.peers.catalogue import PEERS, make_method
 from benchmarks.peers.evaluation import Evaluation
 from benchmarks.peers.method import INITIAL
 from benchmarks.peers.methods.ours import OurMethod, changed, commit
 from benchmarks.peers.problem import Problem
 from benchmarks.peers.shape import Shape
-from mipcash.integrations.sklearn.cross_validated import CrossValidated
+from mipcash.integrations.sklearn.cross_validated import CrossValidated, Fold
 from mipcash.integrations.sklearn.ensemble import selected
 from mipcash.optimizers.registry import make_optimizer
 
@@ -32,6 +30,8 @@ FAILED = 1.0
 """The loss that peers are told of a pipeline that fails."""
 REPEATS = (1, 2)
 """Fresh folds of the rows that were searched on: ten fits."""
+CONFIRM = "+confirm"
+"""After the name of one of ours: three of the evaluations go to ``confirm=``."""
 ENSEMBLE = 32
 """Steps of the selection of an ensemble."""
 
@@ -41,42 +41,56 @@ class Searched:
     """What a search did.
 
     Attributes:
-        study: with all of the configurations, whatever proposed them.
-        known: configurations with their losses, in order; None: it failed.
+        result: with all of the configurations, whatever proposed them.
+        losses: in the order of the evaluations; None: it failed.
         clock: CPU seconds when each was done.
         asking: CPU seconds of proposals, of them.
         illegal: suggestions that were replaced.
-        recommends: whether the answer of the study is the method's own.
+        recommends: whether the answer of the result is the method's own.
     """
 
-    study: mc.Study
-    known: list[tuple[dict[str, Any], float | None]] = field(default_factory=list)
-    clock: list[float] = field(default_factory=list)
-    asking: float = 0.0
+    result: mc.Result
+    losses: list[float | None]
+    clock: list[float]
+    asking: float
     illegal: int = 0
     recommends: bool = False
 
 
+class Clocked(CrossValidated):
+    """Counts the CPU seconds of its fits, and how many there were."""
+
+    spent: float = 0.0
+    fits: int = 0
+
+    def _fold(self, *given: Any) -> Fold:
+        began = time.process_time()
+        self.fits += 1
+        try:
+            return super()._fold(*given)
+        finally:
+            self.spent += time.process_time() - began
+
+
 def run_search(method: str, split: Split, evaluations: int, space: str) -> Run:
     """One run of an optimizer on a space of pipelines."""
-    objective = objective_of(split, space)
+    objective = objective_of(split, space, Clocked)
     make = _peer if method in PEERS else _ours
     found = make(method, split, evaluations, space, objective)
-    answers = answers_of(found, split, objective)
-    losses = tuple(value for _, value in found.known)
+    fits = objective.fits  # of the search; what its answers are worth is measured by others
     return Run(
         method,
         split.name,
         split.seed,
         space,
-        answers,
-        losses,
-        len(losses),
-        FOLDS * sum(v is not None for v in losses),
+        answers_of(found, split, objective),
+        tuple(found.losses),
+        len(found.losses),
+        fits,
         {"search": found.clock[-1], "asks": found.asking},
         tuple(found.clock),
         found.illegal,
-        str(found.study.result.config)[:500],
+        str(found.result.config)[:500],
         {"evaluations": evaluations, **commit()},
     )
 
@@ -89,58 +103,58 @@ def evaluated(objective: CrossValidated, config: dict[str, Any]) -> float | None
         return None
 
 
-def _peer(method: str, split: Split, evaluations: int, space: str, objective: CrossValidated) -> Searched:
+def _peer(method: str, split: Split, evaluations: int, space: str, objective: Clocked) -> Searched:
     declared = SPACES[space].declare(split)
     shape, peer = Shape(declared), make_method(method)
-    found = Searched(mc.Study(declared, "random", seed=split.seed))
-    name = f"{space} {split.name}"
-    problem = Problem(name, lambda: declared, lambda config: 0.0, "rules", 0.0, "lower bound", "")
-    clock = _Clock()
+    problem = Problem(f"{space} {split.name}", lambda: declared, lambda config: 0.0, "rules", 0.0, "lower bound", "")
+    known: list[tuple[dict[str, Any], float | None]] = []
+    clock: list[float] = []
+    illegal, began = 0, time.process_time()
 
-    def evaluate(config: dict[str, Any]) -> float:
-        with clock("evaluating"):
-            value = evaluated(objective, config)
-        found.known.append((config, value))
-        found.clock.append(clock.all)
-        return FAILED if value is None else value
+    def evaluate(config: dict[str, Any]) -> Evaluation:
+        value = evaluated(objective, config)
+        known.append((config, value))
+        clock.append(time.process_time() - began)
+        return Evaluation(FAILED if value is None else value)
 
     drawn = declared.sample(min(INITIAL, evaluations), np.random.default_rng(np.random.SeedSequence([split.seed, 0])))
-    first = [(config, Evaluation(evaluate(config))) for config in drawn]
-    with clock("asking"):
-        peer.begin(problem, shape, split.seed, first, evaluations)
-    while len(found.known) < evaluations:
-        with clock("asking"):
-            config = peer.suggest()
-        violations = shape.violations(config)
-        if violations:
-            found.illegal += 1
+    peer.begin(problem, shape, split.seed, [(config, evaluate(config)) for config in drawn], evaluations)
+    while len(known) < evaluations:
+        config = peer.suggest()
+        if shape.violations(config):
+            illegal += 1
             config = declared.nearest(config)
-        value = evaluate(config)
-        with clock("asking"):
-            peer.learn(config, Evaluation(value), {})
-    for config, told in found.known:
-        if told is not None:
-            found.study.add(config, told)
-    found.asking = clock.spent["asking"]
-    return found
+        peer.learn(config, evaluate(config), {})
+    asking = time.process_time() - began - objective.spent
+    study = mc.Study(declared, "random", seed=split.seed)
+    for config, value in known:
+        if value is not None:
+            study.add(config, value)
+    return Searched(study.result, [value for _, value in known], clock, asking, illegal)
 
 
-def _ours(method: str, split: Split, evaluations: int, space: str, objective: CrossValidated) -> Searched:
+def _ours(method: str, split: Split, evaluations: int, space: str, objective: Clocked) -> Searched:
+    """As a user calls it, but for the limit on the seconds of a proposal, which on a busy machine would change the run."""
     declared = SPACES[space].declare(split)
-    optimizer, settings = _settings(method, declared)
-    found = Searched(mc.Study(declared, optimizer, seed=split.seed, settings=settings), recommends=True)
-    clock = _Clock()
-    while len(found.known) < evaluations:
-        with clock("asking"):
-            trial = found.study.ask()
-        with clock("evaluating"):
-            value = evaluated(objective, dict(trial.config))
-        with clock("asking"):
-            found.study.tell(trial, mc.Failed("the pipeline failed") if value is None else value)
-        found.known.append((dict(trial.config), value))
-        found.clock.append(clock.all)
-    found.asking = clock.spent["asking"]
-    return found
+    name, confirms = method.removesuffix(CONFIRM), method.endswith(CONFIRM)
+    optimizer, settings = _settings(name, declared)
+    clock: list[float] = []
+    began = time.process_time()
+    result = mc.minimize(
+        objective,
+        declared,
+        evaluations,
+        optimizer=optimizer,
+        settings=settings,
+        seed=split.seed,
+        progress=False,
+        seconds_per_proposal=None,
+        confirm=confirms or None,
+        callbacks=lambda study, trial: clock.append(time.process_time() - began),
+    )
+    asking = time.process_time() - began - objective.spent
+    losses = [t.loss if t.done else None for t in result.history if not t.repeat]
+    return Searched(result, losses, clock, asking, recommends=True)
 
 
 def _settings(method: str, declared: mc.Space) -> tuple[str, Any]:
@@ -156,17 +170,17 @@ def _settings(method: str, declared: mc.Space) -> tuple[str, Any]:
 
 def answers_of(found: Searched, split: Split, objective: CrossValidated) -> dict[str, Answer]:
     """What could be handed over after a search; its fits are no part of the search's."""
-    done = [(value, k) for k, (_, value) in enumerate(found.known) if value is not None]
+    done = [(t.loss, t.number) for t in found.result.history if t.done and t.loss is not None and not t.repeat]
     if not done:
         return {"best": Answer(FAILED, FAILED, FAILED)}
-    value, k = min(done)
-    best = found.known[k][0]
+    value, number = min(done)
+    best = dict(found.result.history[number].config)
     answers = {"best": _single(best, value, split, objective)}
-    recommended = found.study.result.best
+    recommended = found.result.best
     if found.recommends and recommended is not None and recommended.loss is not None:
         same, config = recommended.config == best, dict(recommended.config)
         answers["recommended"] = answers["best"] if same else _single(config, recommended.loss, split, objective)
-    chosen = selected(found.study.result, objective, size=ENSEMBLE)
+    chosen = selected(found.result, objective, size=ENSEMBLE)
     return answers | {"ensemble": Answer(chosen.loss(), fresh_loss(chosen.fit(), split))}
 
 
@@ -181,21 +195,3 @@ def fresh_loss(fitted: Any, split: Split) -> float:
         return loss(split.task, split.y_fresh, fitted.predict(split.x_fresh))
     told = fitted.predict_proba(split.x_fresh)
     return loss(split.task, split.y_fresh, told[:, 1] if split.task == "binary" else told)
-
-
-class _Clock:
-    """CPU seconds by what they were spent on."""
-
-    def __init__(self) -> None:
-        self.spent = {"asking": 0.0, "evaluating": 0.0}
-
-    @contextmanager
-    def __call__(self, what: str) -> Iterator[None]:
-        began = time.process_time()
-        yield
-        self.spent[what] += time.process_time() - began
-
-    @property
-    def all(self) -> float:
-        """Of everything so far."""
-        return sum(self.spent.values())

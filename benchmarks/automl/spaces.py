@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from mipcash.models._automl_algorithms import SMALL
 from mipcash.models._data import Table
 from mipcash.models._pipeline_parts import Facts
 
+Made = TypeVar("Made", bound=CrossValidated)
 FOLDS = 5
 SCORING = {"binary": "roc_auc", MULTICLASS: "roc_auc_ovr", REGRESSION: "r2"}
 
@@ -71,10 +72,10 @@ USUAL = {"binary": "bundled", MULTICLASS: "bundled", REGRESSION: "a3"}
 """The space by task, unless another is asked for."""
 
 
-def objective_of(split: Split, space: str) -> CrossValidated:
+def objective_of(split: Split, space: str, kind: type[Made] = CrossValidated) -> Made:  # type: ignore[assignment]
     """The cross-validated loss of a split's pipelines."""
     build = partial(SPACES[space].build, split)
-    return CrossValidated(build, split.x, split.y, scoring=SCORING[split.task], folds=FOLDS, seed=split.seed)
+    return kind(build, split.x, split.y, scoring=SCORING[split.task], folds=FOLDS, seed=split.seed)
 
 
 def fold_numbers(split: Split) -> NDArray[np.int64]:

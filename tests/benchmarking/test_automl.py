@@ -129,7 +129,8 @@ def test_a_pipeline_that_fails_is_told_and_costs_an_evaluation(monkeypatch: pyte
         assert run.evaluations == len(run.losses) == len(run.clock) == 12
         failed = run.losses.count(None)
         assert 0 < failed < 12
-        assert run.fits == 5 * (12 - failed)
+        assert run.fits == 5 * (12 - failed) + failed  # a failed pipeline ends at its first fold
+        assert 0.0 < run.seconds["asks"] < run.seconds["search"]
         assert (
             run.answers["ensemble"].search <= run.answers["best"].search == min(v for v in run.losses if v is not None)
         )
