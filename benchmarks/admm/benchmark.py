@@ -30,8 +30,10 @@ LABELS = {
     "hybrid": "`hybrid`",
 }
 """The methods, in the order of the tables."""
-BUDGETS = {"random": 1000, SLOW: 50}
-"""Evaluations of a run, where they are not those of the suite: random search costs nothing, scikit-optimize a second each."""
+SHORT = 50
+BUDGETS = {"random": 1000, SLOW: SHORT, "smac": SHORT}
+"""Evaluations of a run, where they are not those of the suite: random search costs nothing, scikit-optimize a second each, SMAC3
+a fifth of one."""
 INSTANCES = {"quick": 5, "full": 13}
 OUT = FOLDER / "admm-artificial.json"
 PAPER = (
@@ -78,86 +80,72 @@ def collected(
 ) -> dict[str, Any]:
     """What they come to."""
     runs = known(methods, folder)
-    slow = min(evaluations, BUDGETS[SLOW])
+    short = min(evaluations, SHORT)
     spent = sum(c for each in runs.values() for h in each.values() for c in h.cpu if c is not None) / 3600
     return {
         "runs": sum(map(len, runs.values())),
         "seeds": sorted({h.seed for each in runs.values() for h in each.values()}),
         "cpu_hours": {"proposals": spent},
         "rows": report.rows(runs),
-        "pairs": {SOUND: report.pairs(runs, SOUND, evaluations), SLOW: report.pairs(runs, SLOW, slow)},
-        "speedups": {SOUND: report.speedups(runs, SOUND, evaluations), SLOW: report.speedups(runs, SLOW, slow)},
+        "pairs": {str(t): report.pairs(runs, SOUND, t) for t in sorted({short, evaluations})},
+        "speedups": {SOUND: report.speedups(runs, SOUND, evaluations), SLOW: report.speedups(runs, SLOW, short)},
     }
 
 
 def markdown(results: dict[str, Any]) -> str:
     """The tables for the page of results."""
-    number, label = report.number, lambda row: LABELS.get(row["method"], row["method"])
-    parts = [COLUMNS, "Evaluations:\n"]
-    parts.append(
-        report.table(
-            ["method", "runs", *(f"after {t}" for t in report.AT), "CPU s an ask"],
-            [
-                [label(r), str(r["runs"]), *(number(r["loss"][str(t)]) for t in report.AT), number(r["ask"], 2)]
-                for r in results["rows"]
-            ],
-        )
-    )
-    parts.append("CPU seconds (nothing where a run had ended, or had not begun):\n")
-    parts.append(
-        report.table(
-            ["method", *(f"{s:g} s" for s in report.SECONDS)],
-            [[label(r), *(number(r["within"][str(s)]) for s in report.SECONDS)] for r in results["rows"]],
-        )
-    )
-    for reference, rows in results["pairs"].items():
-        if rows:
-            parts.append(f"Paired with {LABELS[reference]}: ratio of losses at equal evaluations, geometric mean:\n")
-            parts.append(
-                report.table(
-                    ["method", "pairs", "ratio", "better / worse", "p (Wilcoxon)"],
-                    [
-                        [
-                            label(r),
-                            str(r["runs"]),
-                            number(r["ratio"]),
-                            f"{r['wins']} / {r['losses']}",
-                            number(r["p"], 2),
-                        ]
-                        for r in rows
-                    ],
-                )
-            )
+    parts = [COLUMNS, "Evaluations:\n", _by_evaluations(results["rows"])]
+    parts += ["CPU seconds (nothing where a run had ended, or had not begun):\n", _by_seconds(results["rows"])]
+    for evaluations, rows in results["pairs"].items():
+        head = f"Ratio of the losses to those of {LABELS[SOUND]} after {evaluations} evaluations, geometric mean:\n"
+        parts += [head, _pairs(rows)] if rows else []
     parts.append(PAPER)
     for reference, rows in results["speedups"].items():
-        if rows:
-            parts.append(
-                f"How many times sooner the final value of {LABELS[reference]} is reached, and how much lower:\n"
-            )
-            parts.append(
-                report.table(
-                    [
-                        "method",
-                        "reached",
-                        "in evaluations",
-                        "in CPU s",
-                        "lower, equal evaluations",
-                        "lower, equal CPU s",
-                    ],
-                    [
-                        [
-                            label(r),
-                            f"{r['reached']} of {r['runs']}",
-                            number(r["evaluations"]),
-                            number(r["cpu"]),
-                            percent(r["lower"]),
-                            percent(r["lower_at_equal_cpu"]),
-                        ]
-                        for r in rows
-                    ],
-                )
-            )
+        head = (
+            f"How many times sooner the final value of {LABELS[reference]} is reached (-: on half of the instances or fewer), and "
+            "how much lower a method then is:\n"
+        )
+        parts += [head, _speedups(rows)] if rows else []
     return "\n".join(parts)
+
+
+def _by_evaluations(rows: list[dict[str, Any]]) -> str:
+    losses = [[report.number(r["loss"][str(t)]) for t in report.AT] for r in rows]
+    lines = [
+        [_label(r), str(r["runs"]), *known, report.number(r["ask"], 2)] for r, known in zip(rows, losses, strict=True)
+    ]
+    return report.table(["method", "runs", *(f"after {t}" for t in report.AT), "CPU s an ask"], lines)
+
+
+def _by_seconds(rows: list[dict[str, Any]]) -> str:
+    lines = [[_label(r), *(report.number(r["within"][str(s)]) for s in report.SECONDS)] for r in rows]
+    return report.table(["method", *(f"{s:g} s" for s in report.SECONDS)], lines)
+
+
+def _pairs(rows: list[dict[str, Any]]) -> str:
+    lines = [
+        [_label(r), str(r["runs"]), report.number(r["ratio"]), f"{r['wins']} / {r['losses']}", report.number(r["p"], 2)]
+        for r in rows
+    ]
+    return report.table(["method", "pairs", "ratio", "better / worse", "p (Wilcoxon)"], lines)
+
+
+def _speedups(rows: list[dict[str, Any]]) -> str:
+    head = ["method", "reached", "in evaluations", "in CPU s", "lower, equal evaluations", "lower, equal CPU s"]
+    lines = [
+        [
+            _label(r),
+            f"{r['reached']} of {r['runs']}",
+            *(report.number(r[axis]) if r[axis] else "-" for axis in ("evaluations", "cpu")),
+            *(percent(r[axis]) for axis in ("lower", "lower_at_equal_cpu")),
+        ]
+        for r in rows
+    ]
+    return report.table(head, lines)
+
+
+def _label(row: dict[str, Any]) -> str:
+    return LABELS.get(row["method"], row["method"])
 
 
 def percent(share: float | None) -> str:

@@ -18,12 +18,12 @@ from scipy.stats import wilcoxon
 from benchmarks.peers.history import History
 
 FLOOR = 1e-3
-AT = (30, 60, 100)
+AT = (30, 50, 100)
 """Evaluations at which losses are given."""
 SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
 """CPU seconds at which they are."""
 LAST = 20
-"""The last asks, whose CPU seconds are given."""
+"""The last asks of a run, of at most 100, whose CPU seconds are given."""
 
 DRAWN = ("random",)
 """Methods that draw all of their configurations before the first: each is charged its share."""
@@ -72,7 +72,7 @@ def rows(runs: Mapping[str, Runs]) -> list[dict[str, Any]]:
     found = []
     for method, known in runs.items():
         tracks = [Track.of(run) for run in known.values()]
-        asks = [c for track in tracks for c in np.diff(track.cpu)[max(AT) - LAST : max(AT)]]
+        asks = [c for track in tracks for c in np.diff(track.cpu[: max(AT)])[-LAST:]]
         found.append(
             {
                 "method": method,
