@@ -25,7 +25,7 @@ from dataclasses import replace
 from typing import Any
 
 import mipcash as mc
-from mipcash.models._pipeline_parts import Algorithm, Call, Modules, Name
+from mipcash.models._pipeline_parts import Algorithm, Call, Modules, Name, quantiles_in_percent
 
 AUTO_SKLEARN, SMALL = "auto-sklearn", "small"
 RANGES = (AUTO_SKLEARN, SMALL)
@@ -43,12 +43,6 @@ _GAMMA = mc.Real(3.0517578125e-05, 8.0, log=True)
 _ALPHA = mc.Real(0.01, 0.5)
 _MEMBERS = mc.Integer(50, 500)
 _SPLIT, _LEAF = mc.Integer(2, 20), mc.Integer(1, 20)
-
-
-def robust(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
-    """Quantiles in percent, as one argument."""
-    low, high = tuned.pop("q_min"), tuned.pop("q_max")
-    return {**tuned, "quantile_range": (100 * low, 100 * high)}
 
 
 def _tree(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
@@ -113,7 +107,7 @@ SCALERS: dict[str, Algorithm | None] = {
             "with_centering": mc.Categorical([True, False]),  # added, as is the next
             "with_scaling": mc.Categorical([True, False]),
         },
-        argued=robust,
+        argued=quantiles_in_percent,
     ),
     "binarizer": Algorithm("sklearn.preprocessing.Binarizer"),
     "kbins": Algorithm(  # not auto-sklearn's

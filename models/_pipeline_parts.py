@@ -53,6 +53,12 @@ class Algorithm:
     argued: Callable[[dict[str, Any], int], dict[str, Any]] | None = None
 
 
+def quantiles_in_percent(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
+    """The two quantiles of a robust scaler as its one argument."""
+    low, high = tuned.pop("q_min"), tuned.pop("q_max")
+    return {**tuned, "quantile_range": (100 * low, 100 * high)}
+
+
 Modules = Mapping[str, Mapping[str, Algorithm | None]]
 """Module -> algorithm -> class of scikit-learn; None: the module does nothing."""
 

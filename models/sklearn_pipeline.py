@@ -19,34 +19,37 @@ between them, how many columns polynomial features may make, and which orders an
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
-from itertools import combinations
 from typing import Any
-
-import numpy as np
 
 import mipcash as mc
 from mipcash.integrations.sklearn.cross_validated import CrossValidated
 from mipcash.integrations.sklearn.late import Late
-from mipcash.models._data import Table, file_of, table
+from mipcash.models._data import file_of, table
 from mipcash.models._options import choice, whole
 from mipcash.models._pipeline_measures import METRICS, groups_of, objective_of
+from mipcash.models._pipeline_parts import (
+    Algorithm,
+    Call,
+    Facts,
+    Modules,
+    Name,
+    idle_last,
+    most_inputs,
+    no_more_leaves_than_room,
+    pipeline_of,
+    quantiles_in_percent,
+    script,
+    steps,
+)
+from mipcash.models._pipeline_parts import before as stands_before
 
 DEFAULTS = {"budget": 40}
 
 
-@dataclass(frozen=True)
-class Algorithm:
-    """A class of scikit-learn with what is tuned and what is fixed about it."""
-
-    path: str
-    tuned: Mapping[str, Any] = field(default_factory=dict)
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    random: bool = False
+def _scores(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
+    return {**tuned, "score_func": Name(f"sklearn.feature_selection.{tuned['score_func']}")}
 
 
 _ALPHA = mc.Real(0.01, 0.5)
@@ -58,7 +61,7 @@ _FOREST = {
     "min_samples_leaf": mc.Integer(1, 20),
     "bootstrap": mc.Categorical([True, False]),
 }
-MODULES: dict[str, dict[str, Algorithm | None]] = {
+MODULES: Modules = {
     "scaler": {
         "none": None,
         "normalizer": Algorithm("sklearn.preprocessing.Normalizer"),
@@ -81,6 +84,7 @@ MODULES: dict[str, dict[str, Algorithm | None]] = {
                 "with_centering": mc.Categorical([True, False]),
                 "with_scaling": mc.Categorical([True, False]),
             },
+            argued=quantiles_in_percent,
         ),
     },
     "transformer": {
@@ -105,6 +109,7 @@ MODULES: dict[str, dict[str, Algorithm | None]] = {
         "percentile": Algorithm(
             "sklearn.feature_selection.SelectPercentile",
             {"percentile": mc.Integer(1, 99), "score_func": mc.Categorical(["f_classif", "chi2"])},
+            argued=_scores,
         ),
         "fpr": Algorithm("sklearn.feature_selection.SelectFpr", {"alpha": _ALPHA}),
         "fdr": Algorithm("sklearn.feature_selection.SelectFdr", {"alpha": _ALPHA}),
@@ -156,31 +161,6 @@ MODULES: dict[str, dict[str, Algorithm | None]] = {
 """Module -> algorithm -> class of scikit-learn; None: the module does nothing."""
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What the rules need to know of a data set.
-
-    Attributes:
-        columns: number of features.
-        nonnegative: no feature has a negative value.
-        fold_rows: rows of the smallest training fold.
-        fold_class_rows: rows of the smallest class in a training fold.
-    """
-
-    columns: int
-    nonnegative: bool
-    fold_rows: int
-    fold_class_rows: int
-
-    @classmethod
-    def of(cls, data: Table, folds: int) -> Facts:
-        def kept(rows: int) -> int:
-            return rows - math.ceil(rows / folds)
-
-        smallest = int(np.bincount(data.y).min())
-        return cls(data.x.shape[1], bool((data.x >= 0).all()), kept(len(data.y)), kept(smallest))
-
-
 BREAST_CANCER = Facts(columns=30, nonnegative=True, fold_rows=455, fold_class_rows=169)
 """The default data in five folds, so that the space can be declared without loading scikit-learn."""
 
@@ -194,10 +174,7 @@ def declare(facts: Facts) -> mc.Space:
     ]
     preprocessors = modules[:3]
     order = space.ordering("order", preprocessors)
-    position = order.position
-
-    def before(rule: str, first: Any, second: Any, when: list[Any]) -> None:
-        space.rule(rule, position(first) <= position(second) - 1, when=when)
+    before = partial(stands_before, space, order)
 
     # Sizes. scikit-learn would clip the first with a warning, and refuse the second.
     quantiles = scaler.parameter("quantile", "n_quantiles")
@@ -206,17 +183,9 @@ def declare(facts: Facts) -> mc.Space:
     space.rule("neighbors: at most the rows of a fold", neighbors <= facts.fold_rows, when=estimator["knn"])
     depth = estimator.parameter("gradient_boosting", "max_depth")
     leaves = estimator.parameter("gradient_boosting", "max_leaf_nodes")
-    room = sum(2**d * depth.is_(d) for d in range(depth.domain.low, depth.domain.high + 1))
-    space.rule(
-        "boosting: no more leaves than the depth has room for", leaves <= room, when=estimator["gradient_boosting"]
-    )
+    no_more_leaves_than_room(space, estimator["gradient_boosting"], depth, leaves)
 
-    # A module that does nothing has no place of its own: it stands last, so that no pipeline is written in two ways.
-    for a, b in combinations(preprocessors, 2):
-        for idle, busy in ((a, b), (b, a)):
-            when = [idle["none"], 1 - busy["none"]]
-            before(f"order: {idle.label} none stands after {busy.label}", busy, idle, when)
-        before(f"order: {a.label} none stands before {b.label} none", a, b, [a["none"], b["none"]])
+    idle_last(space, order, preprocessors)
 
     # Scales. PCA and the solver of logistic regression see the units of unscaled columns and little else.
     centered = scaler.parameter("robust", "with_centering")[True]
@@ -312,36 +281,13 @@ def build(
     return declare(facts), Late(make)
 
 
-def steps(config: Mapping[str, Any], seed: int = 0) -> list[tuple[str, str, dict[str, Any]]]:
-    """The pipeline as (step, dotted path of the class, arguments), in the order in which it runs."""
-    found = []
-    for module in (*config["order"], "estimator"):
-        algorithm = MODULES[module][config[module]]
-        if algorithm is None:
-            continue
-        prefix = f"{module}.{config[module]}."
-        arguments = {name.removeprefix(prefix): v for name, v in config.items() if name.startswith(prefix)}
-        if "q_min" in arguments:
-            arguments["quantile_range"] = (100 * arguments.pop("q_min"), 100 * arguments.pop("q_max"))
-        arguments |= algorithm.fixed
-        if algorithm.random:
-            arguments["random_state"] = seed
-        found.append((module, algorithm.path, arguments))
-    return found
-
-
 def pipeline(config: Mapping[str, Any], seed: int = 0) -> Any:
     """The configuration as a ``sklearn.pipeline.Pipeline``."""
-    from sklearn import feature_selection
-    from sklearn.pipeline import Pipeline
+    return pipeline_of(_steps(config, seed))
 
-    built = []
-    for step, path, arguments in steps(config, seed):
-        if "score_func" in arguments:
-            arguments["score_func"] = getattr(feature_selection, arguments["score_func"])
-        home, name = path.rsplit(".", 1)
-        built.append((step, getattr(import_module(home), name)(**arguments)))
-    return Pipeline(built)
+
+def _steps(config: Mapping[str, Any], seed: int) -> list[tuple[str, Call]]:
+    return steps(MODULES, config, (*config["order"], "estimator"), seed)
 
 
 def code(
@@ -354,23 +300,11 @@ def code(
     seed: int | str = 0,
 ) -> str:
     """The configuration as scikit-learn code that runs on its own; the options are those of :func:`build`."""
-    lines, paths = [], {"sklearn.model_selection.StratifiedKFold", "sklearn.model_selection.cross_val_score"}
-    paths.add("sklearn.pipeline.Pipeline")
-    for step, path, arguments in steps(config, int(seed)):
-        paths.add(path)
-        score = arguments.get("score_func")
-        if score is not None:
-            paths.add(f"sklearn.feature_selection.{score}")
-        written = ", ".join(f"{name}={v if name == 'score_func' else repr(v)}" for name, v in arguments.items())
-        lines.append(f"    ({step!r}, {path.rsplit('.', 1)[1]}({written})),")
-    homes: dict[str, list[str]] = {}
-    for path in sorted(paths):
-        homes.setdefault(path.rsplit(".", 1)[0], []).append(path.rsplit(".", 1)[1])
-    loading, _, loaded = table(data, target).source.partition("\n\n")
-    imports = sorted([*loading.splitlines(), *(f"from {home} import {', '.join(n)}" for home, n in homes.items())])
-    cv = f"StratifiedKFold({int(folds)}, shuffle=True, random_state={int(seed)})"
-    score = f"cross_val_score(model, X, y, cv={cv}, scoring={METRICS[metric][0]!r})"
-    return "\n".join([*imports, "", loaded, "model = Pipeline([", *lines, "])", f"print({score}.mean())"])
+    cv = Call(
+        "sklearn.model_selection.StratifiedKFold",
+        {"n_splits": int(folds), "shuffle": True, "random_state": int(seed)},
+    )
+    return script(_steps(config, int(seed)), table(data, target).source, cv, METRICS[metric][0])
 
 
 def report(result: Any, **options: Any) -> str:
@@ -408,14 +342,6 @@ def _clone(model: Any, config: Mapping[str, Any]) -> Any:
     from sklearn.base import clone
 
     return clone(model)
-
-
-def most_inputs(degree: int, limit: int) -> int:
-    """The largest k with ``C(k + degree, degree) <= limit``: how many columns may enter polynomial features."""
-    k = 0
-    while math.comb(k + 1 + degree, degree) <= limit:
-        k += 1
-    return k
 
 
 space, objective = build()

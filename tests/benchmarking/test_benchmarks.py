@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import network, scale
+from benchmarks import fair_pipelines, network, scale
 from benchmarks.__main__ import main
 from benchmarks.oracle import markdown
 from benchmarks.registry import benchmark, benchmarks
@@ -75,6 +75,26 @@ def test_the_workers_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str
     capsys.readouterr()
     assert main(["report", str(out)]) == 0
     assert "| sleeps, in threads | 2 |" in capsys.readouterr().out
+
+
+def test_the_benchmark_of_fair_pipelines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "fair.json"
+    assert main(["run", "fair-pipelines", "--size", "smoke", "--out", str(out)]) == 0
+    results = json.loads(out.read_text(encoding="utf-8"))["results"]
+    assert [(r["optimizer"], bool(r["limits"])) for r in results["rows"]] == [
+        *[("random", False), ("hybrid", False)],
+        *[("hybrid", True)] * 3,
+    ]
+    for row in results["rows"]:
+        assert len(row["evaluations"]) == 4
+        for found in row["bests"]:
+            kept = [e["loss"] for e in row["evaluations"] if fair_pipelines.keeps(e, found["limits"])]
+            assert (found["fresh"] is None) == (not kept)
+            if kept:
+                assert row["evaluations"][found["number"]]["loss"] == min(kept)
+    capsys.readouterr()
+    assert main(["report", str(out)]) == 0
+    assert "| 5 | 0.05 | `hybrid`, filtered |" in capsys.readouterr().out
 
 
 def test_the_network_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
