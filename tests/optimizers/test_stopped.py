@@ -19,6 +19,7 @@ from mipcash.optimizers.outcome import LOSS, Outcome, Output
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.domain import Domain
 from mipcash.surrogates.limit_scale import LimitScale
+from mipcash.surrogates.matern import MaternProcess
 
 VARIANCE = 4.0
 
@@ -90,14 +91,16 @@ def test_so_does_that_of_joint_gp() -> None:
     found = []
     for told in (history(), history(None)):
         data = Data.of(domain, told)
-        x = UnitCube(domain.program).encode(data.points)
+        x = UnitCube(domain.program, len(domain.scale)).encode(data.points)
         gp = GaussianProcess(x, data.losses, False, noise=data.noise())
         assert gp.given(x[:1])(x)[0] == pytest.approx(gp(x)[0], abs=1e-3)
         found.append(gp(x)[0] / np.ptp(gp.model.y_train_))
     assert found[1][4] < found[0][4] - 0.2
 
 
-@pytest.mark.parametrize("name", ["hybrid", "joint-gp", "admmbo", "mivabo", "cmes", "gp-annealing", "random"])
+@pytest.mark.parametrize(
+    "name", ["hybrid", "joint-gp", "jopt", "admmbo", "admm", "mivabo", "cmes", "gp-annealing", "random"]
+)
 def test_what_was_stopped_is_not_recommended(name: str) -> None:
     optimizer = make_optimizer(name, line())
     limits = [Limit("ms", high=3.0)] if optimizer.takes_limits else []
@@ -113,3 +116,28 @@ def test_the_incumbent_of_expected_improvement_is_a_whole_evaluation() -> None:
     whole = [k for k, o in enumerate(told) if not o.outcome.stopped]
     assert fitted.best == min(np.asarray(fitted.loss.fitted)[whole])
     assert fitted.best > min(fitted.loss.fitted)
+
+
+@pytest.mark.parametrize("name", ["jopt", "admm"])
+def test_processes_over_vectors_are_told_the_noise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a run whose stopped evaluations the models see: the noise is theirs alone, on the scale of what is learned."""
+    seen: list[tuple[int, int]] = []
+    fit = MaternProcess.fit
+
+    def watched(x: Any, values: Any, prior: Any = None, **given: Any) -> MaternProcess:
+        noise = np.broadcast_to(given.get("noise", 0.0), len(values))
+        seen.append((len(values), int((noise > 0.0).sum())))
+        return fit(x, values, prior, **given)
+
+    monkeypatch.setattr(MaternProcess, "fit", watched)
+
+    def objective(config: dict[str, Any]) -> Any:
+        for k in range(4):
+            yield (config["x"] - 0.3) ** 2 + 0.05 * np.sin(50.0 * config["x"] + 9.0 * k * config["x"])
+
+    space = mc.Space("part")
+    space.real("x", 0.0, 1.0)
+    found = mc.minimize(objective, space, 16, optimizer=name, racing=mc.Racing(c=0.5), progress=False)
+    assert found.n_stopped > 3
+    assert max(noisy for _, noisy in seen) > 2
+    assert all(noisy <= found.n_stopped and noisy < count for count, noisy in seen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -181,6 +182,16 @@ def test_an_interrupted_generator_is_evaluated_again(tmp_path: Path) -> None:
         one(interrupted, storage=journal)
     trial = one(yielding, storage=journal)
     assert (trial.number, trial.done, trial.attempt) == (0, True, 2)
+
+
+def test_a_generator_without_an_end_is_ended_with_its_time() -> None:
+    def endless(config: dict[str, Any]) -> Iterator[float]:
+        while True:
+            time.sleep(0.01)
+            yield 0.5
+
+    trial = one(endless, evaluation_timeout=0.3)
+    assert "it took longer than evaluation_timeout=0.3 seconds" in trial.message
 
 
 def test_they_are_told_by_hand_and_known() -> None:

@@ -316,6 +316,7 @@ class _Ask:
             rng=self.rng,
             memory=state.memory,
             deadline=self.domain.deadline,
+            noise=np.array([self.settled[row].variance for row in rows]) / (self.state.unit or 1.0) ** 2,
         )
 
     def _theta_step(self) -> Proposal | None:

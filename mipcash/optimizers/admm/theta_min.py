@@ -40,6 +40,7 @@ class ThetaProblem:
         rng: the only randomness.
         memory: what the solver returned at its last ask of this phase, of JSON's types; {} at the first.
         deadline: when it must be done.
+        noise: variances of f where evaluations were stopped before their last fit, which models may take: shape (n,); or 0.
     """
 
     x: Vector
@@ -53,6 +54,7 @@ class ThetaProblem:
     rng: np.random.Generator
     memory: Mapping[str, Any] = field(default_factory=dict)
     deadline: Deadline = NEVER
+    noise: Vector | float = 0.0
 
     @property
     def d(self) -> int:
@@ -125,7 +127,9 @@ class GaussianProcessTheta:
             return RandomTheta()(problem)
         known = problem.memory.get("theta")
         start = None if known is None else np.array(known, dtype=float)
-        process = MaternProcess.fit(problem.x, problem.f, start=start, deadline=problem.deadline.share(FIT))
+        process = MaternProcess.fit(
+            problem.x, problem.f, noise=problem.noise, start=start, deadline=problem.deadline.share(FIT)
+        )
         improvement = _Improvement(
             problem, process.given(problem.waiting, (EXACT - 1.0) * float(np.exp(process.theta[1])))
         )

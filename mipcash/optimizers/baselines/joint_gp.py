@@ -190,12 +190,13 @@ class JointGP(ModelBased):
         process = MaternProcess.fit(
             x,
             step.data.merits,
+            noise=step.data.noise(),
             start=start,
             iterations=FIT_ITERATIONS,
             deadline=self.domain.deadline.share(FIT),
         )
         awaited = self.cube.encode(self.awaited(step.request))
-        means = process.predict(np.concatenate([x[step.data.legal], awaited]))[0]
+        means = process.predict(np.concatenate([x[step.data.legal & step.data.whole], awaited]))[0]
         step.clock.add("surrogate", began)
         began = time.perf_counter()
         s = self.settings
