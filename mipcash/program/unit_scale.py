@@ -180,11 +180,6 @@ def activity(conditions: Sequence[Sequence[Indicator]], z: Vector) -> Vector:
     return on
 
 
-def activity_at(program: BinaryProgram, conditions: Sequence[Sequence[Indicator]], levels: Indices) -> Vector:
-    """The same of levels: (B, G) -> (B, D). Who asks often keeps the tables."""
-    return Activities.of(program, conditions).at(levels)
-
-
 @dataclass(frozen=True)
 class Activities:
     """When numbers are active, as tables over levels: many numbers share a condition, and each is looked at once.

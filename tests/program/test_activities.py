@@ -7,7 +7,6 @@ import pytest
 
 import mipcash as mc
 from mipcash.program.group_activity import group_activity
-from mipcash.program.unit_scale import activity_at
 from mipcash.space.domain import Domain
 from tests.spaces import ALL
 
@@ -42,7 +41,6 @@ def test_tables_say_what_conditions_say(declared):
         assert np.array_equal(after, expected)
     z = program.one_hot(levels)
     assert np.array_equal(scale.active_at(program, levels), scale.active(z))
-    assert np.array_equal(activity_at(program, scale.conditions, levels), scale.active(z))
 
 
 def test_integers_are_rounded_at_once_as_they_are_one_by_one():

@@ -27,7 +27,7 @@ from mipcash.modelling.parameters import ModuleParameter
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.points import Points
 from mipcash.program.program import BinaryProgram, Group, Indicator
-from mipcash.program.unit_scale import INACTIVE, UnitScale, activity_at
+from mipcash.program.unit_scale import INACTIVE, UnitScale
 from mipcash.space.domain import Domain
 
 ONE_HOT = 0.5
@@ -112,7 +112,7 @@ class Variables:
         for g, table in zip(self.tuned, self.tables, strict=True):
             off = np.full((1, table.shape[1]), INACTIVE)
             parts.append(np.concatenate([table, off])[np.minimum(points.levels[:, g], len(table))])
-        on = activity_at(self.program, self.scale.conditions, points.levels) > 0
+        on = self.scale.active_at(self.program, points.levels) > 0
         return np.concatenate([*parts, np.where(on, points.units, INACTIVE)], axis=1)
 
     def shown(self, points: Points) -> Booleans:
@@ -121,7 +121,7 @@ class Variables:
             np.repeat((points.levels[:, g] < len(table))[:, None], table.shape[1], axis=1)
             for g, table in zip(self.tuned, self.tables, strict=True)
         ]
-        on = activity_at(self.program, self.scale.conditions, points.levels) > 0
+        on = self.scale.active_at(self.program, points.levels) > 0
         return np.concatenate([*parts, on], axis=1)
 
     def groups(self, theta: Vector) -> list[Vector]:

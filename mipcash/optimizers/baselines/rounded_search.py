@@ -24,7 +24,7 @@ from mipcash.deadline import Deadline
 from mipcash.optimizers.baselines.unit_cube import UnitCube
 from mipcash.program.forms import Booleans, Vector
 from mipcash.program.points import Points
-from mipcash.program.unit_scale import INACTIVE, activity_at
+from mipcash.program.unit_scale import INACTIVE
 from mipcash.space.domain import Domain
 from mipcash.surrogates.matern import MaternProcess
 
@@ -81,7 +81,7 @@ class RoundedSearch:
         """P(x) (B, d), and which rows keep the rules that levels alone decide (B,)."""
         points = self.cube.decoded(x)
         levels = self.domain.free_legality.effective(points.levels)
-        on = activity_at(self.domain.program, self.domain.scale.conditions, levels) > 0
+        on = self.domain.scale.active_at(self.domain.program, levels) > 0
         rows = self.cube.encode(Points(levels, np.where(on, points.units, INACTIVE)))
         return rows, self.domain.free_legality.check(levels)
 
