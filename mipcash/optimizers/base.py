@@ -274,23 +274,27 @@ class Optimizer(ABC):
         What keeps them may be told by other observations of its configuration (:func:`joined`); the one that tells the loss is
         the answer.
         """
+        return next(iter(self.ranked(history, limits)), None)
+
+    def ranked(self, history: History, limits: Sequence[Limit] = ()) -> list[Observation]:
+        """What may be the answer, best first: whole evaluations of legal configurations that keep all limits, by their losses."""
         rows = joined(history, (LOSS, *(limit.output for limit in limits)))
         kept = [k for row in rows if row.whole.legal and _keeps(row.whole, limits) for k in row.parts]
         kept = [k for k in kept if not history[k].outcome.stopped]
         done = [(o.loss, k) for k in kept for o in (history[k],) if o.status == DONE and o.loss is not None]
-        return history[min(done)[1]] if done else None
+        return [history[k] for _, k in sorted(done)]
 
     def finalists(self, history: History, limits: Sequence[Limit], count: int) -> list[Observation]:
-        """What it would recommend, and what if that were not there, and so on: at most ``count``, each of another configuration.
+        """What it recommends, and what comes next in its ranking: at most ``count``, each of another configuration.
 
         Args:
             history: of the search; no repeats are in it.
         """
-        found: list[Observation] = []
-        while len(found) < count and (best := self.recommend(history, limits)) is not None:
-            found.append(best)
-            history = [o for o in history if o.config != best.config]
-        return found
+        best = self.recommend(history, limits)
+        found: dict[str, Observation] = {}
+        for o in () if best is None else (best, *self.ranked(history, limits)):
+            found.setdefault(repr(o.config), o)
+        return list(found.values())[:count]
 
 
 def _keeps(observation: Observation, limits: Sequence[Limit]) -> bool:

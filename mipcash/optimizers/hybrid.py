@@ -29,6 +29,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.analytic import SampleAcquisition
@@ -44,10 +45,11 @@ from mipcash.backends.base import FEASIBLE, OPTIMAL, Answer, SolverSettings, Tas
 from mipcash.backends.reductions.base import reduced
 from mipcash.backends.reductions.pruned_products import PrunedProducts
 from mipcash.errors import SpaceError, at_least
-from mipcash.optimizers.base import Proposal, Request
+from mipcash.optimizers.base import History, Limit, Observation, Proposal, Request
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.decoupled import chosen, in_parts, per_cost
 from mipcash.optimizers.model_based import ModelBased, Step
+from mipcash.optimizers.noise import by_posterior_mean, evident_noise
 from mipcash.optimizers.one_output import IN_ONE, in_one_output
 from mipcash.optimizers.outcome import LOSS
 from mipcash.optimizers.pending import Awaited, beside_pending
@@ -203,6 +205,15 @@ class Hybrid(ModelBased):
         if self.settings.acquisition in IN_ONE:  # outputs are learned together
             return super().propose(request)
         return in_parts(super().propose, self.data, request, self.domain, self.settings.n_initial)
+
+    def ranked(self, history: History, limits: Sequence[Limit] = ()) -> list[Observation]:
+        """By posterior mean where evaluations are noisy (:mod:`mipcash.optimizers.noise`), else by loss."""
+        usual, noise = super().ranked(history, limits), evident_noise(history)
+        if not noise or len(usual) < 2:
+            return usual
+        data = self.data(history, limits)
+        with threadpool_limits(1):
+            return by_posterior_mean(usual, self._loss_surrogate(data), data, noise)
 
     def _search(self, step: Step) -> Proposal | None:
         began, fitting = time.perf_counter(), self._for(FIT)

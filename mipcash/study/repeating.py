@@ -8,6 +8,7 @@ from dataclasses import replace
 from numbers import Integral
 from typing import TypeVar
 
+from mipcash.optimizers.base import History
 from mipcash.study.asking import Asking
 from mipcash.study.opened import Opened
 from mipcash.study.storage.base import TakenError
@@ -21,6 +22,15 @@ class Repeating(Opened):
     """What :class:`mipcash.Study` knows of repeats."""
 
     _questions: Asking
+    _latest: tuple[History, int | None] = ((), None)
+
+    def _recommended(self) -> int | None:
+        """The number of the answer; asked again only where something is known since."""
+        history, (before, found) = self._ledger.history, self._latest
+        if not before or len(before) != len(history) or any(a is not b for a, b in zip(before, history, strict=True)):
+            found = self._questions.recommended(history)
+            self._latest = (history, found)
+        return found
 
     def repeat(self, trial: Trial, number: int = 1) -> Trial:
         """Evaluate the configuration of a trial again: ``ask`` hands that out before it asks the optimizer.

@@ -373,7 +373,7 @@ class Study(Repeating):
     def result(self) -> Result:
         """What has been found so far."""
         with self._asking, self._lock:
-            found = self._questions.recommended(self._ledger.history)
+            found = self._recommended()
             return Result(self.trials, self.space.name, self.record.stopped, found, self.limits, self.space)
 
     @property
@@ -403,5 +403,5 @@ class Study(Repeating):
     def stop(self, reason: str) -> None:
         """Note in the journal why a run ended; it becomes ``result.stopped``."""
         with self._asking, self._lock:
-            found = self._questions.recommended(self._ledger.history)
+            found = self._recommended()
             self._ledger.note(stopped=storable(reason), recommended=NOTHING if found is None else found)
