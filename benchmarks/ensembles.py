@@ -9,7 +9,7 @@ other half is held out. One search of N evaluations gives all answers, at equal 
 * ``ensemble``: ``mipcash.ensemble`` of N, 32 steps over the best 25.
 
 Each is fitted to the rows that were searched on and scored on the others; ``fresh`` is its cross-validated loss on folds that
-nothing was chosen on. CPU seconds of this process count, since the machine is shared. With other data sets in the folder MIPCASH_DATA::
+nothing was chosen on. CPU seconds of this process count, since the machine is shared. The data are in the folder MIPCASH_DATA::
 
     python -m benchmarks.ensembles --out FILE [--size quick]     # run by run, each kept in FILE.jsonl at once
 """

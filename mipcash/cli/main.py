@@ -21,7 +21,7 @@ from rich.console import Console
 
 from mipcash import __version__
 from mipcash.cli import archive, consent, failures, limits, modelfile, tables
-from mipcash.cli.plans import STANDARD, Plan, confirm_said, racing_said
+from mipcash.cli.plans import STANDARD, Plan, racing_said
 from mipcash.errors import DefectError, InfeasibleSpaceError, MipcashError, ModelError, StorageError
 from mipcash.study.finalists import text_of
 from mipcash.study.text import visible
@@ -210,7 +210,7 @@ def resume(
             evaluation_timeout or defaults.get("evaluation_timeout"),
             evaluation_memory or defaults.get("evaluation_memory"),
             racing_said(racing or defaults.get("racing")),
-            confirm_said(defaults.get("confirm") if confirm is None else confirm),
+            defaults.get("confirm") if confirm is None else confirm,
             journal,
             record.options,
             {name: (low, high) for name, (low, high) in record.limits.items()},

@@ -47,22 +47,13 @@ def racing_said(given: Any) -> RacingGiven:
     return said
 
 
-def confirm_said(given: Any) -> ConfirmGiven:
-    """Of ``--confirm 3``, or of a model's DEFAULTS.
-
-    Raises:
-        ModelError: it is no number of finalists.
-    """
-    try:
-        confirm_of(given)
-    except ValueError as error:
-        raise ModelError(f"{error}; on the command line --confirm 3, or --confirm 0 for none") from None
-    return given  # type: ignore[no-any-return]
-
-
 @dataclass(frozen=True)
 class Plan:
-    """One run: what ``mipcash run`` was given, completed by the model's defaults."""
+    """One run: what ``mipcash run`` was given, completed by the model's defaults.
+
+    Raises:
+        ModelError: finalists that the budget does not pay for.
+    """
 
     budget: int
     seed: int
@@ -81,6 +72,12 @@ class Plan:
     quiet: bool
     cost: float | None = None
     fits: int | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            confirm_of(self.confirm, self.pays)
+        except ValueError as error:
+            raise ModelError(f"{error}; on the command line --confirm 3, or --confirm 0 for none") from None
 
     @property
     def pays(self) -> Budget:
@@ -136,7 +133,6 @@ class Plan:
         if cost is not None and fits is not None:
             raise ModelError("a run has one budget: give --cost or --fits")
         chosen["racing"] = racing_said(chosen["racing"])
-        chosen["confirm"] = confirm_said(chosen["confirm"])
         path = storage or archive.default_path(loaded.title, chosen["seed"])
         return cls(
             **chosen,
