@@ -162,7 +162,7 @@ class _Ask:
         )  # fmt: skip
         self.state = self._scaled(self.state)
         measured = self._measured()
-        values = np.where(self.legal & measured.known, self.limits.values(measured), np.inf)
+        values = np.where(self.legal & measured.answers, self.limits.values(measured), np.inf)
         theta = self.state.theta.copy()
         order = np.argsort(-values, kind="stable")
         for row in order[self.legal[order]]:
@@ -221,7 +221,7 @@ class _Ask:
     def _solved(self) -> bool:
         """Whether the subproblem at work has had its evaluations, or has nothing to decide."""
         state, steps = self.state, self.settings.steps(self.state.iteration)
-        if state.phase == THETA and not self._active.any() and len(self.variables.choices):
+        if state.phase == THETA and not self._active.any() and np.any(self.variables.sizes > 1):
             return True
         if state.phase == Z and not np.any(self.variables.sizes > 1):
             return True
@@ -250,7 +250,7 @@ class _Ask:
         theta[idle] = np.clip(state.b[idle], 0.0, 1.0)
         measured, u = self._measured(), state.u
         rows, x, _ = self._theta_rows(measured)
-        keep = self.legal[rows] & measured.known[rows]
+        keep = self.legal[rows] & measured.answers[rows]
         if keep.any():
             problem = self._theta_problem(rows[keep], x[keep], measured, np.zeros(0, dtype=np.int64))
             best = int(np.argmin(problem.values))
@@ -262,7 +262,7 @@ class _Ask:
         """delta(t+1), z(t+1) and the multipliers."""
         state, variables, measured = self.state, self.variables, self._measured()
         rows = self._z_rows()
-        rows = rows[self.legal[rows] & measured.known[rows]]
+        rows = rows[self.legal[rows] & measured.answers[rows]]
         z, u, mu = state.z, state.u, state.mu
         if len(rows):
             best = int(rows[np.argmin(self._z_values(measured)[rows])])
@@ -316,7 +316,7 @@ class _Ask:
             rng=self.rng,
             memory=state.memory,
             deadline=self.domain.deadline,
-            noise=np.array([self.settled[row].variance for row in rows]) / (self.state.unit or 1.0) ** 2,
+            noise=measured.variance[rows],
         )
 
     def _theta_step(self) -> Proposal | None:

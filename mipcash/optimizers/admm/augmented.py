@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -45,11 +45,20 @@ class Measured:
         y: shape (n,), what is not known at the worst.
         known: whether the loss and all limited outputs are known, shape (n,).
         h: shape (n, M).
+        variance: of y, as an estimate of what whole evaluations would have given, shape (n,); empty: 0.
+        whole: which evaluations were not stopped, so that they may be answers, shape (n,); empty: all.
     """
 
     y: Vector
     known: Booleans
     h: Vector
+    variance: Vector = field(default_factory=lambda: np.zeros(0))
+    whole: Booleans = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+    @property
+    def answers(self) -> Booleans:
+        """Which evaluations may be the answer of a subproblem: (n,)."""
+        return self.known & self.whole if len(self.whole) else self.known
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +95,9 @@ class Limits:
             values = outputs(history, limit.output)
             known &= np.isfinite(values)
             h[:, m] = imputed(self._outside(limit, values) / self.units[m])
-        return Measured(imputed(losses), known, h)
+        whole = np.array([not o.outcome.stopped for o in history], dtype=bool)
+        variance = np.array([o.variance for o in history], dtype=float) / unit / unit
+        return Measured(imputed(losses), known, h, variance, whole)
 
     @staticmethod
     def _outside(limit: Limit, values: Vector) -> Vector:

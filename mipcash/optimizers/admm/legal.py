@@ -11,11 +11,12 @@ the share of its range by which it moves; other numbers stay. The choices are fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from mipcash.backends.base import INFEASIBLE, Task
 from mipcash.errors import SpaceError
@@ -108,16 +109,17 @@ class LegalChoices:
         self.project, self.theta = project, theta
 
     def argmax(self, weights: Vector) -> Indices:
-        """See :class:`mipcash.optimizers.admm.z_min.Oracle`: group by group where that is legal (eq. A38), else by a MILP.
+        """See :class:`mipcash.optimizers.admm.z_min.Oracle`: choice by choice where that is legal (eq. A38), an order by
+        the best assignment, else by a MILP.
 
         Raises:
             SpaceError: nothing is legal.
         """
         starts = np.concatenate([[0], np.cumsum(self.variables.sizes)]).astype(np.int64)
-        if self._independent:
-            greedy = np.array([int(np.argmax(weights[a:b])) for a, b in pairwise(starts)], dtype=np.int64)
-            if self.project(greedy, self.theta) is not None:
-                return greedy
+        if self._unconditional:
+            apart = self._apart([weights[a:b] for a, b in pairwise(starts)])
+            if self.project(apart, self.theta) is not None:
+                return apart
         program = self.domain.program
         linear = np.zeros(program.n)
         for k, g in enumerate(self.variables.choices):
@@ -127,6 +129,15 @@ class LegalChoices:
             raise SpaceError(f"no configuration of space {self.domain.space.name!r} is legal")
         assert answer.columns is not None
         return program.levels_of(answer.columns)[self.variables.choices]
+
+    def _apart(self, weights: Sequence[Vector]) -> Indices:
+        """The best level of every choice whatever the rules; of an order, the best assignment of its modules to positions."""
+        z = np.array([int(np.argmax(w)) for w in weights], dtype=np.int64)
+        where = {int(g): k for k, g in enumerate(self.variables.choices)}
+        for groups in self.domain.minimiser.orderings.values():
+            members = [where[g] for g in groups]
+            _, z[members] = linear_sum_assignment(np.array([weights[k] for k in members]), maximize=True)
+        return z
 
     def every(self, limit: int) -> Indices | None:
         """See :class:`mipcash.optimizers.admm.z_min.Oracle`."""
@@ -140,10 +151,10 @@ class LegalChoices:
     def _each(self, limit: int) -> Iterator[Indices]:
         """All legal choices, one after the other; some more than ``limit`` where they are more."""
         sizes = self.variables.sizes
-        if self._independent and np.prod(sizes.astype(float)) <= PRODUCT:
+        if self._unconditional and np.prod(sizes.astype(float)) <= PRODUCT:
             for each in product(*(range(int(n)) for n in sizes)):
                 z = np.array(each, dtype=np.int64)
-                if self.project(z, self.theta) is not None:
+                if self._ordered(z) and self.project(z, self.theta) is not None:
                     yield z
             return
         program, excluded = self.domain.program, list[Exclusion]()
@@ -158,8 +169,13 @@ class LegalChoices:
             excluded.append(Exclusion(held))
             yield held[self.variables.choices]
 
+    def _ordered(self, z: Indices) -> bool:
+        """Whether positions in orders are taken once each."""
+        where = {int(g): k for k, g in enumerate(self.variables.choices)}
+        orders = self.domain.minimiser.orderings.values()
+        return all(len({int(z[where[g]]) for g in groups}) == len(groups) for groups in orders)
+
     @property
-    def _independent(self) -> bool:
-        """Whether nothing but rules relates the choices: none may be off, none is a position in an order."""
-        groups = [self.domain.program.groups[g] for g in self.variables.choices]
-        return not any(group.conditional or group.kind == "ordering" for group in groups)
+    def _unconditional(self) -> bool:
+        """Whether no choice may be off."""
+        return not any(self.domain.program.groups[g].conditional for g in self.variables.choices)

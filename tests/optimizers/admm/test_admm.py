@@ -143,6 +143,8 @@ def plain(*parts: str) -> mc.Space:
         space.categorical("c", ["a", "b", "d"])
     if "two" in parts:
         space.categorical("t", [False, True])
+    if "single" in parts:
+        space.categorical("single", ["only"])
     if "integer" in parts:
         space.integer("n", 0, 3)
     if "one" in parts:
@@ -155,7 +157,14 @@ def plain(*parts: str) -> mc.Space:
 
 @pytest.mark.parametrize(
     ("parts", "size"),
-    [(("choice",), 3), (("choice", "two"), 6), (("integer",), 4), (("one",), 1), (("choice", "integer"), 12)],
+    [
+        (("choice",), 3),
+        (("choice", "two"), 6),
+        (("integer",), 4),
+        (("one",), 1),
+        (("single",), 1),
+        (("choice", "integer"), 12),
+    ],
 )
 def test_tiny_spaces_are_exhausted_and_no_further(parts: tuple[str, ...], size: int) -> None:
     def value(config: dict[str, Any]) -> float:

@@ -15,6 +15,7 @@ from mipcash.errors import SpaceError
 from mipcash.optimizers.admm.augmented import Limits, Measured, unit_of
 from mipcash.optimizers.admm.state import THETA, AdmmState, Asked, Z
 from mipcash.optimizers.base import Limit, Observation
+from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome, Output
 
 METRIC = np.array([1.0, 0.5, 0.0])
 """The third coordinate is continuous."""
@@ -118,6 +119,14 @@ def test_outputs_are_measured_from_the_end_that_a_limit_has() -> None:
     assert above.y.tolist() == [2.0, 2.0, 2.0]
     assert above.known.tolist() == [True, False, False]
     assert limits(low=3.0).measured(told, 2.0).h[:2, 0].tolist() == [-0.5, 0.75]
+
+
+def test_what_was_stopped_is_an_estimate_and_no_answer() -> None:
+    stopped = Observation({}, "done", 1.0, outcome=Outcome({LOSS: Output(PRESENT, 1.0, variance=0.5)}))
+    told = Limits([], np.zeros(0), 1.0, np.zeros(0)).measured([stopped, Observation({}, "done", 2.0)], 2.0)
+    assert told.variance.tolist() == [0.125, 0.0]
+    assert told.known.tolist() == [True, True]
+    assert told.answers.tolist() == [False, True]
 
 
 def test_a_unit_is_the_range_of_all_but_the_worst() -> None:
