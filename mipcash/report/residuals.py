@@ -12,7 +12,7 @@ from mipcash.study.result import Result
 
 NAMES = {"primal": "primal residual", "dual": "dual residual", "outside": "residual of limits"}
 """Entry of a trial's trace -> what it is called."""
-COLORS = {"primal": "#0b5394", "dual": "#c77f1a", "outside": "#c0392b"}
+COLORS = {"primal": "#2f7d4f", "dual": "#c77f1a", "outside": "#c0392b"}
 LEAST = 1e-6
 """Residuals below are drawn there: the axis is logarithmic."""
 
