@@ -46,7 +46,7 @@ class AdmmSettings:
     first: int = 4
     growth: int = 2
     most: int = 128
-    rho: float = 0.1
+    rho: float = 0.01
     balance: float | None = None
     factor: float = 2.0
     limit_rho: float | None = 10.0
