@@ -58,17 +58,37 @@ class Table:
         y: classes 0, 1, ..., or numbers to regress on, shape (rows,).
         source: Python code that loads the same ``X`` and ``y`` without mipcash.
         columns: of a CSV file, all but the class: cells by heading.
+        classes: what the data call the classes 0, 1, ..., where that is known.
     """
 
     x: NDArray[np.float64]
     y: NDArray[Any]
     source: str
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
 
     @property
     def task(self) -> str:
         """``classification`` or ``regression``."""
         return CLASSIFICATION if np.issubdtype(self.y.dtype, np.integer) else REGRESSION
+
+    def check_folds(self, folds: int) -> None:
+        """Whether each class, or the table, has a row for each fold.
+
+        Raises:
+            ModelError: it has not.
+        """
+        if self.task == REGRESSION:
+            fewest, what = len(self.y), "the table"
+        else:
+            counts = np.bincount(self.y)
+            fewest, rarest = int(counts.min()), int(counts.argmin())
+            what = f"class {(self.classes[rarest] if self.classes else str(rarest))!r}"
+        if fewest < folds:
+            raise ModelError(
+                f"{what} has {fewest} rows, fewer than the {folds} folds, in each of which one is held out; use fewer folds, more "
+                "rows, or merge the class with another"
+            )
 
     def groups(self, column: str) -> NDArray[np.int64]:
         """The codes of :meth:`grouped`, shape (rows,)."""
@@ -194,7 +214,7 @@ def _from_csv(path: Path, target: str, task: str) -> Table:
             numeric.append(np.where(np.isnan(numbers), np.nanmedian(numbers), numbers))
     if not numeric and not dummies:
         raise ModelError(f"{path} has no column beside {target!r}; add features")
-    y = _target(str(path), target, labels, task)
+    y, classes = _target(str(path), target, labels, task)
     popped = f"table.pop({target!r})"
     taken = f"pd.factorize({popped}, sort=True)[0]" if y.dtype == np.int64 else f"{popped}.to_numpy(float)"
     source = (
@@ -204,7 +224,7 @@ def _from_csv(path: Path, target: str, task: str) -> Table:
         "X = pd.get_dummies(table, dtype=float)  # text becomes one column per value\n"
         "X = X.fillna(X.median()).to_numpy(float)"
     )
-    return Table(np.column_stack(numeric + dummies), y, source, columns)
+    return Table(np.column_stack(numeric + dummies), y, source, columns, classes)
 
 
 def _numbers(texts: tuple[str, ...]) -> NDArray[np.float64] | None:
@@ -230,8 +250,8 @@ def _cut(column: str, numbers: NDArray[np.float64] | None, edges: str) -> NDArra
     return np.where(np.isnan(numbers), "missing", cut)
 
 
-def _target(where: str, target: str, labels: Any, task: str) -> NDArray[Any]:
-    """Classes, or numbers."""
+def _target(where: str, target: str, labels: Any, task: str) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """Classes and what they are called, or numbers."""
     numbers = _numbers(tuple(map(str, labels)))
     if task == AUTO:
         different = 0 if numbers is None else len(np.unique(numbers))
@@ -246,10 +266,10 @@ def _target(where: str, target: str, labels: Any, task: str) -> NDArray[Any]:
         )
     if len(np.unique(numbers)) < 2:
         raise ModelError(f"{where}: column {target!r} has one value only; choose another column with target=")
-    return numbers
+    return numbers, ()
 
 
-def _classes(where: str, target: str, labels: Any) -> NDArray[np.int64]:
+def _classes(where: str, target: str, labels: Any) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     numbers = _numbers(tuple(map(str, labels)))
     names, codes = np.unique(numbers if numbers is not None else np.asarray(labels, dtype=str), return_inverse=True)
     counts = Counter(codes.tolist())
@@ -262,7 +282,8 @@ def _classes(where: str, target: str, labels: Any) -> NDArray[np.int64]:
         )
     if min(counts.values()) < 2:
         raise ModelError(f"{where}: a class of {target!r} occurs once; cross-validation needs more, merge or drop it")
-    return codes.astype(np.int64)
+    called = tuple(f"{n:g}" if numbers is not None else str(n) for n in names)
+    return codes.astype(np.int64), called
 
 
 @lru_cache(maxsize=8)
@@ -287,11 +308,11 @@ def _from_sklearn(name: str, task: str) -> Table:
             f"give it ({type(error).__name__}: {error}). Give the path of a CSV file or one of these names"
         ) from error
     x = np.where(np.isnan(x), np.nanmedian(x, axis=0), x)
-    target = _target(f"OpenML's {name}", "target", y, task)
+    target, classes = _target(f"OpenML's {name}", "target", y, task)
     told = "np.unique(y, return_inverse=True)[1]" if target.dtype == np.int64 else "y.astype(float)"
     source = (
         "import numpy as np\nfrom sklearn.datasets import fetch_openml\n\n"
         f"X, y = fetch_openml({name!r}, {options})\n"
         f"X, y = np.where(np.isnan(X), np.nanmedian(X, axis=0), X), {told}"
     )
-    return Table(x, target, source)
+    return Table(x, target, source, classes=classes)

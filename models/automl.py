@@ -120,6 +120,7 @@ class Problem:
         allowed = [m for m in METRICS if (m in OF_NUMBERS) == regression]
         chosen = metric or ("r2" if regression else "roc_auc")
         number, fixed = whole("folds", folds, low=2), whole("seed", seed)
+        loaded.check_folds(number)
         pipelines = Pipelines(space, regression, loaded.x.shape[1], ranges, flag("order", order), fixed)
         return cls(loaded, pipelines, choice("metric", chosen, allowed), number, fixed)
 
@@ -159,8 +160,7 @@ def build(
         clock: of the latency, ``wall`` or ``cpu``.
 
     Raises:
-        ModelError: an option that does not fit, or no such data or column.
-        DataError: a class has fewer rows than there are folds.
+        ModelError: an option that does not fit, no such data or column, or a class with fewer rows than there are folds.
     """
     problem = Problem.of(data, target, space, task, metric, folds, seed, ranges, order)
     loaded, pipelines = problem.data, problem.pipelines

@@ -268,11 +268,13 @@ def build(
             None: that of PROTECTED, if the data are there; then there is no disparity otherwise.
 
     Raises:
-        ModelError: an option that does not fit, or no such data or column.
+        ModelError: an option that does not fit, no such data or column, or a class with fewer rows than there are folds.
     """
     choice("metric", metric, METRICS)
     number, fixed_seed = whole("folds", folds, low=2), whole("seed", seed)
     default = data == "breast_cancer" and file_of(data) is None and number == 5
+    if not default:
+        table(data, target).check_folds(number)
     facts = BREAST_CANCER if default else Facts.of(table(data, target), number)
 
     groups = groups_of(data, target, protected)

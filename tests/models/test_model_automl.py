@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import pickle
+import time
 import warnings
 from itertools import product
 from pathlib import Path
@@ -14,12 +15,13 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.errors import DataError, ModelError
+from mipcash.errors import ModelError
 from mipcash.models import _automl_rules as rules
-from mipcash.models import automl
+from mipcash.models import automl, sklearn_pipeline
 from mipcash.models._automl_algorithms import modules_of
 from mipcash.models._data import CLASSIFICATION, REGRESSION, table
 from mipcash.models._pipeline_parts import Facts, made, written
+from mipcash.study.minimize import run
 
 SONAR = Facts(columns=60, nonnegative=True, fold_rows=166, fold_class_rows=77)
 NARROW = Facts(columns=10, nonnegative=False, fold_rows=4377, fold_class_rows=447, straddles=False)
@@ -215,6 +217,40 @@ def test_the_objective_goes_to_other_processes() -> None:
     assert again.evaluate(config)["loss"] == objective.evaluate(config)["loss"]
 
 
+def test_pipelines_that_crash_or_take_too_long_are_recorded_failures() -> None:
+    """In worker processes; the run goes on from them."""
+    found, objective = automl.build(data="wine", space="a2", folds=2)
+    base = {"scaler": "standard", "estimator": "gaussian_nb"}
+    nothing_left = config_of(found, transformer="gaussian_projection", selector="fwe", **base)
+    slow = config_of(found, scaler="standard", transformer="none", selector="none", estimator="adaboost")
+    fine = config_of(found, transformer="none", selector="none", **base)
+    with mc.Study(found, "random") as study:
+        for config in (nothing_left, slow, fine):
+            study.enqueue(config)
+        objective.build = Crash(objective.build)
+        result = run(study, objective, 3, evaluation_timeout=3.0, evaluation_memory=2000.0, progress=False)
+    crashed, late, done = result.history
+    assert crashed.message.startswith("ValueError: Found array with 0 feature(s)")
+    assert late.message.startswith("it took longer than evaluation_timeout=3 seconds")
+    assert done.loss is not None
+    assert done.loss < 0.2
+    assert result.config == fine
+
+
+class Crash:
+    """Pipelines, of which those of one estimator take forever, and those of one selector find nothing, on any machine."""
+
+    def __init__(self, build: Any) -> None:
+        self.build = build
+
+    def __call__(self, config: dict[str, Any]) -> Any:
+        if config["estimator"] == "adaboost":
+            time.sleep(60)
+        if config["selector"] == "fwe":
+            raise ValueError("Found array with 0 feature(s)")
+        return self.build(config)
+
+
 # -- data and bad input ---------------------------------------------------------------------------------------------
 
 
@@ -247,8 +283,15 @@ def test_bad_input_is_refused_with_cause_and_cure(tmp_path: Path) -> None:
         automl.build(data=path, protected="age")
     with pytest.raises(ModelError, match=r"a class of 'target' occurs once; .* merge or drop it"):
         automl.build(data=csv(tmp_path / "one.csv", [*["x"] * 20, "y"]))
-    with pytest.raises(DataError, match=r"class 'y?1?'? ?.*rows, fewer than the 5 folds: merge or drop"):
-        automl.build(data=csv(tmp_path / "three.csv", [*["x"] * 20, *["y"] * 3]))
+    few = csv(tmp_path / "three.csv", [*["x"] * 20, *["y"] * 3])
+    for model in (automl, sklearn_pipeline):
+        with pytest.raises(
+            ModelError, match=r"class 'y' has 3 rows, fewer than the 5 folds, .*; use fewer folds, more rows, or"
+        ):
+            model.build(data=few)
+    assert automl.Problem.of(few, folds=3).folds == 3
+    with pytest.raises(ModelError, match="the table has 40 rows, fewer than the 50 folds"):
+        automl.build(data=csv(tmp_path / "n.csv", list(range(40))), folds=50)
     with pytest.raises(ModelError, match="holds texts, which nothing regresses on; use task=classification"):
         automl.build(data=path, task="regression")
     with pytest.raises(ModelError, match="option metric='r2' is not known; choose one of accuracy"):
