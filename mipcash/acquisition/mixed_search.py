@@ -112,14 +112,17 @@ class MixedSearch:
         held = {n.label for n in self.program.numbers}
         self._free = np.array([label not in held for label in self.scale.labels], dtype=bool)
 
-    def minimise(self, acquisition: Acquisition, starts: Points, rng: np.random.Generator) -> Point | None:
+    def minimise(
+        self, acquisition: Acquisition, starts: Points, rng: np.random.Generator, further: Points | None = None
+    ) -> Point | None:
         """The best point found; None where every start is excluded and has no legal move.
 
         Args:
             acquisition: what to minimise.
             starts: legal points, excluded ones allowed.
+            further: others, which no walk starts from.
         """
-        pool, deadline = self._pool(acquisition, starts, rng), self.step.domain.deadline
+        pool, deadline = self._pool(acquisition, starts, rng, further), self.step.domain.deadline
         for k in range(self.settings.rounds):
             pool = pool.best(self.settings.survivors if k == 0 else self.settings.finalists)
             if not len(pool.points):
@@ -141,8 +144,10 @@ class MixedSearch:
 
     # -- the pool -----------------------------------------------------------------------------------------------
 
-    def _pool(self, acquisition: Acquisition, starts: Points, rng: np.random.Generator) -> Pool:
-        points = Points.joined(starts, self.walks(starts, rng))
+    def _pool(
+        self, acquisition: Acquisition, starts: Points, rng: np.random.Generator, further: Points | None = None
+    ) -> Pool:
+        points = Points.joined(starts, self.walks(starts, rng), starts[:0] if further is None else further)
         values = acquisition.values(points)
         admitted = self.near.admitted(points.levels)
         if not np.isfinite(values[admitted]).any():  # every point is excluded: start the moves from them all the same

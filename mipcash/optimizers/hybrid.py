@@ -34,12 +34,12 @@ from threadpoolctl import threadpool_limits
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.analytic import SampleAcquisition
 from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.blocks import BlockMoves, blocks_of
 from mipcash.acquisition.catalogue import ACQUISITIONS
 from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.ingredients import Drawn, Ingredients, Limited
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
 from mipcash.acquisition.neighbourhood import Neighbourhood
-from mipcash.acquisition.plateau import shared_choice
 from mipcash.acquisition.wide_search import WideSearch
 from mipcash.backends.base import FEASIBLE, OPTIMAL, Answer, SolverSettings, Task, relative_gap
 from mipcash.backends.reductions.base import reduced
@@ -53,6 +53,7 @@ from mipcash.optimizers.noise import by_posterior_mean, evident_noise
 from mipcash.optimizers.one_output import IN_ONE, in_one_output
 from mipcash.optimizers.outcome import LOSS
 from mipcash.optimizers.pending import Awaited, beside_pending
+from mipcash.optimizers.turns import left_out
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
@@ -110,6 +111,9 @@ class HybridSettings:
         interactions: pairs of parameters that may interact in the structured model, by name; None: all may.
         alternation: limits of 3. of the module's description.
         polish: limits of 4.; None: the usual ones, or LEAN where no minimisers are in the pool.
+        cover: evaluations that the initial design may go on for until it has shown every algorithm of every module.
+        blocks: whether moves of whole blocks join the pool (:mod:`mipcash.acquisition.blocks`).
+        explore: of blocks, too: every so many proposals one module of the incumbent gets its least tried algorithm; 0: none.
         solver: limits of the MIP of 5.; its time limit holds for each MIP of the alternation as well, whatever is set there.
             What all parts may take together is the request's.
     """
@@ -128,6 +132,9 @@ class HybridSettings:
     boldest: float = 2.0
     interactions: NameTuple | None = None
     product_columns: int = 600
+    blocks: bool = True
+    explore: int = 5
+    cover: int = 24
     alternation: AlternatingSettings = field(
         default_factory=lambda: AlternatingSettings(rounds=2, tolerance=1e-3, restarts=4, continuous_starts=1)
     )
@@ -145,7 +152,9 @@ class HybridSettings:
             raise SpaceError(f"percentile is at least 0 and at most 100, got {self.percentile}")
         if self.samples is not None:
             at_least(self, samples=int(self.acquisition in DRAWN))
-        at_least(self, n_initial=1, best=1, refit=1, restart_every=1, inflation=0, kappa=0, penalty=0)
+        at_least(
+            self, n_initial=1, best=1, refit=1, restart_every=1, inflation=0, kappa=0, penalty=0, cover=0, explore=0
+        )
 
     @property
     def surrogate(self) -> StructuredSettings:
@@ -177,6 +186,7 @@ class Hybrid(ModelBased):
         super().__init__(domain)
         self.settings: HybridSettings = settings or HybridSettings()
         self.takes_limits = ACQUISITIONS[self.settings.acquisition].takes_limits
+        self.blocks, self.cover = blocks_of(domain) if self.settings.blocks else (), self.settings.cover
         chosen = self.settings.interactions
         graph = None if chosen is None else resolve(domain.declaration, self.program, self.scale, chosen)
         structure = Structure.of(self.program, self.scale, graph)
@@ -347,7 +357,8 @@ class Hybrid(ModelBased):
         if fitted.limited:
             limits = replace(limits, exchanges=max(limits.exchanges, EXCHANGES))
         search = polishing._search_of(excluded, step.data.best(), limits)
-        found = search.minimise(acquisition, self._batch(pool), step.rng)
+        further = BlockMoves(polishing.domain, self.blocks, search.near, step.data.best()).points(step.rng)
+        found = search.minimise(acquisition, self._batch(pool), step.rng, further)
         step.clock.add("polish", began, polishing.domain.deadline)
         return None if found is None else Target(mean, acquisition, found)
 
@@ -371,12 +382,9 @@ class Hybrid(ModelBased):
         return kind(self.alternation.step, near, limits)
 
     def _left(self, step: Step) -> list[Exclusion]:
-        """Every second time on a plateau: a choice that is left out of this proposal."""
-        if len(step.request.history) % 2:
-            return []
-        best = step.data.order[: self.settings.best]
-        left = shared_choice(self.program, step.data.points.levels[best], step.data.losses[best], step.rng)
-        return [] if left is None else [left]
+        """What is left out of this proposal by turns; see :mod:`mipcash.optimizers.turns`."""
+        turns = self.settings.explore, self.settings.best
+        return left_out(step, self.program, self.blocks, *turns, self.awaited(step.request))
 
     def _minimum(
         self, f: MixedFunction, best: Points, excluded: Sequence[Exclusion], rng: np.random.Generator

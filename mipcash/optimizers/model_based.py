@@ -25,6 +25,7 @@ from mipcash.deadline import Deadline
 from mipcash.errors import UndecidedError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import History, Limit, Optimizer, Proposal, Request
+from mipcash.optimizers.covering import covering
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import solver_made
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PRESENT
@@ -73,6 +74,8 @@ class ModelBased(Optimizer):
     """A search with a model inside the usual loop; subclasses give ``_search``."""
 
     settings: Settings
+    cover: int = 0
+    """Proposals that the initial design may go on for until every algorithm was shown."""
 
     def __init__(self, domain: Domain) -> None:
         self.domain, self.program, self.scale = domain, domain.program, domain.scale
@@ -86,6 +89,8 @@ class ModelBased(Optimizer):
         within = self.until(Deadline.after(request.seconds))
         if shown(request.history) < self.settings.n_initial or not told(request):
             return solver_made(within.domain, "initial design", request)
+        if (further := covering(within.domain, request, self.cover)) is not None:
+            return further
         step = Step(request, self.data(request.history, request.limits), Clock())
         # matrices of a few hundred rows gain nothing from more threads, and one thread gives the same sums everywhere
         with threadpool_limits(1):

@@ -25,6 +25,7 @@ from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.space.compiled import QUESTION, CompiledSpace
 from mipcash.space.conflict import told
+from mipcash.space.coverage import rewards
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.explanation import explained
 from mipcash.space.minimiser import Minimiser
@@ -279,12 +280,20 @@ def cover(
         more = count[known] - count[known].min(initial=np.inf)
         rare, drawn = np.where(more < 2, 1.0, 0.0), rng.random(len(known)) / np.maximum(1.0, more)
         bonus[known] = weight * (rare + drawn)
+    bonus = np.maximum(bonus, _of_algorithms(program, shown, bonus))
     starts: Sequence[Indices] = ()
     if many_over_levels(program):
         starts = shown or _repaired(minimiser.until(minimiser.deadline.share(REPAIRING)), rng)
         easy = replace(EASY, time_limit=min(EASY.time_limit, settings.time_limit))
         settings = easy if starts else replace(settings, gap=FOUND)
     return seed(minimiser, settings, rng, bonus=bonus, excluded=excluded, pull=TIE_BREAK, starts=starts)
+
+
+def _of_algorithms(program: BinaryProgram, shown: Sequence[Indices], bonus: Vector) -> Vector:
+    """What algorithms earn that no point shows, more than all else; see :mod:`mipcash.space.coverage`."""
+    unseen = np.array(shown, dtype=np.int64).reshape(len(shown), len(program.groups))
+    others = np.maximum.reduceat(bonus, program.starts).sum() if len(program.groups) else 0.0
+    return rewards(program, unseen, min(HEAVIEST, float(others)))
 
 
 def _repaired(minimiser: Minimiser, rng: np.random.Generator) -> list[Indices]:

@@ -45,9 +45,9 @@ def test_the_pool_holds_the_minimisers_of_the_mean_and_of_every_sample(
         minima.append(found)
         return found
 
-    def watched(self: MixedSearch, acquisition: Acquisition, starts: Points, rng: np.random.Generator) -> Point | None:
+    def watched(self: MixedSearch, acquisition: Acquisition, starts: Points, *given: Any) -> Point | None:
         pools.append(starts)
-        return minimise(self, acquisition, starts, rng)
+        return minimise(self, acquisition, starts, *given)
 
     monkeypatch.setattr(Hybrid, "_minimum", remembered)
     monkeypatch.setattr(MixedSearch, "minimise", watched)
@@ -86,7 +86,7 @@ def test_the_minimiser_of_the_program_is_proposed_where_the_search_is_worse(monk
     history = history_of(space, 12)
     worst: list[np.ndarray] = []
 
-    def bad(self: MixedSearch, acquisition: Acquisition, starts: Points, rng: np.random.Generator) -> Point:
+    def bad(self: MixedSearch, acquisition: Acquisition, starts: Points, *given: Any) -> Point:
         """The worst legal configuration that was not seen."""
         seen = {optimizer.program.encode(o.config).tobytes() for o in history}
         levels = [optimizer.program.encode(c) for c in space.sample(200, 5)]

@@ -1,0 +1,109 @@
+"""Designs show every algorithm that a legal configuration can have, and waste no point: proven against enumeration."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.optimizers.base import Observation, Request
+from mipcash.optimizers.registry import make_optimizer
+from mipcash.space.compiled import compiled
+from mipcash.space.coverage import left, modules_of, points_needed, rewards, shows
+
+Combination = tuple[int, ...]
+
+
+def drawn(seed: int, rules: bool) -> tuple[mc.Space, set[Combination]]:
+    """Three modules of up to six algorithms, some without hyperparameters; pairs and algorithms that rules forbid. With the legal
+    combinations."""
+    rng = np.random.default_rng(seed)
+    space, sizes = mc.Space("drawn"), rng.integers(2, 7, size=3).tolist()
+    modules = []
+    for m, size in enumerate(sizes):
+        algorithms = {f"a{k}": {"x": mc.Real(0, 1)} if k == 0 or rng.random() < 0.5 else {} for k in range(size)}
+        modules.append(space.module(f"m{m}", algorithms))
+    legal = set(product(*map(range, sizes)))
+    for r in range(6 if rules else 0):
+        i, j = rng.choice(3, size=2, replace=False).tolist()
+        a, b = int(rng.integers(sizes[i])), int(rng.integers(sizes[j]))
+        kept = {c for c in legal if not (c[i] == a and c[j] == b)}
+        if kept:
+            legal = kept
+            space.rule(f"not both {r}", modules[i][f"a{a}"] + modules[j][f"a{b}"] <= 1)
+    if rules and rng.random() < 0.5 and (kept := {c for c in legal if c[0] != sizes[0] - 1}):
+        legal = kept
+        space.rule("never", modules[0][f"a{sizes[0] - 1}"] <= 0)
+    return space, legal
+
+
+def new(combination: Combination, seen: list[set[int]]) -> int:
+    return sum(a not in s for a, s in zip(combination, seen, strict=True))
+
+
+@pytest.mark.parametrize("rules", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_every_proposal_of_the_design_shows_the_most_algorithms_that_a_legal_one_can(seed: int, rules: bool) -> None:
+    space, legal = drawn(seed, rules)
+    optimizer, history = make_optimizer("hybrid", space), list[Observation]()
+    seen: list[set[int]] = [set(), set(), set()]
+    needed = points_needed(compiled(space).program)
+    assert needed == max(len(space.parameters[f"m{m}"].domain.values) for m in range(3))
+    for k in range(needed + 2):
+        most = max(new(c, seen) for c in legal)
+        covering = k < needed and most > 0
+        proposal = optimizer.ask(Request(history, np.random.default_rng([seed, k])))
+        found = tuple(int(str(proposal.config[f"m{m}"])[1:]) for m in range(3))
+        assert found in legal
+        if covering:
+            assert new(found, seen) == most
+        assert (proposal.origin == "initial design") == (covering or k < 6)
+        for s, a in zip(seen, found, strict=True):
+            s.add(a)
+        history.append(Observation(proposal.config, "done", float(k)))
+    if not rules:
+        assert [len(s) for s in seen] == [len(space.parameters[f"m{m}"].domain.values) for m in range(3)]
+
+
+def test_what_comes_of_a_module_within_a_module_is_counted() -> None:
+    space = mc.Space("nested")
+    outer = space.module("outer", {"a": {"x": mc.Real(0, 1)}, "b": {}, "c": {}})
+    space.module("inner", {"p": {"y": mc.Real(0, 1)}, "q": {}, "r": {}}, when=outer["b"])
+    program = compiled(space).program
+    modules = {program.groups[g].label: [program.groups[h].label for h in m] for g, m in modules_of(program).items()}
+    assert modules == {"outer": ["inner"], "inner": []}
+    assert points_needed(program) == 5
+    configs: list[dict[str, object]] = [
+        {"outer": "a", "outer.a.x": 0.5},
+        {"outer": "b", "inner": "q"},
+        {"outer": "b", "inner": "p", "inner.p.y": 0.5},
+    ]
+    shown = np.array([program.encode(c) for c in configs])
+    assert {program.groups[g].label: levels.tolist() for g, levels in left(program, shown).items()} == {
+        "outer": [2],
+        "inner": [2],
+    }
+    assert not shows(program, shown, shown[1])
+    assert shows(program, shown, program.encode({"outer": "b", "inner": "r"}))
+
+
+def test_more_algorithms_earn_more_and_of_as_many_those_of_the_module_with_the_most_left() -> None:
+    space = mc.Space("three")
+    for name, size in (("a", 3), ("b", 5), ("c", 2)):
+        space.module(name, {f"{name}{k}": {"x": mc.Real(0, 1)} for k in range(size)})
+    program = compiled(space).program
+    earned = rewards(program, np.zeros((0, len(program.groups)), dtype=np.int64), others=10.0)
+    a, b, c = (float(earned[program.groups[g].start]) for g in modules_of(program))
+    assert b > a > c > 10.0
+    assert a + c > b + 10.0
+
+
+def test_a_space_without_modules_is_as_it_was() -> None:
+    space = mc.Space("plain")
+    space.categorical("c", ["x", "y", "z"])
+    space.real("r", 0, 1)
+    program = compiled(space).program
+    assert points_needed(program) == 0
+    assert not rewards(program, np.zeros((0, 1), dtype=np.int64), 1.0).any()
