@@ -6,7 +6,8 @@ The contract of a model file:
     DEFAULTS = {"budget": 40}                       # optional: defaults of `mipcash run`
     LIMITS = {"latency_ms": 5.0}                    # optional: as `limits=` of mc.minimize; --limit goes before it
     space = mc.Space(...)                           # either these two,
-    def objective(config) -> float | dict: ...      # or a function per output, objective = {"loss": f, "latency_ms": g},
+    def objective(config) -> float | dict: ...      # it may yield, fit by fit; or a function per output,
+                                                    # objective = {"loss": f, "latency_ms": g},
     COSTS = {"loss": 60, "latency_ms": 1}           # and what they cost, optional: as `costs=` of mc.minimize
     def build(*, folds: int = 5): return space, objective    # or this, or both; its arguments are the model's options
     def report(result, **options) -> str: ...       # optional: printed at the end of a run
