@@ -109,9 +109,9 @@ def _losses(chosen: Selected) -> dict[str, float]:
 def cells(size: str) -> Iterator[tuple[str, int, str, int]]:
     """Data set, seed, optimizer and evaluations of each run."""
     names, seeds, budget = SIZES[size]
-    for seed in range(seeds):
-        for name in names:
-            for optimizer in OPTIMIZERS:
+    for optimizer in OPTIMIZERS:
+        for seed in range(seeds):
+            for name in names:
                 yield name, seed, optimizer, budget
 
 
