@@ -22,7 +22,8 @@ from benchmarks.automl.statistics import Key, compared, shared
 from benchmarks.registry import benchmark
 
 OURS, JOINT = "hybrid", "jopt"
-METHODS = (OURS, "admm", JOINT, "random")
+METHODS = (OURS, "admm", "admm:rho=1.0", "admm:z_min=gp", JOINT, "random")
+"""The papers' AdADMM(BO,Ba), with their penalty, and their AdADMM(BO,BO), both with I = 4 and F = 2."""
 SMOKE = ("random",)
 STEPS = (10, 20, 40)
 """Evaluations after which the search's folds are read: 50, 100 and 200 fits."""

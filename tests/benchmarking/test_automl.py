@@ -158,7 +158,7 @@ def test_tables_hold_the_runs_that_all_have() -> None:
     made = report.table(runs, [report.DEFAULT, report.TPOT, report.SMAC])
     assert (made["runs"], made["reference"]) == (1, report.DEFAULT.label)
     text = "\n".join([*report.markdown("Title", made), *report.sets_markdown(made)])
-    assert "| TPOT | 2.00 ± 0.00 | 0.4000 | 0.1000 | 0.2000 ± 0.0000 | 1 / 0 / 0 |" in text
+    assert "| TPOT | 2.00 ± 0.00 | 0 | 0.4000 | 0.1000 | 0.2000 ± 0.0000 | 1 / 0 / 0 |" in text
     assert "| wine | **0.2000** | 0.4000 |" in text
     assert report.table(runs, [report.SMAC, report.TPOT]) == {}
 
