@@ -13,7 +13,7 @@ import pytest
 
 import mipcash as mc
 from mipcash.errors import MipcashError, SpaceExhaustedError
-from mipcash.optimizers.base import Observation, Request
+from mipcash.optimizers.base import Observation, Optimizer, Request
 from mipcash.optimizers.registry import make_optimizer, optimizer_names
 from tests.spaces import ALL, loss
 
@@ -158,7 +158,11 @@ def test_known_data_count_as_observations_and_illegal_ones_are_never_the_answer(
     history = [*known, *(Observation(p.config, "done", loss(p.config)) for p in proposals)]
     best = optimizer.recommend(history)
     assert best.legal
-    assert best.loss == min(o.loss for o in history if o.legal)
+    least = min(o.loss for o in history if o.legal)
+    if type(optimizer).ranked is Optimizer.ranked:
+        assert best.loss == least
+    else:  # what was told twice says that losses are noisy; the model may prefer another that is within the noise
+        assert least <= best.loss <= least + 0.1
     again = run(make_optimizer(name, space), 2, history=known)
     assert [p.config for p in again] == [p.config for p in proposals[:2]]
 
