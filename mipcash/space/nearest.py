@@ -30,7 +30,7 @@ def nearest(space: CompiledSpace, config: Configuration) -> Configuration:
     if not isinstance(config, dict):
         raise ConfigurationError(f"a configuration is a dict of parameter values, got {type(config).__name__}")
     if not space.violations(config):
-        return dict(config)
+        return {**config, **space.fixed}  # what is held is met within a tolerance by values beside it
     wide = space.wider({x.label for x in space.tuned})
     switches = {x.label: _switch(wide, x.label) for x in space.tuned if x.label in space.declaration.conditions}
     answer = nearest_point(wide.program, config, space.backend, QUESTION, switches)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mipcash.optimizers.admm.legal import Projection
+from mipcash.optimizers.admm.variables import Variables
 from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.registry import make_optimizer, optimizer_names
 from mipcash.space.domain import Domain
@@ -32,3 +34,14 @@ def test_proposals_stay_inside(name: str, space: str) -> None:
         assert proposal.config.items() >= fixed.items()
         assert not part.domain.repeats(proposal.config, [o.config for o in history])
         history.append(Observation(proposal.config, "done", loss(proposal.config)))
+
+
+def test_values_beside_a_held_number_become_it() -> None:
+    part = Domain.of(ALL["conv_net"]()).restricted({"lr": 1e-3})
+    (config,) = part.sample(1, np.random.default_rng(0))
+    beside = config | {"lr": 0.0010000000000000002}
+    assert part.nearest(beside)["lr"] == 1e-3
+    variables = Variables.of(part)
+    points = part.encode([beside])
+    projected = Projection(part, variables)(variables.z(points)[0], variables.theta(points)[0])
+    assert projected is not None and projected["lr"] == 1e-3
