@@ -44,4 +44,5 @@ def test_values_beside_a_held_number_become_it() -> None:
     variables = Variables.of(part)
     points = part.encode([beside])
     projected = Projection(part, variables)(variables.z(points)[0], variables.theta(points)[0])
-    assert projected is not None and projected["lr"] == 1e-3
+    assert projected is not None
+    assert projected["lr"] == 1e-3

@@ -249,7 +249,7 @@ class _Ask:
         idle = variables.integral & ~active
         theta[idle] = np.clip(state.b[idle], 0.0, 1.0)
         measured, u = self._measured(), state.u
-        rows, x, _ = self._theta_rows(measured)
+        rows, x, _ = self._theta_rows(measured, answering=True)
         keep = self.legal[rows] & measured.answers[rows]
         if keep.any():
             problem = self._theta_problem(rows[keep], x[keep], measured, np.zeros(0, dtype=np.int64))
@@ -287,12 +287,15 @@ class _Ask:
 
     # -- theta-min ----------------------------------------------------------------------------------------------
 
-    def _theta_rows(self, measured: Measured) -> tuple[Indices, Vector, Indices]:
-        """Rows that theta-min learns from, their theta~ in the active set, and which of them are of this phase."""
+    def _theta_rows(self, measured: Measured, answering: bool = False) -> tuple[Indices, Vector, Indices]:
+        """Rows that theta-min learns from, their theta~ in the active set, and which of them are of this phase.
+
+        The answer of a phase that has none of its own is among all that have its z.
+        """
         own = [a for a in self.state.own if a.number in self._row_of and a.phase == THETA]
         at = [self._row_of[a.number] for a in own]
         same = np.flatnonzero(np.all(self.z == self.state.z, axis=1))
-        rows = same if self.settings.warm_start or not at else np.array(at, dtype=np.int64)
+        rows = same if self.settings.warm_start or (answering and not at) else np.array(at, dtype=np.int64)
         x = self.theta[rows][:, self._active]
         place = {int(row): k for k, row in enumerate(rows)}
         for asked, row in zip(own, at, strict=True):

@@ -49,7 +49,7 @@ class Projection:
         """
         config = self.domain.raw(self._rounded(z, theta))
         if self._has(config, z) and not self.domain.space.violations(config):
-            return {**config, **self.domain.fixed}  # a number comes back from the unit scale with its last digit changed
+            return {**config, **self.domain.fixed}  # the unit scale changes last digits
         return self._nearest(z, theta)
 
     def _has(self, config: Configuration, z: Indices) -> bool:

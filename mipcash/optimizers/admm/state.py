@@ -65,7 +65,7 @@ class AdmmState:
         counts, rewards: n_j and r_j of the bandit, shape (K,).
         iteration: t.
         phase: THETA or Z.
-        made: evaluations of this phase, free ones included.
+        made: evaluations asked for in this phase; pulls that cost nothing are not among them.
         asked: see :class:`Asked`.
         memory: of the solver at work.
         primal, dual, outside: norms of the latest residuals of theta^d, and of h + u; inf before the first.
@@ -150,7 +150,7 @@ class AdmmState:
     # -- updates ------------------------------------------------------------------------------------------------
 
     def counted(self, asked: Asked | None = None, memory: Mapping[str, Any] | None = None) -> AdmmState:
-        """After an evaluation was asked for, or came for nothing."""
+        """After an evaluation was asked for."""
         added = () if asked is None else (asked,)
         kept = self.memory if memory is None else memory
         return replace(self, made=self.made + 1, asked=(*self.asked, *added), memory=kept)

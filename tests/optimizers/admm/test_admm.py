@@ -103,6 +103,20 @@ def test_a_broken_run_goes_on_as_if_unbroken() -> None:
     assert [p.config for p in rest] == [p.config for p in whole[15:]]
 
 
+def test_a_cold_start_knows_nothing_of_earlier_phases() -> None:
+    optimizer: Any = made(warm_start=False)
+    solver, seen = optimizer.theta_min, list[tuple[int, int]]()
+
+    def watched(problem: Any) -> Any:
+        seen.append((len(problem.f), len(problem.own)))
+        return solver(problem)
+
+    optimizer.theta_min = watched
+    run(optimizer, 30)
+    assert all(rows == own for rows, own in seen)
+    assert sum(own == 0 for _, own in seen) > 1
+
+
 def test_with_rho_0_there_are_no_multipliers_and_with_rho_above_it_there_are() -> None:
     assert all(not np.any(p.state["lam"]) for p in run(made(rho=0.0), 25)[6:])
     assert any(np.any(p.state["lam"]) for p in run(made(rho=1.0), 25)[6:])
