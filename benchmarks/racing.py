@@ -19,6 +19,7 @@ import numpy as np
 
 import mipcash as mc
 from benchmarks.registry import Progress, Results, benchmark
+from mipcash.display import counted
 from mipcash.models import sklearn_pipeline
 from mipcash.study.racing import Halving, Racing, judge_of
 from mipcash.study.reading import read_outcome
@@ -138,7 +139,13 @@ def run(size: str, progress: Progress) -> Results:
     chosen = SIZES[size]
     seeds = chosen.get("seeds", 3 if size != "smoke" else 1)
     rows = [row for seed in range(seeds) for data in chosen["data"] for row in cell(data, seed, chosen, progress)]
-    return {"size": size, "evaluations": chosen["evaluations"], "folds": chosen.get("folds", 5), "runs": rows}
+    return {
+        "size": size,
+        "evaluations": chosen["evaluations"],
+        "folds": chosen.get("folds", 5),
+        "seeds": seeds,
+        "runs": rows,
+    }
 
 
 def markdown(results: Results) -> str:
@@ -146,19 +153,18 @@ def markdown(results: Results) -> str:
     rows = results["runs"]
     fits = results["evaluations"] * results["folds"]
     shares = " | ".join(f"{share:.0%} of the fits" for share in SHARES)
-    data = ", ".join(dict.fromkeys(r["data"] for r in rows))
-    seeds = len({r["seed"] for r in rows})
-    lines = [
-        f"{fits} fits per run; {data}; {seeds} seeds. Means; in brackets the standard error of the difference to off.",
-        "",
-    ]
-    lines.append(f"| | | evaluations | stopped | {shares} | fresh folds | CPU s an ask |")
-    lines.append("|---" * (6 + len(SHARES)) + "|")
+    seeds = {
+        name: len({r["seed"] for r in rows if r["data"] == name}) for name in dict.fromkeys(r["data"] for r in rows)
+    }
+    said = ", ".join(f"{name} ({count} of {counted(results['seeds'], 'seed')})" for name, count in seeds.items())
+    lines = [f"{fits} fits per run; {said}. Means; in brackets the standard error of the difference to off.", ""]
+    lines.append(f"| | | runs | evaluations | stopped | {shares} | fresh folds | CPU s an ask |")
+    lines.append("|---" * (7 + len(SHARES)) + "|")
     for optimizer in dict.fromkeys(r["optimizer"] for r in rows):
         for way in dict.fromkeys(r["way"] for r in rows):
             own = [r for r in rows if (r["optimizer"], r["way"]) == (optimizer, way)]
             off = [_off(rows, r) for r in own]
-            numbers = [f"{np.mean([r[k] for r in own]):.1f}" for k in ("evaluations", "stopped")]
+            numbers = [str(len(own)), *(f"{np.mean([r[k] for r in own]):.1f}" for k in ("evaluations", "stopped"))]
             for k in range(len(SHARES)):
                 numbers.append(_mean([r["curve"][k] for r in own], [r["curve"][k] for r in off], way))
             numbers.append(_mean([r["fresh"] for r in own], [r["fresh"] for r in off], way))
