@@ -7,7 +7,7 @@ and rows that no search sees stand side by side.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,11 @@ from benchmarks.automl.statistics import Key, compared, shared
 from benchmarks.registry import benchmark
 
 OURS, JOINT = "hybrid", "jopt"
-METHODS = (OURS, "admm", "admm:rho=1.0", "admm:z_min=gp", JOINT, "random")
-"""The papers' AdADMM(BO,Ba), with their penalty, and their AdADMM(BO,BO), both with I = 4 and F = 2."""
+PENALTY, SPLIT_BY_BO = "admm:rho=1.0", "admm:z_min=gp"
+"""The papers' AdADMM(BO,Ba) with their penalty; their AdADMM(BO,BO). Both, and ``admm``, with I = 4 and F = 2."""
+METHODS = (OURS, "admm", PENALTY, SPLIT_BY_BO, JOINT, "random")
+TABLES = ((OURS, PENALTY, JOINT, "random"), METHODS)
+"""The fewer methods, the more runs that all of them have."""
 SMOKE = ("random",)
 STEPS = (10, 20, 40)
 """Evaluations after which the search's folds are read: 50, 100 and 200 fits."""
@@ -40,43 +43,44 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)
             failed = runner.work(runner.tasks(SMOKE, ["wine"], [0]), progress, 3, folder=folder)
-            return {"failed": failed, **collected(folder, SMOKE)}
+            return {"failed": failed, **collected(folder, (SMOKE,))}
     todo = runner.missing(runner.tasks(METHODS, None, SEEDS[size]))
     failed = runner.work(todo, progress)
     return {"failed": failed, **collected()}
 
 
-def collected(folder: Path = FOLDER, methods: tuple[str, ...] = METHODS) -> dict[str, Any]:
-    """What the records come to, on the runs that all methods have."""
-    made = runs(methods, folder)
+def collected(folder: Path = FOLDER, tables: Sequence[tuple[str, ...]] = TABLES) -> dict[str, Any]:
+    """What the records come to."""
+    made = runs(dict.fromkeys(m for methods in tables for m in methods), folder)
+    every = [r for of in made.values() for r in of.values()]
+    return {
+        "runs": len(every),
+        "seeds": sorted({r.seed for r in every}),
+        "cpu_hours": {"searches": sum(r.seconds["search"] for r in every) / 3600},
+        "tables": [_table({m: made[m] for m in methods if m in made}) for methods in tables],
+    }
+
+
+def _table(made: dict[str, dict[Key, Run]]) -> dict[str, Any]:
+    """Of the runs that all of some methods have."""
     by_folds = {m: {k: _folds(r) for k, r in of.items()} for m, of in made.items()}
     keys = shared(by_folds)
     reference = OURS if OURS in made else next(iter(made), "")
     rows = []
     for row in compared(by_folds, reference, keys):
         of = [made[row.name][key] for key in keys]
-        answers = [r.answers["best"] for r in of]
-        asks = [r.seconds["asks"] / r.evaluations for r in of]
         rows.append(
             asdict(row)
             | {
                 "steps": [float(np.mean([r.best_after(n) for r in of])) for n in STEPS],
-                "rows": float(np.mean([a.fresh for a in answers])),
-                "ask": float(np.median(asks)),
+                "rows": float(np.mean([r.answers["best"].fresh for r in of])),
+                "ask": float(np.median([r.seconds["asks"] / r.evaluations for r in of])),
                 "seconds": float(np.median([r.seconds["search"] for r in of])),
+                "against": _against(made, row.name, keys),
             }
-            | {"against": _against(made, row.name, keys)}
         )
-    every = [r for of in made.values() for r in of.values()]
-    return {
-        "runs": len(every),
-        "pairs": len(keys),
-        "sets": list(dict.fromkeys(data for data, _ in keys)),
-        "seeds": sorted({seed for _, seed in keys}),
-        "cpu_hours": {"searches": sum(r.seconds["search"] for r in every) / 3600},
-        "reference": reference,
-        "rows": rows,
-    }
+    sets, seeds = list(dict.fromkeys(data for data, _ in keys)), sorted({seed for _, seed in keys})
+    return {"pairs": len(keys), "sets": sets, "seeds": seeds, "reference": reference, "rows": rows}
 
 
 def _folds(run: Run) -> float:
@@ -110,13 +114,15 @@ def _reached(run: Run, target: float) -> int | None:
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """The table for the page of results."""
-    if not results["rows"]:
-        return "Nothing was run.\n"
+    """The tables for the page of results."""
+    return "\n".join([*("\n".join(_lines(t)) for t in results["tables"] if t["rows"]), PAPER])
+
+
+def _lines(table: dict[str, Any]) -> list[str]:
     lines = [
-        f"{results['pairs']} runs of each method ({', '.join(results['sets'])}; seeds {', '.join(map(str, results['seeds']))}). "
+        f"{table['pairs']} runs of each method ({', '.join(table['sets'])}; seeds {', '.join(map(str, table['seeds']))}). "
         "Loss: 1 - AUC, means; the pipeline with the lowest cross-validated loss. Rank, differences and tests on fresh folds "
-        f"(two other dealings of the rows searched on) against `{results['reference']}`. CPU seconds: medians.",
+        f"(two other dealings of the rows searched on) against `{table['reference']}`. CPU seconds: medians.",
         "",
         "| method | search, "
         + " / ".join(f"{n * FOLDS}" for n in STEPS)
@@ -124,9 +130,9 @@ def markdown(results: dict[str, Any]) -> str:
         "| better / worse / equal | Wilcoxon p, runs; sets | CPU s an ask | CPU s |",
         "|---" * 10 + "|",
     ]
-    for r in results["rows"]:
+    for r in table["rows"]:
         steps = " / ".join(f"{v:.4f}" for v in r["steps"])
-        same = r["name"] == results["reference"]
+        same = r["name"] == table["reference"]
         tested = [""] * 3 if same else [
             f"{r['gain']:.4f} ± {r['gain_error']:.4f}",
             f"{r['better']} / {r['worse']} / {r['ties']}",
@@ -137,7 +143,7 @@ def markdown(results: dict[str, Any]) -> str:
             + " | ".join(tested)
             + f" | {r['ask']:.3f} | {r['seconds']:.1f} |"
         )
-    beside = [r for r in results["rows"] if r["against"]]
+    beside = [r for r in table["rows"] if r["against"]]
     if beside:
         lines += [
             "",
@@ -152,5 +158,4 @@ def markdown(results: dict[str, Any]) -> str:
             for r in beside
             for a in (r["against"],)
         ]
-        lines += ["", PAPER]
-    return "\n".join(lines).rstrip() + "\n"
+    return [*lines, ""]
