@@ -148,7 +148,7 @@ def test_a_stopped_evaluation_keeps_nothing() -> None:
 
 BAD = [
     ({"y": Y[:-1]}, "y has 149 values and x 150 rows"),
-    ({"y": np.where(np.arange(150) < 1, 3, Y)}, "class '3' has 1 rows, fewer than the 5 folds: merge or drop"),
+    ({"y": np.where(np.arange(150) < 1, 3, Y)}, "class '3' has 1 row, fewer than the 5 folds: merge or drop"),
     ({"scoring": "acuracy"}, "no scoring 'acuracy'; did you mean 'accuracy'"),
     ({"scoring": 3}, "scoring must be a name"),
     ({"y": np.where(np.arange(150) < 2, np.nan, Y)}, "y has 2 missing values"),
@@ -177,3 +177,32 @@ def test_what_only_an_evaluation_tells_is_a_failure_with_its_cause() -> None:
         nan.evaluate(CONFIG)
     with pytest.raises(DataError, match="build returned None, which has no fit"):
         made(build=lambda config: None).evaluate(CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"scoring": "roc_auc"}, "roc_auc does not take what y holds: .*'roc_auc_ovr' or 'f1_macro'"),
+        ({"scoring": "f1", "y": np.array(["no", "yes", "yes"])[Y]}, "f1 does not take what y holds: pos_label=1"),
+        ({"scoring": "neg_mean_squared_log_error", "y": Y - 1.5}, "does not take what y holds"),
+        ({"scoring": "r2", "y": np.where(Y == 1, np.inf, 0.5)}, "y has 50 infinite values; drop those rows"),
+        ({"scoring": "accuracy", "y": Y + 0.25}, "holds numbers such as float 0.25;"),
+        ({"y": np.r_[np.zeros(149), 1]}, r"class '1\.0' has 1 row, fewer than the 5 folds"),
+        ({"seed": -1}, r"seed must be a whole number from 0 to 2\*\*32 - 1, got -1"),
+        ({"seed": "a"}, "seed must be a whole number"),
+    ],
+)
+def test_what_no_evaluation_could_mend_is_refused_at_once(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        made(**changes)
+
+
+def test_sparse_matrices_of_any_format() -> None:
+    from scipy.sparse import coo_matrix, csr_matrix
+
+    losses = [made(build=bayes_of_sparse, x=kind(X)).evaluate({})["loss"] for kind in (coo_matrix, csr_matrix)]
+    assert losses[0] == losses[1]
+
+
+def bayes_of_sparse(_: Mapping[str, Any]) -> Any:
+    return LogisticRegression(max_iter=50)

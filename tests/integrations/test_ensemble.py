@@ -227,3 +227,8 @@ def test_what_cannot_be_an_ensemble() -> None:
     for wrong in ({"size": 0}, {"best": 1.5}):
         with pytest.raises(ValueError, match="must be a whole number, at least 1"):
             mc.ensemble(result, objective, **wrong)
+
+
+def test_what_is_no_result_is_named() -> None:
+    with pytest.raises(TypeError, match=r"result must be what mc\.minimize returned, got int 3"):
+        mc.ensemble(3)  # type: ignore[arg-type]

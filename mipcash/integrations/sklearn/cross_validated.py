@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mipcash.display import counted
 from mipcash.errors import DataError
 from mipcash.integrations.sklearn.predictions import Predictions
 from mipcash.integrations.sklearn.scoring import Scoring
-from mipcash.integrations.sklearn.splits import Rows, check_folds, folds_of
+from mipcash.integrations.sklearn.splits import Rows, check_folds, check_seed, folds_of
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.text import shown
 
@@ -79,8 +80,8 @@ class CrossValidated:
         finish: further outputs of all folds together, by name.
 
     Raises:
-        DataError: x and y do not fit together, y has missing values, a class has fewer rows than there are folds, there is no
-            such scoring or it is one of the other task.
+        DataError: x and y do not fit together, y has missing or infinite values, a class has fewer rows than there are folds, there
+            is no such scoring, it is one of the other task or does not take what y holds, seed is no seed.
     """
 
     def __init__(
@@ -103,16 +104,17 @@ class CrossValidated:
                 f"build must be a function of a configuration that returns an estimator, got {shown(build)}"
             )
         self.build, self.measure, self.finish = build, measure, finish
-        self.x, self.y = x if hasattr(x, "shape") else np.asarray(x), _column("y", y)
+        self.x, self.y = _rows(x), _column("y", y)
         _same_length("y", len(self.y), self.x)
         self.groups = None if groups is None else _column("groups", groups)
         if self.groups is not None:
             _same_length("groups", len(self.groups), self.x)
         self.scoring = Scoring.of(scoring)
         self.task = _task(task, self.scoring, self.y)
-        self.seed = int(seed)
+        self.seed = check_seed(seed)
         self.folds = check_folds(self.y, folds, self.classifies, self.groups)
         self.classes: NDArray[Any] | None = np.unique(self.y) if self.classifies else None
+        self.scoring.check(self.y, self.classifies)
         self.predictions = Predictions(predictions, self._identity() if predictions is not None else "")
 
     @property
@@ -240,18 +242,19 @@ def _task(task: str | None, scoring: Scoring, y: NDArray[Any]) -> str:
 
     if task not in (None, CLASSIFICATION, REGRESSION):
         raise DataError(f"task must be {CLASSIFICATION!r} or {REGRESSION!r}, got {shown(task)}")
+    first = shown(y[:1].tolist()[0])  # not as a type of NumPy's
     continuous = type_of_target(y) not in ("binary", "multiclass")
     if task is None:
         task = REGRESSION if scoring.of_numbers or continuous else CLASSIFICATION
         if task == REGRESSION and scoring.name in _of_classes():
             raise DataError(
-                f"{scoring.name} scores classes, and y holds numbers such as {shown(y[0])}; use a score of regression, such as "
+                f"{scoring.name} scores classes, and y holds numbers such as {first}; use a score of regression, such as "
                 "'r2' or 'neg_root_mean_squared_error', or make classes of y"
             )
     if task == CLASSIFICATION and continuous:
-        raise DataError(f"y holds numbers such as {shown(y[0])}, which are no classes; use task={REGRESSION!r}")
+        raise DataError(f"y holds numbers such as {first}, which are no classes; use task={REGRESSION!r}")
     if task == REGRESSION and not np.issubdtype(y.dtype, np.number):
-        raise DataError(f"y holds {shown(y[0])}, and regression needs numbers; use task={CLASSIFICATION!r}")
+        raise DataError(f"y holds {first}, and regression needs numbers; use task={CLASSIFICATION!r}")
     return task
 
 
@@ -262,6 +265,13 @@ def _of_classes() -> frozenset[str]:
     begin = ("accuracy", "average_prec", "balanced_acc", "f1", "jaccard", "matthews", "neg_brier", "neg_log", "neg_neg")
     more = ("precision", "recall", "roc_auc", "top_k", "d2_log_loss", "d2_brier", "positive_likelihood")
     return frozenset(n for n in get_scorer_names() if n.startswith((*begin, *more)))
+
+
+def _rows(x: Any) -> Any:
+    """Rows that can be taken out: some formats of sparse matrices have none."""
+    if hasattr(x, "tocsr"):
+        return x.tocsr()
+    return x if hasattr(x, "shape") else np.asarray(x)
 
 
 def _column(name: str, values: Any) -> NDArray[Any]:
@@ -276,7 +286,9 @@ def _column(name: str, values: Any) -> NDArray[Any]:
         else np.array([v is None or v != v for v in found.tolist()])
     )
     if missing.any():
-        raise DataError(f"{name} has {int(missing.sum())} missing values; drop those rows")
+        raise DataError(f"{name} has {counted(int(missing.sum()), 'missing value')}; drop those rows")
+    if np.issubdtype(found.dtype, np.floating) and not np.isfinite(found).all():
+        raise DataError(f"{name} has {counted(int(np.isinf(found).sum()), 'infinite value')}; drop those rows")
     return found
 
 

@@ -116,6 +116,7 @@ def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int
     Raises:
         ObjectiveError: the objective is not cross-validated.
         MipcashError: no evaluation succeeded, or none keeps the limits.
+        TypeError: result is no result of a run.
         ValueError: size or best is no whole number of at least 1.
     """
     return selected(result, objective, size=size, best=best).fit()
@@ -126,6 +127,10 @@ def selected(result: Result, objective: Any = None, *, size: int = 32, best: int
     for name, value in (("size", size), ("best", best)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be a whole number, at least 1, got {shown(value)}")
+    if not hasattr(result, "standing"):
+        raise TypeError(
+            f"result must be what mc.minimize returned, got {shown(result)}; mc.ensemble(result, objective)"
+        )
     given = result.objective if objective is None else objective
     found = cross_validated_of(given)
     if found is None:

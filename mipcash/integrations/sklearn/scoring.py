@@ -66,6 +66,27 @@ class Scoring:
         """Whether it is one of regression, by its name."""
         return self.name in OF_NUMBERS or self.name.startswith(ERRORS)
 
+    def check(self, y: Any, classifies: bool) -> None:
+        """Refuse a score that does not take such a target, by what it says of a model that knows nothing.
+
+        Raises:
+            DataError: as ``roc_auc`` does of three classes, and ``f1`` of classes that are texts.
+        """
+        from sklearn.dummy import DummyClassifier, DummyRegressor
+        from sklearn.metrics import get_scorer_names
+
+        if self.name not in get_scorer_names():
+            return
+        x = [[0.0]] * len(y)
+        model = (DummyClassifier() if classifies else DummyRegressor()).fit(x, y)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.scorer(model, x, y)
+        except ValueError as error:
+            such = ", such as 'accuracy', 'roc_auc_ovr' or 'f1_macro'" if classifies else ""
+            raise DataError(f"{self.name} does not take what y holds: {error}; use another{such}") from error
+
     def score(self, estimator: Any, x: Any, y: Any, where: str = "") -> float:
         """The score of a fitted estimator.
 

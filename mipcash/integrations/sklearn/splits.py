@@ -76,7 +76,19 @@ def check_folds(y: NDArray[Any], folds: Any, stratified: bool, groups: NDArray[A
     return int(folds)
 
 
+def check_seed(seed: Any) -> int:
+    """A seed that scikit-learn takes.
+
+    Raises:
+        DataError: it is no whole number from 0 to 2**32 - 1.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
+        raise DataError(f"seed must be a whole number from 0 to 2**32 - 1, got {seed!r}")
+    return int(seed)
+
+
 def _named(rare: Sequence[tuple[str, int]]) -> str:
     first = " and ".join(f"{name!r} has {n}" for name, n in rare[:3])
     more = f" and {len(rare) - 3} other classes have few" if len(rare) > 3 else ""
-    return f"class {first}{more} rows, fewer"
+    rows = "row" if len(rare) == 1 and rare[0][1] == 1 else "rows"
+    return f"class {first}{more} {rows}, fewer"
