@@ -83,10 +83,10 @@ def test_the_benchmark_of_fair_pipelines(tmp_path: Path, capsys: pytest.CaptureF
     results = json.loads(out.read_text(encoding="utf-8"))["results"]
     assert [(r["optimizer"], bool(r["limits"])) for r in results["rows"]] == [
         *[("random", False), ("hybrid", False)],
-        *[("hybrid", True)] * 3,
+        *[("hybrid", True)] * 2,
     ]
     for row in results["rows"]:
-        assert len(row["evaluations"]) == 4
+        assert len(row["evaluations"]) == 3
         for found in row["bests"]:
             kept = [e["loss"] for e in row["evaluations"] if fair_pipelines.keeps(e, found["limits"])]
             assert (found["fresh"] is None) == (not kept)

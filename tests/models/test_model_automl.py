@@ -156,7 +156,7 @@ def test_legal_pipelines_fit(data: str, space: str, order: bool) -> None:
     found, objective = automl.build(data=data, space=space, ranges="small", folds=2, order=order)
     causes = ("Found array with 0 feature", "No feature in X meets", "eigenvalues", "NaN", "not full rank")
     done, failed = 0, []
-    for config in found.sample(9, seed=3):
+    for config in found.sample(7, seed=3):
         if config["estimator"] in ("gaussian_process", "mlp"):
             continue
         try:
@@ -165,7 +165,7 @@ def test_legal_pipelines_fit(data: str, space: str, order: bool) -> None:
             failed.append(str(error))
         else:
             done += np.isfinite(outputs["loss"])
-    assert done >= 4
+    assert done >= 3
     assert [e for e in failed if not any(cause in e for cause in causes)] == []
 
 
