@@ -165,7 +165,7 @@ def test_legal_pipelines_fit(data: str, space: str, order: bool) -> None:
             failed.append(str(error))
         else:
             done += np.isfinite(outputs["loss"])
-    assert done >= 3
+    assert done >= 2
     assert [e for e in failed if not any(cause in e for cause in causes)] == []
 
 
