@@ -55,13 +55,18 @@ def shows(program: BinaryProgram, shown: Indices, levels: Indices) -> bool:
 def rewards(program: BinaryProgram, shown: Indices, others: float) -> Vector:
     """What each algorithm that is not shown earns, on its column, shape (n_z,), 0 elsewhere.
 
-    More of them earn more than fewer, whatever they are; of as many, those of the module with the most left.
+    More of them earn more than fewer, whatever they are; of as many, those of the module with the most left, behind it included:
+    a module comes before those that depend on it.
 
     Args:
         others: what all other levels of a point earn together, at most.
     """
-    earned, unseen = np.zeros(program.n_z), left(program, shown)
-    longest = max(map(len, unseen.values()), default=0)
+    earned, unseen, modules = np.zeros(program.n_z), left(program, shown), modules_of(program)
+
+    def behind(g: int) -> int:
+        return len(unseen.get(g, ())) + sum(map(behind, modules[g]))
+
+    longest = max(map(behind, unseen), default=0)
     for g, levels in unseen.items():
-        earned[program.starts[g] + levels] = (1.0 + others) * (len(unseen) + len(levels) / longest)
+        earned[program.starts[g] + levels] = (1.0 + others) * (len(unseen) + behind(g) / longest)
     return earned
