@@ -27,7 +27,7 @@ import numpy as np
 
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.backends.base import SolverSettings
-from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
 from mipcash.program.points import Point, Points
 from mipcash.program.program import BinaryProgram, Indicator
 from mipcash.space.domain import Domain
@@ -44,7 +44,9 @@ SPREADS = (0.05, 0.15, 0.4)
 UNTRIED = 3
 """Draws of what is behind a level that was never observed."""
 ASKED = 12
-"""Swaps that are looked at one by one, where legality depends on the numbers."""
+"""Swaps that are looked at one by one, of those that numbers in rules forbid as they are."""
+SETTINGS = 8
+"""Settings of the numbers in rules at which levels are looked at together, in one kind of move."""
 MENDED = 1
 """Swaps that a solver is asked to mend in one proposal."""
 MENDING = SolverSettings(time_limit=1.0, gap=0.05, node_limit=200)
@@ -106,7 +108,9 @@ class BlockMoves:
     def __init__(self, domain: Domain, blocks: Sequence[Block], near: Neighbourhood, observed: Points) -> None:
         self.domain, self.program, self.scale = domain, domain.program, domain.scale
         self.blocks, self.near, self.observed = blocks, near, observed
-        self._bound = bool(self.program.numbers)
+        held = {n.label for n in self.program.numbers}
+        self._held = np.array([label in held for label in self.scale.labels], dtype=bool)
+        self._bound = bool(held)
 
     def points(self, rng: np.random.Generator) -> Points:
         """Legal points of all three kinds."""
@@ -166,7 +170,11 @@ class BlockMoves:
         """Moves that are legal, or mended: (N, G), (N, D) -> points."""
         legality = None if self._bound else self.near.legality_at(units[0])
         if legality is None:
-            return self._asked(latent, units, moves, rng)
+            levels, legal = self._checked(latent, units)
+            rest = np.flatnonzero(~legal)
+            asked = self._asked(latent[rest], units[rest], [moves[k] for k in rest.tolist()], rng)
+            legal &= self.near.admitted(levels)
+            return Points.joined(Points(levels[legal], units[legal]), asked)
         levels = legality.effective(latent)
         legal = legality.check(levels)
         found = [Points(levels[legal], units[legal])]
@@ -208,10 +216,25 @@ class BlockMoves:
         found = [self.mended(latent[k], units[k], moves[k][0].group, moves[k][1]) for k in chosen.tolist()]
         return [Points(p.levels[None], p.units[None]) for p in found if p is not None]
 
+    def _checked(self, latent: Indices, units: Vector) -> tuple[Indices, Booleans]:
+        """Levels as they count beside their numbers, (N, G), and which are legal, (N,): at a few settings of the numbers in rules.
+
+        Those that most rows share are looked at; rows of others, or where only a solver can tell, count as illegal.
+        """
+        levels, legal = latent.copy(), np.zeros(len(latent), dtype=bool)
+        _, at, shared = np.unique(units[:, self._held], axis=0, return_inverse=True, return_counts=True)
+        for setting in np.argsort(-shared, kind="stable")[:SETTINGS]:
+            rows = np.flatnonzero(at.reshape(-1) == setting)
+            legality = self.near.legality_at(units[rows[0]])
+            if legality is not None:
+                levels[rows] = legality.effective(latent[rows])
+                legal[rows] = legality.check(levels[rows])
+        return levels, legal
+
     def _asked(
         self, latent: Indices, units: Vector, moves: Sequence[tuple[Block, int]], rng: np.random.Generator
     ) -> Points:
-        """The same where legality depends on the numbers, or is left to a solver: a few of the moves, one by one."""
+        """The same where numbers in rules forbid a move as it is, or only a solver can tell: a few of the moves, one by one."""
         levels = self.near.domain.free_legality.effective(latent)
         likely = self.near.domain.free_legality.check(levels) & self.near.admitted(levels)
         found, broken = [], []
@@ -286,22 +309,24 @@ class BlockMoves:
         copies = max(1, REVISITS // (2 * len(known)))
         bests = Points.of(known[:REVISITS], len(self.program.groups), len(self.scale))
         moved = self._moved(bests, copies, rng)
-        if self._bound:
+        if self.near.legality_at(bests.units[0]) is None:
             return moved
         inside = np.repeat(bests.levels, copies, axis=0)
         units = np.array([self.scale.rounded(u) for u in rng.random((len(inside), len(self.scale)))])
+        units[:, self._held] = np.repeat(bests.units, copies, axis=0)[:, self._held]
         return Points.joined(moved, Points(inside, units))
 
     def _moved(self, points: Points, copies: int, rng: np.random.Generator) -> Points:
-        """Copies of legal points with numbers and ordered levels moved; those that are illegal are left out."""
+        """Copies of legal points with ordered levels and numbers moved, but for those in rules; illegal ones are left out."""
         levels, units = np.repeat(points.levels, copies, axis=0), np.repeat(points.units, copies, axis=0)
-        if self._bound or not len(levels):
+        if not len(levels):
             return points[:0]
         spread = rng.choice(SPREADS, size=(len(units), 1))
         chosen = rng.random(units.shape) < 0.5
         moved = units + chosen * spread * rng.normal(size=units.shape)
         moved = np.clip(1.0 - np.abs(1.0 - np.abs(moved)), 0.0, 1.0)  # reflected: the ends of a range are for descents
         moved = np.array([self.scale.rounded(u) for u in moved]).reshape(units.shape)
+        moved[:, self._held] = units[:, self._held]
         ordered = self._ordered
         if len(ordered):
             top = self.program.n_levels[ordered] - 1
@@ -310,11 +335,8 @@ class BlockMoves:
             chosen = there & (rng.random(there.shape) < 0.5)
             to = np.clip(levels[:, ordered] + step, 0, top)
             levels[:, ordered] = np.where(chosen, to, levels[:, ordered])
-        legality = self.near.legality_at(units[0])
-        if legality is None:
-            return points[:0]
-        levels = legality.effective(levels)
-        keep = legality.check(levels) & self.near.admitted(levels)
+        levels, legal = self._checked(levels, moved)
+        keep = legal & self.near.admitted(levels)
         return Points(levels[keep], moved[keep])
 
     @cached_property

@@ -11,7 +11,7 @@ import pytest
 import mipcash as mc
 from mipcash.acquisition.blocks import BlockMoves, blocks_of, least_tried, only_level
 from mipcash.acquisition.neighbourhood import Neighbourhood
-from mipcash.program.points import Points
+from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusions
 from tests.spaces import ALL
@@ -116,6 +116,35 @@ def test_what_a_solver_mends_is_the_nearest_legal_levels_with_the_new_algorithm(
             if name == "pipeline":
                 same = (legal == latent).sum(axis=1)[legal[:, block.group] == level]
                 assert (point.levels == latent).sum() == same.max()
+
+
+def test_numbers_in_rules_leave_all_kinds_of_moves() -> None:
+    """Swaps that are legal as they are are found, all of them; copies have those numbers as they were."""
+    space = pipeline()
+    space.rule("few of k", space["estimator"]["e"]["x"] + space["free"] <= 1.5, when=space["estimator"]["e"])
+    kind = space.categorical("kind", ["r", "s"])
+    space.rule("s needs room", space["free"] + 0.2 * kind["s"] <= 1)
+    for seed in range(6):
+        domain, _, moves = moves_of(space, 12, seed)
+        assert domain.program.numbers
+        rng = np.random.default_rng(seed)
+        swaps = [domain.raw(p) for p in moves.swaps(rng)]
+        assert not any(map(space.validate, swaps))
+        for block in (b for b in moves.blocks if b.module):
+            for level in range(domain.program.groups[block.group].n_levels):
+                memory = moves.memory(block.group, level)
+                if memory is None or level == moves.observed.levels[0][block.group]:
+                    continue
+                latent, units = moves.swapped(moves.observed[0], block, level, memory, rng)
+                config = domain.raw(Point(domain.free_legality.effective(latent[None])[0], units))
+                assert space.validate(config) or config in swaps
+        copies = moves.tuned(rng)
+        held = [l in {n.label for n in domain.program.numbers} for l in domain.scale.labels]
+        assert len(copies)
+        assert len(moves.revisits(rng))
+        for p in copies:
+            assert not space.validate(domain.raw(p))
+            assert any(np.allclose(p.units[held], o.units[held]) for o in moves.observed)
 
 
 def test_a_level_that_no_legal_configuration_has_is_left_out() -> None:
