@@ -64,6 +64,9 @@ def by_posterior_mean(
 ) -> list[Observation]:
     """Observations by the posterior mean of their losses, lowest first; of equals in the order that they have.
 
+    Those whose own loss is worse than the least by more than sqrt(v) come after all others: there the model alone says that they
+    are good, and on fresh rows it was wrong more often than right.
+
     Args:
         surrogate: of losses; it is fitted afresh, to all that is known.
         data: of the history that they are from.
@@ -75,4 +78,5 @@ def by_posterior_mean(
     means: dict[str, float] = {}
     for k, mean in zip(rows.tolist(), posterior.fitted.tolist(), strict=True):
         means[repr(data.observations[k].config)] = mean
-    return sorted(usual, key=lambda o: means[repr(o.config)])
+    near = min((o.loss for o in usual if o.loss is not None), default=math.inf) + math.sqrt(noise)
+    return sorted(usual, key=lambda o: (o.loss is None or o.loss > near, means[repr(o.config)]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import mipcash as mc
 from mipcash.optimizers.base import Observation
-from mipcash.optimizers.noise import evident_noise
+from mipcash.optimizers.noise import by_posterior_mean, evident_noise
 from mipcash.optimizers.outcome import LOSS, Outcome, Output
 
 
@@ -82,6 +83,19 @@ def test_the_answer_of_a_noisy_one_is_the_best_by_posterior_mean() -> None:
         for x in range(0, 31, 2):
             study.add({"x": x}, mc.Folds(outcome(x)))
         assert study.result.config == {"x": 24}
+
+
+def test_what_is_worse_than_the_lowest_loss_by_more_than_the_noise_comes_last() -> None:
+    """Whatever the model says: here that the highest loss is the best."""
+    told = [seen(x, loss=loss) for x, loss in enumerate([0.0, 0.3, 0.5, 0.9])]
+    rows = np.arange(4)
+    data = SimpleNamespace(
+        known=rows, points=rows, losses=np.array([o.loss for o in told]), noise=np.zeros_like, observations=told
+    )
+    posterior = SimpleNamespace(fitted=np.array([3.0, 2.0, 1.0, 0.0]))
+    surrogate = SimpleNamespace(prepare=lambda points: points, fit=lambda *_: (posterior, {}))
+    ranked: Any = by_posterior_mean(told, surrogate, data, 0.4**2)  # type: ignore[arg-type]
+    assert [o.config["x"] for o in ranked] == [1, 0, 3, 2]
 
 
 def test_under_limits_only_what_keeps_them() -> None:
