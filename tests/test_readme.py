@@ -18,7 +18,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
-    example, by_hand, failures, questions, settings = blocks("python")
+    example, _, by_hand, failures, questions, settings = blocks("python")
     code = "\n".join(
         [
             example.replace("budget=25", "budget=12"),
@@ -33,6 +33,28 @@ def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert {"run.db", "space.lp", "space.mps"} <= {p.name for p in tmp_path.iterdir()}
+
+
+def test_the_pipelines_of_the_readme_are_searched_confirmed_and_joined(tmp_path: Path) -> None:
+    given = """
+import mipcash as mc
+from sklearn.datasets import load_breast_cancer
+from sklearn.neighbors import KNeighborsClassifier
+
+x, y = load_breast_cancer(return_X_y=True)
+x, y = x[:150], y[:150]
+space = mc.Space("neighbors")
+space.integer("n", 1, 30)
+space.categorical("weights", ["uniform", "distance"])
+
+def build(config):
+    return KNeighborsClassifier(config["n"], weights=config["weights"])
+"""
+    pipelines = blocks("python")[1].replace("space, 40,", "space, 14,")
+    checks = "assert space.is_legal(result.config) and result.fresh is not None and len(model.predict(x)) == 150"
+    code = "\n".join([given, pipelines, checks])
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("line", [l for b in blocks("sh") for l in b.splitlines() if l.startswith("mipcash ")])
