@@ -21,6 +21,8 @@ from mipcash.errors import ModelError
 
 FOLDER = "MIPCASH_DATA"
 CLASSIFICATION, REGRESSION, AUTO = "classification", "regression", "auto"
+TARGET = "target"
+"""The column that holds the class, or the number, unless another is said; what is no CSV file has no other."""
 BUILT_IN = ("breast_cancer", "digits", "iris", "wine")
 NUMBERS = ("diabetes",)
 """Of scikit-learn's own, those to regress on."""
@@ -121,14 +123,14 @@ class Table:
         return Groups(column, tuple(names.tolist()), codes.astype(np.int64))
 
 
-def table(name: str = "breast_cancer", target: str = "target", task: str = CLASSIFICATION) -> Table:
+def table(name: str = "breast_cancer", target: str = TARGET, task: str = CLASSIFICATION) -> Table:
     """Load a table by name or by path.
 
     Args:
         name: the path of a CSV file (``.csv`` or ``.csv.gz``, with a header), or the name of a data set: a file of that
             name in the folder that the environment variable ``MIPCASH_DATA`` names, else one of scikit-learn's own
             (breast_cancer, digits, iris, wine; diabetes to regress on), else one of OpenML.
-        target: the column of a CSV file that holds the class, or the number.
+        target: the column of a CSV file that holds the class, or the number; other data bring their own, and take no other.
         task: ``classification``, ``regression``, or ``auto``: regression where the target has numbers, and more than MOST_CLASSES
             different ones, whole or in more than a fifth of the rows.
 
@@ -138,6 +140,11 @@ def table(name: str = "breast_cancer", target: str = "target", task: str = CLASS
     path = file_of(name)
     if path is not None:
         return _from_csv(path, target, task)
+    if target != TARGET:
+        raise ModelError(
+            f"the data set {name!r} has no column {target!r} to predict: it brings its own target, and target= chooses one of a "
+            "CSV file; leave target= out, or give the path of a CSV file"
+        )
     return _from_sklearn(name, task)
 
 

@@ -54,13 +54,17 @@ BATCH = 1000
 LEAST, MOST, SPENT = 5, 50, 0.02
 
 
-def groups_of(data: str, target: str, protected: str | None, edges: str | None = None) -> Groups | None:
+def groups_of(
+    data: str, target: str, protected: str | None, edges: str | None = None, task: str = CLASSIFICATION
+) -> Groups | None:
     """Groups by the protected column; None: no column is protected.
+
+    That of PROTECTED counts for classes alone: groups are not compared by numbers.
 
     Raises:
         ModelError: there is no such column, it has one value, or edges are given without one.
     """
-    column = protected or PROTECTED.get(data)
+    column = protected or (PROTECTED.get(data) if task == CLASSIFICATION else None)
     if column is None:
         if edges:
             raise ModelError(f"option edges={edges!r} cuts the groups of a column; give protected=COLUMN too")

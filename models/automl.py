@@ -164,7 +164,7 @@ def build(
     """
     problem = Problem.of(data, target, space, task, metric, folds, seed, ranges, order)
     loaded, pipelines = problem.data, problem.pipelines
-    groups = groups_of(data, target, protected, edges)
+    groups = groups_of(data, target, protected, edges, loaded.task)
     compared, timed = choice("disparity_of", disparity_of, OF), choice("clock", clock, CLOCKS)
     objective = objective_of(pipelines, loaded, problem.metric, problem.folds, problem.seed, groups, compared, timed)
     return pipelines.declare(Facts.of(loaded, problem.folds)), objective

@@ -272,7 +272,7 @@ def build(
     """
     choice("metric", metric, METRICS)
     number, fixed_seed = whole("folds", folds, low=2), whole("seed", seed)
-    default = data == "breast_cancer" and file_of(data) is None and number == 5
+    default = (data, target) == ("breast_cancer", "target") and file_of(data) is None and number == 5
     if not default:
         table(data, target).check_folds(number)
     facts = BREAST_CANCER if default else Facts.of(table(data, target), number)

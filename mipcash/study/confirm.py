@@ -6,11 +6,13 @@ count in the budget: the search leaves as much of it as they take.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import warnings
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 
 from mipcash.errors import at_least
+from mipcash.study.finalists import Finalist
 from mipcash.study.loop import BUDGET, CALLBACK, DEFECT, TIMEOUT, Loop
 from mipcash.study.spending import Budget
 from mipcash.study.text import shown
@@ -84,6 +86,17 @@ def evaluations(settings: ConfirmSettings | None) -> int:
 def confirms(reason: str) -> bool:
     """Whether finalists are evaluated after a search that ended so: not where the user or the clock ended the run."""
     return reason not in (TIMEOUT, CALLBACK) and not reason.startswith(DEFECT)
+
+
+def warn_of_identical(finalists: Sequence[Finalist]) -> None:
+    """Warn where every repeat gave exactly the loss of the search: then nothing was confirmed."""
+    pairs = [(f.searched, loss) for f in finalists for loss in f.fresh]
+    if pairs and all(searched == loss for searched, loss in pairs):
+        warnings.warn(
+            "what confirm= evaluated again has exactly the losses of the search: the objective is deterministic, and its repeats "
+            "confirm nothing; give it a parameter repeat, which chooses other folds or another seed, or leave confirm= out",
+            stacklevel=5,
+        )
 
 
 class Confirming(Loop):

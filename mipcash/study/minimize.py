@@ -15,9 +15,17 @@ from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome
 from mipcash.space.space import Space
 from mipcash.study.arguments import check_costs, costs_by_output, seconds_of
 from mipcash.study.calls import callbacks_of, check_objective, check_order, explained
-from mipcash.study.confirm import CONFIRMED, ConfirmGiven, Confirming, confirm_of, confirms, evaluations
+from mipcash.study.confirm import (
+    CONFIRMED,
+    ConfirmGiven,
+    Confirming,
+    confirm_of,
+    confirms,
+    evaluations,
+    warn_of_identical,
+)
 from mipcash.study.evaluating.allowed import Allowed
-from mipcash.study.evaluating.evaluation import Objective
+from mipcash.study.evaluating.evaluation import Objective, takes_repeat
 from mipcash.study.evaluating.pool import Executors, Pool
 from mipcash.study.evaluating.processes import Processes, brought
 from mipcash.study.loop import BUDGET, EXHAUSTED, PROVEN, Callback, Loop
@@ -101,7 +109,8 @@ def minimize(
             one evaluation, is learned from as a noisier one, and is never the answer.
         confirm: a number of finalists, or :class:`mipcash.ConfirmSettings`: the best of the search are evaluated again, with
             ``repeat=1``, 2 ... where the objective has a parameter of that name, and the best of them there, limits included, is
-            the answer. They count in the budget. ``result.finalists`` has both losses. None: the answer is the search's.
+            the answer. They count in the budget. ``result.finalists`` has both losses. Without such a parameter repeats of a
+            deterministic objective are identical, which is warned of. None: the answer is the search's.
         retries: further attempts at an evaluation whose worker died, or whose process was killed; after that it has
             failed. A trial that lost a worker is evaluated alone, so that none fails for another's fault.
         known: evaluations made elsewhere, as pairs of a configuration and its outcome; see :meth:`mipcash.Study.add`. What is in
@@ -201,6 +210,9 @@ def run(
             again.begin(confirming)
             ended = again.alone() if place is None else again.together(place, workers)
             reason = reason if ended in (CONFIRMED, BUDGET) else ended
+            functions = objective.values() if isinstance(objective, Mapping) else [objective]
+            if not any(map(takes_repeat, functions)):
+                warn_of_identical(study.result.finalists)
         if reason == EXHAUSTED and _all_known(study):
             # every legal configuration has an outcome, so the best of them is the optimum
             reason = PROVEN

@@ -18,7 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeRegressor
 
 import mipcash as mc
-from mipcash.errors import MipcashError, ObjectiveError
+from mipcash.errors import DataError, MipcashError, ObjectiveError
 from mipcash.integrations.sklearn.ensemble import selected
 from mipcash.integrations.sklearn.late import Late
 from mipcash.integrations.sklearn.predicted import KnownProbabilities, KnownValues, PredictionLoss
@@ -232,3 +232,17 @@ def test_what_cannot_be_an_ensemble() -> None:
 def test_what_is_no_result_is_named() -> None:
     with pytest.raises(TypeError, match=r"result must be what mc\.minimize returned, got int 3"):
         mc.ensemble(3)  # type: ignore[arg-type]
+
+
+def test_an_objective_of_other_labels_is_refused() -> None:
+    result, _ = searched(5)
+    labels = np.random.default_rng(0).permutation(NAMES)
+    other = mc.CrossValidated(build, X, labels, scoring="neg_log_loss")
+    with (
+        pytest.warns(UserWarning, match="computed again"),
+        pytest.raises(
+            DataError,
+            match=r"not that of the run: the loss of trial \d+ was .*; give the mc.CrossValidated with the data",
+        ),
+    ):
+        selected(result, other)

@@ -194,3 +194,15 @@ def test_edges_cut_groups(tmp_path: Path) -> None:
     numbers.write_text("a,g,target\n" + "\n".join(f"{k},{k % 2},{k * 1.5}" for k in range(40)))
     with pytest.raises(ModelError, match="the target holds numbers; leave protected= out"):
         automl.build(data=str(numbers), protected="g")
+
+
+def test_a_column_that_is_protected_unasked_is_none_of_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIPCASH_DATA", str(tmp_path))
+    rows = "".join(f"{k},{'ab'[k % 2]},{k % 2}\n" for k in range(40))
+    (tmp_path / "german.csv").write_text("a,x9,target\n" + rows)
+    _, objective = automl.build(data="german", task="regression")
+    assert objective.finish.grouped is None
+    _, objective = automl.build(data="german")
+    assert objective.finish.grouped is not None
+    with pytest.raises(ModelError, match="leave protected= out"):
+        automl.build(data="german", task="regression", protected="x9")

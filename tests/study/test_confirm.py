@@ -254,3 +254,15 @@ def test_finalists_of_a_history() -> None:
     assert best_of(found).number == 0
     ahead = [*history, seen(2, 0.1, 2)]
     assert best_of(finalists_of(ahead)).number == 1  # it has more repeats than others have yet
+
+
+def test_repeats_that_are_identical_are_warned_of(recwarn: pytest.WarningsRecorder) -> None:
+    minimize(lucky)
+    assert not [w for w in recwarn if "confirm=" in str(w.message)]
+    with pytest.warns(UserWarning, match="exactly the loss of the search.*give it a parameter repeat"):
+        minimize(told)
+
+
+def test_one_that_takes_a_repeat_is_not_warned_of(recwarn: pytest.WarningsRecorder) -> None:
+    minimize(limited, limits={"ms": 5.0})
+    assert not [w for w in recwarn if "confirm=" in str(w.message)]

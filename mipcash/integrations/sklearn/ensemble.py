@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.display import counted
-from mipcash.errors import MipcashError, ObjectiveError
+from mipcash.errors import DataError, MipcashError, ObjectiveError
 from mipcash.integrations.sklearn.cross_validated import CrossValidated
 from mipcash.integrations.sklearn.late import cross_validated_of
 from mipcash.integrations.sklearn.selection import Selection, select
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 BEST = 25
 """Configurations that may be members, at most: worse ones add noise to the selection."""
+SAME = 1e-6
+"""Share of a loss, or of 1 where it is smaller, within which a loss computed again is the same."""
+ALIKE = 0.1
+"""The same for random estimators: other data or labels mostly lie farther off."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,7 @@ def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int
 
     Raises:
         ObjectiveError: the objective is not cross-validated.
+        DataError: predictions had to be computed again, and their losses are not those of the run: other data or labels.
         MipcashError: no evaluation succeeded, or none keeps the limits.
         TypeError: result is no result of a run.
         ValueError: size or best is no whole number of at least 1.
@@ -143,10 +148,13 @@ def selected(result: Result, objective: Any = None, *, size: int = 32, best: int
     if not library:
         none = "keeps all limits" if result.n_done else "succeeded"
         raise MipcashError(f"there is nothing to make an ensemble of: no evaluation of {result.space!r} {none} yet")
-    trials, predictions = _predictions(found, library)
+    lost = {t.number for t in library if found.predictions.get(t.config) is None}
+    trials, predictions = _predictions(found, library, len(lost))
     from mipcash.integrations.sklearn.predicted import PredictionLoss
 
-    selection = select(predictions, PredictionLoss.of(found), int(size))
+    loss = PredictionLoss.of(found)
+    _check_alike([(t, loss(p)) for t, p in zip(trials, predictions, strict=True) if t.number in lost])
+    selection = select(predictions, loss, int(size))
     members = [Member(t, float(w)) for t, w in zip(trials, selection.weights, strict=True) if w > 0.0]
     return Selected(found, tuple(sorted(members, key=lambda m: -m.weight)), selection)
 
@@ -161,17 +169,43 @@ def _library(result: Result) -> list[Trial]:
     return list(first.values())
 
 
-def _predictions(objective: CrossValidated, library: list[Trial]) -> tuple[list[Trial], list[NDArray[np.float64]]]:
+def _check_alike(again: list[tuple[Trial, float]]) -> None:
+    """Whether what was computed again, best first, has the losses of the run: then the objective is taken for the run's.
+
+    The best one tells most, since what hardly learns has nearly the same loss on any labels.
+
+    Raises:
+        DataError: most are not the same, and the best one is not even alike.
+    """
+
+    def off(trial: Trial, loss: float, share: float) -> bool:
+        return trial.loss is not None and not abs(loss - trial.loss) <= share * max(1.0, abs(trial.loss))
+
+    others = sum(off(t, loss, SAME) for t, loss in again)
+    if 2 * others > len(again) and off(*again[0], ALIKE):
+        trial, loss = again[0]
+        raise DataError(
+            f"the objective is not that of the run: the loss of trial {trial.number} was {trial.loss:.6g} there and is {loss:.6g} "
+            f"when it is computed again, and those of {others} of {counted(len(again), 'configuration')} differ; give the "
+            "mc.CrossValidated with the data, labels, scoring, folds and seed that the run had"
+        )
+
+
+def _predictions(
+    objective: CrossValidated, library: list[Trial], lost: int
+) -> tuple[list[Trial], list[NDArray[np.float64]]]:
     """Out-of-fold predictions; one that fails now, though it did not in the search, is left out.
+
+    Args:
+        lost: how many are not kept.
 
     Raises:
         MipcashError: all fail.
     """
-    lost = [t.number for t in library if objective.predictions.get(t.config) is None]
     if lost:
-        fits = counted(len(lost) * objective.folds, "fit")
+        fits = counted(lost * objective.folds, "fit")
         warnings.warn(
-            f"out-of-fold predictions of {counted(len(lost), 'configuration')} are not here any more and are computed again "
+            f"out-of-fold predictions of {counted(lost, 'configuration')} are not here any more and are computed again "
             f"({fits}); CrossValidated(predictions=FOLDER) keeps them for other processes and for later",
             stacklevel=4,
         )
