@@ -259,7 +259,7 @@ def test_finalists_of_a_history() -> None:
 def test_repeats_that_are_identical_are_warned_of(recwarn: pytest.WarningsRecorder) -> None:
     minimize(lucky)
     assert not [w for w in recwarn if "confirm=" in str(w.message)]
-    with pytest.warns(UserWarning, match="exactly the loss of the search.*give it a parameter repeat"):
+    with pytest.warns(UserWarning, match="exactly the losses of the search.*give it a parameter repeat"):
         minimize(told)
 
 
