@@ -110,8 +110,8 @@ def _command(name: str, record: dict[str, Any]) -> str:
     if record["size"] != PART:
         return f"`python -m benchmarks run {name} --size {record['size']}`"
     results = record["results"]
-    seeds = ", ".join(map(str, results["seeds"]))
-    return f"Part of `python -m benchmarks run {name} --size full`: {results['runs']} runs, seeds {seeds}"
+    seeds = results["seeds"] if "seeds" in results else sorted({row["seed"] for row in results["rows"]})
+    return f"Part of `python -m benchmarks run {name} --size full`: {results['runs']} runs, seeds {', '.join(map(str, seeds))}"
 
 
 def _hours(record: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -83,6 +84,14 @@ def test_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatc
     monkeypatch.setattr(records, "FOLDER", tmp_path)
     assert main(["report"]) == 0
     assert "REPORT.md" in capsys.readouterr().out
+
+
+def test_the_kept_page_is_of_the_kept_records(tmp_path: Path) -> None:
+    """If this fails: `python -m benchmarks report`."""
+    folder = tmp_path / "results"
+    shutil.copytree(records.FOLDER, folder, ignore=shutil.ignore_patterns("*.jsonl", "*.md"))
+    text = records.page(benchmarks(), folder).read_text(encoding="utf-8")
+    assert text == (records.FOLDER / records.PAGE).read_text(encoding="utf-8")
 
 
 def test_smoke(tmp_path: Path) -> None:
