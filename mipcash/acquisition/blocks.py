@@ -254,7 +254,7 @@ class BlockMoves:
     def _cleaned(self, point: Point) -> Point | None:
         """The point with its numbers moved to where they are legal; None where that is not known."""
         rules = self.domain.legal_numbers(point.levels, self.domain.columns(point))
-        if rules is None:
+        if rules is None or not rules.labels:  # the levels alone are not legal, or only a solver can tell
             return None
         natural = self.scale.natural(point.units)
         clean = rules.clean(np.array([natural[label] for label in rules.labels]))

@@ -147,6 +147,18 @@ def test_numbers_in_rules_leave_all_kinds_of_moves() -> None:
             assert any(np.allclose(p.units[held], o.units[held]) for o in moves.observed)
 
 
+def test_swaps_that_switch_off_every_number_of_a_rule_that_needs_one() -> None:
+    space = mc.Space("one of two")
+    c, d = space.categorical("c", [0, 1]), space.categorical("d", [0, 1])
+    x = space.real("x", -1e6, 1e6, when=c[1])
+    y = space.real("y", -1e6, 1e6, when=d[1])
+    space.rule("r", x + y >= 1)
+    for seed in range(4):
+        result = mc.minimize(lambda q: q.get("x", 0.0) + q.get("y", 0.0), space, 14, seed=seed, progress=False)
+        assert result.n_done == 14
+        assert not any(space.validate(t.config) for t in result.history)
+
+
 def test_a_level_that_no_legal_configuration_has_is_left_out() -> None:
     space = pipeline()
     space.rule("never g", space["estimator"]["g"] <= 0)
