@@ -29,7 +29,7 @@ from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.backends.base import SolverSettings
 from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
 from mipcash.program.points import Point, Points
-from mipcash.program.program import BinaryProgram, Indicator
+from mipcash.program.program import BinaryProgram
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import ANY, Exclusion
 
@@ -74,8 +74,8 @@ class Block:
 def blocks_of(domain: Domain) -> tuple[Block, ...]:
     """The blocks of a domain: modules, and the other groups of categories where there are numbers without conditions."""
     program, scale = domain.program, domain.scale
-    parents = [_parents(program, group.conditions) for group in program.groups]
-    of_numbers = [_parents(program, conditions) for conditions in scale.conditions]
+    parents = [program.parents(group.conditions) for group in program.groups]
+    of_numbers = [program.parents(conditions) for conditions in scale.conditions]
     always = any(not conditions for conditions in scale.conditions)
     found = []
     for g, group in enumerate(program.groups):
@@ -90,10 +90,6 @@ def blocks_of(domain: Domain) -> tuple[Block, ...]:
         if block.module or always:
             found.append(block)
     return tuple(found)
-
-
-def _parents(program: BinaryProgram, conditions: Sequence[Indicator]) -> set[int]:
-    return {int(program.group_of[c]) for condition in conditions for c in condition.columns}
 
 
 class BlockMoves:

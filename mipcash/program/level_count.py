@@ -122,7 +122,7 @@ def _allowed(program: BinaryProgram, group: Group) -> Booleans:
 def _activity(program: BinaryProgram, g: int) -> RuleTable | None:
     """The joint levels of a conditional group and of those that its conditions look at where it is off if any of them fails."""
     group = program.groups[g]
-    parents = sorted({int(program.group_of[c]) for condition in group.conditions for c in condition.columns})
+    parents = program.parents(group.conditions)
     scope = sorted({*parents, g})
     if entries(program.sizes[scope]) > LARGEST or g in parents:
         return None

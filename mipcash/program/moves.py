@@ -47,7 +47,7 @@ class Moves:
     def parents(self) -> Indices:
         """Groups that conditions look at: their levels switch others on and off."""
         conditions = [c for each in self.program.conditions.values() for c in each]
-        return np.array(sorted({int(self.program.group_of[c]) for x in conditions for c in x.columns}), dtype=np.int64)
+        return np.array(sorted(self.program.parents(conditions)), dtype=np.int64)
 
     @cached_property
     def plain_columns(self) -> NDArray[np.bool_]:

@@ -172,6 +172,10 @@ class BinaryProgram:
         """Group index of each one-hot column, shape (n_z,)."""
         return np.repeat(np.arange(len(self.groups)), self.sizes)
 
+    def parents(self, conditions: Iterable[Indicator]) -> set[int]:
+        """Groups that conditions look at."""
+        return {int(self.group_of[c]) for condition in conditions for c in condition.columns}
+
     @cached_property
     def starts(self) -> Indices:
         return np.array([g.start for g in self.groups], dtype=np.int64)

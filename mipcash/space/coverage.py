@@ -11,24 +11,18 @@ most that it can, algorithms of the module with the most left first, as that one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from mipcash.program.forms import Indices, Vector
-from mipcash.program.program import BinaryProgram, Indicator
+from mipcash.program.program import BinaryProgram
 
 
 def modules_of(program: BinaryProgram) -> dict[int, list[int]]:
     """Modules, each with those that depend on it."""
-    above = {g: _parents(program, group.conditions) for g, group in enumerate(program.groups)}
-    switching = set().union(*(_parents(program, conditions) for conditions in program.conditions.values()))
+    above = {g: program.parents(group.conditions) for g, group in enumerate(program.groups)}
+    switching = set().union(*(program.parents(conditions) for conditions in program.conditions.values()))
     found = [g for g, group in enumerate(program.groups) if group.kind == "categorical" and g in switching]
     return {g: [h for h in found if g in above[h]] for g in found}
-
-
-def _parents(program: BinaryProgram, conditions: Sequence[Indicator]) -> set[int]:
-    return {int(program.group_of[c]) for condition in conditions for c in condition.columns}
 
 
 def points_needed(program: BinaryProgram) -> int:

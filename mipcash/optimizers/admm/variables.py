@@ -55,12 +55,8 @@ class Variables:
     def of(cls, domain: Domain) -> Variables:
         """Of a domain."""
         program = domain.program
-        deciding = {
-            int(g)
-            for conditions in [*(group.conditions for group in program.groups), *domain.scale.conditions]
-            for condition in conditions
-            for g in program.group_of[condition.columns]
-        }
+        conditions = [*(group.conditions for group in program.groups), *domain.scale.conditions]
+        deciding = program.parents(c for each in conditions for c in each)
         chosen = [_is_choice(domain.declaration, g, group, deciding) for g, group in enumerate(program.groups)]
         choices = np.flatnonzero(np.array(chosen, dtype=bool))
         tuned = np.flatnonzero(~np.array(chosen, dtype=bool))
