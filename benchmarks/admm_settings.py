@@ -11,6 +11,7 @@ from benchmarks.admm import report
 from benchmarks.admm.benchmark import known
 from benchmarks.admm.runs import work
 from benchmarks.admm.suite import BUDGET, FOLDER
+from benchmarks.peers.history import account
 from benchmarks.registry import benchmark
 
 PAPER = "admm:rho=1.0"
@@ -49,11 +50,7 @@ def collected(
 ) -> dict[str, Any]:
     """What the runs that there are come to."""
     runs = known(methods, folder)
-    spent = sum(c for each in runs.values() for h in each.values() for c in h.cpu if c is not None) / 3600
-    return {
-        "runs": sum(map(len, runs.values())),
-        "seeds": sorted({h.seed for each in runs.values() for h in each.values()}),
-        "cpu_hours": {"proposals": spent},
+    return account(h for each in runs.values() for h in each.values()) | {
         "rows": report.rows(runs),
         "pairs": report.pairs(runs, PAPER, evaluations),
     }

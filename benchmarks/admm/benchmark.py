@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.admm import report
 from benchmarks.admm.runs import work
 from benchmarks.admm.suite import BUDGET, FOLDER
-from benchmarks.peers.history import History, read
+from benchmarks.peers.history import History, account, read
 from benchmarks.registry import benchmark
 
 BANDIT, BO = "admm", "admm:z_min=gp"
@@ -89,11 +89,7 @@ def collected(
     runs = known(methods, folder)
     short = min(evaluations, SHORT)
     longer = runs | {method: runs.get(method, {}) | more for method, more in _read(methods, folder / LONG).items()}
-    spent = sum(c for each in runs.values() for h in each.values() for c in h.cpu if c is not None) / 3600
-    return {
-        "runs": sum(map(len, runs.values())),
-        "seeds": sorted({h.seed for each in runs.values() for h in each.values()}),
-        "cpu_hours": {"proposals": spent},
+    return account(h for each in runs.values() for h in each.values()) | {
         "rows": report.rows(runs),
         "pairs": {str(t): report.pairs(runs, SOUND, t) for t in sorted({short, evaluations})},
         "speedups": {SOUND: report.speedups(runs, SOUND, evaluations), SLOW: report.speedups(longer, SLOW, short)},

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.admm.suite import NAME
 from benchmarks.peers import runner
 from benchmarks.peers.catalogue import make_method
-from benchmarks.peers.method import MissingPackageError
+from benchmarks.peers.loading import installed
 from benchmarks.peers.runner import Task
 
 
@@ -34,23 +34,10 @@ def work(
         seconds: after which no further run starts.
     """
     began, failed = time.perf_counter(), 0
-    for task in tasks(installed(methods, progress), instances):
+    for task in tasks(installed(methods, make_method, progress), instances):
         if time.perf_counter() - began > seconds:
             progress("the time is up; run it again to go on")
             break
         todo = runner.missing([task], budget(task.method), folder)
         failed += runner.work(todo, progress, budget(task.method), folder)
     return failed
-
-
-def installed(methods: Sequence[str], progress: Callable[[str], None]) -> list[str]:
-    """The methods whose libraries are there; the others are said."""
-    found = []
-    for name in methods:
-        try:
-            make_method(name)
-        except MissingPackageError as error:
-            progress(f"{name} is left out: {error}")
-        else:
-            found.append(name)
-    return found

@@ -10,7 +10,8 @@ from typing import Any
 from benchmarks.batches import report, runner
 from benchmarks.batches.methods import make_batch_method
 from benchmarks.batches.runner import RESULTS, SIZES
-from benchmarks.peers.method import MissingPackageError
+from benchmarks.peers.history import account
+from benchmarks.peers.loading import installed
 from benchmarks.registry import benchmark
 
 OURS = "hybrid"
@@ -32,7 +33,7 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
             todo = runner.tasks(["random", OURS], names, [0], (1, 4))
             failed = runner.work(todo, progress, budget, folder, folder)
             return {"failed": failed, **_tables([OURS], names, (1, 4), budget, folder)}
-    methods = [OURS, *_installed(progress)]
+    methods = [OURS, *installed(PEERS, make_batch_method, progress)]
     ours = runner.tasks([OURS], runner.PROBLEMS, SEEDS[size], (1,))
     todo = runner.missing([*ours, *runner.tasks(methods, runner.PROBLEMS, SEEDS[size], SIZES)])
     return {"failed": runner.work(todo, progress), **collected()}
@@ -44,20 +45,7 @@ def collected() -> dict[str, Any]:
     rows = report.collect([OURS, *PEERS])
     # one at a time the peers' own histories are read, more of them than are compared
     runs = [h for (m, b), of in rows.items() if m == OURS or b > 1 for h in of.values()]
-    spent = sum(c for h in runs for c in h.cpu if c is not None) / 3600
-    return {"runs": len(runs), "seeds": sorted({h.seed for h in runs}), "cpu_hours": {"proposals": spent}, **found}
-
-
-def _installed(progress: Callable[[str], None]) -> list[str]:
-    found = []
-    for name in PEERS:
-        try:
-            make_batch_method(name)
-        except MissingPackageError as error:
-            progress(f"{name} is left out: {error}")
-        else:
-            found.append(name)
-    return found
+    return account(runs) | found
 
 
 def _tables(

@@ -16,8 +16,8 @@ from benchmarks.limits import report
 from benchmarks.limits.suite import FLAT, FOLDER, METHODS, SIGN, SIGNED, SUITE
 from benchmarks.peers import runner
 from benchmarks.peers.catalogue import OURS, make_method
-from benchmarks.peers.history import Reader, reader
-from benchmarks.peers.method import MissingPackageError
+from benchmarks.peers.history import Reader, account, reader
+from benchmarks.peers.loading import installed
 from benchmarks.registry import benchmark
 
 SIGNS_BUDGET = 100
@@ -43,9 +43,9 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
             failed = runner.work(todo, progress, budget, folder)
             made = report.table("smoke", methods, OURS, names, budget=budget, read=reader(folder))
             return {"failed": failed, "tables": [plain(made)], "signs": []}
-    failed, installed = 0, [m for m in METHODS if _is_installed(m, progress)]
+    failed = 0
     for methods, names, budget in (
-        (installed, None, SUITE.budget),
+        (installed(METHODS, make_method, progress), None, SUITE.budget),
         ([OURS], [n + SIGN for n in SIGNED], SIGNS_BUDGET),
     ):
         wanted = runner.tasks(methods, names, SEEDS[size], SUITE.conventions, SUITE.name)
@@ -70,23 +70,12 @@ def collected(read: Reader | None = None) -> dict[str, Any]:
         if made is not None and made.pairs > max(same, default=0):
             kept.append(plain(made))
     runs = [h for m in METHODS for rule in ("", "repair") for h in read(m, rule)]
-    spent = sum(c for h in runs for c in h.cpu if c is not None) / 3600
-    done = {"runs": len(runs), "seeds": sorted({h.seed for h in runs}), "cpu_hours": {"proposals": spent}}
-    return done | {"tables": kept, "signs": report.needed(OURS, SIGNED, TARGETS, SIGN, read)}
+    return account(runs) | {"tables": kept, "signs": report.needed(OURS, SIGNED, TARGETS, SIGN, read)}
 
 
 def plain(made: report.Table | None) -> dict[str, Any]:
     """As a record has it."""
     return {} if made is None else json.loads(json.dumps(asdict(made)))
-
-
-def _is_installed(name: str, progress: Callable[[str], None]) -> bool:
-    try:
-        make_method(name)
-    except MissingPackageError as error:
-        progress(f"{name} is left out: {error}")
-        return False
-    return True
 
 
 def markdown(results: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from benchmarks.paper.experiments import EXPERIMENTS
 from benchmarks.paper.suites import FOLDER
 from benchmarks.peers import runner
 from benchmarks.peers.catalogue import make_method
-from benchmarks.peers.method import MissingPackageError
+from benchmarks.peers.loading import installed
 from benchmarks.registry import benchmark
 from mipcash.errors import ModelError
 
@@ -67,15 +67,7 @@ def _feasible(
         except ModelError as error:
             progress(f"{group.title}: left out, {error}")
             continue
-        methods = []
-        for name in group.methods:
-            try:
-                make_method(name)
-            except MissingPackageError as error:
-                progress(f"{name} is left out: {error}")
-            else:
-                methods.append(name)
-        found.append((group, tuple(methods)))
+        found.append((group, tuple(installed(group.methods, make_method, progress))))
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.peers import comparisons, report, runner
 from benchmarks.peers.catalogue import OURS, PEERS
 from benchmarks.peers.figures import draw
-from benchmarks.peers.history import RESULTS, reader
+from benchmarks.peers.history import RESULTS, account, reader
 from benchmarks.registry import benchmark
 
 SEEDS = {"quick": range(3), "full": range(10)}
@@ -44,9 +44,7 @@ def collected(methods: Sequence[str], seeds: Sequence[int]) -> dict[str, Any]:
     found = report.collect(methods, seeds=seeds, read=read)
     draw(found, RESULTS / "figures")
     runs = {(m, h.convention, h.key): h for of in found.runs.values() for m, by in of.items() for h in by.values()}
-    spent = sum(c for h in runs.values() for c in h.cpu if c is not None) / 3600
-    done = {"runs": len(runs), "seeds": sorted({h.seed for h in runs.values()}), "cpu_hours": {"proposals": spent}}
-    return done | _plain(report.summarise(found, OURS)) | comparisons.collected(seeds, read)
+    return account(runs.values()) | _plain(report.summarise(found, OURS)) | comparisons.collected(seeds, read)
 
 
 def _plain(summary: dict[str, Any]) -> dict[str, Any]:

@@ -111,6 +111,13 @@ def reader(folder: Path = RESULTS) -> Reader:
     return cache(partial(read, folder=folder))
 
 
+def account(runs: Iterable[History]) -> dict[str, Any]:
+    """How many runs a record is of, their seeds, and the CPU hours of their proposals."""
+    runs = list(runs)
+    spent = sum(c for h in runs for c in h.cpu if c is not None) / 3600
+    return {"runs": len(runs), "seeds": sorted({h.seed for h in runs}), "cpu_hours": {"proposals": spent}}
+
+
 def lines(path: Path) -> Iterator[str]:
     """The whole lines of a file."""
     if not path.is_file():

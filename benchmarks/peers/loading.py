@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError
 from typing import Any
@@ -24,3 +25,20 @@ def loaded(name: str, module: str, kind: str) -> Any:
         ) from error
     method.name = name
     return method
+
+
+def installed(names: Iterable[str], make: Callable[[str], Any], progress: Callable[[str], None]) -> list[str]:
+    """The methods whose libraries are there; the others are said.
+
+    Args:
+        make: a fresh method by its name, as of :func:`loaded`.
+    """
+    found = []
+    for name in names:
+        try:
+            make(name)
+        except MissingPackageError as error:
+            progress(f"{name} is left out: {error}")
+        else:
+            found.append(name)
+    return found
