@@ -200,10 +200,10 @@ class Loop:
 
     def _affordable(self, in_flight: Collection[Trial], cost: float | None = None) -> bool:
         """Whether the budget pays for another trial of a cost; None: of the least there may be."""
+        if not (self._spending.costs or self._spending.by_fits):
+            return self._spending.admits(self._study.n_told + len(in_flight) + 1 + self._reserve)
         trials = self._study.trials
         kept = self._reserve * self._spending.whole(trials)
-        if not (self._spending.costs or self._spending.by_fits):
-            return self._spending.admits(self._study.n_told + len(in_flight) + 1 + kept)
         if self._spending.by_fits:
             most = self._spending.least(trials)
             return self._spending.admits(self._spending.spent(trials) + (len(in_flight) + 1) * most + kept)

@@ -16,3 +16,11 @@ def space() -> mc.Space:
 @pytest.fixture
 def journal(tmp_path: Path) -> Path:
     return tmp_path / "run.db"
+
+
+@pytest.fixture
+def marks(tmp_path: Path) -> Path:
+    """A folder for what evaluations leave behind."""
+    folder = tmp_path / "marks"
+    folder.mkdir()
+    return folder

@@ -27,13 +27,6 @@ def run(space: mc.Space, objective: Any, budget: int = 4, **arguments: Any) -> m
     return minimize(objective, space, budget, **settings)
 
 
-@pytest.fixture
-def marks(tmp_path: Path) -> Path:
-    folder = tmp_path / "marks"
-    folder.mkdir()
-    return folder
-
-
 @pytest.mark.parametrize("deed", [odd.grow, odd.grow_in_a_child])
 def test_an_evaluation_that_takes_too_much_fails_and_the_run_goes_on(
     space: mc.Space, journal: Path, marks: Path, deed: odd.Odd

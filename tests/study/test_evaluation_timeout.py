@@ -32,13 +32,6 @@ def run(space: mc.Space, objective: Any, budget: int = 4, **arguments: Any) -> m
     return minimize(objective, space, budget, **settings)
 
 
-@pytest.fixture
-def marks(tmp_path: Path) -> Path:
-    folder = tmp_path / "marks"
-    folder.mkdir()
-    return folder
-
-
 def gone(pid: int) -> bool:
     """Whether a process ends, as one does that was killed; it may be that nobody reaps it."""
     end = time.monotonic() + 10
