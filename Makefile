@@ -39,7 +39,7 @@ $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.test: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet '$(TORCH)'
-	$(BIN)/python -m pip install --quiet -e '.[dev,plots,xgboost,gurobi,cplex,scip,toulbar2]'
+	$(BIN)/python -m pip install --quiet -e '.[dev,plots,xgboost,gurobi,cplex,scip,toulbar2,optuna,configspace,dask,mpi,postgres,docs]'
 	touch $@ $(VENV)/.run
 
 $(VENV)-core/.core: pyproject.toml
