@@ -37,6 +37,7 @@ from mipcash.space.conflict import Conflict
 from mipcash.space.counting import Count, count
 from mipcash.space.cuts.accepting import accept, withdraw
 from mipcash.space.cuts.proposed import ProposedRule
+from mipcash.space.exchange import Exchanged
 from mipcash.space.explanation import conflict_of, explained
 from mipcash.space.export import export
 from mipcash.space.nearest import nearest, why_illegal
@@ -45,7 +46,7 @@ from mipcash.space.sampling import sample
 from mipcash.space.solution import Solution
 
 
-class Space:
+class Space(Exchanged):
     """A search space with rules.
 
     Declare it with :meth:`real`, :meth:`integer`, :meth:`ordinal`, :meth:`categorical`, :meth:`module`,

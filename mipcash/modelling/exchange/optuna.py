@@ -1,0 +1,115 @@
+"""Distributions of Optuna as a declaration, and back.
+
+    FloatDistribution                  real; with a step an ordinal of the evenly spaced values
+    IntDistribution                    integer, with its step
+    CategoricalDistribution            categorical: None, bools, numbers and texts as they are
+    a range of one value, a constant   a categorical of one value
+
+Back, an ordinal of evenly spaced numbers is a range with a step, and any other ordinal a categorical: Optuna has no word for an
+order of other values. It has none for rules either, nor for activity, which an objective of Optuna says by its own ifs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+from mipcash.errors import SpaceError
+from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.domains import Categorical, Integer, Ordinal, ParameterDomain, Real, is_number
+from mipcash.modelling.exchange.shared import list_domain, number_domain, package
+from mipcash.modelling.live.components import relations_of
+
+
+def declare_distributions(declaration: Declaration, distributions: Mapping[str, Any]) -> None:
+    """Declare a parameter for each distribution.
+
+    Args:
+        distributions: name -> distribution, as of ``trial.distributions`` or ``optuna.search_space.intersection_search_space``.
+
+    Raises:
+        SpaceError: no mapping, something else than a distribution, choices that are listed twice or not finite.
+    """
+    if not isinstance(distributions, Mapping):
+        raise SpaceError(
+            f"from_optuna takes a dict, name -> distribution, got {type(distributions).__name__}; of a study: "
+            "optuna.search_space.intersection_search_space(study.trials)"
+        )
+    for name, distribution in distributions.items():
+        declaration.declare(name, domain_of(name, distribution), None)
+
+
+def domain_of(name: str, distribution: Any) -> Real | Integer | Ordinal | Categorical:
+    """The domain of a distribution.
+
+    Raises:
+        SpaceError: see :func:`declare_distributions`.
+    """
+    theirs = package("optuna.distributions", "optuna", "a space from Optuna's distributions")
+    if isinstance(distribution, theirs.CategoricalDistribution):
+        return list_domain(name, distribution.choices)
+    if isinstance(distribution, theirs.IntDistribution):
+        return number_domain(
+            name, distribution.low, distribution.high, whole=True, log=distribution.log, step=distribution.step
+        )
+    if isinstance(distribution, theirs.FloatDistribution):
+        low, high, log, step = distribution.low, distribution.high, distribution.log, distribution.step
+        return number_domain(name, low, high, whole=False, log=log, step=step)
+    raise SpaceError(
+        f"parameter {name!r}: expected Optuna's FloatDistribution, IntDistribution or CategoricalDistribution, got {distribution!r}"
+    )
+
+
+def distributions_of(declaration: Declaration) -> dict[str, Any]:
+    """Optuna's distributions of a declaration.
+
+    Raises:
+        SpaceError: it has rules, constraints on the model, conditions or orderings, which Optuna has no word for; named.
+    """
+    unsaid = [f"the rule {name!r}" for name in declaration.rules]
+    unsaid += [f"the constraint {relation.name!r} of the model" for relation in relations_of(declaration)]
+    unsaid += [f"where {label!r} is active" for label in declaration.conditions]
+    if unsaid:
+        raise SpaceError(
+            f"Optuna's distributions cannot say {', '.join(unsaid)}; keep the space and give it to "
+            "mipcash.integrations.optuna.MipcashSampler(space), which proposes only what it allows"
+        )
+    return {name: distribution_of(name, p.domain) for name, p in declaration.parameters.items()}
+
+
+def distribution_of(name: str, domain: ParameterDomain) -> Any:
+    """The distribution of a domain.
+
+    Raises:
+        SpaceError: an ordering, or an integer on the log scale with a step.
+    """
+    theirs = package("optuna.distributions", "optuna", "to_optuna")
+    if isinstance(domain, Real):
+        return theirs.FloatDistribution(domain.low, domain.high, log=domain.log)
+    if isinstance(domain, Integer):
+        if domain.log and domain.step > 1:
+            raise SpaceError(
+                f"parameter {name!r}: Optuna has no integers on the log scale in steps of {domain.step}; drop log=True or the step"
+            )
+        return theirs.IntDistribution(domain.low, domain.high, log=domain.log, step=domain.step)
+    if isinstance(domain, Ordinal) and (step := spacing(domain)) is not None:
+        kind = theirs.IntDistribution if all(isinstance(v, int) for v in domain.values) else theirs.FloatDistribution
+        return kind(domain.values[0], domain.values[-1], step=step)
+    if isinstance(domain, (Ordinal, Categorical)):
+        return theirs.CategoricalDistribution(tuple(domain.values))
+    raise SpaceError(f"parameter {name!r} is {domain}; Optuna has no distribution of orders, leave it out")
+
+
+def spacing(domain: Ordinal) -> float | int | None:
+    """The step between the numbers of an ordinal, rising; None: they are not evenly spaced, or fewer than two."""
+    values = domain.values
+    if len(values) < 2 or not all(is_number(v) for v in values):
+        return None
+    numbers = [Decimal(str(v)) for v in values]
+    steps = {b - a for a, b in pairwise(numbers)}
+    step = steps.pop()
+    if steps or step <= 0:
+        return None
+    return int(step) if all(isinstance(v, int) for v in values) else float(step)

@@ -1,0 +1,41 @@
+"""Spaces of other libraries as constructors of ``Space``; the converters are in :mod:`mipcash.modelling.exchange`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.exchange.optuna import declare_distributions, distributions_of
+
+
+class Exchanged:
+    """What ``Space`` makes of other libraries' spaces, and of itself for them. Libraries are imported where they are needed."""
+
+    _declaration: Declaration
+
+    @classmethod
+    def from_optuna(cls, distributions: Mapping[str, Any], name: str = "space") -> Self:
+        """A space of Optuna's distributions; add rules to it as to any other.
+
+        Args:
+            distributions: name -> ``FloatDistribution | IntDistribution | CategoricalDistribution``.
+
+        Raises:
+            SpaceError: see :func:`mipcash.modelling.exchange.optuna.declare_distributions`.
+        """
+        space = cls._empty(name)
+        declare_distributions(space._declaration, distributions)
+        return space
+
+    def to_optuna(self) -> dict[str, Any]:
+        """Optuna's distributions of the parameters.
+
+        Raises:
+            SpaceError: the space has rules or conditions, which they cannot say; the message names them.
+        """
+        return distributions_of(self._declaration)
+
+    @classmethod
+    def _empty(cls, name: str) -> Self:
+        return cls(name)  # type: ignore[call-arg]

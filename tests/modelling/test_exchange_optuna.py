@@ -1,0 +1,70 @@
+"""Optuna's distributions as a space, and back."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import mipcash as mc
+from mipcash.errors import SpaceError
+
+distributions = pytest.importorskip("optuna.distributions")
+Float, Int, Cat = (
+    distributions.FloatDistribution,
+    distributions.IntDistribution,
+    distributions.CategoricalDistribution,
+)
+
+ALL = {
+    "lr": Float(1e-5, 1.0, log=True),
+    "x": Float(-1.0, 1.0),
+    "grid": Float(-1.2, 1.2, step=0.1),
+    "n": Int(1, 9, step=2),
+    "width": Int(1, 4096, log=True),
+    "kind": Cat([None, True, "a", 1.5, 3]),
+}
+
+
+def test_there_and_back() -> None:
+    space = mc.Space.from_optuna(ALL)
+    assert space.to_optuna() == ALL
+    assert space["grid"].domain.values[:4] == (-1.2, -1.1, -1.0, -0.9)  # as Decimal counts, and not -0.8999999999999999
+    for config in space.sample(20):
+        for name, distribution in ALL.items():
+            assert distribution._contains(distribution.to_internal_repr(config[name]))
+
+
+def test_constants() -> None:
+    space = mc.Space.from_optuna({"a": Float(2.0, 2.0), "b": Int(3, 3), "c": Cat(["only"])})
+    assert space.sample() == [{"a": 2.0, "b": 3, "c": "only"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"x": Float(0.0, 1.0, step=1e-5)}, "100,001 reals in steps of 1e-05"),
+        ({"x": Cat([1.0, math.inf])}, "parameter 'x': .* must be finite"),
+        ({"x": (0.0, 1.0)}, "parameter 'x': expected Optuna's"),
+        ([("x", Float(0.0, 1.0))], "takes a dict, name -> distribution, got list"),
+    ],
+)
+def test_what_no_space_can_hold(given: object, said: str) -> None:
+    with pytest.raises(SpaceError, match=said):
+        mc.Space.from_optuna(given)  # type: ignore[arg-type]
+
+
+def test_back_only_what_optuna_can_say() -> None:
+    space = mc.Space()
+    a = space.integer("a", 1, 4)
+    space.real("b", 0, 1, when=a.is_(2))
+    space.rule("even", a.is_(2, 4) >= 1)
+    space.ordinal("sizes", [1, 2, 4])
+    with pytest.raises(SpaceError, match=r"the rule 'even', where 'b' is active; keep the space and give it to"):
+        space.to_optuna()
+    plain = mc.Space()
+    plain.ordinal("sizes", [1, 2, 4])
+    assert plain.to_optuna() == {"sizes": Cat((1, 2, 4))}
+    plain.integer("k", 1, 9, step=2, log=True)
+    with pytest.raises(SpaceError, match="parameter 'k': Optuna has no integers on the log scale in steps of 2"):
+        plain.to_optuna()
