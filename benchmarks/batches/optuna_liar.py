@@ -36,4 +36,4 @@ class TPEBatches(TPEMethod):
             self.study.tell(number, state=TrialState.FAIL)
         self.running = []
         for config, loss in results:
-            self._add(config, loss, {})
+            self.observe(config, loss, {})
