@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # The CPU build where the index offers one; any 2.x works.
 TORCH ?= torch==2.13.0
 
-.PHONY: run test core lint format clean
+.PHONY: run test core lint format docs clean
 
 # The main job: configure a scikit-learn pipeline on real data under declared rules.
 run: $(VENV)/.run
@@ -24,6 +24,10 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The documentation, as a folder of pages that open without a server: site/index.html.
+docs: $(VENV)/.test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix .
@@ -49,4 +53,4 @@ $(VENV)-core/.core: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-core build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-core build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

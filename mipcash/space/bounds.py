@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +22,9 @@ from mipcash.space.explanation import explained
 
 TRIED = 1000
 """One-hot columns up to which all that differ in one level from a legal configuration are tried."""
+
+SHOWN = 12
+"""Values of an extent that its text lists."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,16 @@ class Extent:
         return f"<extent {shortened(str(self))}>"
 
     def __str__(self) -> str:
-        what = f"[{self.low}, {self.high}]" if self.values is None else ", ".join(map(str, self.values))
+        what = f"[{self.low}, {self.high}]" if self.values is None else _listed(self.values)
         what = what if self.proven else f"within {what}"
         return what if self.always else f"{what} (or inactive)"
+
+
+def _listed(values: Sequence[Value]) -> str:
+    """``1, 2, 3``; of many, the first and the last: ``8, 16, 24, ..., 512 (64 values)``."""
+    if len(values) <= SHOWN:
+        return ", ".join(map(str, values))
+    return f"{', '.join(map(str, values[:3]))}, ..., {values[-1]} ({len(values):,} values)"
 
 
 def extents(space: CompiledSpace, backend: Backend) -> dict[str, Extent]:
