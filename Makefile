@@ -3,10 +3,13 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# What the wheel is made of.
+SOURCES = pyproject.toml MANIFEST.in README.md LICENSE CHANGELOG.md \
+	$(shell find mipcash models solvers -type f -not -name '*.pyc')
 # The CPU build where the index offers one; any 2.x works.
 TORCH ?= torch==2.13.0
 
-.PHONY: run test core lint format docs clean
+.PHONY: run test build core lint format docs clean
 
 # The main job: configure a scikit-learn pipeline on real data under declared rules.
 run: $(VENV)/.run
@@ -15,9 +18,15 @@ run: $(VENV)/.run
 test: lint core
 	$(BIN)/python -m pytest -n $(or $(TEST_WORKERS),2) --dist worksteal
 
-# The core with the core's dependencies alone: an environment with every extra hides a missing one.
+# Wheel and source distribution in dist/. The wheel is built from the unpacked source distribution, which therefore holds all it needs.
+build: dist/.built
+
+# The wheel in an environment with the core's dependencies alone: an environment with every extra hides a missing one. The tests
+# run from a copy, where the source tree cannot be imported.
 core: $(VENV)-core/.core
-	$(VENV)-core/bin/python -m pytest -n $(or $(TEST_WORKERS),2) tests/modelling tests/space tests/study/test_minimize.py
+	rm -rf build/core && mkdir -p build/core && cp -R tests pyproject.toml build/core
+	cd build/core && MIPCASH_SOURCE=$(CURDIR) $(abspath $(VENV)-core)/bin/python -m pytest -n $(or $(TEST_WORKERS),2) \
+		tests/modelling tests/space tests/study/test_minimize.py tests/test_release.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -46,10 +55,17 @@ $(VENV)/.test: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -e '.[dev,plots,xgboost,gurobi,cplex,scip,toulbar2,optuna,configspace,dask,mpi,postgres,docs]'
 	touch $@ $(VENV)/.run
 
-$(VENV)-core/.core: pyproject.toml
-	$(PYTHON) -m venv $(VENV)-core
+dist/.built: $(SOURCES) | $(VENV)/.test
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist . > build.log 2>&1 || { cat build.log; rm -f build.log; exit 1; }
+	rm -f build.log
+	touch $@
+
+$(VENV)-core/.core: dist/.built
+	[ -x $(VENV)-core/bin/python ] || $(PYTHON) -m venv $(VENV)-core
 	$(VENV)-core/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)-core/bin/python -m pip install --quiet -e . 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100'
+	$(VENV)-core/bin/python -m pip install --quiet dist/mipcash-*.whl 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100'
+	$(VENV)-core/bin/python -m pip install --quiet --force-reinstall --no-deps dist/mipcash-*.whl
 	touch $@
 
 clean:

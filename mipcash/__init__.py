@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+"""The only place that has it: wheel, command line and journals read it here."""
 
 _HOMES = {
     "Space": "mipcash.space.space",

@@ -24,7 +24,7 @@ import sys
 import traceback
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module, resources
 from importlib.util import module_from_spec, spec_from_file_location
@@ -231,6 +231,21 @@ def _defaults(where: str, module: types.ModuleType) -> dict[str, Any]:
 
 
 # -- options --------------------------------------------------------------------------------------------------------
+
+
+def pairs(options: Sequence[str]) -> dict[str, str]:
+    """``--option key=value`` as typed, by key.
+
+    Raises:
+        ModelError: one of them is no pair.
+    """
+    found = {}
+    for option in options:
+        key, equals, value = option.partition("=")
+        if not equals or not key.isidentifier():
+            raise ModelError(f"--option takes KEY=VALUE, such as --option folds=5; got {option!r}")
+        found[key] = value
+    return found
 
 
 def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter] | None:

@@ -12,6 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mipcash.cli.printing import plain_text
 from mipcash.display import counted
 from mipcash.modelling.domains import Permutation
 from mipcash.modelling.parameters import Parameter
@@ -211,11 +212,6 @@ def show(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return _short(value if isinstance(value, str) else readable(value, repr))
-
-
-def plain_text(text: str, style: str = "", **options: Any) -> Text:
-    """Text for the terminal in which names and messages are what they are: no markup, no escape sequences."""
-    return Text(visible(text), style=style, **options)
 
 
 def _short(text: str) -> str:

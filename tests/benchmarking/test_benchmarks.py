@@ -118,3 +118,12 @@ def test_the_network_benchmark_without_torch(monkeypatch: pytest.MonkeyPatch) ->
     results = network.run("smoke", print)
     assert results["rows"] == []
     assert "pip install 'mipcash[torch]'" in network.markdown(results)
+
+
+def test_the_benchmark_of_starting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "startup.json"
+    assert main(["run", "startup", "--size", "smoke", "--out", str(out)]) == 0
+    rows = {r["line"]: r for r in json.loads(out.read_text(encoding="utf-8"))["results"]["rows"]}
+    assert rows["`import mipcash`"]["median"] < rows["`import mipcash`"]["wanted"] == 0.2
+    assert main(["report", str(out)]) == 0
+    assert "| `mipcash --help` |" in capsys.readouterr().out

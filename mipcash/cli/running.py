@@ -1,0 +1,133 @@
+"""A run on the command line, from its plan to the last line it prints."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+
+from mipcash.cli import archive, consent, modelfile, tables
+from mipcash.cli.plans import Plan
+from mipcash.cli.printing import fail, say, show_table
+from mipcash.errors import DefectError, StorageError
+from mipcash.study.finalists import text_of
+from mipcash.study.minimize import run as run_study
+from mipcash.study.reading import describe_error
+from mipcash.study.study import Study
+from mipcash.study.text import visible
+
+INTERRUPTED = 130
+
+
+def start(loaded: modelfile.Model, plan: Plan) -> None:
+    if plan.storage.parent == archive.FOLDER:
+        plan.storage.parent.mkdir(exist_ok=True)
+    if not plan.quiet:
+        with_what = f"{plan.optimizer} and {plan.solver}, seed {plan.seed}"
+        say(visible(f"{loaded.title}: {plan.paying} with {with_what}"))
+    try:
+        # an objective may change the folder; the paths that the user gave are relative to this one
+        with (
+            contextlib.chdir(os.curdir),
+            Study(
+                loaded.space,
+                plan.optimizer,
+                plan.solver,
+                seed=plan.seed,
+                storage=plan.storage,
+                limits=plan.limits,
+                costs=plan.costs(loaded),
+                seconds_per_proposal=plan.seconds_per_proposal,
+                model=loaded.reference,
+                options=plan.options,
+            ) as study,
+        ):
+            result = run_study(
+                study,
+                loaded.objective,
+                plan.pays,
+                timeout=plan.timeout,
+                workers=plan.workers,
+                progress=False if plan.quiet else None,
+                evaluation_timeout=plan.evaluation_timeout,
+                evaluation_memory=plan.evaluation_memory,
+                racing=plan.racing,
+                confirm=plan.confirm,
+            )
+    except KeyboardInterrupt:
+        _interrupted(plan)
+    except DefectError as error:
+        raise DefectError(f"{error}.\nTo go on, once it is mended: {_resume_command(plan.storage)}") from error
+    report = _report(loaded, result)
+    close(archive.open_archive(plan.storage), None, "\n\n".join(t for t in (tables.safety(result), report) if t))
+    if result.best is None:
+        raise typer.Exit(1)
+
+
+def _interrupted(plan: Plan) -> NoReturn:
+    say("\nstopped; nothing that was evaluated is lost. To go on:\n")
+    say(f"    {_resume_command(plan.storage)}\n")
+    if plan.workers > 1:
+        # Python waits for the threads of running evaluations before it exits, which Ctrl-C is meant to cut short. The
+        # journal is closed and holds their trials.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(INTERRUPTED)
+    raise typer.Exit(INTERRUPTED)
+
+
+def _resume_command(storage: Path) -> str:
+    try:
+        return consent.resume_command(storage, archive.open_archive(storage).record)
+    except StorageError:  # interrupted before anything was written
+        return consent.resume_command(storage)
+
+
+def _report(loaded: modelfile.Model, result: Any) -> str:
+    """What the model says about the result; its own failure must not hide the result."""
+    if result.best is None:
+        return ""
+    try:
+        return loaded.report(result)
+    except Exception as error:
+        fail(f"report() of {loaded.title} failed: {describe_error(error)}")
+        return ""
+
+
+def close(old: archive.Archive, plot: Path | None, report: str = "") -> None:
+    """The end of ``run``, ``resume`` and ``show``: best configuration, summary, report, picture, journal."""
+    result = old.result
+    if result.best is not None:
+        show_table(tables.best_table(result, f"best configuration of {old.record.space}"))
+    elif result.under and result.nearest is not None:
+        lacking = "nothing keeps all limits" if result.nearest.breaks else "no loss is known"
+        show_table(tables.config_table(result.nearest.config, f"{lacking}; {result.nearest}"))
+    show_table(tables.summary(result))
+    if result.finalists:
+        best = None if result.best is None else result.best.number
+        say("\n" + "\n".join(text_of(result.finalists, best)))
+    if result.under:
+        say(f"\n{result.limits}")
+    if report:
+        say(f"\n{report.rstrip()}")
+    say("")
+    if result.history:
+        say(f"picture: {_picture(old, plot)}")
+    say(f"journal: {old.path}")
+    if old.record.model is not None and old.record.budget and not old.finished(old.record.budget):
+        say(f"to go on: {consent.resume_command(old.path, old.record)}")
+
+
+def _picture(old: archive.Archive, plot: Path | None) -> str:
+    """Where the picture went, or how to get one."""
+    from mipcash.report.convergence import drawable, plot_convergence
+
+    if not drawable():
+        command = ["mipcash", "show", str(old.path), *(["--plot", str(plot)] if plot else [])]
+        return f"none without matplotlib; pip install 'mipcash[plots]', then {shlex.join(command)}"
+    return str(plot_convergence(old.result, plot or archive.picture_path(old.path), old.title))
