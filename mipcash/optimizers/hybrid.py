@@ -77,7 +77,7 @@ FAILURE = ""
 PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""
 EXCHANGES = 4
-"""Exchanges of the search under limits, at least: their border is narrow, and moves of levels alone leave it."""
+"""Exchanges of the search, at least, under limits and where rules tie numbers to levels: no level may move alone there."""
 DRAWN = ("mes", "thompson")
 """Acquisitions that take the least value of a sample, or minimise it."""
 JOINT = ("thompson",)
@@ -354,7 +354,7 @@ class Hybrid(ModelBased):
             return Target(least.sample, acquisition, least.point)
         pool = [*(m for m in minima if m is not None), *best]
         polishing, limits = self._for(POLISH), LEAN if count is None and settings.polish is None else self.polish
-        if fitted.limited:
+        if fitted.limited or self.program.tied:
             limits = replace(limits, exchanges=max(limits.exchanges, EXCHANGES))
         search = polishing._search_of(excluded, step.data.best(), limits)
         further = BlockMoves(polishing.domain, self.blocks, search.near, step.data.best()).points(step.rng)

@@ -197,6 +197,17 @@ class BinaryProgram:
         return mask
 
     @cached_property
+    def tied(self) -> bool:
+        """Whether a rule holds numbers together with levels (or helpers), so that a level may only move with a number."""
+        numbers = np.zeros(self.n, dtype=bool)
+        numbers[[c for n in self.numbers for c in (n.column, n.latent) if c >= 0]] = True
+        for row in self.base_rows:
+            touched = numbers[np.concatenate([np.flatnonzero(row.form.linear), row.form.rows, row.form.cols])]
+            if row.rule and touched.any() and not touched.all():
+                return True
+        return False
+
+    @cached_property
     def product_index(self) -> Mapping[tuple[int, int], Product]:
         """(group, group) or (group, -1 - column) -> product."""
         return {p.key: p for p in self.products}
