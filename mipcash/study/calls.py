@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from mipcash.optimizers.outcome import LOSS
 from mipcash.space.space import Space
+from mipcash.study.signatures import takes
 from mipcash.study.text import listed, shown
 
 P = ParamSpec("P")
@@ -35,6 +36,7 @@ OURS = {
     "limits": "constraints constraints_func",
     "costs": "cost cost_per_eval evaluation_cost",
     "settings": "config options optimizer_settings",
+    "racing": "pruner pruning early_stopping",
 }
 """Our word -> what other libraries call it."""
 
@@ -122,20 +124,20 @@ def check_objective(objective: Callable[..., Any] | Mapping[str, Any], names: Co
     except (TypeError, ValueError):  # some that are written in C do not tell
         return
     try:
-        signature.bind({})
+        signature.bind({}, **({"trial": None} if takes(objective, "trial") else {}))
     except TypeError:
-        takes = [p for p in signature.parameters.values() if p.kind is not p.VAR_POSITIONAL]
+        parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_POSITIONAL]
         called = _name(objective)
         raise TypeError(
             f"the objective {called}{signature} cannot be called with one configuration, the dict of parameter values that "
-            f"mipcash gives it; {_wrapped(called, takes, names)}"
+            f"mipcash gives it; {_wrapped(called, parameters, names)}"
         ) from None
 
 
-def _wrapped(called: str, takes: Collection[inspect.Parameter], names: Collection[str]) -> str:
-    wanted = [p.name for p in takes if p.kind is not p.VAR_KEYWORD and p.default is p.empty]
-    keywords = any(p.kind is p.VAR_KEYWORD for p in takes)
-    if not takes:
+def _wrapped(called: str, parameters: Collection[inspect.Parameter], names: Collection[str]) -> str:
+    wanted = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.default is p.empty]
+    keywords = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    if not parameters:
         return f"let it take one: def {called}(config)"
     if set(wanted) <= set(names) and (keywords or len(wanted) == len(names)):
         return f"write lambda config: {called}(**config)"

@@ -11,11 +11,10 @@ from statistics import median
 
 from mipcash.errors import DefectError, ExecutorError, SpaceExhaustedError, StorageError
 from mipcash.study.evaluating.defects import DefectsByOutput, misnamed
-from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
+from mipcash.study.evaluating.evaluation import Evaluation, Objective, Task, evaluate
 from mipcash.study.evaluating.pool import Evaluating, LostWorkerError, collect
-from mipcash.study.folds import Judge
 from mipcash.study.progress import Progress
-from mipcash.study.racing import Halving, Racing, judge_of
+from mipcash.study.racing import Halving, Racing, judge_for
 from mipcash.study.result import LEAST, SUSPICIOUS
 from mipcash.study.spending import Spending
 from mipcash.study.study import Study
@@ -94,7 +93,7 @@ class Loop:
                 self._refuse_defect(in_flight=0)
 
     def _here(self, trial: Trial) -> Evaluation:
-        return evaluate(self._objective, trial.config, wanted(trial), judge=self._judge(trial), repeat=trial.repeat)
+        return evaluate(self._objective, trial.config, wanted(trial), self._task(trial))
 
     def together(self, pool: Evaluating, workers: int) -> str:
         """Up to ``workers`` evaluations at a time; outcomes are told as they come in, before anything else is asked for."""
@@ -140,7 +139,7 @@ class Loop:
 
     def _submitted(self, pool: Evaluating, trial: Trial) -> Future[Evaluation]:
         try:
-            return pool.submit(trial.config, wanted(trial), self._judge(trial), trial.repeat)
+            return pool.submit(trial.config, wanted(trial), self._task(trial))
         except ExecutorError as error:
             path = self._study.storage
             told = f"All {self._study.n_told} outcomes are "
@@ -148,14 +147,9 @@ class Loop:
                 raise ExecutorError(f"{error}. {told}in the study, as long as it lives; storage= keeps them") from error
             raise ExecutorError(f"{error}. {told}in {path}; run again with it as storage= to go on") from error
 
-    def _judge(self, trial: Trial) -> Judge | None:
-        """When to stop an evaluation that begins now: by what is told now, wherever it runs and whatever ends before it.
-
-        Repeats, whose folds are others, are run to their end, and say nothing of the search's.
-        """
-        if self._racing is None or trial.repeat:
-            return None
-        return judge_of(self._racing, [t for t in self._study.trials if not t.repeat], self._study.limits)
+    def _task(self, trial: Trial) -> Task:
+        judge = None if self._racing is None else judge_for(self._racing, trial, self._study.trials, self._study.limits)
+        return Task(trial.number, trial.attempt, trial.repeat, judge)
 
     def _room(self, in_flight: Collection[Trial], workers: int) -> bool:
         """Whether another evaluation may start. A broken pool ends all that run in it, so a suspect runs alone."""

@@ -25,7 +25,7 @@ from mipcash.study.confirm import (
     warn_of_identical,
 )
 from mipcash.study.evaluating.allowed import Allowed
-from mipcash.study.evaluating.evaluation import Objective, takes_repeat
+from mipcash.study.evaluating.evaluation import Objective
 from mipcash.study.evaluating.pool import Executors, Pool
 from mipcash.study.evaluating.processes import Processes, brought
 from mipcash.study.loop import BUDGET, EXHAUSTED, PROVEN, Callback, Loop
@@ -34,6 +34,7 @@ from mipcash.study.racing import RacingGiven, racing_of
 from mipcash.study.records.given import KnownGiven
 from mipcash.study.records.limits import LimitsGiven
 from mipcash.study.result import Result
+from mipcash.study.signatures import takes
 from mipcash.study.spending import Budget, Cost, Fits, Spending, check_budget
 from mipcash.study.storage.base import Storage
 from mipcash.study.study import SECONDS_PER_PROPOSAL, Study
@@ -211,7 +212,7 @@ def run(
             ended = again.alone() if place is None else again.together(place, workers)
             reason = reason if ended in (CONFIRMED, BUDGET) else ended
             functions = objective.values() if isinstance(objective, Mapping) else [objective]
-            if not any(map(takes_repeat, functions)):
+            if not any(takes(f, "repeat") for f in functions):
                 warn_of_identical(study.result.finalists)
         if reason == EXHAUSTED and _all_known(study):
             # every legal configuration has an outcome, so the best of them is the optimum

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import bisect
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -36,6 +37,12 @@ from mipcash.study.trial import Trial
 
 SAME = 1e-9
 """Share by which a loss may differ from the mean of its fits and be called that: of rounding."""
+
+
+CURVES = (
+    "racing=True compares means of folds, and stops nothing here: the loss of these evaluations is not the mean of what they yield "
+    'or report, as of epochs. Learning curves are stopped by racing="halving"'
+)
 
 
 @dataclass(frozen=True)
@@ -134,7 +141,11 @@ def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: S
     # those whose fits are not as many are of another kind of evaluation: an early stop of their own, other folds
     whole = [t for t in whole if len(t.folds) == len(best.folds)]
     averaged = all(_averaged(t) for t in whole)
-    if len(whole) < racing.least or (isinstance(racing, Racing) and not averaged):
+    if len(whole) < racing.least:
+        return None
+    if isinstance(racing, Racing) and not averaged:
+        if len(whole) == racing.least:
+            warnings.warn(CURVES, stacklevel=2)
         return None
     reference = _references(whole, best, averaged)
     if isinstance(racing, Racing):
@@ -146,6 +157,17 @@ def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: S
         for rung in racing.rungs(len(best.folds))
     }
     return Rungs(reference, int(racing.factor), reached)
+
+
+def judge_for(
+    racing: Racing | Halving | None, trial: Trial, trials: Sequence[Trial], limits: Sequence[Limit]
+) -> Judge | None:
+    """:func:`judge_of` the search, for the evaluation of a trial that begins now.
+
+    By what is told now, wherever it runs and whatever ends before it. Repeats, whose folds are others, are run to their end, and
+    say nothing of the search's.
+    """
+    return None if trial.repeat else judge_of(racing, [t for t in trials if not t.repeat], limits)
 
 
 @dataclass(frozen=True)

@@ -140,9 +140,9 @@ def _read_folds(told: Folds, wanted: Sequence[str], required: Sequence[str]) -> 
     by_name = {name: [(k, fit[name]) for k, fit in enumerate(fits) if name in fit] for name in _names(fits)}
     means = {name: _mean(rows) for name, rows in by_name.items()}
     if told.outcome is not None:
-        found = _read(told.outcome, wanted, required)
+        found = _read(told.outcome, wanted, owed if told.stopped else required)  # the rest might have told it
     elif fits:
-        left_out = {} if told.stopped else _left_out(required, means, means)  # the rest might have told it
+        left_out = {} if told.stopped else _left_out(required, means, means)
         found = {**left_out, **means}
     else:
         found = _all_failed(wanted, f"{YIELDED}nothing and returned nothing; yield the loss of each fit")

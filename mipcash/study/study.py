@@ -30,12 +30,14 @@ from mipcash.study.calls import explained
 from mipcash.study.cuts.columns import columns_of
 from mipcash.study.cuts.proposing import proposed
 from mipcash.study.cuts.search import LEVEL, MOST
+from mipcash.study.racing import RacingGiven, racing_of
 from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
 from mipcash.study.records.ledger import Ledger
 from mipcash.study.records.limits import LimitsGiven, limits_of
 from mipcash.study.records.opening import record_of
 from mipcash.study.records.telling import Telling, finite, told_costs
-from mipcash.study.repeating import Repeating, copy_of
+from mipcash.study.repeating import copy_of
+from mipcash.study.reporting import Reporting, outcome_of
 from mipcash.study.result import Result
 from mipcash.study.storage.base import NOTHING, Storage, TakenError
 from mipcash.study.storage.registry import make_storage
@@ -51,7 +53,7 @@ SECONDS_PER_PROPOSAL = 5.0
 """What a proposal may take where nothing else is said."""
 
 
-class Study(Repeating):
+class Study(Reporting):
     """Proposes configurations and records their outcomes.
 
     Args:
@@ -67,6 +69,8 @@ class Study(Repeating):
         costs: what one evaluation of each output costs, by name, in any one unit, where outputs may be evaluated apart; the loss
             and all limited outputs are among them. The optimizer may then want some of them only (``trial.evaluate``), and
             propose a configuration again for the others. None: an evaluation gives all. May be another when a journal is resumed.
+        racing: when ``should_stop()`` of a trial that reports is True, as of :func:`mipcash.minimize`: ``"halving"``, for epochs;
+            True, for folds. It may be another when a journal is resumed.
         retries: further attempts at a trial whose worker died, after which it has failed; an attempt that runs when its
             process is killed is one. With 0, what ran beside the one that killed a pool has failed with it.
         seconds_per_proposal: wall-clock seconds that a proposal may take at most; None: no limit but those of the settings. It
@@ -95,6 +99,7 @@ class Study(Repeating):
         settings: Any = None,
         limits: LimitsGiven = None,
         costs: Mapping[str, float] | None = None,
+        racing: RacingGiven = False,
         retries: int = 2,
         seconds_per_proposal: float | None = SECONDS_PER_PROPOSAL,
         model: str | None = None,
@@ -114,6 +119,7 @@ class Study(Repeating):
         self.limits = limits_of(limits)
         self.optimizer.check_limits(self.limits)
         self.costs = costs_of(costs, self.limits)
+        self.racing = racing_of(racing)
         self._questions = Asking(space, self.optimizer, self.seed, self.limits, self.costs, make)
         self._questions = replace(self._questions, accepted=accepted_rules(space))
         record = record_of(space, self.optimizer, name, solver, self.seed, settings, self.limits, model, options)
@@ -207,7 +213,7 @@ class Study(Repeating):
     def _ask(self, apart: Apart | None, seconds: float | None) -> Trial:
         while True:
             with suppress(TakenError):  # by another writer, or an addition meanwhile: look again
-                return self._waiting() or self._new(apart, seconds)
+                return self._reporting(self._waiting() or self._new(apart, seconds))
 
     def _waiting(self) -> Trial | None:
         """Another attempt at the first trial that nobody is at; None: there is none."""
@@ -251,7 +257,8 @@ class Study(Repeating):
             trial: one that ``ask`` returned and that has not been told.
             outcome: a finite number; a dict with ``"loss"`` and further named numbers; or :class:`Failed`, which may also
                 stand for a single output in the dict. Anything else (nan, inf, None, a string ...) is recorded as failed,
-                with a message that says so.
+                with a message that says so. What the trial reported is kept beside it; where its evaluation ended because
+                ``trial.should_stop()`` said so, None will do, and what counts is an estimate of the whole.
             seconds: how long the evaluation took, where the caller knows better than the time since ``ask``.
             partial: whether more outputs will be told, until when the trial is pending. None: where the trial names the
                 outputs to evaluate (``trial.evaluate``), as long as one of them is missing after a dict; else the outcome is
@@ -268,6 +275,7 @@ class Study(Repeating):
         with self._lock:
             mine = self._ledger.mine(trial)
             duration = self._ledger.seconds(mine.number) if taken is None else taken
+            outcome = outcome_of(trial, mine, outcome)
             telling = Telling.of(mine, outcome, partial, duration if cost is None else told_costs(cost), self.limits)
             return copy_of(self._ledger.tell(mine.number, telling, worker, duration))
 

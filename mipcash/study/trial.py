@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from mipcash.display import config_text, counted, table, value_text
 from mipcash.errors import MipcashError
@@ -21,6 +21,11 @@ ENQUEUED = "enqueued"
 """Of a configuration that the user wants evaluated."""
 REPEAT = "repeat "
 """How the origin of another evaluation of a configuration begins; its number follows."""
+
+
+def repeat_origin(number: int) -> str:
+    """Origin of the number-th further evaluation of a configuration; of the first one, where it came from is not known."""
+    return f"{REPEAT}{number}" if number else ""
 
 
 class Failed(Exception):
@@ -63,9 +68,22 @@ class TellError(MipcashError, ValueError):
     """An outcome was told for a trial of another study, or for the second time."""
 
 
+class Reporter(Protocol):
+    """What an evaluation that runs reports; see :class:`mipcash.study.reports.Reports`."""
+
+    def report(self, step: int, value: Any) -> None: ...
+
+    def should_stop(self) -> bool: ...
+
+    def outcome(self, returned: Any) -> Any: ...
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Trial:
     """One proposal and its evaluation. A trial is a value: ``study.tell`` returns a new one with the outcome.
+
+    One that is being evaluated, as ``study.ask`` returns it or an objective with a parameter ``trial`` is given it, keeps what it
+    reports until it is told.
 
     Attributes:
         number: 0, 1, 2, ... in the order of the proposals.
@@ -87,6 +105,7 @@ class Trial:
         lost: attempts whose worker died.
         study: the id of the study that it belongs to.
         forbidden: whether a rule that was accepted after it was proposed forbids its configuration.
+        reports: where its evaluation runs, what it reports; None elsewhere.
     """
 
     number: int
@@ -106,6 +125,47 @@ class Trial:
     lost: int = 0
     study: str = ""
     forbidden: bool = False
+    reports: Reporter | None = None
+
+    def report(self, step: int, value: Any) -> None:
+        """Note what the evaluation has found so far: after an epoch, a fold. It is kept with the outcome that is told, as a fit.
+
+        >>> for epoch in range(20):
+        ...     trial.report(epoch, validate(model))
+        ...     if trial.should_stop():
+        ...         break
+
+        Args:
+            step: a whole number, at least 0, larger than that before. All evaluations should report at the same steps: the k-th
+                report is compared with the k-th of others.
+            value: the loss, or a dict with ``"loss"`` and further named numbers. One that is not finite, or
+                :class:`~mipcash.Failed`, says that the evaluation has failed here.
+
+        Raises:
+            ValueError: a step twice or out of order, no whole number, or a value that is no number at all.
+            TellError: nobody is evaluating the trial: it was read from a history.
+        """
+        self._running("report").report(step, value)
+
+    def should_stop(self) -> bool:
+        """Whether the evaluation should end now: it is clearly worse than the best so far, by ``racing=``, or has failed.
+
+        Where one ends here, anything may be told or returned: what counts is an estimate of the loss that the whole evaluation
+        would have had, with its variance, or the failure. Who goes on and reports more has not been stopped. Without ``racing=``
+        it is False, but after a report that is not finite.
+
+        Raises:
+            TellError: as for :meth:`report`.
+        """
+        return self._running("should_stop").should_stop()
+
+    def _running(self, name: str) -> Reporter:
+        if self.reports is None:
+            raise TellError(
+                f"trial {self.number} is not being evaluated; call {name}() of the trial that ask() returned, or that the "
+                "objective got as its parameter `trial`"
+            )
+        return self.reports
 
     def __repr__(self) -> str:
         return f"<trial {self}>"

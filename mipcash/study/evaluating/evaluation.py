@@ -1,11 +1,11 @@
 """One call of the objective, wherever it runs; an executor's workers import this.
 
-An objective that is a generator is run to its end here: each of its partial results is a fit (:mod:`mipcash.study.folds`).
+An objective that is a generator is run to its end here: each of its partial results is a fit (:mod:`mipcash.study.folds`). So is
+each report of one that has a parameter ``trial`` (:mod:`mipcash.study.reports`).
 """
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,14 +16,37 @@ from mipcash.optimizers.outcome import FAILED, LOSS
 from mipcash.study.evaluating.defects import Raised
 from mipcash.study.folds import Folds, Judge, gathered
 from mipcash.study.reading import read_outcome, stops
+from mipcash.study.reports import Reports
+from mipcash.study.signatures import takes
 from mipcash.study.storage.base import this_worker
-from mipcash.study.trial import Failed
+from mipcash.study.trial import Failed, Trial, repeat_origin
 
 Function = Callable[..., Any]
 """Takes a configuration (its own copy); returns a float, a dict with ``"loss"``, ``Failed``, or an iterator of partial results."""
 
 Objective = Function | Mapping[str, Function]
 """A function; or one per output, by name, each of which returns that number."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What goes along with a configuration to where it is evaluated.
+
+    Attributes:
+        trial: its number.
+        attempt: number of this attempt at it.
+        repeat: k > 0: the k-th further evaluation of a configuration; an objective that has a parameter of this name is told.
+        judge: when to stop the loss of an objective that yields or reports; None: at its end.
+    """
+
+    trial: int = 0
+    attempt: int = 1
+    repeat: int = 0
+    judge: Judge | None = None
+
+
+ALONE = Task()
+"""Of a call that is no part of a study."""
 
 
 @dataclass(frozen=True)
@@ -55,27 +78,30 @@ def evaluate(
     objective: Objective,
     config: Configuration,
     outputs: Sequence[str] = (),
+    task: Task = ALONE,
     output: str = LOSS,
-    judge: Judge | None = None,
-    repeat: int = 0,
 ) -> Evaluation:
     """Call the objective. An exception becomes :class:`Failed`; what orders to stop (Ctrl-C ...) passes through.
 
     Args:
         outputs: those to evaluate, where each is a function of its own; one that raises fails alone. Empty: all.
         output: the one that a function gives; without a name it gives the loss.
-        judge: when to stop the loss of a generator; None: at its end.
-        repeat: k > 0: the k-th further evaluation of a configuration; an objective that has a parameter of this name is told.
     """
     if isinstance(objective, Mapping):
         names = outputs or objective
-        return Evaluation.together({n: evaluate(objective[n], {**config}, (), n, judge, repeat) for n in names})
+        return Evaluation.together({n: evaluate(objective[n], {**config}, (), task, n) for n in names})
     began, raised = time.perf_counter(), None
+    judge = task.judge if output == LOSS else None
     fits: list[Any] = []
+    reports = Reports(judge, output)
     try:
-        returned = objective(config, repeat=repeat) if repeat and takes_repeat(objective) else objective(config)
+        returned = objective(config, **_beside(objective, config, task, reports))
         if isinstance(returned, Iterator):
-            returned = gathered(returned, fits, lambda fit: _numbers(fit, output), judge if output == LOSS else None)
+            returned = gathered(returned, fits, lambda fit: _numbers(fit, output), judge)
+            if len(reports):
+                raise TypeError("the objective yields its results and reports them too; do one of the two")
+        if said := reports.forgotten(returned):
+            raised = Raised(said)
     except Failed as failed:
         returned = failed
     except BaseException as error:
@@ -83,9 +109,21 @@ def evaluate(
             raise
         raised = Raised.of(error)
         returned = Failed(raised.text)
+    returned = reports.outcome(returned)
     if fits and isinstance(returned, Failed):
         returned = Folds(tuple(fits), returned)
     return Evaluation(returned, time.perf_counter() - began, this_worker(), raised)
+
+
+def _beside(function: Function, config: Configuration, task: Task, reports: Reports) -> dict[str, Any]:
+    """What a function is told beside its configuration, where it has parameters for it."""
+    told: dict[str, Any] = {}
+    if task.repeat and takes(function, "repeat"):
+        told["repeat"] = task.repeat
+    if takes(function, "trial"):
+        origin = repeat_origin(task.repeat)
+        told["trial"] = Trial(task.trial, {**config}, attempt=task.attempt, origin=origin, reports=reports)
+    return told
 
 
 def _numbers(fit: Any, output: str) -> dict[str, float] | None:
@@ -94,12 +132,3 @@ def _numbers(fit: Any, output: str) -> dict[str, float] | None:
     if read[output].status == FAILED:
         return None
     return {name: o.value for name, o in read.outputs.items() if o.value is not None}
-
-
-def takes_repeat(function: Function) -> bool:
-    """Whether a function has a parameter ``repeat``, by which it takes other folds or seeds."""
-    try:
-        found = inspect.signature(function).parameters.get("repeat")
-    except (TypeError, ValueError):  # some that are written in C do not tell
-        return False
-    return found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)

@@ -9,10 +9,8 @@ from typing import Any, Protocol
 
 from mipcash.errors import ExecutorError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.outcome import LOSS
 from mipcash.study.evaluating.defects import Raised
-from mipcash.study.evaluating.evaluation import Evaluation, Objective, evaluate
-from mipcash.study.folds import Judge
+from mipcash.study.evaluating.evaluation import Evaluation, Objective, Task, evaluate
 from mipcash.study.reading import describe_error, stops
 from mipcash.study.text import shown
 from mipcash.study.trial import Failed
@@ -34,10 +32,8 @@ class LostWorkerError(Exception):
 class Evaluating(Protocol):
     """Where a run evaluates its objective."""
 
-    def submit(
-        self, config: Configuration, outputs: Sequence[str] = (), judge: Judge | None = None, repeat: int = 0
-    ) -> Future[Evaluation]:
-        """Start an evaluation, of some outputs where each is a function of its own; none: of all. Judge and repeat go along."""
+    def submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
+        """Start an evaluation, of some outputs where each is a function of its own; none: of all."""
         ...
 
 
@@ -69,16 +65,14 @@ class Pool:
             self._make = executor  # type: ignore[assignment]
         self._executor: Any = executor if self._make is None else self._make()
 
-    def submit(
-        self, config: Configuration, outputs: Sequence[str] = (), judge: Judge | None = None, repeat: int = 0
-    ) -> Future[Evaluation]:
+    def submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
         """Start an evaluation, in a new executor where a factory's one is broken.
 
         Raises:
             ExecutorError: a lent executor is broken, or a new one at once.
         """
         try:
-            return self._submit(config, outputs, judge, repeat)
+            return self._submit(config, outputs, task)
         except BrokenExecutor as error:
             if self._make is None:
                 raise ExecutorError(
@@ -88,18 +82,15 @@ class Pool:
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._executor = self._make()
         try:
-            return self._submit(config, outputs, judge, repeat)
+            return self._submit(config, outputs, task)
         except BrokenExecutor as error:
             raise ExecutorError(
                 f"the executor that executor= made is broken from the start ({describe_error(error)}). Mend the "
                 "callable"
             ) from error
 
-    def _submit(
-        self, config: Configuration, outputs: Sequence[str], judge: Judge | None, repeat: int
-    ) -> Future[Evaluation]:
-        told = (self._objective, config, outputs, LOSS, judge, repeat)
-        future: Future[Evaluation] = self._executor.submit(evaluate, *told)
+    def _submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
+        future: Future[Evaluation] = self._executor.submit(evaluate, self._objective, config, outputs, task)
         return future
 
     def __enter__(self) -> Pool:

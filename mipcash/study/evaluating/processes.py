@@ -30,10 +30,9 @@ from mipcash.errors import ObjectiveError
 from mipcash.modelling.domains import Configuration
 from mipcash.study.evaluating.allowed import Allowed, held
 from mipcash.study.evaluating.defects import Raised
-from mipcash.study.evaluating.evaluation import Evaluation, Objective
+from mipcash.study.evaluating.evaluation import Evaluation, Objective, Task
 from mipcash.study.evaluating.pool import LostWorkerError
 from mipcash.study.evaluating.worker import READY, STOPPED
-from mipcash.study.folds import Judge
 from mipcash.study.reading import describe_error
 from mipcash.study.text import shown
 from mipcash.study.trial import Failed
@@ -81,21 +80,19 @@ class Processes:
         self._idle.put(first)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="mipcash")
 
-    def submit(
-        self, config: Configuration, outputs: Sequence[str] = (), judge: Judge | None = None, repeat: int = 0
-    ) -> Future[Evaluation]:
+    def submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
         """Start an evaluation, in a process that is idle or in a new one. Outputs of their own have the limit each."""
-        return self._threads.submit(self._evaluate, config, tuple(outputs) or self._names, judge, repeat)
+        return self._threads.submit(self._evaluate, config, tuple(outputs) or self._names, task)
 
-    def _evaluate(self, config: Configuration, outputs: Sequence[str], judge: Judge | None, repeat: int) -> Evaluation:
+    def _evaluate(self, config: Configuration, outputs: Sequence[str], task: Task) -> Evaluation:
         if self._names:
-            return Evaluation.together({name: self._call(config, judge, repeat, name) for name in outputs})
-        return self._call(config, judge, repeat)
+            return Evaluation.together({name: self._call(config, task, name) for name in outputs})
+        return self._call(config, task)
 
-    def _call(self, config: Configuration, judge: Judge | None, repeat: int, output: str | None = None) -> Evaluation:
+    def _call(self, config: Configuration, task: Task, output: str | None = None) -> Evaluation:
         """One evaluation; of an output, where it is a function of its own."""
         process = self._process()
-        evaluation = process.evaluate(config, output, self._allowed, judge, repeat)
+        evaluation = process.evaluate(config, output, self._allowed, task)
         if process.alive and process.holds(self._most_kept) > self._most_kept:
             process.close()  # what earlier evaluations left there must not count for the next
         if process.alive:
@@ -192,22 +189,18 @@ class _Process:
         """Megabytes that it and what it started hold; rougher up to ``limit``, which may be infinite."""
         return 0.0 if math.isinf(limit) else held(self._process.pid, limit)
 
-    def evaluate(
-        self, config: Configuration, output: str | None, allowed: Allowed, judge: Judge | None, repeat: int
-    ) -> Evaluation:
+    def evaluate(self, config: Configuration, output: str | None, allowed: Allowed, task: Task) -> Evaluation:
         """One evaluation, which has failed where it takes more than is allowed.
 
         Args:
             output: that is a function of its own; None: the objective is one function.
-            judge: when to stop the loss of a generator.
-            repeat: as of :func:`mipcash.study.evaluating.evaluation.evaluate`.
 
         Raises:
             LostWorkerError: the process died.
         """
         began = time.perf_counter()
         try:
-            self._talk.send_bytes(cloudpickle.dumps((config, output, allowed.seconds, judge, repeat)))
+            self._talk.send_bytes(cloudpickle.dumps((config, output, allowed.seconds, task)))
         except OSError as error:
             raise self._lost() from error
         try:

@@ -19,8 +19,7 @@ import cloudpickle
 
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.evaluating.defects import Raised
-from mipcash.study.evaluating.evaluation import Evaluation, Function, Objective, evaluate
-from mipcash.study.folds import Judge
+from mipcash.study.evaluating.evaluation import Evaluation, Function, Objective, Task, evaluate
 from mipcash.study.reading import describe_error
 from mipcash.study.storage.base import this_worker
 from mipcash.study.text import kind
@@ -48,11 +47,11 @@ def main(talk: int, life: int) -> None:
         objective = _objective(connection)
         while objective is not None:
             try:
-                config, output, seconds, judge, repeat = pickle.loads(connection.recv_bytes())
+                config, output, seconds, task = pickle.loads(connection.recv_bytes())
             except EOFError:
                 return
             function = objective[output] if isinstance(objective, Mapping) else objective
-            connection.send_bytes(_answer(function, config, seconds, output or LOSS, judge, repeat))
+            connection.send_bytes(_answer(function, config, seconds, output or LOSS, task))
 
 
 def _objective(connection: Connection) -> Objective | None:
@@ -67,13 +66,11 @@ def _objective(connection: Connection) -> Objective | None:
     return objective
 
 
-def _answer(
-    function: Function, config: Any, seconds: float | None, output: str, judge: Judge | None, repeat: int
-) -> bytes:
+def _answer(function: Function, config: Any, seconds: float | None, output: str, task: Task) -> bytes:
     if seconds is not None:
         faulthandler.dump_traceback_later(seconds + ORPHANED, exit=True)  # by a thread of its own, without the GIL
     try:
-        evaluation = evaluate(function, config, (), output, judge, repeat)
+        evaluation = evaluate(function, config, (), task, output)
     except BaseException as error:  # Ctrl-C and the like, raised by the objective: orders to whoever runs
         return _sent((STOPPED, error), (STOPPED, SystemExit(describe_error(error))))
     finally:

@@ -24,7 +24,7 @@ from mipcash.study.reading import read_outcome, statement
 from mipcash.study.records.encoding import encode_config, misplaced, readable_config
 from mipcash.study.storage.base import EvaluationRow, TrialRow
 from mipcash.study.text import shown
-from mipcash.study.trial import ENQUEUED, ILLEGAL, KNOWN, REPEAT, Trial
+from mipcash.study.trial import ENQUEUED, ILLEGAL, KNOWN, Trial, repeat_origin
 
 if TYPE_CHECKING:
     from mipcash.space.space import Space
@@ -176,7 +176,7 @@ def enqueued_row(
 
 def repeat_row(space: Space, number: int, config: Configuration, state: Mapping[str, Any], repeat: int) -> TrialRow:
     """The row of another evaluation of a configuration, which waits for its first attempt."""
-    return _row(space, number, PENDING, config, f"{REPEAT}{repeat}", state, ())
+    return _row(space, number, PENDING, config, repeat_origin(repeat), state, ())
 
 
 def _row(

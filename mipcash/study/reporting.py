@@ -1,0 +1,38 @@
+"""A study whose trials report while they are evaluated by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mipcash.optimizers.outcome import LOSS
+from mipcash.study.racing import Halving, Racing, judge_for
+from mipcash.study.repeating import Repeating
+from mipcash.study.reports import Reports
+from mipcash.study.trial import Trial
+
+
+class Reporting(Repeating):
+    """What :class:`mipcash.Study` knows of reports.
+
+    Attributes:
+        racing: when a trial that was asked for should stop; None: never.
+    """
+
+    racing: Racing | Halving | None
+
+    def _reporting(self, trial: Trial) -> Trial:
+        """A trial to hand out, whose evaluation begins now."""
+        judge = None if self.racing is None else judge_for(self.racing, trial, self.trials, self.limits)
+        return replace(trial, reports=Reports(judge))
+
+
+def outcome_of(trial: Trial, known: Trial, outcome: Any) -> Any:
+    """What is told of a trial, with what it reported: that is of the loss, and belongs to what tells it.
+
+    Args:
+        known: what was told of it before.
+    """
+    if trial.reports is None or known.outcome.missing((LOSS,)) == ():
+        return outcome
+    return trial.reports.outcome(outcome)

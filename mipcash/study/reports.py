@@ -1,0 +1,112 @@
+"""What an evaluation reports while it runs, step by step, and whether it should stop: ``trial.report``, ``trial.should_stop``.
+
+A report is what a generator's ``yield`` is, a fit (:mod:`mipcash.study.folds`), and :mod:`mipcash.study.racing` judges it alike.
+The k-th report of an evaluation is compared with the k-th of others; its step only shows what is reported twice or out of order.
+What a stop decides counts where nothing is reported after it: who goes on has a whole evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any
+
+from mipcash.optimizers.outcome import FAILED, LOSS, TEXT, Outcome
+from mipcash.study.folds import MOST_FITS, Estimates, Folds, Judge
+from mipcash.study.reading import RETURNED, read_outcome, statement
+from mipcash.study.text import shown
+from mipcash.study.trial import Failed
+
+REPORTED = "the objective reported "
+NOTHING = "the objective reported {:,} values and returned nothing; return the loss of the whole evaluation"
+
+
+class Reports:
+    """Of one evaluation.
+
+    Args:
+        judge: says when to stop; None: nothing does.
+        output: the one that is evaluated; reports without a name are of it.
+    """
+
+    def __init__(self, judge: Judge | None = None, output: str = LOSS) -> None:
+        self._judge, self._output = judge, output
+        self._step: int | None = None
+        self._values: list[Mapping[str, Any]] = []
+        self._fits: list[Mapping[str, float]] = []
+        self._problem, self._problem_is_latest = "", False
+        self._estimates: Estimates = {}
+        self._failed = False
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def report(self, step: int, value: Any) -> None:
+        """See :meth:`mipcash.Trial.report`."""
+        self._check_step(step)
+        outcome = self._read(value)
+        self._step, self._estimates, self._failed = int(step), {}, False
+        told = outcome[self._output]
+        self._problem_is_latest = told.status == FAILED
+        if self._problem_is_latest and not self._problem:
+            said = REPORTED + told.message.removeprefix(RETURNED) if told.message.startswith(RETURNED) else told.message
+            self._problem = f"{said} (step {step})"
+        if not self._problem:  # what comes after it has no place among the fits of others
+            self._values.append({name: _kept(outcome, name) for name in outcome.outputs})
+            self._fits.append({name: o.value for name, o in outcome.outputs.items() if o.value is not None})
+
+    def should_stop(self) -> bool:
+        """See :meth:`mipcash.Trial.should_stop`."""
+        self._failed = self._problem_is_latest
+        if self._fits and not self._problem and self._judge is not None:
+            self._estimates = self._judge(self._fits)
+        return self._failed or bool(self._estimates)
+
+    def outcome(self, returned: Any) -> Any:
+        """What is told of the evaluation, of what it returned and what it reported."""
+        if isinstance(returned, Folds):
+            return returned
+        values = tuple(self._values)
+        if self._failed:
+            return Folds(values, Failed(self._problem))
+        if self._estimates:
+            return Folds(values, returned, self._estimates)
+        if not values:
+            return returned
+        return Folds(values, Failed(NOTHING.format(len(values))) if returned is None else returned)
+
+    def forgotten(self, returned: Any) -> str:
+        """What is wrong where nothing was returned that should have been; empty: all is well."""
+        lacks = returned is None and self._values and not (self._failed or self._estimates)
+        return NOTHING.format(len(self._values)) if lacks else ""
+
+    def _check_step(self, step: Any) -> None:
+        if isinstance(step, bool) or not isinstance(step, Integral) or step < 0:
+            raise ValueError(
+                f"report(step, value) takes a step, a whole number, at least 0, and then the loss; got {shown(step)} as the step"
+            )
+        if self._step is not None and step <= self._step:
+            again = (
+                "was reported already" if step == self._step else f"comes before step {self._step}, which was reported"
+            )
+            raise ValueError(
+                f"step {step} {again}; report each step once, in order, also where several results are one step"
+            )
+        if len(self._values) >= MOST_FITS:
+            raise ValueError(f"an evaluation reports at most {MOST_FITS:,} steps; report epochs, not batches")
+
+    def _read(self, value: Any) -> Outcome:
+        outcome = read_outcome(value, (self._output,))
+        if outcome[self._output].status == FAILED and not statement(value, (self._output,)):
+            raise ValueError(
+                f"report(step, value) takes a number, or a dict with {self._output!r}, such as report(3, 0.25); got {shown(value)}"
+            )
+        return outcome
+
+
+def _kept(outcome: Outcome, name: str) -> Any:
+    """An output as it can be read again: plain numbers, which hold no graph and no array."""
+    output = outcome[name]
+    if output.value is not None:
+        return output.value
+    return output.message if output.status == TEXT else Failed(output.message)

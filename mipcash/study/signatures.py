@@ -1,0 +1,20 @@
+"""What an objective takes beside its configuration."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+
+def takes(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function has a parameter of a name (``trial``, ``repeat``) beside its first, which is the configuration."""
+    if isinstance(function, partial) and name in function.keywords:  # it is given already
+        return False
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # some that are written in C do not tell
+        return False
+    beside = [p for k, p in enumerate(parameters) if k or p.kind is p.KEYWORD_ONLY]
+    return any(p.name == name and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in beside)

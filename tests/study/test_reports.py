@@ -1,0 +1,333 @@
+"""``trial.report`` and ``trial.should_stop``: the same as a generator's yields, by hand, in objectives and wherever they run."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import mipcash as mc
+from mipcash.cli.main import app
+from mipcash.errors import DefectError
+from mipcash.study.trial import TellError
+
+EPOCHS = 9
+
+
+def line() -> mc.Space:
+    space = mc.Space("line")
+    space.real("x", 0.0, 1.0)
+    space.real("y", 0.0, 1.0)
+    return space
+
+
+def at(config: dict[str, Any], epoch: int) -> float:
+    return float(config["x"] + (1.0 + config["y"]) / (epoch + 1))
+
+
+def yielding(config: dict[str, Any]) -> Any:
+    for epoch in range(EPOCHS):
+        yield at(config, epoch)
+    return at(config, EPOCHS - 1)
+
+
+def training(config: dict[str, Any], trial: mc.Trial) -> float:
+    for epoch in range(EPOCHS):
+        trial.report(epoch, at(config, epoch))
+        if trial.should_stop():
+            break
+    return at(config, epoch)
+
+
+def yielding_folds(config: dict[str, Any]) -> Iterator[float]:
+    for k in range(5):
+        yield at(config, k) + 0.1 * math.cos(99.0 * (k + config["x"]))
+
+
+def validating(config: dict[str, Any], *, trial: mc.Trial) -> float:
+    seen = []
+    for k, loss in enumerate(yielding_folds(config)):
+        trial.report(10 * k, loss)
+        seen.append(loss)
+        if trial.should_stop():
+            break
+    return math.fsum(seen) / len(seen)
+
+
+def run(objective: Any, budget: Any = 25, **given: Any) -> mc.Result:
+    return mc.minimize(objective, line(), budget, **{"optimizer": "random", "progress": False, **given})
+
+
+def one(objective: Any, **given: Any) -> mc.Trial:
+    return run(objective, 1, **given).history[0]
+
+
+def told(found: mc.Result | mc.Study) -> list[tuple[Any, ...]]:
+    trials = found.trials if isinstance(found, mc.Study) else found.history
+    return [(t.number, t.config, t.status, t.loss, t.folds, t.outcome.variance) for t in trials]
+
+
+@pytest.mark.parametrize("kind", ["alone", "executor", "processes"])
+@pytest.mark.parametrize(
+    ("reports", "yields", "racing"), [(training, yielding, "halving"), (validating, yielding_folds, True)]
+)
+def test_reports_are_yields_wherever_they_run(reports: Any, yields: Any, racing: Any, kind: str) -> None:
+    where: dict[str, Any] = {
+        "alone": {},
+        "executor": {"executor": lambda: ProcessPoolExecutor(1)},
+        "processes": {"evaluation_timeout": 60.0},
+    }[kind]
+    found = run(reports, racing=racing, **where)
+    assert found.n_stopped > 3
+    assert told(found) == told(run(yields, racing=racing))
+
+
+@pytest.mark.parametrize(
+    ("reports", "yields", "racing"), [(training, yielding, mc.Halving(factor=2)), (validating, yielding_folds, True)]
+)
+def test_a_loop_by_hand_is_a_run(reports: Any, yields: Any, racing: Any) -> None:
+    study = mc.Study(line(), "random", racing=racing)
+    for _ in range(25):
+        trial = study.ask()
+        study.tell(trial, reports(trial.config, trial=trial))
+    found = run(yields, racing=racing)
+    assert found.n_stopped > 3
+    assert told(study) == told(found)
+    assert (study.result.n_fits, study.result.n_fits_saved) == (found.n_fits, found.n_fits_saved)
+
+
+def test_threads_stop_by_what_was_told_when_they_began() -> None:
+    found = run(training, 40, racing="halving", workers=3)
+    assert found.n_stopped > 8
+    assert found.best is not None
+    assert found.best.whole
+
+
+def test_without_racing_reports_are_kept_and_nothing_stops(tmp_path: Path) -> None:
+    found = run(training, 8, storage=tmp_path / "run.db")
+    assert [t.folds for t in found.history] == [tuple(at(t.config, e) for e in range(EPOCHS)) for t in found.history]
+    assert [t.loss for t in found.history] == [at(t.config, EPOCHS - 1) for t in found.history]
+    resumed = run(training, 25, storage=tmp_path / "run.db", racing="halving")
+    assert told(resumed)[:8] == told(found)
+    assert resumed.n_stopped > 3
+
+
+def stopped_study(**given: Any) -> mc.Study:
+    """One whose next trial stops at its first report of a loss of 5."""
+    study = mc.Study(line(), "random", racing=mc.Racing(least=3), **given)
+    for _ in range(4):
+        trial = study.ask()
+        for k in range(5):
+            trial.report(k, {"loss": 0.1 * math.cos(k * trial.config["x"]), "ms": 1.0})
+        losses = [0.1 * math.cos(k * trial.config["x"]) for k in range(5)]
+        study.tell(trial, {"loss": math.fsum(losses) / 5, "ms": 1.0, "size": 2.0})
+    return study
+
+
+@pytest.mark.parametrize("outcome", [None, 5.0, {"loss": 4.0, "size": 3.0}])
+def test_whatever_is_told_of_what_was_stopped_is_an_estimate_of_the_whole(outcome: Any) -> None:
+    study = stopped_study(limits={"size": 9.0})
+    trial = study.ask()
+    trial.report(0, {"loss": 5.0, "ms": 3.0})
+    assert trial.should_stop()
+    after = study.tell(trial, outcome)
+    best = study.result.best
+    assert best is not None
+    assert after.loss == pytest.approx(best.loss + 5.0 - best.folds[0])
+    assert (after.done, after.whole, after.folds, study.result.n_stopped) == (True, False, (5.0,), 1)
+    assert after.values.get("size") == (3.0 if isinstance(outcome, dict) else None)
+    assert after.values.get("ms", 3.0) == 3.0
+
+
+def test_what_is_told_as_failed_of_what_was_stopped_has_failed() -> None:
+    study = stopped_study()
+    trial = study.ask()
+    trial.report(0, 5.0)
+    assert trial.should_stop()
+    assert study.tell(trial, mc.Failed("pruned")).message == "pruned"
+
+
+def test_who_goes_on_after_a_stop_has_a_whole_evaluation() -> None:
+    study = stopped_study()
+    trial = study.ask()
+    for k in range(5):
+        trial.report(k, 5.0)
+        assert trial.should_stop() == (k < 4)
+    after = study.tell(trial, 5.0)
+    assert (after.loss, after.whole, after.fits) == (5.0, True, 5)
+
+
+def test_a_loss_that_is_not_finite_stops_and_has_failed() -> None:
+    def diverging(config: dict[str, Any], trial: mc.Trial) -> float:
+        for epoch, loss in enumerate([0.5, math.inf, 0.5]):
+            trial.report(epoch, loss)
+            if trial.should_stop():
+                return 0.1
+        return 0.2
+
+    trial = one(diverging)
+    assert (trial.message, trial.folds) == ("the objective reported inf; a loss must be finite (step 1)", (0.5,))
+    assert run(diverging, 9).n_failed == 9  # a statement about configurations, and no defect
+
+    def going_on(config: dict[str, Any], trial: mc.Trial) -> float:
+        for epoch, loss in enumerate([0.5, math.nan, 0.25]):
+            trial.report(epoch, loss)
+        assert not trial.should_stop()
+        return 0.25
+
+    trial = one(going_on)
+    assert (trial.loss, trial.folds) == (0.25, (0.5,))
+
+    def failing(config: dict[str, Any], trial: mc.Trial) -> float:
+        trial.report(0, mc.Failed("too wide"))
+        return 0.1 if trial.should_stop() else 0.2
+
+    assert one(failing).message == "too wide (step 0)"
+
+
+@pytest.mark.parametrize(
+    ("step", "value", "message"),
+    [
+        (3, 0.5, "step 3 was reported already; report each step once, in order"),
+        (2, 0.5, "step 2 comes before step 3, which was reported"),
+        (-1, 0.5, "takes a step, a whole number, at least 0, and then the loss; got int -1 as the step"),
+        (0.31, 4, "a whole number, at least 0, and then the loss; got float 0.31 as the step"),
+        (True, 4, "got bool True as the step"),
+        (4, "low", "takes a number, or a dict with 'loss', such as report(3, 0.25); got str 'low'"),
+        (4, None, "got None"),
+        (4, True, "got bool True"),
+        (4, {"ms": 1.0}, "got dict {'ms': 1.0}"),
+    ],
+)
+def test_what_is_no_report_is_refused_where_it_is_made(step: Any, value: Any, message: str) -> None:
+    study = mc.Study(line(), "random")
+    trial = study.ask()
+    trial.report(3, 0.25)
+    with pytest.raises(ValueError, match=message.replace("(", r"\(").replace(")", r"\)")):
+        trial.report(step, value)
+    trial.report(5, 0.75)
+    assert study.tell(trial, 0.5).folds == (0.25, 0.75)
+
+
+def test_an_objective_that_reports_and_returns_nothing_is_a_defect() -> None:
+    def forgetful(config: dict[str, Any], trial: mc.Trial) -> None:
+        trial.report(0, config["x"])
+
+    with pytest.raises(DefectError, match="the objective reported 1 values and returned nothing; return the loss"):
+        run(forgetful)
+    study = mc.Study(line(), "random")
+    trial = study.ask()
+    trial.report(0, 0.5)
+    assert study.tell(trial, None).failed
+
+
+def test_one_that_yields_and_reports_is_told_to_choose() -> None:
+    def both(config: dict[str, Any], trial: mc.Trial) -> Iterator[float]:
+        trial.report(0, 0.5)
+        yield 0.5
+
+    with pytest.raises(DefectError, match="yields its results and reports them too; do one of the two"):
+        one(both)
+
+
+def test_what_it_reported_before_it_failed_is_kept() -> None:
+    def failing(config: dict[str, Any], trial: mc.Trial) -> float:
+        trial.report(0, 0.5)
+        raise ValueError(f"diverged at {config['x']}")
+
+    trial = one(failing)
+    assert (trial.failed, trial.folds, trial.fits) == (True, (0.5,), 1)
+
+
+def test_an_objective_knows_the_trial_that_runs_and_repeats_are_not_stopped() -> None:
+    seen: list[tuple[int, int, dict[str, Any]]] = []
+
+    def objective(config: dict[str, Any], trial: mc.Trial, repeat: int = 0) -> float:
+        assert trial.repeat == repeat
+        seen.append((trial.number, repeat, trial.config))
+        return training(config, trial) + 0.01 * repeat
+
+    found = run(objective, 25, racing="halving", confirm=3)
+    assert seen == [(t.number, t.repeat, t.config) for t in found.history]
+    assert [t.fits for t in found.history if t.repeat] == [EPOCHS] * 3
+
+
+def test_a_first_parameter_is_the_configuration_whatever_it_is_called() -> None:
+    def named(trial: dict[str, Any]) -> float:
+        return float(trial["x"])
+
+    def bound(config: dict[str, Any], trial: str) -> float:
+        assert trial == "mine"
+        return float(config["x"])
+
+    assert one(named).done
+    assert one(partial(bound, trial="mine")).done
+
+
+def test_functions_of_outputs_report_theirs() -> None:
+    def size(config: dict[str, Any], trial: mc.Trial) -> float:
+        for k in range(3):
+            trial.report(k, float(k))
+            assert not trial.should_stop()
+        return 7.0
+
+    found = run({"loss": training, "size": size}, 60, racing="halving")
+    assert found.n_stopped > 3
+    assert {t.outcome["size"].folds for t in found.history} == {(0.0, 1.0, 2.0)}
+    assert {t.values["size"] for t in found.history} == {7.0}
+
+
+def test_a_trial_that_reports_elsewhere_is_told_with_what_it_brings_back() -> None:
+    study = stopped_study()
+    trial = pickle.loads(pickle.dumps(study.ask()))
+    trial.report(0, 5.0)
+    assert trial.should_stop()
+    assert not study.tell(pickle.loads(pickle.dumps(trial)), None).whole
+
+
+def test_a_trial_that_nobody_evaluates_reports_nothing() -> None:
+    study = mc.Study(line(), "random")
+    for trial in (study.tell(study.ask(), 0.5), study.trials[0]):
+        with pytest.raises(TellError, match="trial 0 is not being evaluated; call report"):
+            trial.report(0, 0.5)
+        with pytest.raises(TellError, match=r"call should_stop\(\) of the trial that ask\(\) returned"):
+            trial.should_stop()
+
+
+def test_racing_of_a_study_is_checked_before_a_journal_is_made(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="racing must be True, False"):
+        mc.Study(line(), racing="fast", storage=tmp_path / "run.db")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(TypeError, match="it is called racing="):
+        mc.Study(line(), pruner="halving")  # type: ignore[call-arg]
+
+
+def test_a_model_file_reports_and_show_counts_what_was_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trained.py").write_text(
+        "import mipcash as mc\n"
+        "space = mc.Space('trained')\n"
+        "space.real('x', 0.0, 1.0)\n"
+        "def objective(config, trial):\n"
+        "    for epoch in range(9):\n"
+        "        loss = config['x'] + 1.0 / (epoch + 1)\n"
+        "        trial.report(epoch, loss)\n"
+        "        if trial.should_stop():\n"
+        "            break\n"
+        "    return loss\n"
+    )
+    runner = CliRunner()
+    command = ["run", "trained.py", "--budget", "20", "--optimizer", "random", "--storage", "run.db"]
+    done = runner.invoke(app, [*command, "--racing", "halving"])
+    assert done.exit_code == 0, done.output
+    shown = runner.invoke(app, ["show", "run.db"])
+    saved = int(shown.output.split(" saved by stopping ")[0].rsplit(" ", 1)[1])
+    assert saved > 30
+    assert f"fits: {180 - saved}, {saved} saved" in shown.output
