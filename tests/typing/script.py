@@ -55,11 +55,17 @@ def train_more(config: dict[str, Any]) -> dict[str, float] | mc.Failed:
     return {"loss": 1.0, "size": 3.0} if config else mc.Failed("nothing")
 
 
+def train_on(config: dict[str, Any], trial: mc.Trial) -> float:
+    trial.report(0, {"loss": 0.5})
+    return 0.5 if trial.should_stop() else 0.25
+
+
 def note(study: mc.Study, trial: mc.Trial) -> bool:
     return trial.loss is not None and trial.loss < 0.1 and bool(study.trials)
 
 
 result = mc.minimize(train, space, budget=20, seed=1, callbacks=note)
+result = mc.minimize(train_on, space, 20, racing="halving")
 result = mc.minimize(train_more, space, 20, callbacks=[note], settings=mc.HybridSettings(n_initial=8))
 best: float = result.value
 config: dict[str, Any] | None = result.config
@@ -69,6 +75,8 @@ samples: list[dict[str, Any]] = space.sample(10, seed=1)
 
 study = mc.Study(space, optimizer="hybrid", seed=0)
 trial: mc.Trial = study.ask()
+trial.report(0, 0.5)
+stop: bool = trial.should_stop()
 told: mc.Trial = study.tell(trial, 0.3)
 
 mc.maximise(train, space, 20)  # wrong: Module has no attribute "maximise"
