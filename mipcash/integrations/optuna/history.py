@@ -1,0 +1,215 @@
+"""Trials of Optuna as observations of an optimizer.
+
+    complete    done: its value, turned where the study maximizes
+    pruned      done: its last intermediate value is an estimate of what the whole evaluation would have given. Complete trials that
+                reported at the same step tell how much it is off (mean difference, added) and how sure it is (variance); fewer than
+                THREE of them: it is as unsure as losses vary. It is learned from as a noisier observation and is never the
+                incumbent. Pruned before a value was reported: failed
+    failed      failed: learned from, and left alone
+    running     pending: what was proposed is known from its note, before its parameters are asked for
+    waiting     pending, where it was enqueued with all of its parameters
+
+Constraints of Optuna are outputs with a limit of 0; limits of the sampler are on user attributes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from optuna.study import StudyDirection
+from optuna.trial import TrialState
+
+from mipcash.integrations.optuna import notes
+from mipcash.integrations.optuna.ranges import as_declared
+from mipcash.modelling.domains import Configuration
+from mipcash.modelling.validation import check
+from mipcash.optimizers.base import History, Limit, Observation
+from mipcash.optimizers.outcome import FAILED, LOSS, PENDING, PRESENT, Outcome, Output
+from mipcash.space.compiled import compiled
+from mipcash.space.space import Space
+from mipcash.study.reading import loss_problem
+
+THREE = 3
+CONSTRAINT = "constraint {}"
+"""Name of the output that is a constraint of Optuna."""
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where a trial lies in the space.
+
+    Attributes:
+        config: None: it has no place there.
+        problem: why.
+        known: it was not proposed by this sampler.
+    """
+
+    config: Configuration | None
+    problem: str = ""
+    legal: bool = True
+    known: bool = False
+
+
+@dataclass
+class Reader:
+    """Reads the trials of a study; what is finished is read once.
+
+    Attributes:
+        space: that they are trials of.
+        limited: user attributes with a limit.
+        misfits: number of a trial that has no place in the space -> why.
+    """
+
+    space: Space
+    limited: tuple[str, ...] = ()
+    misfits: dict[int, str] = field(default_factory=dict)
+    _placed: dict[Key, Placed] = field(default_factory=dict)
+    _seen: dict[Key, Observation] = field(default_factory=dict)
+
+    def history(self, trials: Sequence[Any], direction: Any) -> History:
+        """Observations of those trials of a study that have a place in the space, by number."""
+        sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
+        whole = [t for t in trials if t.state == TrialState.COMPLETE]
+        found = []
+        for trial in trials:
+            placed = self._place(trial)
+            if placed.config is not None:
+                found.append(self._observation(trial, placed, sign, whole))
+            elif placed.problem and trial.state != TrialState.FAIL:  # that may not have asked for all of them
+                self.misfits[trial.number] = placed.problem
+        return found
+
+    def note(self, trial: Any) -> notes.Note | None:
+        """What the sampler noted with a trial."""
+        return notes.read(trial.system_attrs, self.space)
+
+    def placed(self, params: Mapping[str, Any], proposed: Mapping[str, Any]) -> Placed:
+        """Where parameters lie; what they leave out is as it was proposed, or the one value that there is."""
+        config: Configuration = {}
+        for name, parameter in self.space.parameters.items():
+            if name in params:
+                try:
+                    config[name] = as_declared(parameter.domain, params[name])
+                except ValueError as error:
+                    return Placed(None, f"{name!r}: {error}")
+            elif name in proposed:
+                config[name] = proposed[name]
+            elif len(values := list(getattr(parameter.domain, "values", ()))) == 1:
+                config[name] = values[0]
+        config, problem = self._active(config)
+        return Placed(None, problem) if problem else Placed(config)
+
+    def _active(self, config: Configuration) -> tuple[Configuration, str]:
+        """Without what is not active, and what is wrong with the rest but for the rules."""
+        declaration = compiled(self.space).declaration
+        while True:
+            wrong = check(declaration, config, ()).violations
+            inactive = {v.name for v in wrong} & config.keys()
+            if not inactive:
+                return config, "; ".join(map(str, wrong))
+            config = {name: value for name, value in config.items() if name not in inactive}
+
+    def _place(self, trial: Any) -> Placed:
+        key = (trial.number, trial.datetime_start, trial.datetime_complete)
+        if key in self._placed:
+            return self._placed[key]
+        note = self.note(trial)
+        params = trial.params
+        if trial.state == TrialState.WAITING:
+            params = trial.system_attrs.get("fixed_params", {})
+        placed = self.placed(params, {} if note is None else note.config)
+        if placed.config is not None:
+            legal = not self.space.validate(placed.config)
+            placed = Placed(placed.config, "", legal, note is None)
+        elif not trial.state.is_finished():
+            placed = Placed(None)  # it is not known yet
+        if trial.state.is_finished():
+            self._placed[key] = placed
+        return placed
+
+    def _observation(self, trial: Any, placed: Placed, sign: float, whole: Sequence[Any]) -> Observation:
+        assert placed.config is not None
+        key = (trial.number, trial.datetime_start, trial.datetime_complete)
+        if not trial.state.is_finished():
+            return Observation(placed.config, PENDING, known=placed.known, legal=placed.legal)
+        outcome = outcome_of(trial, sign, self.limited, whole)
+        before = self._seen.get(key)
+        if before is not None and before.outcome == outcome:
+            return before  # optimizers keep what they worked out of an observation by its identity
+        made = self._seen[key] = Observation(
+            placed.config,
+            outcome.status(),
+            outcome.loss,
+            outcome.values,
+            outcome,
+            known=placed.known,
+            legal=placed.legal,
+        )
+        return made
+
+
+def limits_from(trials: Sequence[Any], own: Sequence[Limit]) -> tuple[Limit, ...]:
+    """The sampler's limits, and one at 0 for every constraint that a trial has; those that stand for limits of ours aside."""
+    ours = {limit.output for limit in own}
+    keys = {key: None for t in trials for key in t.constraints if key not in ours}
+    return (*own, *(Limit(CONSTRAINT.format(key), high=0.0) for key in keys))
+
+
+def outcome_of(trial: Any, sign: float, limited: Collection[str], whole: Sequence[Any]) -> Outcome:
+    """What came of a finished trial.
+
+    Args:
+        sign: -1 where the study maximizes.
+        limited: user attributes that are outputs.
+        whole: complete trials.
+    """
+    outputs = {LOSS: _loss(trial, sign, whole)}
+    for key, value in trial.constraints.items():
+        if key not in limited:
+            outputs[CONSTRAINT.format(key)] = Output.of(float(value))
+    for name in limited:
+        value = number_of(trial.user_attrs.get(name))
+        if value is not None:
+            outputs[name] = Output.of(value)
+        elif trial.state == TrialState.COMPLETE:
+            told = trial.user_attrs.get(name)
+            outputs[name] = Output(FAILED, message=f"the user attribute {name!r} is {told!r}, which is no number")
+    return Outcome(outputs)
+
+
+def number_of(value: Any) -> float | None:
+    """A user attribute as a number; None: it is none."""
+    try:
+        return None if value is None or isinstance(value, (str, bytes)) else float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _loss(trial: Any, sign: float, whole: Sequence[Any]) -> Output:
+    if trial.state == TrialState.FAIL:
+        return Output(FAILED, message="the trial failed")
+    value = trial.value
+    if value is None:
+        return Output(FAILED, message="pruned before a value was reported")
+    if problem := loss_problem(sign * value):
+        return Output(FAILED, sign * value, problem)
+    if trial.state == TrialState.COMPLETE:
+        return Output(PRESENT, sign * value)
+    shift, variance = _off(trial.last_step, whole)
+    return Output(PRESENT, sign * (value + shift), variance=variance)
+
+
+def _off(step: int, whole: Sequence[Any]) -> tuple[float, float]:
+    """How far values at a step are off from what whole evaluations gave in the end: mean and variance."""
+    ends = np.array([t.value for t in whole if math.isfinite(t.value)])
+    there = [t for t in whole if math.isfinite(t.value) and math.isfinite(t.intermediate_values.get(step, math.nan))]
+    if len(there) >= THREE:
+        off = np.array([t.value - t.intermediate_values[step] for t in there])
+        return float(off.mean()), float(off.var(ddof=1))
+    return 0.0, float(ends.var(ddof=1)) if len(ends) > 1 else 1.0

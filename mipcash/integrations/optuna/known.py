@@ -1,0 +1,65 @@
+"""Trials of a study of Optuna as evaluations that mipcash knows."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from optuna.study import StudyDirection
+from optuna.trial import TrialState
+
+from mipcash.integrations.optuna.history import Reader, number_of
+from mipcash.modelling.domains import Configuration
+from mipcash.space.space import Space
+from mipcash.study.trial import Failed
+
+
+def known_from(study: Any, space: Space, *, illegal: bool = False) -> list[tuple[Configuration, Any]]:
+    """The finished trials of a study, for ``mc.minimize(known=...)`` and, one by one, for ``mc.Study.add``.
+
+    An outcome is a dict with ``loss`` (the value, turned where the study maximizes), the constraints and the user attributes that
+    are numbers, by name; of a failed trial :class:`mipcash.Failed`. Pruned trials are left out: they have no value of a whole
+    evaluation.
+
+    Args:
+        study: of one objective.
+        illegal: keep trials that break rules of the space; ``mc.Study.add(config, outcome, illegal="learn")`` takes them.
+
+    Raises:
+        ValueError: the study has several objectives.
+
+    Trials that have no place in the space, and those that break its rules, are left out with a warning that says how many.
+    """
+    if len(study.directions) != 1:
+        raise ValueError(
+            f"the study has {len(study.directions)} objectives, and a loss is one: make a study of the one that counts"
+        )
+    sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
+    reader, found, left = Reader(space), list[tuple[Configuration, Any]](), dict[int, str]()
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.FAIL)):
+        note = reader.note(trial)
+        placed = reader.placed(trial.params, {} if note is None else note.config)
+        if placed.config is None:
+            if trial.state == TrialState.COMPLETE:  # what failed may not have asked for all of its parameters
+                left[trial.number] = placed.problem
+        elif not illegal and (broken := space.validate(placed.config)):
+            left[trial.number] = "; ".join(map(str, broken))
+        else:
+            found.append((placed.config, _outcome(trial, sign)))
+    if left:
+        number, problem = next(iter(left.items()))
+        warnings.warn(
+            f"{len(left)} of {len(study.trials)} trials are left out, as they do not fit space {space.name!r}: trial {number}: "
+            f"{problem}",
+            stacklevel=2,
+        )
+    return found
+
+
+def _outcome(trial: Any, sign: float) -> Any:
+    told = {name: number_of(value) for name, value in {**trial.user_attrs, **trial.constraints}.items()}
+    values = {str(name): value for name, value in told.items() if value is not None and name != "loss"}
+    if trial.state == TrialState.FAIL:
+        return Failed("the trial failed", values=values)
+    return {"loss": sign * trial.value, **values} if math.isfinite(trial.value) else Failed(f"{trial.value}")

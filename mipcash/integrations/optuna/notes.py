@@ -1,0 +1,70 @@
+"""What the sampler notes with a trial in the storage of its study: the whole proposal, and the state of the optimizer.
+
+Every process that works on a study reads it there: what is being evaluated elsewhere is known before its parameters were asked
+for, and a study goes on where it was left. Storages of Optuna keep texts of 2,048 characters safely, so that a note is cut up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mipcash.modelling.domains import Categorical, Configuration, Ordinal
+from mipcash.space.space import Space
+from mipcash.study.records.encoding import decode_config, encode_config
+from mipcash.study.storage.checks import DamageError
+
+KEY, LENGTH = "mipcash:{}", 2045
+
+
+@dataclass(frozen=True)
+class Note:
+    """What was noted with a trial.
+
+    Attributes:
+        config: what was proposed.
+        state: the optimizer's after it.
+        proof: origin, solver, value and bound of the proposal.
+    """
+
+    config: Configuration
+    state: Mapping[str, Any] = field(default_factory=dict)
+    proof: Mapping[str, Any] = field(default_factory=dict)
+
+
+def signature(space: Space) -> str:
+    """Equal for spaces whose configurations are written alike: of their domains, rules aside."""
+    listed = [
+        (label, list(map(repr, p.domain.values)) if isinstance(p.domain, (Ordinal, Categorical)) else repr(p.domain))
+        for label, p in space.parameters.items()
+    ]
+    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()[:16]
+
+
+def write(storage: Any, trial_id: int, space: Space, note: Note) -> None:
+    """Note it in a storage of Optuna."""
+    text = json.dumps(
+        {"space": signature(space), "config": encode_config(space, note.config), "state": note.state, **note.proof}
+    )
+    for k, start in enumerate(range(0, len(text), LENGTH)):
+        storage.set_trial_system_attr(trial_id, KEY.format(k), text[start : start + LENGTH])
+
+
+def read(attributes: Mapping[str, Any], space: Space) -> Note | None:
+    """The note among the system attributes of a trial; None: there is none, or it is of another space."""
+    parts, k = list[str](), 0
+    while KEY.format(k) in attributes:
+        parts.append(attributes[KEY.format(k)])
+        k += 1
+    if not parts:
+        return None
+    try:
+        told = json.loads("".join(parts))
+        if told.pop("space") != signature(space):
+            return None
+        return Note(decode_config(space, told.pop("config")), told.pop("state"), told)
+    except (ValueError, KeyError, DamageError):  # half written by a process that was killed
+        return None

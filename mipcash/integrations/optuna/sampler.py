@@ -1,0 +1,260 @@
+"""A sampler of Optuna whose proposals come from mipcash: legal under the rules of a space.
+
+A proposal depends on the seed, the number of its trial and the trials that the storage of the study holds, those that are running
+among them; nothing else is remembered but for speed. Several threads, processes or machines may therefore share a study.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.samplers._base import _process_constraints_after_trial
+from optuna.search_space import intersection_search_space
+from optuna.trial import TrialState
+
+from mipcash.errors import SpaceError, SpaceExhaustedError
+from mipcash.integrations.optuna.history import number_of
+from mipcash.integrations.optuna.notes import Note
+from mipcash.integrations.optuna.ranges import as_asked, same_values, suggestion
+from mipcash.integrations.optuna.search import Search
+from mipcash.modelling.domains import Permutation, short_list
+from mipcash.modelling.exchange.optuna import domain_of
+from mipcash.optimizers.registry import optimizer_names
+from mipcash.space.space import Space
+from mipcash.study.arguments import seconds_of, seed_of
+from mipcash.study.records.limits import LimitsGiven, limits_of
+from mipcash.study.study import SECONDS_PER_PROPOSAL
+
+
+class MipcashSampler(BaseSampler):  # type: ignore[misc]
+    """Proposals of mipcash for a study of Optuna.
+
+    Args:
+        space: what objectives suggest, by the same names and ranges, and the rules that hold between them. The objective stays
+            define-by-run: it suggests what is active. None: the parameters that all complete trials have in common are a
+            space without rules, as for Optuna's own model-based samplers, and the rest is sampled by ``independent_sampler``.
+        optimizer, settings, solver: as of :class:`mipcash.Study`; by name.
+        limits: on user attributes that the objective sets, by name: an upper limit or (low, high). The sampler tells Optuna too,
+            as constraints. Constraints of Optuna (``trial.set_constraint``) are learned as they come and need no word here.
+        seed: a whole number; the same seed gives the same proposals for the same trials, also where threads draw at the
+            same time. None: another one for each sampler.
+        seconds_per_proposal: wall-clock seconds that a proposal may take at most; None: no limit.
+        constraints_func: takes a trial and returns its constraints, as of Optuna's other samplers; ``set_constraint`` is the newer
+            way.
+        independent_sampler: for parameters that no space holds; None: random.
+
+    Trials that were pruned are learned from as noisier observations of their last value, those that failed as failures; see
+    :mod:`mipcash.integrations.optuna.history`. Where every legal configuration has been evaluated, the best is evaluated again and
+    the study is stopped.
+
+    Raises:
+        ValueError: of its arguments; while a study runs: several objectives, a parameter that the space does not have, or has with
+            other values, or that is not active in the proposal.
+        MipcashError: no such optimizer, or settings of another.
+    """
+
+    def __init__(
+        self,
+        space: Space | None = None,
+        *,
+        optimizer: str = "hybrid",
+        settings: Any = None,
+        limits: LimitsGiven = None,
+        seed: int | None = None,
+        solver: str = "auto",
+        seconds_per_proposal: float | None = SECONDS_PER_PROPOSAL,
+        constraints_func: Callable[[Any], Sequence[float]] | None = None,
+        independent_sampler: BaseSampler | None = None,
+    ) -> None:
+        if not isinstance(space, (Space, type(None))):
+            raise TypeError(
+                f"space must be a mipcash.Space or None, got {space!r}; of distributions: Space.from_optuna"
+            )
+        if not isinstance(optimizer, str):
+            raise TypeError(f"optimizer is a name ({', '.join(optimizer_names())}), got {optimizer!r}")
+        self._space, self._how = space, (optimizer, settings, solver)
+        self._limits = limits_of(limits)
+        self._seconds = seconds_of("seconds_per_proposal", seconds_per_proposal)
+        self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed_of(seed)
+        self._independent = independent_sampler or RandomSampler(seed=seed)
+        self._constraints_func = constraints_func
+        self._search: Search | None = None
+        self._lock, self._warned = threading.RLock(), set[str]()
+        if space is not None:
+            _refuse_orderings(space)
+            self._searching(space)  # so that a wrong name is refused here
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickles and copies: without what is made again of the trials."""
+        return {**self.__dict__, "_lock": None, "_search": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
+
+    def reseed_rng(self) -> None:
+        """Optuna calls it before it draws in parallel. Proposals are drawn by the number of their trial, and differ anyway."""
+        self._independent.reseed_rng()
+
+    # -- what Optuna asks ---------------------------------------------------------------------------------------
+
+    def infer_relative_search_space(self, study: Any, trial: Any) -> dict[str, Any]:
+        """What is sampled together: nothing where there is a space, whose values are handed out (and checked) one by one."""
+        self._refuse_several(study)
+        if self._space is not None:
+            return {}
+        common = intersection_search_space(study.get_trials(deepcopy=False))
+        return {name: d for name, d in common.items() if not d.single() and _has_domain(name, d)}
+
+    def sample_relative(self, study: Any, trial: Any, search_space: dict[str, Any]) -> dict[str, Any]:
+        """Make the proposal, and note it with the trial."""
+        self._refuse_several(study)
+        if self._space is not None:
+            self._proposed(study, trial, self._space)
+            return {}
+        if not search_space:
+            return {}
+        note = self._proposed(study, trial, self._inferred(search_space))
+        return {n: as_asked(note.config[n], d) for n, d in search_space.items() if n in note.config}
+
+    def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
+        """The value of a parameter in the proposal of its trial; what no space holds is sampled by itself."""
+        self._refuse_several(study)
+        if self._space is None:
+            return self._independent.sample_independent(study, trial, param_name, param_distribution)
+        self._check_asked(self._space, param_name, param_distribution)
+        note = self._searching(self._space).reader.note(trial) or self._proposed(study, trial, self._space)
+        if param_name not in note.config:
+            if _held(study.sampler) or "fixed_params" in trial.system_attrs:  # held values decide what is active
+                return self._independent.sample_independent(study, trial, param_name, param_distribution)
+            raise ValueError(
+                f"the objective suggests {param_name!r}, which is not active in the proposal {note.config}: it is "
+                f"{self._space[param_name].described()}. Suggest it under the same condition, or declare it without when="
+            )
+        return as_asked(note.config[param_name], param_distribution)
+
+    def before_trial(self, study: Any, trial: Any) -> None:
+        """See Optuna."""
+        self._independent.before_trial(study, trial)
+
+    def after_trial(self, study: Any, trial: Any, state: Any, values: Sequence[float] | None) -> None:
+        """Tell Optuna what limits and ``constraints_func`` say of a trial."""
+        if self._constraints_func is not None:
+            _process_constraints_after_trial(self._constraints_func, study, trial, state)
+        if state in (TrialState.COMPLETE, TrialState.PRUNED):
+            for limit in self._limits:
+                value = number_of(trial.user_attrs.get(limit.output))
+                apart = math.inf if value is None else max(limit.low - value, value - limit.high)
+                key = f"constraints:{limit.output}"
+                study._storage.set_trial_system_attr(trial._trial_id, key, math.inf if math.isnan(apart) else apart)
+        if state == TrialState.COMPLETE and self._space is not None:
+            self._warn_of_unasked(trial)
+        self._independent.after_trial(study, trial, state, values)
+
+    # -- proposals ----------------------------------------------------------------------------------------------
+
+    def _proposed(self, study: Any, trial: Any, space: Space) -> Note:
+        """A proposal for a trial, noted with it."""
+        with self._lock:  # whoever comes next knows of it as pending
+            search = self._searching(space)
+            trials = [t for t in study.get_trials(deepcopy=False) if t.number != trial.number]
+            rng = np.random.default_rng(np.random.SeedSequence([self._seed, trial.number]))
+            fixed = {**_held(study.sampler), **trial.system_attrs.get("fixed_params", {})}
+            try:
+                note = search.proposal(trials, study.direction, rng, self._seconds, fixed)
+            except SpaceExhaustedError:
+                note = search.again(trials, study.direction, rng)
+                if self._space is not None:  # else there may be more that is suggested
+                    self._warn(f"every legal configuration of space {space.name!r} has been proposed; the study stops")
+                    with suppress(RuntimeError):  # it was asked by hand and does not run
+                        study.stop()
+            search.write(study._storage, trial._trial_id, note)
+            for text in search.warnings():
+                self._warn(text)
+            return note
+
+    def _searching(self, space: Space) -> Search:
+        if self._search is None or self._search.space is not space:
+            self._search = Search(space, *self._how, self._limits)
+        return self._search
+
+    def _inferred(self, search_space: Mapping[str, Any]) -> Space:
+        """The space of some distributions; the one at hand while they stay the same."""
+        with self._lock:
+            if self._search is None or self._search.distributions != search_space:
+                space = Space.from_optuna(search_space, "the study")
+                self._search = Search(space, *self._how, self._limits, dict(search_space))
+            return self._search.space
+
+    # -- what is refused, and what is warned of -----------------------------------------------------------------
+
+    def _refuse_several(self, study: Any) -> None:
+        if len(study.directions) != 1:
+            raise ValueError(
+                f"MipcashSampler searches for one objective and the study has {len(study.directions)}; make a study of one, "
+                "and say what the others must keep by trial.set_constraint(name, value), feasible at 0 and below"
+            )
+
+    def _check_asked(self, space: Space, name: str, distribution: Any) -> None:
+        if name not in space.parameters:
+            raise ValueError(
+                f"the objective suggests {name!r} ({distribution}), which space {space.name!r} does not have; it has "
+                f"{short_list(list(space.parameters))}. Declare it there, or suggest one of these"
+            )
+        domain = space.parameters[name].domain
+        if not same_values(name, domain, distribution):
+            raise ValueError(
+                f"the objective suggests {name!r} from {distribution}, and space {space.name!r} has it as {domain}. Make them the "
+                f"same: {suggestion(name, domain)}, or another range in the space"
+            )
+
+    def _warn_of_unasked(self, trial: Any) -> None:
+        assert self._space is not None
+        note = self._searching(self._space).reader.note(trial)
+        if note is None:
+            return
+        domains = {name: self._space.parameters[name].domain for name in note.config.keys() - trial.params.keys()}
+        left = sorted(n for n, domain in domains.items() if len(getattr(domain, "values", (0, 0))) > 1)
+        if left:
+            self._warn(
+                f"the objective never suggested {short_list(left)}, which space {self._space.name!r} has as active; suggest all "
+                "that is active, or take it out of the space"
+            )
+
+    def _warn(self, text: str) -> None:
+        """Once."""
+        if text not in self._warned:
+            self._warned.add(text)
+            warnings.warn(text, stacklevel=2)
+
+
+def _held(sampler: Any) -> dict[str, Any]:
+    """What ``PartialFixedSampler`` around this one holds fixed."""
+    held: dict[str, Any] = {}
+    while sampler is not None and not isinstance(sampler, MipcashSampler):
+        held = {**getattr(sampler, "_fixed_params", {}), **held}
+        sampler = getattr(sampler, "_base_sampler", None)
+    return held
+
+
+def _has_domain(name: str, distribution: Any) -> bool:
+    try:
+        domain_of(name, distribution)
+    except SpaceError:
+        return False
+    return True
+
+
+def _refuse_orderings(space: Space) -> None:
+    orders = [name for name, p in space.parameters.items() if isinstance(p.domain, Permutation)]
+    if orders:
+        raise SpaceError(
+            f"Optuna cannot suggest the order {orders[0]!r} of space {space.name!r}; search it with mc.minimize or mc.Study"
+        )

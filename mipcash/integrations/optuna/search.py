@@ -1,0 +1,182 @@
+"""A space searched by the trials of a study: the optimizer, restricted where values are held, and what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mipcash.errors import InfeasibleSpaceError, SpaceError
+from mipcash.integrations.optuna import notes
+from mipcash.integrations.optuna.history import Reader, limits_from
+from mipcash.integrations.optuna.notes import Note
+from mipcash.integrations.optuna.ranges import as_declared
+from mipcash.modelling.domains import Value, same_value
+from mipcash.optimizers.base import Limit, Observation, Optimizer, Request
+from mipcash.optimizers.registry import make_optimizer
+from mipcash.space.compiled import CompiledSpace, compiled
+from mipcash.space.space import Space
+from mipcash.study.trial import IllegalProposalError
+
+HELD = 16
+"""Optimizers of sub-spaces that are kept."""
+
+
+class Search:
+    """What a sampler keeps of a space; it can be made again at any time.
+
+    Attributes:
+        space: that is searched.
+        distributions: what it was inferred from; empty: it was given.
+        reader: of trials.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        optimizer: str,
+        settings: Any,
+        solver: str,
+        limits: Sequence[Limit],
+        distributions: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.space, self.distributions = space, dict(distributions or {})
+        self._name, self._settings, self._solver, self._limits = optimizer, settings, solver, tuple(limits)
+        self._told = 0
+        self._held: list[str] = []
+        self._made: tuple[CompiledSpace, Optimizer, dict[str, Optimizer]] | None = None
+        self.reader = Reader(space, tuple(limit.output for limit in limits))
+        self._optimizer()[0].check_limits(self._limits)
+
+    def proposal(
+        self,
+        trials: Sequence[Any],
+        direction: Any,
+        rng: np.random.Generator,
+        seconds: float | None,
+        fixed: Mapping[str, Any],
+    ) -> Note:
+        """What is proposed next, given all other trials of the study.
+
+        Args:
+            fixed: parameters that are to have a value; those that the space does not have are none of its business.
+
+        Raises:
+            SpaceExhaustedError: nothing is left.
+            IllegalProposalError: a bug.
+        """
+        held = self._wanted(fixed)
+        placed = self.reader.placed(held, {})
+        if held and placed.config is not None:
+            if broken := self.space.validate(placed.config):
+                self._held.append(f"what is fixed or enqueued is evaluated as it is and breaks the rules: {broken[0]}")
+            return Note(placed.config, self._state(trials), {"origin": "enqueued"})
+        history = self.reader.history(trials, direction)
+        optimizer, held = self._restricted({n: v for n, v in held.items() if self._may_hold(n, held)})
+        if held:
+            history = [_within(o, held) for o in history]
+        limits, state = limits_from(trials, self._limits), self._state(trials)
+        found = optimizer.ask(Request(history, rng, state, limits=limits, seconds=seconds))
+        if broken := self.space.validate(found.config):
+            raise IllegalProposalError(
+                f"optimizer {self._name!r} proposed an illegal configuration: {'; '.join(map(str, broken))}. This is a bug, please "
+                f"report it with the space and this configuration: {found.config!r}"
+            )
+        proof: dict[str, Any] = {"origin": found.origin}
+        if found.solution is not None:
+            proof |= {"solver": found.solution.solver, "value": found.solution.value, "bound": found.solution.bound}
+        return Note(found.config, found.state, proof)
+
+    def again(self, trials: Sequence[Any], direction: Any, rng: np.random.Generator) -> Note:
+        """The best configuration once more; any one where nothing has worked, or where the space is not all there is."""
+        if self.distributions:
+            return Note(self.space.sample(1, rng)[0], self._state(trials), {"origin": "again"})
+        history = self.reader.history(trials, direction)
+        best = self._optimizer()[0].recommend(history, limits_from(trials, self._limits))
+        config = self.space.sample(1, rng)[0] if best is None else best.config
+        return Note(config, self._state(trials), {"origin": "again"})
+
+    def write(self, storage: Any, trial_id: int, note: Note) -> None:
+        """Note a proposal with its trial."""
+        notes.write(storage, trial_id, self.space, note)
+
+    def warnings(self) -> list[str]:
+        """What is to be warned of since the last time."""
+        found, self._held = self._held, []
+        misfits = self.reader.misfits
+        if misfits and not self.distributions and not self._told:
+            number, problem = next(iter(misfits.items()))
+            found.append(
+                f"trials of the study have no place in space {self.space.name!r} and are not learned from: trial {number}: "
+                f"{problem}"
+            )
+        self._told = len(misfits)
+        return found
+
+    # -- optimizers ---------------------------------------------------------------------------------------------
+
+    def _optimizer(self) -> tuple[Optimizer, dict[str, Optimizer]]:
+        """Of the space as it is, and those of its sub-spaces."""
+        now = compiled(self.space)
+        if self._made is None or self._made[0] is not now:
+            self._made = (now, make_optimizer(self._name, self.space, self._solver, self._settings), {})
+            self.reader = Reader(self.space, self.reader.limited)  # other rules, other things are legal
+        return self._made[1:]
+
+    def _restricted(self, held: dict[str, Value]) -> tuple[Optimizer, dict[str, Value]]:
+        """The optimizer where some values are held, and what it holds: nothing where no legal configuration has them."""
+        whole, of_parts = self._optimizer()
+        if not held:
+            return whole, held
+        key = repr(sorted(held.items()))
+        if key not in of_parts:
+            try:
+                domain = whole.domain.restricted(held)  # type: ignore[attr-defined]
+            except InfeasibleSpaceError as error:
+                self._held.append(f"what is fixed or enqueued is evaluated as it is and breaks the rules: {error}")
+                return whole, {}
+            if len(of_parts) >= HELD:
+                del of_parts[next(iter(of_parts))]
+            of_parts[key] = type(whole)(domain, whole.settings)  # type: ignore[call-arg, attr-defined]
+        return of_parts[key], held
+
+    def _wanted(self, fixed: Mapping[str, Any]) -> dict[str, Value]:
+        """Those fixed values that the space has."""
+        found = {}
+        for name, value in fixed.items():
+            if name in self.space.parameters:
+                try:
+                    found[name] = as_declared(self.space.parameters[name].domain, value)
+                except ValueError as error:  # Optuna evaluates it all the same, and warns of what is out of range
+                    self._held.append(f"the value of {name!r} that is fixed or enqueued is none of the space: {error}")
+        return found
+
+    def _may_hold(self, name: str, held: Mapping[str, Value]) -> bool:
+        """Whether a parameter is active in a legal configuration with the values that are held beside it."""
+        if name not in compiled(self.space).declaration.conditions:
+            return True
+        others = {n: v for n, v in held.items() if n not in compiled(self.space).declaration.conditions}
+        whole, _ = self._optimizer()
+        try:
+            whole.domain.restricted({**others, name: held[name]})  # type: ignore[attr-defined]
+        except (InfeasibleSpaceError, SpaceError):
+            return False
+        return True
+
+    def _state(self, trials: Sequence[Any]) -> Mapping[str, Any]:
+        """What the optimizer left with the latest proposal."""
+        for trial in sorted(trials, key=lambda t: -t.number):
+            note = self.reader.note(trial)
+            if note is not None:
+                return note.state
+        return {}
+
+
+def _within(observation: Observation, held: Mapping[str, Value]) -> Observation:
+    """As an observation of a sub-space, in which what lies outside is illegal."""
+    inside = all(n in observation.config and same_value(observation.config[n], v) for n, v in held.items())
+    if inside or not observation.legal:
+        return observation
+    o = observation
+    return Observation(o.config, o.status, o.loss, o.values, o.outcome, o.known, False, o.asked, o.repeat)

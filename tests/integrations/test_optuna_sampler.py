@@ -1,0 +1,379 @@
+"""Studies of Optuna whose proposals obey the rules of a space."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mipcash as mc
+from mipcash.errors import MipcashError
+
+pytest.importorskip("optuna", minversion="5")
+
+import optuna
+from optuna.distributions import FloatDistribution, IntDistribution
+from optuna.trial import TrialState, create_trial
+
+from mipcash.integrations.optuna import MipcashSampler, known_from
+from mipcash.integrations.optuna.history import Reader, limits_from, outcome_of
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def network() -> mc.Space:
+    space = mc.Space("network")
+    layers = space.integer("layers", 1, 3)
+    width = space.ordinal("width", [16, 32, 64, 128])
+    act = space.categorical("act", ["relu", "tanh", None])
+    space.real("lr", 1e-4, 1e-1, log=True)
+    space.real("dropout", 0.0, 0.5, when=layers.is_(2, 3))
+    space.rule("memory", layers * width <= 200)
+    space.rule("none only when deep", act[None] <= layers / 3)
+    return space
+
+
+def suggested(trial: Any) -> dict[str, Any]:
+    """Define-by-run: what is active is suggested under an if."""
+    config = {
+        "layers": trial.suggest_int("layers", 1, 3),
+        "width": trial.suggest_categorical("width", [16, 32, 64, 128]),
+        "act": trial.suggest_categorical("act", ["relu", "tanh", None]),
+        "lr": trial.suggest_float("lr", 1e-4, 1e-1, log=True),
+    }
+    if config["layers"] > 1:
+        config["dropout"] = trial.suggest_float("dropout", 0.0, 0.5)
+    return config
+
+
+def loss(config: dict[str, Any]) -> float:
+    size = config["layers"] * config["width"]
+    return (
+        100 * (config["lr"] - 0.01) ** 2 + 1 / size + abs(config.get("dropout", 0.0) - 0.2) + (config["act"] != "tanh")
+    )
+
+
+def objective(trial: Any) -> float:
+    return loss(suggested(trial))
+
+
+def study_of(sampler: Any = None, **given: Any) -> Any:
+    return optuna.create_study(sampler=sampler or MipcashSampler(network(), seed=0), **given)
+
+
+def sqlite(folder: Path) -> Any:
+    return f"sqlite:///{folder / 'study.db'}"
+
+
+def journal(folder: Path) -> Any:
+    return optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(folder / "study.log")))
+
+
+@pytest.mark.parametrize("storage", [lambda folder: None, sqlite, journal])
+def test_proposals_are_those_of_minimize_on_every_storage(storage: Callable[[Path], Any], tmp_path: Path) -> None:
+    """Also where the study is loaded by another process half way: all that counts is in the storage."""
+    n = 16 if storage(tmp_path) is None else 10
+    space = network()
+    expected = mc.minimize(loss, space, n, seed=0, progress=False).history
+    study = study_of(storage=storage(tmp_path), study_name="s")
+    study.optimize(objective, n_trials=n // 2)
+    if storage(tmp_path) is not None:
+        study = optuna.load_study(study_name="s", storage=storage(tmp_path), sampler=MipcashSampler(network(), seed=0))
+    else:
+        study.sampler = pickle.loads(pickle.dumps(copy.deepcopy(study.sampler)))
+    study.optimize(objective, n_trials=n - n // 2)
+    assert [t.params for t in study.trials] == [t.config for t in expected]
+    assert all(space.is_legal(t.params) for t in study.trials)
+
+
+def test_maximize_is_minimize_turned() -> None:
+    down, up = study_of(), study_of(direction="maximize")
+    down.optimize(objective, n_trials=10)
+    up.optimize(lambda t: -objective(t), n_trials=10)
+    assert [t.params for t in up.trials] == [t.params for t in down.trials]
+    assert up.best_value == -down.best_value
+
+
+def test_threads_know_of_each_other() -> None:
+    study = study_of()
+    study.optimize(objective, n_trials=14, n_jobs=2)
+    assert all(network().is_legal(t.params) for t in study.trials)
+    assert len({str(t.params) for t in study.trials}) == 14
+
+
+def test_what_another_process_evaluates_is_pending_before_its_parameters_are_asked_for(tmp_path: Path) -> None:
+    space = mc.Space()
+    space.categorical("a", ["x", "y"])
+    study = study_of(MipcashSampler(space, seed=0), storage=sqlite(tmp_path), study_name="s")
+    other = optuna.load_study(study_name="s", storage=sqlite(tmp_path), sampler=MipcashSampler(space, seed=1))
+    first = study.ask()
+    assert first.relative_params == {}  # the proposal is made, and nothing suggested
+    assert {first.suggest_categorical("a", ["x", "y"]), other.ask().suggest_categorical("a", ["x", "y"])} == {"x", "y"}
+
+
+def test_the_study_stops_when_every_legal_configuration_was_evaluated() -> None:
+    space = mc.Space("small")
+    a, b = space.integer("a", 1, 2), space.integer("b", 1, 2)
+    space.rule("not both", a + b <= 3)
+    study = study_of(MipcashSampler(space, seed=0))
+    with pytest.warns(
+        UserWarning, match="every legal configuration of space 'small' has been proposed; the study stops"
+    ):
+        study.optimize(lambda t: t.suggest_int("a", 1, 2) + t.suggest_int("b", 1, 2), n_trials=20)
+    assert len({str(t.params) for t in study.trials[:3]}) == 3
+    assert len(study.trials) == 4
+    assert study.trials[3].params == {"a": 1, "b": 1}
+
+
+# -- what is held ---------------------------------------------------------------------------------------------------
+
+
+def test_partly_fixed_proposals_are_legal_beside_what_is_fixed() -> None:
+    study = study_of()
+    study.optimize(objective, n_trials=7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        study.sampler = optuna.samplers.PartialFixedSampler({"layers": 3, "act": None}, study.sampler)
+    study.optimize(objective, n_trials=4)
+    held = [t.params for t in study.trials[7:]]
+    assert all(p["layers"] == 3 and p["act"] is None for p in held)
+    assert all(network().is_legal(p) for p in held)
+
+
+def test_enqueued_trials() -> None:
+    study = study_of()
+    study.enqueue_trial({"layers": 3})  # the rest is proposed: width is at most 64 then
+    study.enqueue_trial({"layers": 1, "width": 128, "act": "relu", "lr": 0.01})
+    study.enqueue_trial({"layers": 3, "width": 128})  # breaks a rule, and is what the user wants
+    with pytest.warns(UserWarning, match="breaks the rules: no legal configuration .* rule 'memory' cannot hold there"):
+        study.optimize(objective, n_trials=8)
+    first, second, third, *rest = [t.params for t in study.trials]
+    assert first["layers"] == 3
+    assert second == {"layers": 1, "width": 128, "act": "relu", "lr": 0.01}
+    assert (third["layers"], third["width"]) == (3, 128)
+    space = network()
+    assert [space.is_legal(p) for p in (first, second, third, *rest)] == [True, True, False, *[True] * 5]
+
+
+# -- what is learned ------------------------------------------------------------------------------------------------
+
+
+def test_constraints_are_limits() -> None:
+    """The loss falls towards x = 1, and the constraint cuts that off at 0.4."""
+    space = mc.Space()
+    space.real("x", 0.0, 1.0)
+    study = study_of(MipcashSampler(space, seed=0))
+
+    def cut(trial: Any) -> float:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trial.set_constraint("edge", x - 0.4)
+        return -x
+
+    study.optimize(cut, n_trials=16)
+    assert 0.37 <= study.best_params["x"] <= 0.4
+    assert [str(limit) for limit in limits_from(study.trials, ())] == ["constraint edge <= 0"]
+    late = [t.params["x"] for t in study.trials[8:]]
+    assert sum(x <= 0.45 for x in late) >= 6
+
+
+def test_limits_on_user_attributes_are_told_to_optuna() -> None:
+    study = study_of(MipcashSampler(network(), limits={"size": (40, 100)}, seed=0))
+
+    def sized(trial: Any) -> float:
+        config = suggested(trial)
+        trial.set_user_attr("size", config["layers"] * config["width"])
+        return loss(config)
+
+    study.optimize(sized, n_trials=12)
+    assert 40 <= study.best_trial.user_attrs["size"] <= 100
+    for trial in study.trials:
+        assert trial.constraints == {"size": max(40 - trial.user_attrs["size"], trial.user_attrs["size"] - 100)}
+    assert limits_from(study.trials, study.sampler._limits) == study.sampler._limits
+    outcome = outcome_of(create_trial(value=1.0), 1.0, ("size",), ())
+    assert outcome["size"].status == "failed"
+    assert "the user attribute 'size' is None" in outcome["size"].message
+
+
+def test_constraints_func_of_other_samplers() -> None:
+    study = study_of(MipcashSampler(network(), constraints_func=lambda t: (t.params["lr"] - 0.01,), seed=0))
+    study.optimize(objective, n_trials=2)
+    assert [t.constraints for t in study.trials] == [{"0": t.params["lr"] - 0.01} for t in study.trials]
+
+
+def pruned(value: float, step: int) -> Any:
+    return create_trial(state=TrialState.PRUNED, value=value, intermediate_values={step: value})
+
+
+def whole(value: float, at_two: float) -> Any:
+    return create_trial(value=value, intermediate_values={2: at_two, 9: value})
+
+
+def test_pruned_trials_are_noisier_observations_and_failed_ones_failures() -> None:
+    complete = [whole(1.0, 1.4), whole(2.0, 2.6), whole(3.0, 3.5)]
+    outcome = outcome_of(pruned(5.0, 2), 1.0, (), complete)
+    assert outcome.loss == pytest.approx(4.5)  # whole evaluations came to 0.5 less than what they reported there
+    assert outcome.variance == pytest.approx(0.01)
+    assert outcome.stopped  # so that it is never the answer
+    few = outcome_of(pruned(5.0, 2), -1.0, (), complete[:2])
+    assert (few.loss, few.variance) == (-5.0, 0.5)
+    unreported = create_trial(state=TrialState.PRUNED)
+    assert outcome_of(unreported, 1.0, (), complete).status() == "failed"
+    assert outcome_of(create_trial(state=TrialState.FAIL), 1.0, (), complete).status() == "failed"
+    assert outcome_of(create_trial(value=float("inf")), 1.0, (), ()).status() == "failed"
+
+
+@pytest.mark.parametrize("pruner", [optuna.pruners.MedianPruner(2), optuna.pruners.HyperbandPruner(1, 4)])
+def test_pruners_and_failures_in_a_run(pruner: Any) -> None:
+    study = study_of(pruner=pruner)
+
+    def epochs(trial: Any) -> float:
+        config = suggested(trial)
+        if config["act"] == "relu":
+            raise RuntimeError("diverged")
+        for step in range(4):
+            trial.report(loss(config) + 1 / (step + 1), step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return loss(config)
+
+    study.optimize(epochs, n_trials=20, catch=RuntimeError)
+    states = [t.state for t in study.trials]
+    assert {TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL} == set(states)
+    assert states[10:].count(TrialState.FAIL) <= 3  # failures are left alone
+    assert all(network().is_legal(t.params) for t in study.trials)
+
+
+def test_trials_of_other_samplers_are_learned_from() -> None:
+    study = study_of(optuna.samplers.RandomSampler(seed=0))
+    study.optimize(objective, n_trials=8)
+    study.add_trial(create_trial(params={"lr": 5.0}, distributions={"lr": FloatDistribution(0, 9)}, value=1.0))
+    study.sampler = MipcashSampler(network(), seed=0)
+    with pytest.warns(
+        UserWarning, match=r"no place in space 'network' and are not learned from: trial 8: 'lr': 5.0 is out"
+    ):
+        study.optimize(objective, n_trials=1)
+    reader = Reader(network())
+    history = reader.history(study.trials, study.direction)
+    assert [o.known for o in history] == [*[True] * 8, False]
+    assert [o.legal for o in history] == [network().is_legal(t.params) for t in (*study.trials[:8], study.trials[9])]
+    assert not all(o.legal for o in history)
+    assert reader.history(study.trials, study.direction)[0] is history[0]
+
+
+def test_known_from_a_study() -> None:
+    space = network()
+    study = study_of(optuna.samplers.RandomSampler(seed=0), direction="maximize")
+
+    def failing(trial: Any) -> float:
+        config = suggested(trial)
+        trial.set_user_attr("size", config["layers"] * config["width"])
+        if config["act"] is None:
+            raise RuntimeError("diverged")
+        return -loss(config)
+
+    study.optimize(failing, n_trials=12, catch=RuntimeError)
+    with pytest.warns(UserWarning, match="of 12 trials are left out, as they do not fit space 'network'"):
+        known = known_from(study, space)
+    assert len(known) == sum(space.is_legal(t.params) for t in study.trials) < 12
+    result = mc.minimize(loss, space, 2, known=known, progress=False)
+    assert [t.config for t in result.history[:-2]] == [config for config, _ in known]
+    best = max((t for t in study.trials if t.value is not None and space.is_legal(t.params)), key=lambda t: t.value)
+    assert result.value <= -best.value
+    journal = mc.Study(space)
+    for config, outcome in known_from(study, space, illegal=True):
+        journal.add(config, outcome, illegal="learn")
+    assert len(journal.trials) == 12
+    assert journal.trials[0].values == {"size": study.trials[0].user_attrs["size"]}
+
+
+# -- bad input ------------------------------------------------------------------------------------------------------
+
+MISTAKES = [
+    (
+        lambda t: t.suggest_float("lrate", 0, 1),
+        r"suggests 'lrate' \(FloatDistribution.*\), which space 'network' does not have; it has \['layers', 'width'",
+    ),
+    (
+        lambda t: t.suggest_float("lr", 1e-4, 1.0, log=True),
+        r"suggests 'lr' from FloatDistribution\(high=1.0.*has it as real in \[0.0001, 0.1\], log scale. Make them the same: "
+        r"trial.suggest_float\('lr', 0.0001, 0.1, log=True\)",
+    ),
+    (
+        lambda t: t.suggest_int("width", 16, 128),
+        r"from IntDistribution.*has it as ordinal \[16, 32, 64, 128\].*trial.suggest_categorical\('width', \[16, 32, 64, 128\]\)",
+    ),
+    (
+        lambda t: t.suggest_float("dropout", 0.0, 0.5),
+        r"'dropout', which is not active in the proposal .*real in \[0.0, 0.5\], when layers is 2 or 3. Suggest it under the same",
+    ),
+]
+
+
+@pytest.mark.parametrize(("wrong", "said"), MISTAKES)
+def test_an_objective_of_another_space(wrong: Callable[[Any], Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        study_of().optimize(wrong, n_trials=20)
+
+
+def test_the_same_values_said_otherwise() -> None:
+    space = mc.Space()
+    space.ordinal("grid", [0.1, 0.2, 0.3, 0.4])
+    space.integer("k", 0, 4, step=2)
+    space.categorical("flag", [True, False, 1])
+    study = study_of(MipcashSampler(space, seed=0))
+
+    def otherwise(trial: Any) -> float:
+        flag = trial.suggest_categorical("flag", [1, False, True])
+        assert flag is True or flag is False or type(flag) is int
+        return trial.suggest_float("grid", 0.1, 0.4, step=0.1) + trial.suggest_categorical("k", [4, 2, 0])
+
+    study.optimize(otherwise, n_trials=9)
+    assert study.best_value == pytest.approx(0.1)
+
+
+def test_what_is_active_and_never_suggested_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match=r"never suggested .*which space .network. has as active"):
+        study_of().optimize(lambda t: t.suggest_int("layers", 1, 3), n_trials=4)
+
+
+def test_wrong_arguments() -> None:
+    ordered = mc.Space()
+    ordered.ordering("order", [ordered.module("a", ["p", "q"]), ordered.module("b", ["r", "s"])])
+    for make, error, said in (
+        (lambda: MipcashSampler(ordered), ValueError, "Optuna cannot suggest the order 'order'"),
+        (lambda: MipcashSampler({"x": 1}), TypeError, "space must be a mipcash.Space or None"),
+        (lambda: MipcashSampler(network(), optimizer="hybird"), MipcashError, "did you mean 'hybrid'"),
+        (lambda: MipcashSampler(optimizer=mc.HybridSettings()), TypeError, "optimizer is a name"),
+        (lambda: MipcashSampler(seed=-1), ValueError, "seed must be a whole number"),
+        (lambda: MipcashSampler(network(), limits={"ms": True}), ValueError, "does not say in which direction"),
+    ):
+        with pytest.raises(error, match=said):
+            make()
+    several = study_of(directions=["minimize", "maximize"])
+    with pytest.raises(ValueError, match=r"searches for one objective and the study has 2.*trial.set_constraint"):
+        several.optimize(lambda t: (t.suggest_int("layers", 1, 3), 0.0), n_trials=1)
+    with pytest.raises(ValueError, match="the study has 2 objectives"):
+        known_from(several, network())
+
+
+def test_without_a_space_common_parameters_are_searched_together() -> None:
+    """A range of its own in each trial is sampled by itself, as by Optuna's samplers."""
+    study = study_of(MipcashSampler(seed=0))
+
+    def changing(trial: Any) -> float:
+        x = trial.suggest_float("x", -1.0, 1.0)
+        trial.suggest_int("n", 0, 1 + trial.number)
+        return x**2
+
+    study.optimize(changing, n_trials=14)
+    assert study.sampler._search.distributions == {"x": FloatDistribution(-1.0, 1.0)}
+    assert study.best_value < 1e-3
+    again = study_of(MipcashSampler(seed=0))
+    again.optimize(changing, n_trials=14)
+    assert [t.params["x"] for t in again.trials] == [t.params["x"] for t in study.trials]
+    assert study.trials[3].distributions["n"] == IntDistribution(0, 4)
