@@ -47,7 +47,7 @@ def open_archive(path: Path) -> Archive:
         StorageError: see :func:`mipcash.study.storage.sqlite.reading.read_journal`.
     """
     record, rows = read_journal(path)
-    trials = tuple(readable_trial(row) for row in rows)
+    trials = tuple(readable_trial(row, record.goals) for row in rows)
     said = record.recommended
     best = BY_LOSS if said is None else None if said == NOTHING else said
     return Archive(path, record, Result(trials, record.space, record.stopped, best, read_limits(record.limits)))

@@ -73,6 +73,10 @@ Confirm = Annotated[
     ),
 ]
 Journal = Annotated[Path, typer.Argument(metavar="RUN.DB", help="The journal of a run.")]
+Direction = Annotated[
+    str | None,
+    typer.Option(metavar="minimize|maximize", help="Where the loss is to go; default: minimize, or as the model says."),
+]
 ModelName = Annotated[
     str, typer.Argument(metavar="MODEL", help="A name of `mipcash models`, or the path of a Python file.")
 ]
@@ -102,6 +106,7 @@ def run(
         list[str] | None, typer.Option(help="KEY=VALUE for the solver itself; may be repeated.")
     ] = None,
     optimizer: Annotated[str | None, typer.Option(help="The method that proposes configurations.")] = None,
+    direction: Direction = None,
     storage: Annotated[Path | None, typer.Option(help="The journal; default runs/MODEL-seedS.db.")] = None,
     timeout: Timeout = None,
     option: Options = None,
@@ -137,6 +142,7 @@ def run(
             "evaluation_memory": evaluation_memory,
             "racing": racing,
             "confirm": confirm,
+            "direction": direction,
         }
         plan = Plan.of(loaded, given, storage, options, limits.parsed(limit or []), quiet, cost, fits)
         if fresh and plan.storage.exists():
@@ -213,6 +219,7 @@ def resume(
             quiet,
             cost,
             fits,
+            record.goals.goals[0].direction,
         )
         running.start(loaded, plan)
 

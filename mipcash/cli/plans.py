@@ -10,9 +10,11 @@ from typing import Any
 from mipcash.cli import archive, modelfile
 from mipcash.cli.limits import Pairs, together
 from mipcash.errors import ModelError
+from mipcash.optimizers.goals import MINIMIZE
 from mipcash.study.arguments import costs_by_output
 from mipcash.study.confirm import ConfirmGiven, confirm_of
 from mipcash.study.racing import RacingGiven, racing_of
+from mipcash.study.records.goals import direction_of, goals_of
 from mipcash.study.records.limits import limits_of, stored_limits
 from mipcash.study.spending import Budget, Cost, Fits, Spending
 from mipcash.study.text import shown
@@ -29,6 +31,7 @@ STANDARD = {
     "evaluation_memory": None,
     "racing": None,
     "confirm": None,
+    "direction": MINIMIZE,
 }
 """Of ``mipcash run``, where neither the command nor the model says more."""
 
@@ -72,6 +75,7 @@ class Plan:
     quiet: bool
     cost: float | None = None
     fits: int | None = None
+    direction: str = MINIMIZE
 
     def __post_init__(self) -> None:
         try:
@@ -127,11 +131,15 @@ class Plan:
             fits: how many fits they may take, likewise.
 
         Raises:
-            ModelError: a cost and fits, or racing that there is not.
+            ModelError: a cost and fits, or racing or a direction that there is not.
         """
         chosen = {**STANDARD, **loaded.defaults, **{name: value for name, value in given.items() if value is not None}}
         if cost is not None and fits is not None:
             raise ModelError("a run has one budget: give --cost or --fits")
+        try:
+            direction_of(chosen["direction"])
+        except ValueError as error:
+            raise ModelError(str(error)) from None
         chosen["racing"] = racing_said(chosen["racing"])
         path = storage or archive.default_path(loaded.title, chosen["seed"])
         return cls(
@@ -147,6 +155,7 @@ class Plan:
     def differs(self, old: archive.Archive) -> bool:
         """Whether a journal is of another study; opening it then says how."""
         record = old.record
-        then = (record.seed, record.solver, record.optimizer, dict(record.options), dict(record.limits))
-        now = (self.seed, self.solver, self.optimizer, dict(self.options), stored_limits(limits_of(self.limits)))
+        then = (record.seed, record.solver, record.optimizer, dict(record.options), dict(record.limits), record.goals)
+        limits = stored_limits(limits_of(self.limits))
+        now = (self.seed, self.solver, self.optimizer, dict(self.options), limits, goals_of(self.direction))
         return then != now

@@ -38,6 +38,7 @@ def start(loaded: modelfile.Model, plan: Plan) -> None:
                 loaded.space,
                 plan.optimizer,
                 plan.solver,
+                direction=plan.direction,
                 seed=plan.seed,
                 storage=plan.storage,
                 limits=plan.limits,
@@ -110,7 +111,7 @@ def close(old: archive.Archive, plot: Path | None, report: str = "") -> None:
     show_table(tables.summary(result))
     if result.finalists:
         best = None if result.best is None else result.best.number
-        say("\n" + "\n".join(text_of(result.finalists, best)))
+        say("\n" + "\n".join(text_of(result.finalists, best, result.goals.maximised)))
     if result.under:
         say(f"\n{result.limits}")
     if report:

@@ -53,7 +53,7 @@ def summary(result: Result) -> Text:
     text = Text()
     best = result.best
     if best is not None:
-        text.append(f"best loss {result.value:.6g}", style="bold green")
+        text.append(f"best {result.goals.word} {result.value:.6g}", style="bold green")
         text.append(f" (trial {best.number})  ")
     text.append(f"{result.n_done} done, {result.n_failed} failed")
     pending = sum(t.pending for t in result.history)
@@ -95,13 +95,13 @@ def safety(result: Result) -> str:
         return said if not math.isnan(sure) else ""
     if safe is None:
         return f"{said}; no trial does with {SURE}"
-    return f"{said}; with at least {SURE}: trial {safe.number}, loss {safe.loss:.6g}"
+    return f"{said}; with at least {SURE}: trial {safe.number}, {result.goals.word} {safe.loss:.6g}"
 
 
 def trials_table(trials: Sequence[Trial], result: Result, title: str) -> RenderableType:
     """One row per trial: loss or status, the limits that it breaks, times, and the configuration in short."""
     best, limited = result.best, ["breaks"] if result.under else []
-    table = _table("trial", "loss", *limited, "ask", "eval", "origin", "configuration or failure")
+    table = _table("trial", result.goals.word, *limited, "ask", "eval", "origin", "configuration or failure")
     for trial in trials:
         loss = _evaluated(trial) if trial.loss is None else f"{trial.loss:.6g}"
         loss = loss if trial.whole else f"{loss} stopped at fit {trial.fits}"
@@ -225,5 +225,5 @@ def _titled(title: str, table: Table) -> RenderableType:
 def _table(*columns: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="right" if column in ("trial", "loss", "ask", "eval") else "left")
+        table.add_column(column, justify="right" if column in ("trial", "loss", "value", "ask", "eval") else "left")
     return table

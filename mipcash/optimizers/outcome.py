@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 DONE = "done"
@@ -143,6 +143,15 @@ class Outcome:
         if LOSS in self.outputs:
             return self[LOSS].message
         return next((o.message for o in self.outputs.values() if o.message and o.status != TEXT), "")
+
+    def turned(self) -> Outcome:
+        """With the loss, and what each fit gave of it, negated: what is to be maximised as what is to be minimised, and back."""
+        loss = self.outputs.get(LOSS)
+        if loss is None or loss.value is None:
+            return self
+        return Outcome(
+            {**self.outputs, LOSS: replace(loss, value=-loss.value, folds=tuple(-fold for fold in loss.folds))}
+        )
 
     def missing(self, names: Iterable[str]) -> tuple[str, ...]:
         """Those of some names that are missing."""

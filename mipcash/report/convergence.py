@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.errors import MipcashError
+from mipcash.optimizers.goals import Goals
 from mipcash.report.residuals import Residuals, draw_residuals
 from mipcash.study.result import Result
 from mipcash.study.text import one_line, visible
@@ -34,8 +35,9 @@ class _Curve:
         stopped: (d,) whether racing stopped them, so that the loss is an estimate.
         failed: (f,) x of those that failed.
         step_x, step_y: (s,) the incumbent, from the first success on.
-        low, high: limits of the loss axis. Losses above ``high`` are drawn at the rim.
+        low, high: limits of the loss axis. What is worse than the range is drawn at the rim.
         last: the right end of the x axis.
+        goals: what the study optimises.
     """
 
     x: NDArray[np.float64]
@@ -48,6 +50,12 @@ class _Curve:
     low: float
     high: float
     last: int
+    goals: Goals
+
+    @property
+    def rim(self) -> float:
+        """Where on the axis what is off the scale is drawn: at the end where the worst losses are."""
+        return self.low if self.goals.maximised else self.high
 
 
 def drawable() -> bool:
@@ -125,7 +133,7 @@ def _curve(result: Result) -> _Curve:
     done, known = np.isfinite(loss), np.isfinite(incumbent)
     failed = np.array([t.number + 1.0 for t in result.history if t.failed])
     last = int(x[-1]) if x.size else 1
-    low, high = _limits(loss[done])
+    low, high = sorted(result.goals.sign * end for end in _limits(result.goals.sign * loss[done]))
     step_x, step_y = x[known], incumbent[known]
     return _Curve(
         x[done],
@@ -138,6 +146,7 @@ def _curve(result: Result) -> _Curve:
         low,
         high,
         last,
+        result.goals,
     )
 
 
@@ -160,7 +169,7 @@ def _draw(curve: _Curve, title: str, caption: str, target: Path, residuals: Resi
     figure = Figure(figsize=(8, 4.5 if residuals is None else 6.0), dpi=150, layout="constrained", facecolor="white")
     grid = figure.add_gridspec(1 if residuals is None else 2, 1, height_ratios=[3] if residuals is None else [3, 1])
     axes = figure.add_subplot(grid[0])
-    inside = curve.loss <= curve.high
+    inside = (curve.loss <= curve.high) & (curve.loss >= curve.low)
     whole, stopped = inside & ~curve.stopped, inside & curve.stopped
     keeps, breaks = whole & ~curve.breaks, whole & curve.breaks
     axes.scatter(curve.x[keeps], curve.loss[keeps], s=26, color=DOT, linewidths=0, label="evaluation", zorder=2)
@@ -190,9 +199,9 @@ def _draw(curve: _Curve, title: str, caption: str, target: Path, residuals: Resi
         beyond = curve.x[~inside]
         axes.scatter(
             beyond,
-            np.full(beyond.size, curve.high),
+            np.full(beyond.size, curve.rim),
             s=30,
-            marker="^",
+            marker="v" if curve.goals.maximised else "^",
             color=DOT,
             clip_on=False,
             label="off the scale",
@@ -214,7 +223,7 @@ def _draw(curve: _Curve, title: str, caption: str, target: Path, residuals: Resi
         )
     if curve.step_y.size > 1:
         axes.step(curve.step_x, curve.step_y, where="post", color=STEP, linewidth=2, label="best so far", zorder=4)
-        found = int(np.argmin(curve.step_y))
+        found = int(np.argmin(curve.goals.sign * curve.step_y))
         axes.scatter(curve.step_x[found], curve.step_y[found], s=60, color=STEP, edgecolors="white", zorder=5)
     axes.set_xlim(0.5, curve.last + 0.5)
     axes.set_ylim(curve.low, curve.high)
@@ -226,6 +235,7 @@ def _draw(curve: _Curve, title: str, caption: str, target: Path, residuals: Resi
         lower.set_ylabel("residual", color=INK)
         lower.set_xlabel("evaluation", color=INK)
     _dress(figure, axes, title, caption)
+    axes.set_ylabel(curve.goals.word, color=INK)
     if residuals is not None:
         axes.set_xlabel("")
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.08)  # type: ignore[union-attr, call-arg]
@@ -234,7 +244,6 @@ def _draw(curve: _Curve, title: str, caption: str, target: Path, residuals: Resi
 
 def _dress(figure: Any, axes: Any, title: str, caption: str) -> None:
     axes.set_xlabel("evaluation", color=INK)
-    axes.set_ylabel("loss", color=INK)
     axes.set_title(caption, loc="left", fontsize=9, color=SOFT, pad=14)
     figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=INK, parse_math=False)
     _soften(axes)

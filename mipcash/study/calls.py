@@ -11,8 +11,10 @@ from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from mipcash.optimizers.goals import DIRECTIONS
 from mipcash.optimizers.outcome import LOSS
 from mipcash.space.space import Space
+from mipcash.study.records.goals import direction_of
 from mipcash.study.signatures import takes
 from mipcash.study.text import listed, shown
 
@@ -40,7 +42,7 @@ OURS = {
 }
 """Our word -> what other libraries call it."""
 
-SENSES = frozenset({"direction", "directions", "sense", "maximize", "maximise", "minimize", "minimise", "mode"})
+SENSES = frozenset({"directions", "sense", "maximize", "maximise", "minimize", "minimise", "mode", "greater_is_better"})
 
 
 def explained(function: Callable[P, R]) -> Callable[P, R]:
@@ -67,7 +69,7 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
 
 def _cure(name: str, ours: Collection[str]) -> str:
     if name.lower() in SENSES:
-        return "mipcash minimises: leave it out, and to maximise return the negative value as the loss"
+        return 'it is called direction=, which is "minimize" or "maximize"'
     for our, others in OURS.items():
         if our in ours and name.lower() in others.split():
             return f"it is called {our}="
@@ -94,6 +96,19 @@ def _role(argument: Any) -> str:
     if isinstance(argument, Space):
         return f"the space {argument.name!r}"
     return f"the function {_name(argument)}" if callable(argument) else shown(argument)
+
+
+def check_direction(objective: Any, direction: Any) -> None:
+    """See that an objective that says where its loss is to go is sent there.
+
+    Raises:
+        ValueError: no direction, or the other one.
+    """
+    own = getattr(objective, "direction", None)
+    if direction_of(direction) != own and own in DIRECTIONS:
+        raise ValueError(
+            f"the objective {shown(objective)} gives a loss to {own}, and direction is {direction!r}; leave direction out"
+        )
 
 
 def check_objective(objective: Callable[..., Any] | Mapping[str, Any], names: Collection[str]) -> None:

@@ -25,7 +25,7 @@ from mipcash.study.text import one_line
 
 @dataclass(frozen=True)
 class Finalist:
-    """A configuration that was evaluated again.
+    """A configuration that was evaluated again; of a result, with losses as they were told.
 
     Attributes:
         number: of the search's trial.
@@ -138,15 +138,19 @@ def answer(optimizer: Optimizer, history: History, limits: Sequence[Limit]) -> O
     return optimizer.recommend([o for o in searched if o.config not in troubled], limits)
 
 
-def table_of(finalists: Sequence[Finalist], chosen: int | None) -> list[tuple[str, str, str, str]]:
+def table_of(
+    finalists: Sequence[Finalist], chosen: int | None, maximised: bool = False
+) -> list[tuple[str, str, str, str]]:
     """Rows of texts: trial, loss in the search, mean fresh loss, and how it compares with the answer.
 
     Args:
         chosen: number of the answer.
+        maximised: whether the highest is the best.
     """
     best = next((f for f in finalists if f.number == chosen), None)
     rows = []
-    for f in sorted(finalists, key=lambda f: (bool(f.problem), math.isnan(f.mean), f.mean)):
+    sign = -1.0 if maximised else 1.0
+    for f in sorted(finalists, key=lambda f: (bool(f.problem), math.isnan(f.mean), sign * f.mean)):
         fresh = f"{f.mean:.6g}" if f.fresh else "-"
         rows.append((str(f.number), f"{f.searched:.6g}", fresh, _compared(f, best)))
     return rows
@@ -168,9 +172,9 @@ HEAD = ("trial", "search", "fresh", "")
 """Of the table: what the search's folds say and what fresh ones do, side by side."""
 
 
-def text_of(finalists: Sequence[Finalist], chosen: int | None) -> list[str]:
+def text_of(finalists: Sequence[Finalist], chosen: int | None, maximised: bool = False) -> list[str]:
     """The table as lines."""
-    rows = [HEAD, *table_of(finalists, chosen)]
+    rows = [HEAD, *table_of(finalists, chosen, maximised)]
     widths = [max(len(row[c]) for row in rows) for c in range(3)]
     lines = (("  ".join(f"{row[c]:>{widths[c]}}" for c in range(3)) + f"  {row[3]}").rstrip() for row in rows)
     return ["finalists, evaluated again:", *(f"  {line}" for line in lines)]

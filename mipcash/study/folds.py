@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mipcash.errors import MipcashError
+from mipcash.optimizers.outcome import LOSS
 
 MOST_FITS = 10_000
 """Of one evaluation: a generator that yields more has no end."""
@@ -25,6 +26,18 @@ Judge = Callable[[Sequence[Mapping[str, float]]], Estimates]
 
 class EndlessError(MipcashError):
     """An objective yields without an end."""
+
+
+@dataclass(frozen=True)
+class TurnedJudge:
+    """A judge of losses that are to be minimised, for an objective whose losses are to be maximised."""
+
+    judge: Judge
+
+    def __call__(self, fits: Sequence[Mapping[str, float]]) -> Estimates:
+        """As a :data:`Judge`."""
+        told = self.judge([{**fit, LOSS: -fit[LOSS]} if LOSS in fit else fit for fit in fits])
+        return {name: (-value if name == LOSS else value, variance) for name, (value, variance) in told.items()}
 
 
 @dataclass(frozen=True)

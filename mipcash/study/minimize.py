@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,10 +12,11 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from mipcash.optimizers.base import Limit, Optimizer
+from mipcash.optimizers.goals import MINIMIZE
 from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome
 from mipcash.space.space import Space
 from mipcash.study.arguments import check_costs, costs_by_output, seconds_of
-from mipcash.study.calls import callbacks_of, check_objective, check_order, explained
+from mipcash.study.calls import callbacks_of, check_direction, check_objective, check_order, explained
 from mipcash.study.confirm import (
     CONFIRMED,
     ConfirmGiven,
@@ -50,6 +52,7 @@ def minimize(
     space: Space,
     budget: Budget,
     *,
+    direction: str = MINIMIZE,
     optimizer: str | Optimizer = "hybrid",
     solver: str | Backend = "auto",
     seed: int = 0,
@@ -83,6 +86,8 @@ def minimize(
         budget: number of evaluations, failed ones and those of a resumed journal included, known ones not; of functions per output
             each call is one. ``mc.Fits(200)``: number of fits, of an objective that yields. ``mc.Cost(3600)``: what they may cost
             together, by ``costs``. What would exceed it is not started.
+        direction: ``maximize`` finds the configuration with the highest value instead; what the objective returns is a loss
+            in name only then, and is shown with its own sign everywhere.
         optimizer, solver, seed, storage, settings, limits, seconds_per_proposal: see :class:`mipcash.Study`.
         costs: what one call of each function costs, by output, in any one unit, where the objective is a function per output; None:
             1 each. ``hybrid`` calls what promises most per cost; optimizers that do not choose call all for each configuration.
@@ -139,6 +144,7 @@ def minimize(
     allowed = Allowed.of(evaluation_timeout, evaluation_memory, executor)
     racing_of(racing)
     confirm_of(confirm, budget)
+    check_direction(objective, direction)
     callbacks = callbacks_of(callbacks)
     if isinstance(space, Space):  # else the study says so
         check_objective(objective, space.parameters)
@@ -150,6 +156,7 @@ def minimize(
         space,
         optimizer,
         solver,
+        direction=direction,
         seed=seed,
         storage=storage,
         settings=settings,
@@ -194,6 +201,7 @@ def run(
     deadline = None if timeout is None else time.monotonic() + timeout
     _check_plan(budget, timeout, workers)
     check_objective(objective, study.space.parameters)
+    check_direction(objective, study.goals.goals[0].direction)
     check_costs(objective, study.costs)
     spending = Spending.of_budget(budget, study.costs)
     allowed, raced = Allowed.of(evaluation_timeout, evaluation_memory, executor), racing_of(racing)
@@ -242,7 +250,9 @@ def _all_known(study: Study) -> bool:
     Where outputs are evaluated apart, as much of it as shows that a configuration is not better than the answer.
     """
     found = study.result
-    if found.standing.best is not None and not found.value <= found.standing.best.loss:  # type: ignore[operator]
+    best, first = found.best, found.standing.best
+    lowest = math.nan if best is None or best.minimised is None else best.minimised
+    if first is not None and first.minimised is not None and not lowest <= first.minimised:
         return False  # the optimizer recommends another, of whose limits it is surer
     decide = (LOSS, *(limit.output for limit in study.limits))
     legal = [t for t in study.trials if t.legal and not t.repeat]
@@ -251,8 +261,9 @@ def _all_known(study: Study) -> bool:
     told: dict[str, Outcome] = {}
     for trial in legal:
         key = repr(trial.config)
-        told[key] = told.get(key, Outcome()).with_part(trial.outcome)
-    return all(_settled(outcome, study.limits, found.value) for outcome in told.values())
+        told[key] = told.get(key, Outcome()).with_part(trial.turned().outcome)
+    limits = study.goals.turned(study.limits)
+    return all(_settled(outcome, limits, lowest) for outcome in told.values())
 
 
 def _settled(outcome: Outcome, limits: Sequence[Limit], best: float) -> bool:

@@ -15,6 +15,7 @@ from mipcash.study.trial import Trial
 
 if TYPE_CHECKING:
     from mipcash.optimizers.base import Limit, Optimizer
+    from mipcash.optimizers.goals import Goals
     from mipcash.space.space import Space
 
 
@@ -24,6 +25,7 @@ class Opened:
     space: Space
     optimizer: Optimizer
     seed: int
+    goals: Goals
     limits: tuple[Limit, ...]
     _lock: threading.RLock
     _asking: threading.RLock

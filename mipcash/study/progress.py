@@ -64,8 +64,10 @@ class Progress:
             self.told_count += 0 if trial.pending else self._count_of(trial)
             self.failed_count += trial.failed
         found = self._best_of(trial)
-        if found is not None and found.loss is not None and found.loss < self.best:
-            self.best, self.best_number = found.loss, found.number
+        if found is not None and found.loss is not None and found.minimised is not None:
+            sign = found.goals.sign
+            if self.best_number is None or found.minimised < sign * self.best:
+                self.best, self.best_number = found.loss, found.number
 
     def _best_of(self, trial: Trial) -> Trial | None:
         """A trial that keeps all limits; None: it does not. Of outputs that are told apart, the best that is whole."""
@@ -242,7 +244,10 @@ def _said(trial: Trial) -> str:
     if trial.failed:
         return f"failed: {one_line(trial.message, 160)}"
     if trial.loss is not None:
-        return f"loss {trial.loss:.6g}" if trial.whole else f"loss about {trial.loss:.6g}, stopped at fit {trial.fits}"
+        word = trial.goals.word
+        return (
+            f"{word} {trial.loss:.6g}" if trial.whole else f"{word} about {trial.loss:.6g}, stopped at fit {trial.fits}"
+        )
     return one_line(", ".join(f"{name} {value:.6g}" for name, value in trial.values.items()), 160)
 
 

@@ -30,7 +30,7 @@ from typing import Any
 
 from mipcash.optimizers.base import Limit
 from mipcash.optimizers.outcome import LOSS
-from mipcash.study.folds import Estimates, Judge
+from mipcash.study.folds import Estimates, Judge, TurnedJudge
 from mipcash.study.standing import Standing
 from mipcash.study.text import shown
 from mipcash.study.trial import Trial
@@ -167,7 +167,10 @@ def judge_for(
     By what is told now, wherever it runs and whatever ends before it. Repeats, whose folds are others, are run to their end, and
     say nothing of the search's.
     """
-    return None if trial.repeat else judge_of(racing, [t for t in trials if not t.repeat], limits)
+    if trial.repeat:
+        return None
+    judge = judge_of(racing, [t.turned() for t in trials if not t.repeat], trial.goals.turned(limits))
+    return TurnedJudge(judge) if judge is not None and trial.goals.maximised else judge
 
 
 @dataclass(frozen=True)

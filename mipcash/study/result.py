@@ -16,9 +16,10 @@ from mipcash.display import counted, table, value_text
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import Limit
+from mipcash.optimizers.goals import Goals
 from mipcash.optimizers.outcome import PENDING
 from mipcash.study.finalists import Finalist, finalists_of, text_of
-from mipcash.study.standing import Breach, Nearest, Standing, observation
+from mipcash.study.standing import Breach, Nearest, Standing, goals_of_all, observation, told
 from mipcash.study.text import one_line, shown, visible, without_address
 from mipcash.study.tradeoffs import LimitTable
 from mipcash.study.trial import Trial
@@ -40,8 +41,9 @@ class Convergence(NamedTuple):
 
     Attributes:
         number: trial numbers.
-        loss: nan where the trial failed, is pending, was not asked for its loss, is a known one that is illegal, or a repeat.
-        incumbent: lowest loss so far of what keeps all limits, nan before the first.
+        loss: as it was told; nan where a trial failed, is pending, was not asked for its loss, is a known one that is illegal, or a
+            repeat.
+        incumbent: best loss so far of what keeps all limits, nan before the first.
         feasible: whether a loss is that of a configuration that keeps all limits, for all that is known by now.
     """
 
@@ -78,10 +80,16 @@ class Result:
         return {**self.__dict__, "objective": None}
 
     @property
+    def goals(self) -> Goals:
+        """What the study optimises."""
+        return goals_of_all(self.history)
+
+    @property
     def best(self) -> Trial | None:
         """The trial that the optimizer recommends, or that ``confirm=`` chose among finalists; None: there is none.
 
-        As a rule it is the first with the lowest loss that keeps all limits. It is always one of the search, and no repeat.
+        As a rule it is the first that keeps all limits with the lowest loss (or the highest, where it is maximised). It is always
+        one of the search, and no repeat.
         """
         if self.recommended != BY_LOSS:
             return None if self.recommended is None else self.history[self.recommended]
@@ -94,9 +102,9 @@ class Result:
 
     @property
     def value(self) -> float:
-        """The loss of the best configuration as the search observed it, as a rule the lowest; nan where there is none.
+        """The loss of the best configuration as the search observed it, with the objective's own sign; nan where there is none.
 
-        Where evaluations are noisy the optimizer may recommend another than that with the lowest loss, which
+        Where evaluations are noisy the optimizer may recommend another than that with the best loss, which
         ``result.standing.best`` is; what the answer is worth on fresh repeats, ``fresh`` tells after ``confirm=``.
         """
         best = self.best
@@ -105,7 +113,7 @@ class Result:
     @cached_property
     def finalists(self) -> tuple[Finalist, ...]:
         """Configurations that ``confirm=`` had evaluated again, with their losses in the search and on fresh repeats."""
-        return tuple(finalists_of([observation(t) for t in self.history], self.under))
+        return tuple(finalists_of([told(t) for t in self.history], self.under))
 
     @property
     def fresh(self) -> float:
@@ -170,7 +178,7 @@ class Result:
         return next((float(p) for row, p in rows if number in row.parts), math.nan)
 
     def safe(self, probability: float = 0.95) -> Trial | None:
-        """The trial with the lowest loss whose limits hold with a posterior probability, and that broke none when it was evaluated.
+        """The trial with the best loss whose limits hold with a posterior probability, and that broke none when it was evaluated.
 
         The probability is that of the outputs' values without noise, by a model of each limited output and of failures (the default
         optimizer's, fitted to all evaluations, whatever optimizer made them); outputs count as independent. It says how sure it is
@@ -190,7 +198,7 @@ class Result:
         sure = [self.standing.tells(row) for row, p in rows if p >= probability and row.whole.legal]
         found = [t for t in (self.history[k] for k in sure) if t.done and t.loss is not None and t.whole]
         kept = (t for t in found if not any(breach.known for breach in self.breaks(t)))
-        return min(kept, key=lambda t: math.inf if t.loss is None else t.loss, default=None)
+        return min(kept, key=lambda t: math.inf if t.minimised is None else t.minimised, default=None)
 
     @cached_property
     def _probabilities(self) -> NDArray[np.float64]:
@@ -203,7 +211,8 @@ class Result:
         from mipcash.optimizers.safety import probabilities  # brings surrogates and solvers along
         from mipcash.space.domain import Domain
 
-        return probabilities(Domain.of(self.declared), [observation(t) for t in self.history], self.under)
+        limits = self.goals.turned(self.under)
+        return probabilities(Domain.of(self.declared), [observation(t) for t in self.history], limits)
 
     # -- counts and tables --------------------------------------------------------------------------------------
 
@@ -333,7 +342,7 @@ class Result:
             yield from (f"  [{name}] {value:.6g}" for name, value in self.values.items())
             yield from (f"  [{name}] {one_line(text, 160)}" for name, text in best.texts.items())
         if self.finalists:
-            yield from text_of(self.finalists, None if best is None else best.number)
+            yield from text_of(self.finalists, None if best is None else best.number, self.goals.maximised)
         if self.n_fits > self.n_evaluations:
             yield f"fits: {self.n_fits}" + (f", {self.n_fits_saved} saved by racing" if self.n_stopped else "")
         yield f"seconds: {self.seconds['ask']:.1f} asking, {self.seconds['evaluation']:.1f} evaluating"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import Joined, Limit, Observation, joined
+from mipcash.optimizers.goals import MINIMISED, Goals
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, PRESENT, Outcome
 from mipcash.optimizers.violations import violations
 from mipcash.study.text import one_line
@@ -98,7 +99,7 @@ class Standing:
 
     Attributes:
         trials: of the study, by number.
-        limits: m of them.
+        limits: m of them, on outputs as they were told.
         rows: r configurations of which something that counts is known, each with the numbers of its trials; repeats, which come
             after the search, are not among them.
         violations: shape (r, m).
@@ -113,7 +114,13 @@ class Standing:
     def of(cls, trials: Sequence[Trial], limits: Sequence[Limit]) -> Standing:
         searched = [Observation(t.config, PENDING) if t.repeat else observation(t) for t in trials]
         rows = joined(searched, (LOSS, *(limit.output for limit in limits)))
-        return cls(trials, tuple(limits), rows, violations([row.whole for row in rows], limits)[0])
+        seen = goals_of_all(trials).turned(limits)
+        return cls(trials, tuple(limits), rows, violations([row.whole for row in rows], seen)[0])
+
+    @property
+    def goals(self) -> Goals:
+        """What the study optimises."""
+        return goals_of_all(self.trials)
 
     @cached_property
     def outcomes(self) -> list[Outcome]:
@@ -121,7 +128,9 @@ class Standing:
         found = [t.outcome for t in self.trials]
         for row in self.rows:
             for number in row.parts:
-                found[number] = row.whole.outcome
+                if len(row.parts) > 1:
+                    whole = row.whole.outcome
+                    found[number] = whole.turned() if self.goals.maximised else whole
         return found
 
     def breaks(self, number: int) -> tuple[Breach, ...]:
@@ -156,12 +165,12 @@ class Standing:
         return None if number is None else self.trials[number]
 
     def incumbents(self) -> NDArray[np.float64]:
-        """The lowest loss that keeps all limits, by the time that each trial was told: shape (n,), nan before the first."""
+        """The best loss that keeps all limits, as it was told, by the time of each trial: shape (n,), nan before the first."""
         losses = np.full(len(self.trials), math.nan)
         for row in self.kept:
             last = row.parts[-1]  # a row is complete with the last of its parts
             losses[last] = np.fmin(losses[last], math.nan if row.whole.loss is None else row.whole.loss)
-        return np.asarray(np.fmin.accumulate(losses) if losses.size else losses)
+        return np.asarray(self.goals.sign * np.fmin.accumulate(losses) if losses.size else losses)
 
     @property
     def ranked(self) -> list[int]:
@@ -199,10 +208,20 @@ class Standing:
 
 
 def observation(trial: Trial) -> Observation:
-    """A trial as an optimizer sees it."""
-    told = (trial.status, trial.loss, trial.values, trial.outcome)
+    """A trial as an optimizer sees it: its loss is to be minimised."""
+    return told(trial.turned())
+
+
+def told(trial: Trial) -> Observation:
+    """A trial as an observation, with its loss as it was told."""
+    outcome = (trial.status, trial.loss, trial.values, trial.outcome)
     elsewhere = trial.known or trial.repeat > 0
-    return Observation(dict(trial.config), *told, elsewhere, trial.legal, trial.evaluate, trial.repeat)
+    return Observation(dict(trial.config), *outcome, elsewhere, trial.legal, trial.evaluate, trial.repeat)
+
+
+def goals_of_all(trials: Sequence[Trial]) -> Goals:
+    """What the study of some trials optimises."""
+    return trials[0].goals if trials else MINIMISED
 
 
 def _has_loss(whole: Observation) -> bool:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from mipcash.errors import SpaceExhaustedError
 from mipcash.modelling.domains import Value
 from mipcash.optimizers.base import Optimizer
+from mipcash.optimizers.goals import MINIMIZE
 from mipcash.space.compiled import declaration_of
 from mipcash.space.cuts.accepting import accepted_rules
 from mipcash.space.cuts.proposed import ProposedRule
@@ -32,6 +33,7 @@ from mipcash.study.cuts.proposing import proposed
 from mipcash.study.cuts.search import LEVEL, MOST
 from mipcash.study.racing import RacingGiven, racing_of
 from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
+from mipcash.study.records.goals import goals_of
 from mipcash.study.records.ledger import Ledger
 from mipcash.study.records.limits import LimitsGiven, limits_of
 from mipcash.study.records.opening import record_of
@@ -60,6 +62,7 @@ class Study(Reporting):
         space: the space to search.
         optimizer: a name of ``mipcash.optimizers.registry``, or an :class:`~mipcash.optimizers.base.Optimizer`.
         solver: name of the solver behind the proposals, or a backend; an optimizer given as an object brings its own.
+        direction: ``minimize`` the loss or ``maximize`` it. Trials, results, limits and the journal have it as it is told.
         seed: a whole number >= 0; the same seed gives the same proposals for the same outcomes.
         storage: file of the journal, for its owner alone (0600); one that exists is resumed. None keeps it in memory;
             a :class:`~mipcash.study.storage.base.Storage` is used as it is.
@@ -94,6 +97,7 @@ class Study(Reporting):
         optimizer: str | Optimizer = "hybrid",
         solver: str | Backend = "auto",
         *,
+        direction: str = MINIMIZE,
         seed: int = 0,
         storage: str | os.PathLike[str] | Storage | None = None,
         settings: Any = None,
@@ -116,13 +120,15 @@ class Study(Reporting):
         self._lock, self._asking = threading.RLock(), threading.RLock()
         # A name says more than the object made from it: a preset may share its class with another name.
         name = optimizer if isinstance(optimizer, str) else optimizer.name
-        self.limits = limits_of(limits)
+        self.limits, self.goals = limits_of(limits), goals_of(direction)
         self.optimizer.check_limits(self.limits)
         self.costs = costs_of(costs, self.limits)
         self.racing = racing_of(racing)
-        self._questions = Asking(space, self.optimizer, self.seed, self.limits, self.costs, make)
+        seen = self.goals.turned(self.limits)
+        self._questions = Asking(space, self.optimizer, self.seed, seen, self.costs, make)
         self._questions = replace(self._questions, accepted=accepted_rules(space))
-        record = record_of(space, self.optimizer, name, solver, self.seed, settings, self.limits, model, options)
+        told = (settings, self.limits, model, options, self.goals)
+        record = record_of(space, self.optimizer, name, solver, self.seed, *told)
         retries = retries_of(retries)
         self._seconds = seconds_of("seconds_per_proposal", seconds_per_proposal)
         self._storage = make_storage(storage)

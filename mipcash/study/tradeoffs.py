@@ -15,6 +15,7 @@ import numpy as np
 
 from mipcash.display import table
 from mipcash.optimizers.base import Limit
+from mipcash.optimizers.goals import MINIMISED, Goals
 from mipcash.optimizers.outcome import FAILED
 from mipcash.study.standing import Standing
 
@@ -28,7 +29,7 @@ class Step:
 
     Attributes:
         bound: where the end of the limit would be.
-        loss: the lowest among the evaluations that keep it and all other limits.
+        loss: the best among the evaluations that keep it and all other limits.
         trial: number of the evaluation.
         keeps: whether it keeps the limit as it is.
     """
@@ -51,6 +52,7 @@ class TradeOff:
         broken: evaluations that lie outside of this end.
         told: evaluations of which the output is known.
         failed: evaluations of which it failed.
+        goals: what the study optimises.
     """
 
     limit: Limit
@@ -60,6 +62,7 @@ class TradeOff:
     broken: int
     told: int
     failed: int
+    goals: Goals = MINIMISED
 
     @property
     def given(self) -> float:
@@ -83,6 +86,7 @@ class TradeOff:
         given = limit.high if end == "high" else limit.low
         outputs = [row.whole.outcome[limit.output] for row in standing.rows]
         values = np.array([math.nan if o.value is None or not math.isfinite(o.value) else o.value for o in outputs])
+        goals = standing.goals
         opposite = values < limit.low if end == "high" else values > limit.high
         others = (np.delete(standing.violations, m, axis=1) == 0.0).all(axis=1) & ~opposite
         told = np.isfinite(values)
@@ -92,11 +96,13 @@ class TradeOff:
             if whole.legal and whole.loss is not None and not whole.outcome.stopped:
                 ranked.append((sign * values[k], whole.loss, standing.tells(standing.rows[k])))
         steps: list[Step] = []
+        best = math.inf
         for value, loss, number in sorted(ranked):
-            if not steps or loss < steps[-1].loss:
-                steps.append(Step(float(sign * value), loss, number, bool(value <= sign * given)))
+            if loss < best:
+                best = loss
+                steps.append(Step(float(sign * value), goals.sign * loss, number, bool(value <= sign * given)))
         broken, failed = int((sign * values > sign * given).sum()), sum(o.status == FAILED for o in outputs)
-        return cls(limit, end, tuple(steps), any(not s.keeps for s in steps), broken, int(told.sum()), failed)
+        return cls(limit, end, tuple(steps), any(not s.keeps for s in steps), broken, int(told.sum()), failed, goals)
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat dict per step; one without a bound where nothing keeps the other limits."""
@@ -114,9 +120,9 @@ class TradeOff:
         if not any(s.keeps for s in self.steps):
             return f"{share}{failed}; nothing keeps it together with the other limits yet"
         binds = (
-            "binds: a lower loss was seen beyond it"
+            f"binds: a {self.goals.better} was seen beyond it"
             if self.binds
-            else "does not bind: nothing lower was seen beyond it"
+            else f"does not bind: nothing {self.goals.better.split()[0]} was seen beyond it"
         )
         return f"{share}{failed}; {binds}"
 
@@ -155,7 +161,7 @@ class LimitTable(Sequence[dict[str, Any]]):
     def rows(self) -> list[dict[str, Any]]:
         """One flat dict per step: limit, output, end, bound, loss, trial, keeps, binds, broken, told, failed.
 
-        ``loss`` is the lowest that was found with this end of the limit at ``bound`` and all else as it is.
+        ``loss`` is the best that was found with this end of the limit at ``bound`` and all else as it is.
         """
         return [row for t in self.trade_offs for row in t.rows()]
 
@@ -178,12 +184,13 @@ class LimitTable(Sequence[dict[str, Any]]):
         if not self.trade_offs:
             yield "no limits were given"
             return
-        yield "what each limit costs: the lowest loss that was found if it stood elsewhere, the other limits as they are"
+        best = self.trade_offs[0].goals.best
+        yield f"what each limit costs: the {best} that was found if it stood elsewhere, the other limits as they are"
         for each in self.trade_offs:
             yield f"{each.name}: {each.said()}"
             head = (
                 f"{each.limit.output} {'at most' if each.end == 'high' else 'at least'}",
-                "lowest loss",
+                each.goals.best,
                 "trial",
                 "",
             )
@@ -194,7 +201,7 @@ class LimitTable(Sequence[dict[str, Any]]):
 
     def _repr_html_(self) -> str:
         parts = [
-            table(f"{t.name}: {t.said()}", (f"{t.limit.output} bound", "lowest loss", "trial", ""), t.cells())
+            table(f"{t.name}: {t.said()}", (f"{t.limit.output} bound", t.goals.best, "trial", ""), t.cells())
             for t in self.trade_offs
         ]
         return "\n".join(parts) or table("no limits were given", (), ())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from mipcash.display import config_text, counted, table, value_text
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
+from mipcash.optimizers.goals import MINIMISED, Goals
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, Outcome
 from mipcash.space.solution import Solution
 from mipcash.study.text import one_line, readable, shown
@@ -106,6 +107,7 @@ class Trial:
         study: the id of the study that it belongs to.
         forbidden: whether a rule that was accepted after it was proposed forbids its configuration.
         reports: where its evaluation runs, what it reports; None elsewhere.
+        goals: what the study optimises.
     """
 
     number: int
@@ -126,6 +128,7 @@ class Trial:
     study: str = ""
     forbidden: bool = False
     reports: Reporter | None = None
+    goals: Goals = MINIMISED
 
     def report(self, step: int, value: Any) -> None:
         """Note what the evaluation has found so far: after an epoch, a fold. It is kept with the outcome that is told, as a fit.
@@ -177,7 +180,7 @@ class Trial:
         """``done, loss 0.5``, ``done, loss 0.5, ms failed: no clock``, ``failed: out of memory``, ``pending``."""
         if self.failed:
             return f"failed: {one_line(self.message, 80)}" if self.message else "failed"
-        told = [] if self.loss is None else [("loss", self.loss)]
+        told = [] if self.loss is None else [(self.goals.word, self.loss)]
         told += [(name, value) for name, value in self.values.items() if self.loss is None and name in self.evaluate]
         failed = ((name, o.message) for name, o in self.outcome.outputs.items() if o.status == FAILED)
         said = [f"{name} {value:.6g}" for name, value in told]
@@ -192,8 +195,17 @@ class Trial:
 
     @property
     def loss(self) -> float | None:
-        """Finite where it is present, else None."""
+        """As the objective gave it, be it to be minimised or to be maximised; finite where it is present, else None."""
         return self.outcome.loss
+
+    @property
+    def minimised(self) -> float | None:
+        """The loss as something to be minimised: of what is to be maximised the negative value."""
+        return None if self.loss is None else self.goals.sign * self.loss
+
+    def turned(self) -> Trial:
+        """With losses that are to be minimised, as an optimizer sees them."""
+        return replace(self, outcome=self.outcome.turned(), goals=MINIMISED) if self.goals.maximised else self
 
     @property
     def values(self) -> dict[str, float]:

@@ -41,11 +41,11 @@ WORDS = {
     "sampler": "it is called optimizer=",
     "callback": "it is called callbacks=",
     "verbose": "it is called progress=",
-    "direction": "mipcash minimises: leave it out, and to maximise return the negative value as the loss",
-    "maximize": "mipcash minimises: leave it out, and to maximise return the negative value as the loss",
+    "maximize": 'it is called direction=, which is "minimize" or "maximize"',
+    "directions": 'it is called direction=, which is "minimize" or "maximize"',
     "worker": "did you mean 'workers'?",
     "sed": "did you mean 'seed'?",
-    "qqq": "there are objective, space, budget, optimizer, solver, seed",
+    "qqq": "there are objective, space, budget, direction, optimizer, solver, seed",
 }
 
 

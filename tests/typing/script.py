@@ -64,8 +64,8 @@ def note(study: mc.Study, trial: mc.Trial) -> bool:
     return trial.loss is not None and trial.loss < 0.1 and bool(study.trials)
 
 
-result = mc.minimize(train, space, budget=20, seed=1, callbacks=note)
 result = mc.minimize(train_on, space, 20, racing="halving")
+result = mc.minimize(train, space, budget=20, seed=1, direction="maximize", callbacks=note)
 result = mc.minimize(train_more, space, 20, callbacks=[note], settings=mc.HybridSettings(n_initial=8))
 best: float = result.value
 config: dict[str, Any] | None = result.config

@@ -17,6 +17,7 @@ from mipcash.errors import DataError
 from mipcash.integrations.sklearn.predictions import Predictions
 from mipcash.integrations.sklearn.scoring import Scoring
 from mipcash.integrations.sklearn.splits import Rows, check_folds, check_seed, folds_of
+from mipcash.optimizers.goals import MINIMIZE
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.text import shown
 
@@ -61,6 +62,8 @@ class CrossValidated:
     is their mean. The loss is 1 - score, and -score for scores that begin with ``neg_`` and for scorers that are brought.
     ``repeat`` k > 0 gives other folds, which hold out no set of rows that the search's folds do.
 
+    The loss is to be minimised whatever the scoring is.
+
     Out-of-fold predictions of what was evaluated on all folds are kept, for ensembles.
 
     It can be pickled where its parts can; predictions in memory stay behind.
@@ -83,6 +86,9 @@ class CrossValidated:
         DataError: x and y do not fit together, y has missing or infinite values, a class has fewer rows than there are folds, there
             is no such scoring, it is one of the other task or does not take what y holds, seed is no seed.
     """
+
+    direction = MINIMIZE
+    """Where the loss is to go, which ``mc.minimize`` holds its caller to."""
 
     def __init__(
         self,

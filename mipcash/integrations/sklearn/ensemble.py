@@ -162,7 +162,7 @@ def selected(result: Result, objective: Any = None, *, size: int = 32, best: int
 def _library(result: Result) -> list[Trial]:
     """What may become a member: legal configurations within all limits, each once, best first."""
     kept = (result.history[result.standing.tells(row)] for row in result.standing.kept)
-    ranked = sorted((t for t in kept if t.done and t.loss is not None), key=lambda t: (t.loss, t.number))
+    ranked = sorted((t for t in kept if t.done and t.loss is not None), key=lambda t: (t.minimised, t.number))
     first: dict[str, Trial] = {}
     for trial in ranked:
         first.setdefault(repr(sorted(trial.config.items())), trial)

@@ -129,7 +129,7 @@ class Ledger:
             raise TakenError(f"trial {row.number} is another one already")
         if begin:
             row, _ = begun(row, this_worker(), time.time())
-        trial = trial_of(self._space, row, self.record.id)
+        trial = trial_of(self._space, row, self.record.id, self.record.goals)
         self._storage.insert(row)
         self._hold(row, trial)
         self.state = json.loads(row.state)
@@ -191,7 +191,7 @@ class Ledger:
 
     def _enter(self, rows: Sequence[TrialRow]) -> list[Trial]:
         """Trials that a user brings, as they are."""
-        trials = rejudged(self._space, [trial_of(self._space, row, self.record.id) for row in rows])
+        trials = rejudged(self._space, [trial_of(self._space, row, self.record.id, self.record.goals) for row in rows])
         self._storage.insert(*rows)
         for row, trial in zip(rows, trials, strict=True):
             self._hold(row, trial)
@@ -293,7 +293,7 @@ class Ledger:
 
     def _take(self, row: TrialRow) -> None:
         """A row from the storage."""
-        trial = checked_trial(self._space, row, self.record.id)
+        trial = checked_trial(self._space, row, self.record.id, self.record.goals)
         if row.number == len(self._rows):
             self.state = parse(row.state, f"state of trial {row.number}")
         self._hold(row, trial)

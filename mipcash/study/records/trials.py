@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import RuleError
 from mipcash.optimizers.base import Optimizer, Proposal
+from mipcash.optimizers.goals import MINIMISED, Goals
 from mipcash.optimizers.outcome import PENDING
 from mipcash.space.cuts.accepting import broken_of, legal_but_for_accepted
 from mipcash.study.records.encoding import (
@@ -59,7 +60,7 @@ def proposal_row(space: Space, optimizer: Optimizer, number: int, proposal: Prop
     )
 
 
-def trial_of(space: Space, row: TrialRow, study: str) -> Trial:
+def trial_of(space: Space, row: TrialRow, study: str, goals: Goals = MINIMISED) -> Trial:
     """The trial of a row.
 
     Raises:
@@ -70,13 +71,14 @@ def trial_of(space: Space, row: TrialRow, study: str) -> Trial:
         config=decode_config(space, row.exact),
         proof=None if row.proof is None else decode_solution(space, row.proof),
         study=study,
+        goals=goals,
     )
     return refreshed(proposed(trial, row), row)
 
 
-def readable_trial(row: TrialRow) -> Trial:
+def readable_trial(row: TrialRow, goals: Goals = MINIMISED) -> Trial:
     """The trial of a row without a space: its configuration as it was written for people."""
-    return refreshed(proposed(Trial(row.number, json.loads(row.config)), row), row)
+    return refreshed(proposed(Trial(row.number, json.loads(row.config), goals=goals), row), row)
 
 
 def proposed(trial: Trial, row: TrialRow) -> Trial:
@@ -105,7 +107,7 @@ def refreshed(trial: Trial, row: TrialRow) -> Trial:
     )
 
 
-def checked_trial(space: Space, row: TrialRow, study: str) -> Trial:
+def checked_trial(space: Space, row: TrialRow, study: str, goals: Goals = MINIMISED) -> Trial:
     """The trial of a row that was read from a file: as it was proposed, and legal.
 
     Raises:
@@ -113,7 +115,7 @@ def checked_trial(space: Space, row: TrialRow, study: str) -> Trial:
     """
     if row.origin.startswith(REPEAT) and not row.origin.removeprefix(REPEAT).isdecimal():
         raise DamageError(f"the origin of trial {row.number} is {shown(row.origin)}, which numbers no repeat")
-    trial = trial_of(space, row, study)
+    trial = trial_of(space, row, study, goals)
     if readable_config(trial.config) != row.config:
         raise DamageError(f"the two records of the configuration of trial {row.number} differ")
     if not trial.legal:

@@ -21,6 +21,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from mipcash import __version__
 from mipcash.errors import StorageError
+from mipcash.optimizers.goals import Goal, Goals
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, PRESENT, TEXT, Outcome, Output
 
 FORMAT = 4
@@ -39,6 +40,24 @@ NO_FOLDS = "[]"
 
 NOTHING = -1
 """In the place of the recommended trial: there is none."""
+
+
+GOALS = "objectives"
+"""Among the settings of a study: the direction of each objective, by its name. Nothing stands for a loss that is minimised."""
+
+
+def read_goals(settings: Mapping[str, Any] | None) -> Goals:
+    """What the settings of a study say of its objectives.
+
+    Raises:
+        ValueError: they are none.
+    """
+    stored = (settings or {}).get(GOALS)
+    if stored is None:
+        return Goals()
+    if not isinstance(stored, Mapping) or not stored:
+        raise ValueError(f"the objectives are {stored!r} and no directions by name")
+    return Goals(tuple(Goal(str(name), direction) for name, direction in stored.items()))
 
 
 class TakenError(StorageError):
@@ -80,6 +99,11 @@ class StudyRecord:
     schema: int = FORMAT
     version: str = __version__
     created: float = 0.0
+
+    @cached_property
+    def goals(self) -> Goals:
+        """What the study optimises, which stands among its settings."""
+        return read_goals(self.settings)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 from mipcash.errors import StorageError
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, PRESENT, TEXT
 from mipcash.study.reading import loss_problem
-from mipcash.study.storage.base import ATTEMPTS, RUNNING, EvaluationRow, StudyRecord, TrialRow, asked_for
+from mipcash.study.storage.base import ATTEMPTS, RUNNING, EvaluationRow, StudyRecord, TrialRow, asked_for, read_goals
 from mipcash.study.text import shown
 
 NAME_LIMIT = 10_000
@@ -55,6 +55,10 @@ def study_record(row: Mapping[str, Any]) -> StudyRecord:
         columns["limits"] = _limits(columns["limits"])
     if columns.get("recommended") is not None and type(columns["recommended"]) is not int:
         raise DamageError(f"the recommended trial is {shown(columns['recommended'])}")
+    try:
+        read_goals(columns["settings"])
+    except ValueError as error:
+        raise DamageError(str(error)) from None
     return StudyRecord(**columns)
 
 

@@ -1,0 +1,85 @@
+"""What is optimised: outputs by name, each to be minimised or to be maximised.
+
+Users see the values that their objective gave, everywhere: in trials, results, journals and limits. Optimizers minimise, and
+whatever compares losses compares what an optimizer sees: the loss with its sign turned where it is to be maximised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mipcash.optimizers.base import Limit
+from mipcash.optimizers.outcome import LOSS
+
+MINIMIZE, MAXIMIZE = "minimize", "maximize"
+DIRECTIONS = (MINIMIZE, MAXIMIZE)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """An output and where it is to go.
+
+    Attributes:
+        output: its name.
+        direction: ``minimize`` or ``maximize``.
+    """
+
+    output: str = LOSS
+    direction: str = MINIMIZE
+
+    def __post_init__(self) -> None:
+        if self.direction not in DIRECTIONS:
+            raise ValueError(f"a direction is {MINIMIZE!r} or {MAXIMIZE!r}, and not {self.direction!r}")
+
+    @property
+    def sign(self) -> float:
+        """What turns its values into such that are to be minimised."""
+        return -1.0 if self.direction == MAXIMIZE else 1.0
+
+
+@dataclass(frozen=True)
+class Goals:
+    """The goals of a study.
+
+    Attributes:
+        goals: one for the loss alone, or several.
+    """
+
+    goals: tuple[Goal, ...] = (Goal(),)
+
+    @property
+    def maximised(self) -> bool:
+        """Whether the loss is to be maximised; of several goals, none of which is called so, it is the first."""
+        found = next((goal for goal in self.goals if goal.output == LOSS), self.goals[0])
+        return found.direction == MAXIMIZE
+
+    @property
+    def sign(self) -> float:
+        """What turns losses into such that are to be minimised."""
+        return -1.0 if self.maximised else 1.0
+
+    @property
+    def word(self) -> str:
+        """What the loss is called where it is shown: one that is to be maximised is no loss."""
+        return "value" if self.maximised else "loss"
+
+    @property
+    def best(self) -> str:
+        """``lowest loss`` or ``highest value``."""
+        return "highest value" if self.maximised else "lowest loss"
+
+    @property
+    def better(self) -> str:
+        """``lower loss`` or ``higher value``."""
+        return "higher value" if self.maximised else "lower loss"
+
+    def turned(self, limits: Sequence[Limit]) -> tuple[Limit, ...]:
+        """Limits on outputs as they were told, or on what an optimizer sees of them: each gives the other."""
+        if not self.maximised:
+            return tuple(limits)
+        return tuple(Limit(LOSS, -l.high, -l.low) if l.output == LOSS else l for l in limits)
+
+
+MINIMISED = Goals()
+"""A loss to be minimised, which holds where nothing else is said."""
