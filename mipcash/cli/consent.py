@@ -72,12 +72,12 @@ def agreed(journal: Path, record: StudyRecord, said: Said) -> Loadable:
                 f"the model file {file} that {journal} names does not exist; say where it is now: "
                 f"{resume_command(journal)} --model FILE"
             )
-        if not _lies_in(file, said.folders):
+        if not lies_in(file, said.folders):
             wanted.append(("model file", str(file), "--model"))
     if said.solver is None and runs_more(solver):
         name, options = split_options(solver)
         profile = real_path(Path(name)) if name.endswith(".toml") else None
-        if profile is None or options or not _lies_in(profile, said.folders):
+        if profile is None or options or not lies_in(profile, said.folders):
             text = " ".join([str(profile or name), *(f"{key}={value}" for key, value in options.items())])
             wanted.append(("solver", text, "--solver"))
     if wanted:
@@ -132,7 +132,9 @@ def _solver(record: StudyRecord, said: Said) -> str:
     return record.solver if same else said.solver
 
 
-def _lies_in(file: Path, folders: Sequence[Path]) -> bool:
+def lies_in(file: Path, folders: Sequence[Path]) -> bool:
+    """Whether a file, its links followed, lies in one of some folders."""
+    file = real_path(file)
     return any(file.is_relative_to(real_path(folder)) for folder in folders)
 
 

@@ -1,4 +1,4 @@
-"""The command ``mipcash``: run, resume, show, models, solvers, check.
+"""The command ``mipcash``: run, resume, show, report, dash, models, solvers, check.
 
 Exit codes: 0 done, 1 no evaluation succeeded or kept the limits (or the space is empty), 2 a mistake that a red line explains,
 130 stopped by Ctrl-C (the run can be resumed).
@@ -14,7 +14,9 @@ from typing import Annotated
 import typer
 
 from mipcash import __version__
+from mipcash.cli.dash import dash
 from mipcash.cli.printing import errors, fail, say, show_table
+from mipcash.cli.report import report
 from mipcash.errors import InfeasibleSpaceError, ModelError
 from mipcash.study.text import visible
 
@@ -242,6 +244,10 @@ def show(
         for part in failures.failures_of(old):
             say(part) if isinstance(part, str) else show_table(part)
         running.close(old, plot)
+
+
+app.command()(report)
+app.command()(dash)
 
 
 @app.command()

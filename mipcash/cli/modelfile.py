@@ -132,6 +132,21 @@ def load(reference: str, options: Mapping[str, str] | None = None) -> Model:
     )
 
 
+def load_space(reference: str, options: Mapping[str, str] | None = None) -> Space:
+    """The space of a model, for those who evaluate nothing: a file may declare it alone.
+
+    Raises:
+        ModelError: see :func:`load`.
+    """
+    if is_path(reference) and not options:
+        path = Path(reference).expanduser().resolve()
+        module = _import_file(path)
+        space = getattr(module, "space", None)
+        if isinstance(space, Space):
+            return space
+    return load(reference, options).space
+
+
 # -- finding and importing ------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,104 @@
+"""The box of a space: every parameter by itself, uniform over its range, whatever the rules say.
+
+Notation
+    n draws;   latent (n, G) a level of every group, also of those that are off;   units (n, D)
+    p the share of the box that is legal;   k of n draws are
+
+p is estimated by k / n with Wilson's interval at 95 %: centre (k + z^2/2) / (n + z^2), half width
+z / (n + z^2) sqrt(k (n - k) / n + z^2 / 4), z = 1.96. A parameter counts in the box where its conditions hold.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.modelling.domains import Permutation
+from mipcash.program.forms import Booleans, Indices, Vector
+from mipcash.program.points import Points
+from mipcash.space.domain import Domain
+
+DRAWS = 2000
+SECONDS = 3.0
+"""What looking at the draws may take."""
+Z = 1.959964
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Draws from the box. Make them with :meth:`drawn`.
+
+    Attributes:
+        latent: n of them.
+        legal: shape (n,).
+    """
+
+    latent: Points
+    legal: Booleans
+
+    @classmethod
+    def drawn(cls, domain: Domain, rng: np.random.Generator, draws: int = DRAWS, seconds: float = SECONDS) -> Box:
+        """Draw, and look which are legal; fewer draws where that takes its time."""
+        latent, began = latent_draws(domain, draws, rng), time.perf_counter()
+        shown = effective(domain, latent)
+        legal = domain.free_legality.check(shown.levels)
+        looked = draws
+        if domain.program.has_base_rows and not domain.free_legality.complete:
+            for k in np.flatnonzero(legal):
+                if time.perf_counter() - began > seconds:
+                    looked = int(k)
+                    break
+                legal[k] = domain.is_legal(shown[int(k)])
+        return cls(latent[:looked], np.asarray(legal[:looked], dtype=bool))
+
+    @property
+    def share(self) -> float:
+        """p as estimated; nan where nothing was drawn."""
+        return float(self.legal.mean()) if len(self.legal) else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's interval of p at 95 %."""
+        n, k = len(self.legal), int(self.legal.sum())
+        if not n:
+            return 0.0, 1.0
+        centre = (k + Z**2 / 2) / (n + Z**2)
+        half = Z / (n + Z**2) * math.sqrt(k * (n - k) / n + Z**2 / 4)
+        return (0.0 if k == 0 else max(0.0, centre - half)), (1.0 if k == n else min(1.0, centre + half))
+
+
+def latent_draws(domain: Domain, n: int, rng: np.random.Generator) -> Points:
+    """n draws from the box: a level of every group, an order of every ordering, unit values of all numbers."""
+    groups = domain.program.groups
+    levels = np.zeros((n, len(groups)), dtype=np.int64)
+    for g, group in enumerate(groups):
+        levels[:, g] = rng.integers(group.n_levels, size=n)
+    for label, parameter in domain.declaration.parameters.items():
+        if isinstance(parameter.domain, Permutation):
+            among = [g for g, group in enumerate(groups) if group.parameter == label]
+            levels[:, among] = orders(len(among), n, rng)
+    units = domain.scale.rounded(rng.random((n, len(domain.scale))))
+    return Points(levels, units)
+
+
+def orders(members: int, n: int, rng: np.random.Generator) -> Indices:
+    """Positions of each member in n random orders: shape (n, members)."""
+    return np.argsort(rng.random((n, members)), axis=1)
+
+
+def effective(domain: Domain, latent: Points) -> Points:
+    """Points as configurations have them: groups off where their conditions fail."""
+    return Points(domain.free_legality.effective(latent.levels), latent.units)
+
+
+def latent_of(domain: Domain, points: Points, rng: np.random.Generator) -> Points:
+    """Points whose groups that are off have a level drawn for them, and whose inactive numbers a value."""
+    drawn = latent_draws(domain, len(points), rng)
+    sizes = np.array([group.n_levels for group in domain.program.groups], dtype=np.int64)
+    active = domain.scale.active_at(domain.program, points.levels) > 0
+    levels = np.where(points.levels < sizes, points.levels, drawn.levels)
+    units: Vector = np.where(active, points.units, drawn.units)
+    return Points(levels, units)

@@ -1,0 +1,124 @@
+"""Convergence: every evaluation, what breaks limits, the failures, and the best value so far; by evaluations and by seconds.
+
+Seconds are those in which the run was at work, asking or evaluating: a pause between two runs of one journal does not count, and
+evaluations that overlap count once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.program.forms import Booleans, Vector
+from mipcash.study.result import Result
+
+LOG_FROM = 20.0
+"""Ratio of the largest to the least loss from which on their axis is logarithmic."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What is drawn; x counts trials from 1.
+
+    Attributes:
+        x, seconds, loss: (d,) of the evaluations that succeeded.
+        breaks: (d,) whether they break a limit.
+        stopped: (d,) whether racing stopped them, so that the loss is an estimate.
+        failed, failed_seconds: (f,) of those that failed.
+        step_x, step_seconds, step_y: (s,) the incumbent, from the first success on.
+        low, high, log: limits of the loss axis, and whether it is logarithmic. Losses above ``high`` are drawn at the rim.
+        last, last_seconds: the right ends of the x axes.
+    """
+
+    x: Vector
+    seconds: Vector
+    loss: Vector
+    breaks: Booleans
+    stopped: Booleans
+    failed: Vector
+    failed_seconds: Vector
+    step_x: Vector
+    step_seconds: Vector
+    step_y: Vector
+    low: float
+    high: float
+    log: bool
+    last: int
+    last_seconds: float
+
+
+def curve(result: Result) -> Curve:
+    """Of a result."""
+    number, loss, incumbent, _ = result.convergence()
+    breaks = np.array([result.standing.feasible(k) is False for k in range(len(number))], dtype=bool)
+    x, at = number.astype(float) + 1, at_work(result)
+    done, known = np.isfinite(loss), np.isfinite(incumbent)
+    failed = np.array([t.failed for t in result.history], dtype=bool)
+    last, end = (int(x[-1]), float(at.max())) if x.size else (1, 0.0)
+    low, high, log = axis_limits(loss[done])
+    return Curve(
+        x[done],
+        at[done],
+        loss[done],
+        breaks[done],
+        np.array([not t.whole for t in result.history], dtype=bool)[done],
+        x[failed],
+        at[failed],
+        np.append(x[known], last),
+        np.append(at[known], end),
+        np.append(incumbent[known], incumbent[known][-1:]),
+        low,
+        high,
+        log,
+        last,
+        end,
+    )
+
+
+def at_work(result: Result) -> NDArray[np.float64]:
+    """Seconds of work by which each trial was told; of one that was not, by which it was asked for: (n,)."""
+    spans = []
+    for t in result.history:
+        if t.known or not t.started:
+            spans.append((np.inf, np.inf))
+            continue
+        ask, duration = t.seconds.get("ask", 0.0), t.duration or 0.0
+        end = t.started if t.finished is None else max(t.finished, t.started)
+        begin = max(t.started, end - duration) if t.finished is not None else t.started
+        spans.append((begin - ask, end))
+    order = sorted((k for k, s in enumerate(spans) if np.isfinite(s[0])), key=lambda k: spans[k])
+    covered, until, pieces = 0.0, -np.inf, list[tuple[float, float, float]]()
+    for k in order:  # the union of the spans, as pieces: begin, end, seconds before
+        begin, end = spans[k]
+        begin = max(begin, until)
+        if end > begin:
+            pieces.append((begin, end, covered))
+            covered, until = covered + end - begin, end
+    begins = np.array([p[0] for p in pieces])
+    found = np.zeros(len(spans))
+    for k, (_, end) in enumerate(spans):
+        at = int(np.searchsorted(begins, end)) - 1 if np.isfinite(end) else -1
+        if at >= 0:
+            begin, stop, before = pieces[at]
+            found[k] = before + min(end, stop) - begin
+    return found
+
+
+def axis_limits(loss: NDArray[np.float64]) -> tuple[float, float, bool]:
+    """Limits of the loss axis, and whether it is logarithmic: the whole range, unless a few outliers would flatten the rest.
+
+    Positive losses that span enough decades are on a logarithmic scale.
+    """
+    if not loss.size:
+        return 0.0, 1.0, False
+    low, high = float(loss.min()), float(loss.max())
+    if low > 0.0 and high / low >= LOG_FROM:
+        margin = (high / low) ** 0.04
+        return low / margin, high * margin, True
+    reach = low + 3 * (float(np.quantile(loss, 0.9)) - low)
+    if high - low > 2 * (reach - low) > 0:
+        high = float(loss[loss <= reach].max())
+    margin = 0.08 * (high - low) or 0.05 * max(1e-12, abs(high)) or 0.5
+    return low - margin, high + margin, False

@@ -1,0 +1,179 @@
+"""Parallel coordinates: one axis per parameter over its range, with what the rules leave of it.
+
+Notation
+    place in [0, 1] on an axis, in its own scale: logarithms where it was declared so, levels evenly; nan where the parameter is
+    not active
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mipcash.modelling.domains import Integer, Ordinal, Permutation, Real, same_value
+from mipcash.program.forms import Vector
+from mipcash.report.data.run import Run
+from mipcash.report.data.settings import setting_text
+from mipcash.space.bounds import Extent
+from mipcash.study.trial import Trial
+
+AXES = 9
+"""Parameters that are shown, at most."""
+OFTEN, FEW = 0.3, 4
+"""Share of the trials in which a parameter is active that is shown, where there are enough such ones: others leave gaps alone."""
+LINES = 300
+"""Trials that are shown, at most: the best half of them, and an even spread of the others."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One parameter.
+
+    Attributes:
+        label: its name.
+        ticks: places and texts.
+        legal: parts of [0, 1] that the rules leave; None: that is not known.
+        places: of each trial, (n,).
+        texts: values of each trial in words; empty where the parameter is absent.
+    """
+
+    label: str
+    ticks: tuple[tuple[float, str], ...]
+    legal: tuple[tuple[float, float], ...] | None
+    places: Vector
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """What is drawn.
+
+    Attributes:
+        axes: parameters in their order.
+        trials: numbers, the best last, so that it is drawn on top.
+        loss: (n,).
+        rank: (n,) 0 the best, 1 the worst.
+        best: which row is the incumbent's; None: none.
+        left_out: parameters, and trials, that are not shown.
+    """
+
+    axes: tuple[Axis, ...]
+    trials: tuple[int, ...]
+    loss: Vector
+    rank: Vector
+    best: int | None
+    left_out: tuple[int, int]
+
+
+def coordinates(run: Run, labels: Sequence[str] | None = None) -> Coordinates:
+    """Of the trials that have a loss.
+
+    Args:
+        labels: parameters, the most important first; None: as they were declared.
+    """
+    told = [t for t in run.result.history if t.loss is not None and t.legal and not t.repeat]
+    told = sorted(told, key=lambda t: -(t.loss or 0.0))
+    shown = told if len(told) <= LINES else _chosen(told)
+    names = list(dict.fromkeys(name for t in told for name in t.config))
+    declared = [n for n in (run.place.space.parameters if run.place else names) if n in names]
+    wanted = [n for n in (labels or declared) if n in names]
+    wanted += [n for n in declared if n not in wanted]
+    varied = [n for n in wanted if len({setting_text(t.config[n]) for t in told if n in t.config}) > 1]
+    often = [n for n in varied if sum(n in t.config for t in told) >= OFTEN * len(told)]
+    kept = (often if len(often) >= FEW else varied or wanted)[:AXES]
+    kept = [n for n in declared if n in kept]
+    loss = np.array([t.loss for t in shown], dtype=float)
+    rank = np.argsort(np.argsort(loss)) / max(1, len(loss) - 1)
+    best = run.result.best
+    at = next((k for k, t in enumerate(shown) if best is not None and t.number == best.number), None)
+    axes = tuple(_axis(run, name, shown) for name in kept)
+    left = (len(declared) - len(kept), len(told) - len(shown))
+    return Coordinates(axes, tuple(t.number for t in shown), loss, rank, at, left)
+
+
+def _chosen(told: Sequence[Trial]) -> list[Trial]:
+    half = LINES // 2
+    spread = np.linspace(0, len(told) - half - 1, LINES - half).astype(int)
+    return [*(told[int(k)] for k in spread), *told[-half:]]
+
+
+def _axis(run: Run, name: str, trials: Sequence[Trial]) -> Axis:
+    values = [t.config.get(name) for t in trials]
+    active = [name in t.config for t in trials]
+    texts = tuple(setting_text(v) if on else "" for v, on in zip(values, active, strict=True))
+    seen: list[Any] = [v for v, on in zip(values, active, strict=True) if on]
+    domain = run.place.space.parameters[name].domain if run.place else None
+    extent = run.place.extents.get(name) if run.place else None
+    if isinstance(domain, (Real, Integer)):
+        places = [domain.to_unit(t.config[name]) if name in t.config else math.nan for t in trials]
+        legal = None if extent is None else ((domain.to_unit(extent.low), domain.to_unit(extent.high)),)
+        round_ = nice(float(domain.low), float(domain.high), domain.log, 4)
+        kept = [v for v in round_ if isinstance(domain, Real) or float(v).is_integer()]
+        ticks = tuple((domain.to_unit(v), f"{v:.4g}") for v in kept)
+        return Axis(name, ticks, legal, np.array(places, dtype=float), texts)
+    if domain is None and seen and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in seen):
+        low, high = float(min(seen)), float(max(seen))
+        width = (high - low) or 1.0
+        places = [(float(t.config[name]) - low) / width if name in t.config else math.nan for t in trials]
+        ticks = tuple(((v - low) / width, f"{v:.4g}") for v in nice(low, high, False, 4))
+        return Axis(name, ticks, None, np.array(places, dtype=float), texts)
+    return _listed(name, domain, extent, seen, values, active, texts)
+
+
+def _listed(
+    name: str,
+    domain: Any,
+    extent: Extent | None,
+    seen: Sequence[Any],
+    values: Sequence[Any],
+    active: Sequence[bool],
+    texts: tuple[str, ...],
+) -> Axis:
+    """An axis of levels: those of the domain, or those that occur."""
+    if domain is None or isinstance(domain, Permutation):
+        levels = sorted({setting_text(v): v for v in seen}.items())
+    else:
+        levels = [(setting_text(v), v) for v in domain.values]
+    names, count = [text for text, _ in levels], len(levels)
+    step = 1.0 / max(1, count - 1)
+    at = {text: (k * step if count > 1 else 0.5) for k, text in enumerate(names)}
+    places = [at[text] if on else math.nan for text, on in zip(texts, active, strict=True)]
+    legal = None
+    if extent is not None and extent.values is not None and not isinstance(domain, Permutation):
+        left = [any(same_value(v, w) for w in extent.values) for _, v in levels]
+        half = 0.5 * step if count > 1 else 0.5
+        legal = tuple(
+            (max(0.0, at[t] - half), min(1.0, at[t] + half)) for t, keep in zip(names, left, strict=True) if keep
+        )
+    thin = max(1, math.ceil(count / 8)) if isinstance(domain, Ordinal) or count > 16 else 1
+    ticks = tuple((at[t], t) for k, t in enumerate(names) if k % thin == 0)
+    return Axis(name, ticks, legal, np.array(places, dtype=float), texts)
+
+
+def nice(low: float, high: float, log: bool, count: int) -> list[float]:
+    """Round numbers between two ends, about so many, the ends included where the scale is logarithmic.
+
+    Args:
+        log: on a logarithmic scale, powers of ten; of less than two decades 1, 2 and 5 times these.
+    """
+    if not (math.isfinite(low) and math.isfinite(high)) or low >= high:
+        return [low] if math.isfinite(low) else []
+    if log and low > 0.0:
+        first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+        every = max(1, math.ceil((last - first) / max(1, count)))
+        parts = (1.0,) if last - first > 2 else (1.0, 2.0, 5.0)
+        found = [p * 10.0**e for e in range(first, last + 1, every) for p in parts]
+        found = [v for v in found if low * (1 - 1e-9) <= v <= high * (1 + 1e-9)]
+        return found if len(found) >= 2 else [low, high]
+    raw = (high - low) / max(1, count)
+    scale = 10.0 ** math.floor(math.log10(raw)) if raw > 0.0 else 1.0
+    step = next((m * scale for m in (1, 2, 2.5, 5) if m * scale >= raw * (1 - 1e-9)), 10 * scale)
+    if not step or not math.isfinite(step):
+        return [low, high]
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return [k * step for k in range(first, last + 1)] if last - first < 1000 else [low, high]

@@ -1,0 +1,193 @@
+"""Which parameters matter, alone and in pairs: variance components of the surrogate's loss, with their uncertainty.
+
+Notation
+    f           the loss on the scale of the surrogate; S functions drawn from its posterior, the first its mean
+    x_b (b = 1..N)   background: legal configurations;   g a value of parameter i, equally likely within what the rules leave of it
+    E_i(g)      mean over b of f(x_b with i at g), the partial dependence (Friedman 2001)
+    V           variance of f over the background
+
+    alone_i  = var_g E_i(g) / V
+    whole_i  = mean_b var_g f(x_b with i at g) / V,   what moving i alone changes, wherever the others stand
+    pair_ij  = var_gh [E_ij(g, h) - E_i(g) - E_j(h) + E] / V,   E_i and E_j the means of E_ij's rows and columns
+
+Where parameters are independent and all is legal these are the first-order, total and second-order indices of Sobol (2001).
+Elsewhere they are statements about the model: moving one parameter may leave what is legal. Each is computed for every drawn
+function, so that the quartiles and the 90 % interval say how sure the surrogate is; its hyperparameters are taken for granted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.optimizers.loss_model import Functions, LossModel
+from mipcash.program.forms import Vector
+from mipcash.program.points import Points
+from mipcash.report.data.box import effective, latent_of
+from mipcash.report.data.run import Run
+from mipcash.report.data.settings import Setting, Variable
+from mipcash.space.bounds import Extent
+from mipcash.space.domain import Domain
+
+FUNCTIONS = 60
+BACKGROUND, FEWEST = 64, 24
+"""Legal configurations that the others stand at, at most; and below which more are looked for."""
+VALUES, PAIR_VALUES = 9, 6
+POINTS, PAIR_POINTS = 14_000, 16_000
+"""Points that are evaluated for all parameters, and for all pairs."""
+PAIRED = 6
+"""The most important parameters, of which pairs are looked at."""
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+SMALL = 1e-12
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A share as the drawn functions have it.
+
+    Attributes:
+        low, quarter, middle, three_quarters, high: quantiles at 5, 25, 50, 75 and 95 %.
+    """
+
+    low: float
+    quarter: float
+    middle: float
+    three_quarters: float
+    high: float
+
+    @classmethod
+    def of(cls, draws: Vector) -> Spread:
+        """Of S draws."""
+        return cls(*(float(q) for q in np.quantile(draws, LEVELS)))
+
+
+@dataclass(frozen=True)
+class Importance:
+    """Of one parameter: see the module's notation."""
+
+    label: str
+    alone: Spread
+    whole: Spread
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Of two parameters."""
+
+    first: str
+    second: str
+    share: Spread
+
+
+@dataclass(frozen=True)
+class Effects:
+    """See the module's description.
+
+    Attributes:
+        parameters: all that can be active and moved, the most important first.
+        pairs: of the first PAIRED of them, the strongest first.
+        background: how many configurations the others stood at.
+        observed: of these, how many were evaluated ones.
+    """
+
+    parameters: tuple[Importance, ...]
+    pairs: tuple[Pair, ...]
+    background: int
+    observed: int
+
+    @property
+    def labels(self) -> list[str]:
+        """Names, the most important first."""
+        return [p.label for p in self.parameters]
+
+
+def effects(run: Run, seed: int = 0) -> Effects | None:
+    """Of a run; None: there is no model of its loss."""
+    model, place = run.model, run.place
+    if model is None or place is None:
+        return None
+    rng, domain = np.random.default_rng(seed), place.domain
+    base, observed = _background(domain, place.box.latent[place.box.legal], model, rng)
+    labels = [l for l in domain.declaration.parameters if l in place.extents]
+    made = (Variable.of(domain, l, VALUES, place.extents[l], rng) for l in labels)
+    variables = [v for v in made if v is not None and len(v.settings) > 1]
+    functions = model.functions(effective(domain, base), FUNCTIONS, rng)
+    values = functions(effective(domain, base))
+    total = np.maximum(values.var(axis=1), SMALL)
+    thin = max(8, min(len(base), POINTS // max(1, VALUES * len(variables))))
+    found = [_importance(domain, v, base[:thin], values[:, :thin], total, functions) for v in variables]
+    order = np.argsort([-p.whole.middle for p in found], kind="stable")
+    first = [variables[k] for k in order[:PAIRED]]
+    pairs = _pairs(domain, first, base, total, functions, place.extents, rng)
+    return Effects(tuple(found[k] for k in order), tuple(pairs), len(base), observed)
+
+
+def _background(domain: Domain, drawn: Points, model: LossModel, rng: np.random.Generator) -> tuple[Points, int]:
+    """Legal configurations with what is off filled in; where few draws of the box are legal, evaluated ones besides."""
+    base = drawn[:BACKGROUND]
+    if len(base) >= FEWEST:
+        return base, 0
+    kept = rng.permutation(len(model.points))[: BACKGROUND - len(base)]
+    return Points.joined(base, latent_of(domain, model.points[kept], rng)), len(kept)
+
+
+def _table(
+    domain: Domain, base: Points, values: Vector, functions: Functions, moves: Sequence[Callable[[Points], Points]]
+) -> Vector:
+    """f at the background with each move: (S, N, moves). Only what a move changes is evaluated."""
+    before = effective(domain, base)
+    table = np.repeat(values[:, :, None], len(moves), axis=2)
+    active = domain.scale.active_at(domain.program, before.levels) > 0
+    shown = np.where(active, before.units, 0.5)
+    moved, where = [], []
+    for k, move in enumerate(moves):
+        after = effective(domain, move(base))
+        on = domain.scale.active_at(domain.program, after.levels) > 0
+        changed = (after.levels != before.levels).any(axis=1) | (np.where(on, after.units, 0.5) != shown).any(axis=1)
+        rows = np.flatnonzero(changed)
+        moved.append(after[rows])
+        where += [(int(b), k) for b in rows]
+    if where:
+        found = functions(Points.joined(*moved))
+        rows, at = np.array(where, dtype=np.int64).T
+        table[:, rows, at] = found
+    return table
+
+
+def _importance(
+    domain: Domain, variable: Variable, base: Points, values: Vector, total: Vector, functions: Functions
+) -> Importance:
+    table = _table(domain, base, values, functions, [s.at for s in variable.settings])
+    alone, whole = table.mean(axis=1).var(axis=1) / total, table.var(axis=2).mean(axis=1) / total
+    return Importance(variable.label, Spread.of(alone), Spread.of(whole))
+
+
+def _pairs(
+    domain: Domain,
+    first: Sequence[Variable],
+    base: Points,
+    total: Vector,
+    functions: Functions,
+    extents: Mapping[str, Extent],
+    rng: np.random.Generator,
+) -> list[Pair]:
+    made = [Variable.of(domain, v.label, PAIR_VALUES, extents[v.label], rng) for v in first]
+    variables = [v for v in made if v is not None]
+    count = len(variables) * (len(variables) - 1) // 2
+    thin = base[: max(8, min(len(base), PAIR_POINTS // max(1, count * PAIR_VALUES**2)))]
+    values, found = functions(effective(domain, thin)), []
+    for i, a in enumerate(variables):
+        for b in variables[i + 1 :]:
+            moves = [_both(s, t) for s in a.settings for t in b.settings]
+            table = _table(domain, thin, values, functions, moves).mean(axis=1)
+            table = table.reshape(len(total), len(a.settings), len(b.settings))
+            rows, columns = table.mean(axis=2, keepdims=True), table.mean(axis=1, keepdims=True)
+            inner = table - rows - columns + table.mean(axis=(1, 2), keepdims=True)
+            found.append(Pair(a.label, b.label, Spread.of((inner**2).mean(axis=(1, 2)) / total)))
+    return sorted(found, key=lambda p: -p.share.middle)
+
+
+def _both(s: Setting, t: Setting) -> Callable[[Points], Points]:
+    return lambda points: t.at(s.at(points))

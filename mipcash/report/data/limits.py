@@ -1,0 +1,76 @@
+"""Outputs against the loss: what keeps the limits, what breaks them, and what each bound costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.optimizers.base import Limit
+from mipcash.program.forms import Booleans, Vector
+from mipcash.report.data.run import Run
+
+OUTPUTS = 6
+"""Outputs that are shown, at most: those with limits first."""
+
+
+@dataclass(frozen=True)
+class Against:
+    """One output, of the n configurations of which it and the loss are known.
+
+    Attributes:
+        output: its name.
+        limit: on it; None: it has none.
+        trial: (n,) numbers.
+        value, loss: (n,).
+        keeps: (n,) whether all limits are kept.
+        best: which of them is the best configuration; None: none.
+        fronts: per end of the limit, bound and best loss that it admits.
+        said: per end, how the limit stands.
+    """
+
+    output: str
+    limit: Limit | None
+    trial: tuple[int, ...]
+    value: Vector
+    loss: Vector
+    keeps: Booleans
+    best: int | None
+    fronts: tuple[tuple[tuple[float, float], ...], ...]
+    said: tuple[str, ...]
+
+
+def limits(run: Run) -> list[Against]:
+    """Of the outputs that are numbers: those with limits, then others."""
+    result = run.result
+    standing = result.standing
+    limited = {limit.output: limit for limit in result.under}
+    told = Counter(name for t in result.history if t.done for name in t.values if name not in limited)
+    found = []
+    for output in [*limited, *told][: max(OUTPUTS, len(limited))]:
+        rows = []
+        for t in result.history:
+            outcome = standing.outcomes[t.number]
+            value = outcome[output].value
+            if t.repeat or t.loss is None or value is None or not np.isfinite(value):
+                continue
+            rows.append((t.number, value, t.loss, standing.feasible(t.number) is True))
+        trades = [t for t in result.limits.trade_offs if t.limit.output == output]
+        if not rows and not trades:
+            continue
+        best = next((k for k, r in enumerate(rows) if result.best is not None and r[0] == result.best.number), None)
+        found.append(
+            Against(
+                output,
+                limited.get(output),
+                tuple(r[0] for r in rows),
+                np.array([r[1] for r in rows], dtype=float),
+                np.array([r[2] for r in rows], dtype=float),
+                np.array([r[3] for r in rows], dtype=bool),
+                best,
+                tuple(tuple((s.bound, s.loss) for s in t.steps) for t in trades),
+                tuple(f"{t.name}: {t.said()}" for t in trades),
+            )
+        )
+    return found

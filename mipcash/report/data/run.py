@@ -1,0 +1,153 @@
+"""What a report is of: a result, and the space that it is about, where that is at hand."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mipcash.errors import MipcashError, SpaceError, StorageError
+from mipcash.optimizers.loss_model import LossModel
+from mipcash.report.data.box import Box
+from mipcash.space.bounds import Extent
+from mipcash.space.domain import Domain
+from mipcash.space.space import Space
+from mipcash.study.records.accepted import rejudged
+from mipcash.study.records.fingerprint import differences, fingerprint, listing
+from mipcash.study.records.limits import read_limits
+from mipcash.study.records.trials import readable_trial, trial_of
+from mipcash.study.result import BY_LOSS, Result
+from mipcash.study.standing import observation
+from mipcash.study.storage.base import NOTHING, StudyRecord
+from mipcash.study.storage.checks import DamageError
+from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.study import Study
+from mipcash.study.text import shown
+
+SECONDS = 5.0
+"""What the question for the legal ranges may take."""
+MODELLED = 1500
+"""Evaluations up to which a model is fitted for a report; beyond, the latest ones."""
+
+Source = Any
+"""A :class:`mipcash.Result`, a :class:`mipcash.Study`, the path of a journal, or a :class:`Run`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A space, and what is asked of it once for all reports: it does not change while a run goes on."""
+
+    space: Space
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The space compiled."""
+        return Domain.of(self.space)
+
+    @cached_property
+    def extents(self) -> dict[str, Extent]:
+        """What the rules leave of each parameter; of those that can never be active nothing."""
+        return self.space.bounds(time_limit=SECONDS)
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Of the space and its program."""
+        return self.space.sizes()
+
+    @cached_property
+    def box(self) -> Box:
+        """Draws from the ranges of the parameters, and which of them are legal."""
+        return Box.drawn(self.domain, np.random.default_rng(0))
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What is reported. Make one with :meth:`of`.
+
+    Attributes:
+        result: with its trials.
+        record: the journal's row, where the run has one.
+        place: the space; None: it is not at hand.
+        source: the journal's name; empty: there is none.
+    """
+
+    result: Result
+    record: StudyRecord | None = None
+    place: Place | None = field(default=None, repr=False)
+    source: str = ""
+
+    @classmethod
+    def of(cls, given: Source, space: Space | Place | None = None) -> Run:
+        """From a result, a study, or a journal's path.
+
+        Args:
+            space: of a journal that is read; a result or study brings its own.
+
+        Raises:
+            MipcashError: it is none of these, or another space than the journal's.
+            StorageError: see :func:`mipcash.study.storage.sqlite.reading.read_journal`.
+        """
+        if isinstance(given, Run):
+            return given
+        place = space if isinstance(space, Place) or space is None else Place(_space(space))
+        if isinstance(given, Study):
+            return cls(given.result, given.record, place or Place(given.space), str(given.storage or ""))
+        if isinstance(given, Result):
+            own = None if given.declared is None else Place(given.declared)
+            return cls(given, None, place or own)
+        if not isinstance(given, (str, os.PathLike)):
+            raise MipcashError(f"a report is of a result, a study or the path of a journal; got {shown(given)}")
+        path = Path(given).expanduser()
+        record, rows = read_journal(path)
+        if place is not None:
+            _check_same(path, record, place.space)
+            try:
+                read = [trial_of(place.space, row, record.id) for row in rows]
+            except DamageError as error:
+                raise StorageError(f"{path} is damaged: {error}; start a new journal") from error
+            trials = tuple(rejudged(place.space, read))
+        else:
+            trials = tuple(readable_trial(row) for row in rows)
+        said = record.recommended
+        best = BY_LOSS if said is None else None if said == NOTHING else said
+        declared = None if place is None else place.space
+        result = Result(trials, record.space, record.stopped, best, read_limits(record.limits), declared)
+        return cls(result, record, place, str(path))
+
+    @property
+    def title(self) -> str:
+        """The name of the space."""
+        return self.result.space
+
+    @cached_property
+    def model(self) -> LossModel | None:
+        """The model of the loss; None: no space, or too few evaluations for one."""
+        if self.place is None:
+            return None
+        history = [observation(t) for t in self.result.history if not t.repeat][-MODELLED:]
+        return LossModel.of(self.place.domain, history, self.result.under)
+
+
+def _space(given: Any) -> Space:
+    if not isinstance(given, Space):
+        raise SpaceError(f"space= takes the mipcash.Space that the run was about; got {shown(given)}")
+    return given
+
+
+def _check_same(path: Path, record: StudyRecord, space: Space) -> None:
+    """Whether a journal is about a space.
+
+    Raises:
+        StorageError: naming the differences.
+    """
+    now = listing(space)
+    if fingerprint(now) == record.fingerprint:
+        return
+    found = differences(record.listing, now)
+    if found:
+        named = "; ".join(found[:6]) + (f"; and {len(found) - 6} more differences" if len(found) > 6 else "")
+        raise StorageError(f"{path} is about another space: {named}. Give the model that it was written with")

@@ -1,0 +1,132 @@
+"""Slices through the incumbent: the predicted loss as one parameter moves and the others stay, and what the rules forbid.
+
+What a value switches on takes the middle of its range. The band is of the loss without noise: two standard deviations on the scale
+of the surrogate, carried to the loss.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.errors import SolverError
+from mipcash.modelling.domains import Integer, Real, Value, same_value
+from mipcash.program.forms import Booleans, Vector
+from mipcash.program.points import Points
+from mipcash.report.data.box import effective
+from mipcash.report.data.run import Run
+from mipcash.report.data.settings import Variable, setting_text
+from mipcash.space.domain import Domain
+from mipcash.study.trial import Trial
+
+NUMBERS, LEVELS = 61, 24
+SHOWN = 12
+"""Slices of a report, at most."""
+DEVIATIONS = 2.0
+SECONDS = 3.0
+"""What asking for legality may take in all."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Along one parameter.
+
+    Attributes:
+        label: its name.
+        number, log: whether it is a number, and on a logarithmic scale.
+        values: of k settings.
+        texts: the same in words.
+        mean, low, high: of the loss, shape (k,).
+        legal: shape (k,); all of it where that could not be told in time.
+        here: the incumbent's value, in words.
+        at: which setting that is.
+        incumbent: its loss as observed.
+    """
+
+    label: str
+    number: bool
+    log: bool
+    values: tuple[Value, ...]
+    texts: tuple[str, ...]
+    mean: Vector
+    low: Vector
+    high: Vector
+    legal: Booleans
+    here: str
+    at: int
+    incumbent: float
+
+    @property
+    def forbidden(self) -> list[tuple[int, int]]:
+        """Runs of settings that the rules forbid: first and last of each."""
+        found: list[tuple[int, int]] = []
+        for k in np.flatnonzero(~self.legal).tolist():
+            if found and found[-1][1] == k - 1:
+                found[-1] = (found[-1][0], k)
+            else:
+                found.append((k, k))
+        return found
+
+
+def incumbent(run: Run) -> Trial | None:
+    """The trial that slices go through: the best, or what comes nearest to keeping the limits."""
+    if run.result.best is not None:
+        return run.result.best
+    nearest = run.result.nearest
+    return None if nearest is None or nearest.trial.loss is None else nearest.trial
+
+
+def slices(run: Run, labels: Sequence[str] | None = None) -> list[Slice]:
+    """Through the incumbent; none without a model or an incumbent.
+
+    Args:
+        labels: parameters, the most important first; those that are not active in the incumbent are left out. None: all that are.
+    """
+    best, model, place = incumbent(run), run.model, run.place
+    if best is None or model is None or place is None:
+        return []
+    domain, config = place.domain, best.config
+    rng, began, found = np.random.default_rng(0), time.perf_counter(), list[Slice]()
+    point = _latent(domain, domain.encode([config]))
+    for label in config if labels is None else labels:
+        if label not in config or label not in place.extents or len(found) == SHOWN:
+            continue
+        declared = domain.declaration.parameters[label].domain
+        count = NUMBERS if isinstance(declared, (Real, Integer)) else LEVELS
+        variable = Variable.of(domain, label, count, place.extents[label], rng, whole=True, also=config[label])
+        if variable is None or len(variable.settings) < 2:
+            continue
+        at = next(k for k, s in enumerate(variable.settings) if same_value(s.value, config[label]))
+        moved = effective(domain, Points.joined(*(s.at(point) for s in variable.settings)))
+        mean, deviation = model.predict(moved)
+        legal = _legal(domain, moved, began + SECONDS)
+        values = tuple(s.value for s in variable.settings)
+        middle, low, high = (model.losses(mean + d * DEVIATIONS * deviation) for d in (0.0, -1.0, 1.0))
+        here, loss = setting_text(config[label]), float("nan") if best.loss is None else best.loss
+        kind, texts = (variable.number, variable.log), tuple(variable.texts)
+        found.append(Slice(label, *kind, values, texts, middle, low, high, legal, here, at, loss))
+    return found
+
+
+def _latent(domain: Domain, points: Points) -> Points:
+    """With the middle level of every group that is off."""
+    sizes = np.array([group.n_levels for group in domain.program.groups], dtype=np.int64)
+    return Points(np.where(points.levels < sizes, points.levels, (sizes - 1) // 2), points.units)
+
+
+def _legal(domain: Domain, moved: Points, until: float) -> Booleans:
+    """Which points are legal; all of them where that takes too long."""
+    legal = domain.free_legality.check(moved.levels)
+    if domain.free_legality.complete or not domain.program.has_base_rows:
+        return np.asarray(legal, dtype=bool)
+    for k in np.flatnonzero(legal):
+        if time.perf_counter() > until:
+            break
+        try:
+            legal[k] = not domain.space.violations(domain.raw(moved[int(k)]))
+        except SolverError:
+            continue
+    return np.asarray(legal, dtype=bool)

@@ -1,0 +1,95 @@
+"""How proposals came about: seconds by part, gaps of the solves behind them, the size of the program; and the answer as code."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.display import visible
+from mipcash.program.forms import Vector
+from mipcash.report.data.run import Run
+
+PARTS = {
+    "design": "initial design",
+    "surrogate": "surrogate",
+    "search": "search",
+    "polish": "legal moves",
+    "mip": "program (MIP)",
+}
+"""Part of an ask -> what it is called; the rest of an ask is called other."""
+SIZES = {
+    "parameters": "parameters",
+    "discrete": "of them discrete",
+    "numbers": "of them numbers",
+    "rules": "rules",
+    "binaries": "binary columns",
+    "columns": "columns in all",
+    "products": "products",
+    "rows": "rows",
+    "nonzeros": "nonzeros",
+}
+
+
+@dataclass(frozen=True)
+class Solving:
+    """Of n trials, each asked for here.
+
+    Attributes:
+        x: (n,) evaluations from 1.
+        ask, evaluation: (n,) seconds; nan where there are none.
+        parts: seconds of the ask by part, summed over the run, largest first.
+        gap: (n,) relative gap of the solve behind the proposal; nan where there was none.
+        proven: how many solves were proven optimal, and of how many.
+        solvers: how many proposals each solver proved.
+    """
+
+    x: Vector
+    ask: Vector
+    evaluation: Vector
+    parts: tuple[tuple[str, float], ...]
+    gap: Vector
+    proven: tuple[int, int]
+    solvers: tuple[tuple[str, int], ...]
+
+
+def solving(run: Run) -> Solving:
+    """Of a run; gaps are read with the space alone, since a journal keeps a proof in its terms."""
+    trials = [t for t in run.result.history if not t.known]
+    asks = np.array([t.seconds.get("ask", math.nan) for t in trials], dtype=float)
+    evaluations = np.array([math.nan if t.duration is None else t.duration for t in trials], dtype=float)
+    sums: dict[str, float] = {}
+    for t in trials:
+        told = {k: float(v) for k, v in t.seconds.items() if k != "ask" and np.isfinite(v)}
+        for name, value in told.items():
+            called = PARTS.get(name, visible(name))
+            sums[called] = sums.get(called, 0.0) + value
+        rest = t.seconds.get("ask", 0.0) - sum(told.values())
+        sums["other"] = sums.get("other", 0.0) + max(0.0, rest)
+    gaps = np.array([math.nan if t.proof is None else t.proof.gap for t in trials], dtype=float)
+    gaps[~np.isfinite(gaps)] = math.nan
+    statuses = [t.proof.status for t in trials if t.proof is not None]
+    names = [t.proof.solver for t in trials if t.proof is not None]
+    counted = tuple(sorted(((n, names.count(n)) for n in set(names)), key=lambda p: -p[1]))
+    parts = tuple(sorted(((n, s) for n, s in sums.items() if s > 0.0), key=lambda p: -p[1]))
+    x = np.array([t.number + 1.0 for t in trials])
+    return Solving(x, asks, evaluations, parts, gaps, (statuses.count("optimal"), len(statuses)), counted)
+
+
+def best_as_code(run: Run) -> str:
+    """The best configuration as Python; empty where there is none."""
+    config = run.result.config
+    if config is None:
+        return ""
+    lines = [f"    {name!r}: {_literal(value)}," for name, value in config.items()]
+    return "\n".join(["config = {", *lines, "}"])
+
+
+def _literal(value: object) -> str:
+    """A value as Python writes it, on one line; an object that has no such form as the text that it has."""
+    try:
+        text = repr(value)
+    except Exception:  # a category may be any object
+        text = f"<{type(value).__name__}>"
+    return text if text.isprintable() else ascii(value)

@@ -1,0 +1,154 @@
+"""Charts over evaluations: convergence, limits against loss, residuals, seconds and gaps."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mipcash.optimizers.base import Limit
+from mipcash.program.forms import Vector
+from mipcash.report.data.convergence import Curve, axis_limits
+from mipcash.report.data.limits import Against
+from mipcash.report.data.solving import Solving
+from mipcash.report.page.svg import NARROW, Chart, number, seconds, time_unit
+from mipcash.report.residuals import LEAST, NAMES, Residuals
+
+TALL, LOW = 340.0, 250.0
+"""Heights of a chart over the page, and of one on a phone."""
+
+
+def height_of(width: float) -> float:
+    """Height of a chart of a width."""
+    return LOW if width <= NARROW else TALL
+
+
+def convergence_chart(curve: Curve, width: float, by_seconds: bool) -> str:
+    """Every evaluation, and the best so far."""
+    unit, name = time_unit(curve.last_seconds)
+    last = max(curve.last_seconds / unit, 1e-9) if by_seconds else float(curve.last)
+    chart = Chart(width, height_of(width), f"Loss by {'seconds' if by_seconds else 'evaluation'}, and the best so far")
+    xs, fails, steps = (
+        (curve.seconds / unit, curve.failed_seconds / unit, curve.step_seconds / unit)
+        if by_seconds
+        else (curve.x, curve.failed, curve.step_x)
+    )
+    ends = (0.0, last * 1.01) if by_seconds else (min(1.0, last) - 0.5, last + 0.5)
+    chart.top = 24 if len(fails) else 12
+    x, y = chart.scales(ends, (curve.low, curve.high), log_y=curve.log)
+    title = f"time at work ({name})" if by_seconds else "evaluation"
+    chart.axes(x, y, title, "loss (log scale)" if curve.log else "loss", whole_x=not by_seconds)
+    kinds: dict[str, list[tuple[float, float, str]]] = {}
+    for k in range(len(xs)):
+        kind = "limit" if curve.breaks[k] else "dot"
+        kind = "estimate" if curve.stopped[k] else kind
+        tip = _tip(curve, k)
+        if curve.loss[k] > curve.high:
+            chart.path(_up(x(xs[k]), chart.y1 + 5), "off", tip + "\noff the scale", close=True)
+            continue
+        kinds.setdefault(kind, []).append((x(xs[k]), y(curve.loss[k]), tip))
+    for kind, points in kinds.items():
+        chart.dots(points, kind)
+    for k, at in enumerate(fails):
+        chart.cross(x(at), 12, "failed", f"evaluation {int(curve.failed[k])} failed")
+    if len(curve.step_y) > 1:
+        chart.steps([x(v) for v in steps], [y(v) for v in curve.step_y], "best")
+        found = int(np.argmin(curve.step_y))
+        chart.dot(x(steps[found]), y(curve.step_y[found]), "star", f"best: {number(curve.step_y[found])}", 5.5)
+    return chart.svg()
+
+
+def _tip(curve: Curve, k: int) -> str:
+    how = "\nbreaks a limit" if curve.breaks[k] else "\nstopped early: an estimate" if curve.stopped[k] else ""
+    return f"evaluation {int(curve.x[k])}\nloss {number(curve.loss[k])}{how}\nafter {seconds(curve.seconds[k])}"
+
+
+def _up(x: float, y: float) -> list[tuple[float, float]]:
+    return [(x - 5, y + 4), (x + 5, y + 4), (x, y - 4)]
+
+
+def against_chart(against: Against, width: float) -> str:
+    """An output against the loss, with its limit and what each bound would cost."""
+    chart = Chart(width, 260, f"{against.output} against the loss")
+    low, high, log_y = axis_limits(against.loss)
+    left, right, log_x = _reach(against.value, against.limit)
+    x, y = chart.scales((left, right), (low, high), log_x, log_y)
+    if against.limit is not None:
+        for outside in _outside(against.limit, left, right):
+            a, b = sorted(x(v) for v in outside)
+            chart.box(a, chart.y1, b - a, chart.y0 - chart.y1, "forbidden")
+    titles = (f"{against.output[:34]}{' (log scale)' if log_x else ''}", f"loss{' (log scale)' if log_y else ''}")
+    chart.axes(x, y, *titles, count=(4, 4))
+    points: dict[str, list[tuple[float, float, str]]] = {"limit": [], "dot": []}
+    for k in range(len(against.value)):
+        kept = "" if against.limit is None else "\nkeeps all limits" if against.keeps[k] else "\nbreaks a limit"
+        tip = f"trial {against.trial[k]}\n{against.output} {number(against.value[k])}\nloss {number(against.loss[k])}{kept}"
+        points["dot" if against.keeps[k] else "limit"].append((x(against.value[k]), y(against.loss[k]), tip))
+    for kind, dots in points.items():
+        chart.dots(dots, kind)
+    for steps in against.fronts:
+        chart.steps([x(v) for v, _ in steps], [y(l) for _, l in steps], "best thin")
+    for bound in () if against.limit is None else (against.limit.low, against.limit.high):
+        if math.isfinite(bound):
+            chart.line(x(bound), chart.y1, x(bound), chart.y0, "bound")
+    if against.best is not None:
+        k = against.best
+        chart.dot(x(against.value[k]), y(against.loss[k]), "star", f"best: trial {against.trial[k]}", 5.5)
+    return chart.svg()
+
+
+def _reach(values: Vector, limit: Limit | None) -> tuple[float, float, bool]:
+    ends = [e for e in (() if limit is None else (limit.low, limit.high)) if math.isfinite(e)]
+    low, high, log = axis_limits(np.array([*values, *ends]))
+    return (low, high, log) if log else (low, max(high, *ends) if ends else high, False)
+
+
+def _outside(limit: Limit, left: float, right: float) -> list[tuple[float, float]]:
+    found = [(left, limit.low)] if math.isfinite(limit.low) and limit.low > left else []
+    return found + ([(limit.high, right)] if math.isfinite(limit.high) and limit.high < right else [])
+
+
+def residuals_chart(residuals: Residuals, width: float) -> str:
+    """Residuals by evaluation, on a logarithmic scale."""
+    chart = Chart(width, height_of(width) - 60, "Residuals of the operator splitting by evaluation")
+    kept = {name: np.maximum(v[np.isfinite(v)], LEAST) for name, v in residuals.values.items()}
+    low, high = min(float(v.min()) for v in kept.values()), max(float(v.max()) for v in kept.values())
+    x, y = chart.scales((0.5, float(residuals.x[-1]) + 0.5), (low / 1.6, max(high, low * 1.01) * 1.6), log_y=True)
+    chart.axes(x, y, "evaluation", "residual (log scale)", whole_x=True)
+    for name, values in residuals.values.items():
+        at = residuals.x[np.isfinite(values)]
+        chart.steps([x(v) for v in at], [y(v) for v in kept[name]], f"best r-{list(NAMES).index(name)}")
+    return chart.svg()
+
+
+def times_chart(solving: Solving, width: float) -> str:
+    """Seconds of each suggestion and of each evaluation, on a logarithmic scale."""
+    chart = Chart(width, 250, "Seconds of each suggestion and of each evaluation")
+    told = np.concatenate([solving.ask, solving.evaluation])
+    told = told[np.isfinite(told) & (told > 0.0)]
+    low, high = (float(told.min()), float(told.max())) if told.size else (0.1, 1.0)
+    low = max(low, high * 1e-6, 1e-6)
+    x, y = chart.scales((0.5, float(solving.x.max(initial=1.0)) + 0.5), (low / 1.6, high * 1.6), log_y=True)
+    chart.axes(x, y, "evaluation", "seconds (log scale)", whole_x=True)
+    for values, kind, name in ((solving.evaluation, "dot", "evaluation"), (solving.ask, "ask", "suggestion")):
+        points = [
+            (x(a), y(float(v)), f"{name} {int(a)}: {seconds(float(v))}")
+            for a, v in zip(solving.x, values, strict=True)
+            if np.isfinite(v) and v > 0.0
+        ]
+        chart.dots(points, kind, 3.0)
+    return chart.svg()
+
+
+def gaps_chart(solving: Solving, width: float) -> str:
+    """The gap of the solve behind each proposal, in percent."""
+    chart = Chart(width, 250, "Relative gap of the solve behind each proposal")
+    known = np.isfinite(solving.gap)
+    top = 100 * max(0.01, float(np.max(solving.gap[known], initial=0.0)))
+    x, y = chart.scales((0.5, float(solving.x.max(initial=1.0)) + 0.5), (0.0, top * 1.06))
+    chart.axes(x, y, "evaluation", "gap (%)", whole_x=True)
+    for a, gap in zip(solving.x[known], 100 * solving.gap[known], strict=True):
+        kind, said = ("dot", "proven optimal") if gap <= 1e-4 else ("limit", f"gap {number(float(gap))} %")
+        chart.line(x(a), chart.y0, x(a), y(float(gap)), "stem")
+        chart.dot(x(a), y(float(gap)), kind, f"evaluation {int(a)}: {said}", 3)
+    return chart.svg()

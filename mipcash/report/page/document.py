@@ -1,0 +1,105 @@
+"""The page as a whole: one HTML document that needs nothing beside itself.
+
+Its policy (a Content-Security-Policy in the page) lets no script run but its own, named by its hash, and nothing be loaded: what a
+name or message tries to smuggle in is shown as text, and were it not, it would not run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+from functools import lru_cache
+from importlib import resources
+
+from mipcash.errors import InfeasibleSpaceError
+from mipcash.report.data.effects import effects
+from mipcash.report.data.run import Run
+from mipcash.report.page import parts, sections
+from mipcash.report.page.svg import escaped
+
+
+def page(run: Run, *, lacking: str = "", live: str = "") -> str:
+    """The report of a run.
+
+    Args:
+        lacking: how to bring the space, where it is not at hand.
+        live: of which version the page is, where it asks ``mipcash dash`` for news; empty: it does not.
+    """
+    style, script = _file("page.css"), _file("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
+        f"connect-src {chr(39)}{'self' if live else 'none'}{chr(39)}; base-uri 'none'; form-action 'none'"
+    )
+    attributes = f' data-live="{escaped(live)}"' if live else ""
+    return (
+        f'<!doctype html>\n<html lang="en"{attributes}>\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
+        f'<link rel="icon" href="data:,">\n<title>{escaped(run.title, 80)} · mipcash</title>\n'
+        f"<style>\n{style}</style>\n</head>\n<body>\n{content(run, lacking=lacking, live=bool(live))}\n"
+        f'<div id="tip" role="status" hidden></div>\n<script>{script}</script>\n</body>\n</html>\n'
+    )
+
+
+def content(run: Run, *, lacking: str = "", live: bool = False) -> str:
+    """What changes while a run goes on."""
+    return f"<main>{_header(run, live)}{_banner(run, lacking)}{''.join(_cards(run))}{_footer(run)}</main>"
+
+
+def _cards(run: Run) -> list[str]:
+    try:
+        found = effects(run) if run.place is not None and run.place.extents else None
+    except InfeasibleSpaceError as error:
+        return [parts.card("The space is empty", parts.missing(str(error), ""))]
+    return [
+        sections.tiles(run),
+        sections.convergence_card(run),
+        sections.best_card(run),
+        sections.coordinates_card(run, found),
+        sections.effects_card(run, found),
+        sections.slices_card(run, found),
+        sections.limits_card(run),
+        sections.residuals_card(run),
+        sections.solver_card(run),
+        sections.failures_card(run),
+        sections.trials_card(run),
+    ]
+
+
+def _header(run: Run, live: bool) -> str:
+    record, stopped = run.record, run.result.stopped
+    state = f"ended: {stopped}" if stopped else "running" if record is not None else ""
+    chip = f'<span class="chip {"ended" if stopped else "running"}">{escaped(state, 120)}</span>' if state else ""
+    facts = []
+    if record is not None:
+        facts = [record.optimizer, f"solver {record.solver}", f"seed {record.seed}"]
+        if record.created:
+            facts.append(time.strftime("%Y-%m-%d %H:%M", time.localtime(record.created)))
+    if run.source:
+        facts.append(run.source)
+    line = "".join(f"<li>{escaped(f, 120)}</li>" for f in facts)
+    asleep = '<span id="lost" class="chip lost" hidden>no news from mipcash dash</span>' if live else ""
+    return f'<header><h1>{escaped(run.title, 120)}</h1>{chip}{asleep}<ul class="facts">{line}</ul></header>'
+
+
+def _banner(run: Run, lacking: str) -> str:
+    if run.place is not None:
+        return ""
+    what = (
+        "Importance, interactions, slices, legal ranges, gaps, the program's size and the legal share need the space, "
+        "which is not at hand."
+    )
+    cure = lacking or "Give it as space=, or make the report from a result of this session."
+    return f'<aside class="banner"><p>{escaped(what)}</p><p><code>{escaped(cure)}</code></p></aside>'
+
+
+def _footer(run: Run) -> str:
+    version = "" if run.record is None else f" · journal by {run.record.version}"
+    return f"<footer>made {escaped(time.strftime('%Y-%m-%d %H:%M:%S'))} by mipcash{escaped(version)}</footer>"
+
+
+@lru_cache(maxsize=4)
+def _file(name: str) -> str:
+    return resources.files("mipcash.report.page").joinpath(name).read_text(encoding="utf-8")

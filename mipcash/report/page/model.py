@@ -1,0 +1,137 @@
+"""Charts of what the model of the loss says: importance, pairs, slices through the incumbent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from mipcash.report.data.effects import Effects, Spread
+from mipcash.report.data.slices import Slice
+from mipcash.report.page.parallel import _cut
+from mipcash.report.page.svg import Chart, Scale, number
+
+SHOWN = 12
+"""Parameters of which importance is drawn, at most."""
+PAIRS = 8
+ROW = 30.0
+
+
+def importance_chart(effects: Effects, width: float) -> str:
+    """Shares of the variance: with others the light bar, alone the dark one, and the 90 % interval of the first."""
+    rows = [(p.label, p.whole, p.alone) for p in effects.parameters[:SHOWN]]
+    return _bars(rows, width, "Importance of the parameters")
+
+
+def pairs_chart(effects: Effects, width: float) -> str:
+    """Shares of the variance that two parameters have together and neither has alone."""
+    rows = [(f"{p.first} × {p.second}", p.share, None) for p in effects.pairs[:PAIRS]]
+    return _bars(rows, width, "Interactions of pairs of parameters")
+
+
+def _bars(rows: Sequence[tuple[str, Spread, Spread | None]], width: float, label: str) -> str:
+    """Horizontal bars, names above them."""
+    chart = Chart(width, 30 + (ROW + 8) * len(rows), label, left=4, right=52, top=2, bottom=30)
+    top = max([spread.high for _, spread, _ in rows], default=1.0)
+    x = Scale(0.0, max(top, 1e-6), chart.x0, chart.x1)
+    for p, text in Scale(0.0, 100 * max(top, 1e-6), chart.x0, chart.x1).ticks(4):
+        chart.line(p, chart.y1, p, chart.y0, "grid")
+        chart.text(p, chart.y0 + 17, f"{text} %", "start" if p < 20 else "middle", "tick")
+    for k, (name, spread, inner) in enumerate(rows):
+        y = 14 + k * (ROW + 8)
+        tip = f"{name}\n{_percent(spread)}" + ("" if inner is None else f"\nalone {_percent(inner)}")
+        chart.text(chart.x0, y, _cut(name, int(width / 7.2)), "start", "name halo")
+        chart.box(chart.x0, y + 6, x(spread.middle) - chart.x0, 12, "bar" if inner is not None else "bar pair", tip, 2)
+        if inner is not None:
+            chart.box(chart.x0, y + 6, x(min(inner.middle, spread.middle)) - chart.x0, 12, "bar inner", tip, 2)
+        chart.line(x(spread.low), y + 12, x(spread.high), y + 12, "whisker")
+        for end in (spread.low, spread.high):
+            chart.line(x(end), y + 9, x(end), y + 15, "whisker")
+        chart.text(x(spread.high) + 7, y + 16, f"{100 * spread.middle:.2g} %", "start", "tick")
+    return chart.svg("bars")
+
+
+def _percent(spread: Spread) -> str:
+    return f"{100 * spread.middle:.2g} % (90 %: {100 * spread.low:.2g} to {100 * spread.high:.2g} %)"
+
+
+def slice_chart(shown: Slice, bounds: tuple[float, float], width: float = 340.0) -> str:
+    """One parameter moved through its range, the others at the incumbent's.
+
+    Args:
+        bounds: of the loss axis, which all slices share.
+    """
+    chart = Chart(width, 230, f"Predicted loss along {shown.label}", left=54, bottom=44, top=10)
+    y = Scale(*bounds, chart.y0, chart.y1)
+    return (_line if shown.number else _levels)(chart, shown, y)
+
+
+def _line(chart: Chart, shown: Slice, y: Scale) -> str:
+    values = [float(v) for v in shown.values]
+    x = Scale(values[0], values[-1], chart.x0, chart.x1, shown.log)
+    xs = [x(v) for v in values]
+    for first, last in shown.forbidden:
+        a = xs[0] if first == 0 else (xs[first - 1] + xs[first]) / 2
+        b = xs[-1] if last == len(xs) - 1 else (xs[last] + xs[last + 1]) / 2
+        chart.box(a, chart.y1, b - a, chart.y0 - chart.y1, "forbidden", "forbidden by the rules here")
+    chart.axes(x, y, f"{_cut(shown.label, 30)}{' (log scale)' if shown.log else ''}", "", count=(4, 4))
+    upper = [(a, y(v)) for a, v in zip(xs, shown.high, strict=True)]
+    lower = [(a, y(v)) for a, v in zip(xs, shown.low, strict=True)]
+    chart.path([*upper, *lower[::-1]], "band", close=True)
+    chart.path([(a, y(v)) for a, v in zip(xs, shown.mean, strict=True)], "mean")
+    for k in range(0, len(xs), max(1, len(xs) // 40)):
+        legal = "" if shown.legal[k] else "\nforbidden by the rules here"
+        tip = f"{shown.label} = {shown.texts[k]}\npredicted {number(float(shown.mean[k]))}"
+        chart.dot(xs[k], y(float(shown.mean[k])), "ghost", f"{tip} ({_between(shown, k)}){legal}", 7)
+    _here(chart, shown, x(float(shown.values[shown.at])), y)
+    return chart.svg("slice")
+
+
+def _levels(chart: Chart, shown: Slice, y: Scale) -> str:
+    count = len(shown.values)
+    gap = (chart.x1 - chart.x0) / count
+    xs = [chart.x0 + (k + 0.5) * gap for k in range(count)]
+    turned = max(map(len, shown.texts)) * 6.2 > gap - 4
+    chart.bottom, chart.height = (88.0, chart.height + 44) if turned else (chart.bottom, chart.height)
+    for first, last in shown.forbidden:
+        a, b = xs[first] - gap / 2, xs[last] + gap / 2
+        chart.box(a, chart.y1, b - a, chart.y0 - chart.y1, "forbidden", "forbidden by the rules here")
+    chart.axes(None, y, _cut(shown.label, 40), "", count=(4, 4))
+    for k, at in enumerate(xs):
+        chart.line(at, y(float(shown.low[k])), at, y(float(shown.high[k])), "error")
+        legal = "" if shown.legal[k] else "\nforbidden by the rules here"
+        tip = f"{shown.texts[k]}\npredicted {number(float(shown.mean[k]))} ({_between(shown, k)}){legal}"
+        chart.dot(at, y(float(shown.mean[k])), "level", tip, 4.5)
+        text = _cut(shown.texts[k], 12 if turned else 40)
+        if turned and count <= 16:
+            chart.text(at + 4, chart.y0 + 12, text, "end", "tick", -38)
+        elif not turned:
+            chart.text(at, chart.y0 + 17, text, "middle", "tick")
+    _here(chart, shown, xs[shown.at], y)
+    return chart.svg("slice")
+
+
+def _between(shown: Slice, k: int) -> str:
+    return f"{number(float(shown.low[k]))} to {number(float(shown.high[k]))}"
+
+
+def _here(chart: Chart, shown: Slice, at: float, y: Scale) -> None:
+    """Where the incumbent is."""
+    chart.line(at, chart.y1, at, chart.y0, "here")
+    if math.isfinite(shown.incumbent):
+        chart.dot(at, y(shown.incumbent), "star", f"incumbent: {shown.here}\nloss {number(shown.incumbent)}", 5)
+
+
+def slice_bounds(found: Sequence[Slice]) -> tuple[float, float]:
+    """The loss axis that all slices share: what they predict where it is legal, and the incumbent's loss."""
+    lows = [float(np.min(s.low[s.legal], initial=math.inf)) for s in found]
+    highs = [float(np.max(s.high[s.legal], initial=-math.inf)) for s in found]
+    own = [s.incumbent for s in found if math.isfinite(s.incumbent)]
+    low, high = min([*lows, *own]), max([*highs, *own])
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return 0.0, 1.0
+    middle = [float(v) for s in found for v in s.mean[s.legal]]
+    high = min(high, max([*middle, *own]) + 1.5 * (max([*middle, *own]) - min([*middle, *own])) or high)
+    margin = 0.06 * (high - low) or 0.5
+    return low - margin, high + margin

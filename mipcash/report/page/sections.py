@@ -1,0 +1,286 @@
+"""The sections of the page, from the numbers to HTML; each returns nothing where it has nothing to show."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from mipcash.display import counted, value_text
+from mipcash.report.data.convergence import curve
+from mipcash.report.data.coordinates import coordinates
+from mipcash.report.data.effects import PAIRED, Effects
+from mipcash.report.data.limits import limits
+from mipcash.report.data.run import Run
+from mipcash.report.data.settings import setting_text
+from mipcash.report.data.slices import incumbent, slices
+from mipcash.report.data.solving import SIZES, best_as_code, solving
+from mipcash.report.page import charts, model, parts
+from mipcash.report.page.parallel import parallel_chart
+from mipcash.report.page.svg import HALF, NARROW, WIDE, both, escaped, number, seconds
+from mipcash.report.residuals import NAMES, Residuals
+from mipcash.study.failures import kind_of_failure
+from mipcash.study.text import one_line
+from mipcash.study.trial import Trial
+
+BEST_ROWS = 12
+"""Trials that the table shows."""
+NO_MODEL = "This part needs a model of the loss, which takes at least four evaluations with different losses."
+
+
+def tiles(run: Run) -> str:
+    """The numbers that matter."""
+    result = run.result
+    best, found = result.best, []
+    if best is not None:
+        found.append(parts.tile("best loss", number(result.value), f"trial {best.number}", "main"))
+    else:
+        found.append(
+            parts.tile("best loss", "–", "nothing keeps all limits" if result.n_done else "no loss yet", "main")
+        )
+    if math.isfinite(result.fresh):
+        found.append(parts.tile("on fresh repeats", number(result.fresh)))
+    failed = f"{result.n_failed} failed" if result.n_failed else "none failed"
+    pending = sum(t.pending for t in result.history)
+    failed += f", {pending} open" if pending else ""
+    failed += f", {result.n_known} known" if result.n_known else ""
+    planned = run.record.budget if run.record is not None else None
+    done = f"{result.n_evaluations}" + (f" of {planned}" if planned and planned >= result.n_evaluations else "")
+    found.append(parts.tile("evaluations", done, failed))
+    if result.under:
+        share = f"of {result.n_done} that succeeded" if result.n_done else ""
+        found.append(parts.tile("keep all limits", str(result.n_feasible), share))
+    spent = result.seconds
+    asked = sum(not t.known for t in result.history)
+    each = f"{seconds(spent['ask'] / asked)} a suggestion" if asked else ""
+    found.append(parts.tile("time suggesting", seconds(spent["ask"]), each))
+    told = sum(t.duration is not None for t in result.history)
+    each = f"{seconds(spent['evaluation'] / told)} an evaluation" if told else ""
+    found.append(parts.tile("time evaluating", seconds(spent["evaluation"]), each))
+    return f'<div class="tiles">{"".join(found)}</div>'
+
+
+def convergence_card(run: Run) -> str:
+    """Convergence by evaluations and by seconds."""
+    found = curve(run.result)
+    if not len(found.x) and not len(found.failed):
+        return parts.card("Convergence", parts.missing("No evaluation has ended yet.", ""), ident="convergence")
+    views = [
+        (name, both(*(charts.convergence_chart(found, w, by) for w in (WIDE, NARROW))))
+        for name, by in (("by evaluations", False), ("by seconds", True))
+    ]
+    entries = [("best", "best so far"), ("dot", "evaluation")]
+    entries += [("limit", "breaks a limit")] if found.breaks.any() else []
+    entries += [("estimate", "stopped early, an estimate")] if found.stopped.any() else []
+    entries += [("off", "off the scale")] if (found.loss > found.high).any() else []
+    entries += [("failed", "failed")] if len(found.failed) else []
+    body = parts.switch("convergence-by", views) + parts.legend(*entries)
+    return parts.card("Convergence", body, ident="convergence")
+
+
+def best_card(run: Run) -> str:
+    """The best configuration, as a table and as code."""
+    result, best = run.result, incumbent(run)
+    if best is None:
+        said = result.problem() or "No evaluation has a loss yet."
+        return parts.card("Best configuration", parts.missing(one_line(said, 400), ""), ident="best")
+    rows = [(name, setting_text(value)) for name, value in best.config.items()]
+    values = [("loss", number(best.loss) if best.loss is not None else "–")]
+    values += [(name, number(v)) for name, v in (result.values if result.best else best.values).items()]
+    values += [(name, one_line(v, 120)) for name, v in best.texts.items()]
+    note = "" if result.best is not None else f"Nothing keeps all limits yet; {result.nearest}."
+    text = best_as_code(run)
+    left = parts.table(("parameter", "value"), rows) + parts.table(("output", "value"), values, numbers=(1,))
+    body = f'<div class="halves"><div>{left}</div><div>{parts.code(text) if text else ""}</div></div>'
+    return parts.card("Best configuration", body, note, ident="best")
+
+
+def coordinates_card(run: Run, effects: Effects | None) -> str:
+    """Parallel coordinates over legal ranges."""
+    shown = coordinates(run, None if effects is None else effects.labels)
+    if len(shown.trials) < 2 or not shown.axes:
+        return ""
+    body = both(*(parallel_chart(shown, w) for w in (WIDE, NARROW)))
+    entries = [("top", "best configuration"), ("good", "low loss"), ("poor", "high loss")]
+    entries += [("allowed", "what the rules leave of the range")] if any(a.legal for a in shown.axes) else []
+    parameters, trials = shown.left_out
+    note = "Lines break where a parameter is absent."
+    note += (
+        f" The {'most important' if effects else 'first'} {len(shown.axes)} parameters; {parameters} are left out."
+        if parameters
+        else ""
+    )
+    note += f" {trials} trials are left out." if trials else ""
+    return parts.card("Parallel coordinates", body + parts.legend(*entries), note, ident="coordinates")
+
+
+def effects_card(run: Run, effects: Effects | None) -> str:
+    """Importance and pairs."""
+    if run.place is None:
+        return ""
+    if effects is None or not effects.parameters:
+        return parts.card("What matters", parts.missing(NO_MODEL, ""), ident="importance")
+    left = "<h3>Parameters</h3>" + both(*(model.importance_chart(effects, w) for w in (HALF, NARROW)))
+    left += parts.legend(("inner", "alone"), ("bar", "with others"), ("whisker", "90 % interval"))
+    right = "<h3>Pairs</h3>"
+    if effects.pairs:
+        right += both(*(model.pairs_chart(effects, w) for w in (HALF, NARROW)))
+        paired = min(PAIRED, len(effects.parameters))
+        said = f"Of the {paired} most important parameters: what two do together and neither alone."
+        right += f'<p class="note">{said}</p>'
+    else:
+        right += parts.missing("There is one parameter.", "")
+    more = len(effects.parameters) - model.SHOWN
+    note = "Shares of the variance of the modelled loss over legal configurations; whiskers say how sure the model is."
+    note += f" {counted(more, 'less important parameter')} not shown." if more > 0 else ""
+    return parts.card(
+        "What matters", f'<div class="halves"><div>{left}</div><div>{right}</div></div>', note, ident="importance"
+    )
+
+
+def slices_card(run: Run, effects: Effects | None) -> str:
+    """Slices through the incumbent."""
+    if run.place is None:
+        return ""
+    found = slices(run, None if effects is None else effects.labels)
+    if not found:
+        return parts.card("Slices through the incumbent", parts.missing(NO_MODEL, ""), ident="slices")
+    bounds = model.slice_bounds(found)
+    body = "".join(f"<figure>{model.slice_chart(s, bounds)}</figure>" for s in found)
+    entries = [("band", "predicted loss ± 2 standard deviations"), ("star", "incumbent")]
+    entries += [("forbidden", "forbidden by the rules")] if any(s.forbidden for s in found) else []
+    active = len(incumbent(run).config) - len(found)  # type: ignore[union-attr]
+    note = "One parameter moves, the others stay at the best configuration; what it switches on takes the middle of its range."
+    note += f" {counted(active, 'active parameter')} not shown." if active > 0 else ""
+    return parts.card(
+        "Slices through the incumbent", f'<div class="grid">{body}</div>{parts.legend(*entries)}', note, ident="slices"
+    )
+
+
+def limits_card(run: Run) -> str:
+    """Limits, and other outputs, against the loss."""
+    found = limits(run)
+    if not found:
+        return ""
+    cells = []
+    for each in found:
+        said = "".join(f'<p class="note">{escaped(text)}</p>' for text in each.said)
+        chart = charts.against_chart(each, 400) if len(each.value) else parts.missing("Nothing is known of it yet.", "")
+        cells.append(f"<figure><h3>{escaped(each.output, 48)}</h3>{chart}{said}</figure>")
+    limited = any(a.limit is not None for a in found)
+    entries = [("dot", "keeps all limits" if limited else "evaluation"), ("star", "best configuration")]
+    if limited:
+        entries[1:1] = [("limit", "breaks a limit"), ("bound", "limit"), ("forbidden", "beyond the limit")]
+        entries += [("thin", "lowest loss if the limit stood there")]
+    title = "Limits against the loss" if limited else "Outputs against the loss"
+    return parts.card(title, f'<div class="grid">{"".join(cells)}</div>{parts.legend(*entries)}', ident="limits")
+
+
+def residuals_card(run: Run) -> str:
+    """Residuals of an optimizer by operator splitting."""
+    found = Residuals.of(run.result)
+    if found is None:
+        return ""
+    entries = [(f"r-{list(NAMES).index(name)}", NAMES[name]) for name in found.values]
+    body = both(*(charts.residuals_chart(found, w) for w in (WIDE, NARROW))) + parts.legend(*entries)
+    return parts.card("Residuals of the splitting", body, ident="residuals")
+
+
+def solver_card(run: Run) -> str:
+    """The program, the time of suggestions, gaps, and how much of the box is legal."""
+    found, body = solving(run), ""
+    if run.place is not None:
+        program, share = f"<h3>The program</h3>{_sizes(run)}", f"<h3>How much is legal</h3>{_share(run)}"
+        body += f'<div class="halves"><div>{program}</div><div>{share}</div></div>'
+    if len(found.x) and np.isfinite(found.ask).any():
+        total = sum(s for _, s in found.parts) or 1.0
+        rows = [(name, seconds(s), f"{100 * s / total:.3g} %") for name, s in found.parts]
+        times = "<h3>Time of suggestions</h3>" + both(*(charts.times_chart(found, w) for w in (HALF, NARROW)))
+        times += parts.legend(("ask", "suggestion"), ("dot", "evaluation"))
+        gaps = parts.table(("part of suggestions", "time", "share"), rows, numbers=(1, 2))
+        if np.isfinite(found.gap).any():
+            proven, solved = found.proven
+            by = ", ".join(f"{name} {n}" for name, n in found.solvers)
+            gaps = (
+                "<h3>Gaps</h3>"
+                + both(*(charts.gaps_chart(found, w) for w in (HALF, NARROW)))
+                + f'<p class="note">{proven} of {solved} solves proven optimal. Proposals by solver: {escaped(by)}.</p>'
+                + gaps
+            )
+        else:
+            gaps = f"<h3>Where the time goes</h3>{gaps}"
+        body += f'<div class="halves"><div>{times}</div><div>{gaps}</div></div>'
+    return parts.card("Solver", body, ident="solver") if body else ""
+
+
+def _sizes(run: Run) -> str:
+    sizes = run.place.sizes if run.place else {}
+    rows = [(SIZES[name], f"{sizes[name]:,}") for name in SIZES if name in sizes]
+    return parts.table((), rows, numbers=(1,))
+
+
+def _share(run: Run) -> str:
+    box = run.place.box if run.place else None
+    if box is None or not len(box.legal):
+        return parts.missing("Whether draws are legal could not be told in time.", "")
+    (low, high), n, k = box.interval, len(box.legal), int(box.legal.sum())
+    share = f"{_percent(box.share)}" if k else f"below {_percent(high)}"
+    between = f"left:{100 * low:.2f}%;width:{max(0.4, 100 * (high - low)):.2f}%"
+    bar = (
+        f'<div class="share"><div class="between" style="{between}"></div>'
+        f'<div class="point" style="left:{100 * box.share:.2f}%"></div></div>'
+        '<div class="ends"><span>0 %</span><span>100 %</span></div>'
+    )
+    said = (
+        f"of the box is legal, between {_percent(low)} and {_percent(high)} with 95 % confidence: {k:,} of {n:,} "
+        "draws, every parameter by itself and uniform over its range. No proposal is drawn that way: all are legal."
+    )
+    return f'<p class="big">{escaped(share)}</p>{bar}<p class="note">{escaped(said)}</p>'
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.3g} %"
+
+
+def failures_card(run: Run) -> str:
+    """Failures by kind."""
+    failed = [t for t in run.result.history if t.failed]
+    if not failed:
+        return ""
+    kinds = Counter(kind_of_failure(t.message) for t in failed)
+    rows = []
+    for name, count in kinds.most_common(12):
+        of_kind = [t for t in failed if kind_of_failure(t.message) == name]
+        numbers = ", ".join(str(t.number) for t in of_kind[:8]) + (", …" if len(of_kind) > 8 else "")
+        rows.append((name or "failed", str(count), numbers, one_line(of_kind[0].message, 200)))
+    return parts.card(
+        "Failures", parts.table(("kind", "how many", "trials", "first message"), rows, (1,)), ident="failures"
+    )
+
+
+def trials_card(run: Run) -> str:
+    """The best trials, and the latest."""
+    result = run.result
+    if not result.history:
+        return ""
+    ranked = [result.history[k] for k in result.standing.ranked if result.history[k].loss is not None]
+    latest = list(result.history[::-1][:BEST_ROWS])
+    views = [("best", _trials(run, ranked[:BEST_ROWS])), ("latest", _trials(run, latest))]
+    return parts.card("Trials", parts.switch("trials-by", views if ranked else views[1:]), ident="trials")
+
+
+def _trials(run: Run, trials: Sequence[Trial]) -> str:
+    result, marked = run.result, list[int]()
+    head = ["trial", "loss", *(["breaks"] if result.under else []), "evaluation", "origin", "configuration or failure"]
+    rows = []
+    for k, t in enumerate(trials):
+        broken = [] if t.failed or t.pending else [one_line(", ".join(map(str, result.breaks(t))), 60)]
+        said = "failed" if t.failed else "open" if t.pending else number(t.loss) if t.loss is not None else "–"
+        what = one_line(t.message, 120) if t.failed else ", ".join(f"{n}={value_text(v)}" for n, v in t.config.items())
+        row = [str(t.number), said, *((broken or [""]) if result.under else [])]
+        rows.append([*row, seconds(t.duration or math.nan), one_line(t.origin, 30), one_line(what, 160)])
+        if result.best is not None and t.number == result.best.number:
+            marked.append(k)
+    return parts.table(head, rows, (0, 1, head.index("evaluation")), marked)

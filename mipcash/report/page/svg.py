@@ -1,0 +1,235 @@
+"""Charts as SVG text: scales, ticks, marks. Whatever is written is escaped; colours are classes of the page's style.
+
+Sizes are in pixels of the chart at its design width, in which text is 12 high.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from mipcash.report.data.coordinates import nice
+from mipcash.study.text import visible
+
+LETTER = 6.5
+"""Width of a letter of 12 pixels, about."""
+
+
+def escaped(text: object, limit: int | None = None) -> str:
+    """Text of HTML and SVG: shown as it is, never obeyed; cut at a limit."""
+    said = " ".join(visible(str(text), lines=True).split())
+    return html.escape(said if limit is None or len(said) <= limit else said[: max(1, limit - 1)] + "…")
+
+
+def number(value: float) -> str:
+    """A number for people: four digits."""
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else "∞"
+    text = f"{value:,.0f}" if 1e4 <= abs(value) < 1e6 else f"{value:.4g}"
+    return (
+        text.replace("-", "−") if "e" not in text else text.replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+    )
+
+
+def seconds(value: float) -> str:
+    """A time for people."""
+    if not math.isfinite(value):
+        return "–"
+    if value < 0.9995:
+        return f"{value * 1000:.0f} ms" if value >= 0.0095 else f"{value * 1000:.2g} ms"
+    if value < 99.5:
+        return f"{value:.3g} s"
+    if value < 5940:
+        return f"{value / 60:.3g} min"
+    return f"{value / 3600:.3g} h"
+
+
+def time_unit(last: float) -> tuple[float, str]:
+    """Seconds of a unit that suits a time axis, and its name."""
+    return (1.0, "s") if last < 180 else (60.0, "min") if last < 10800 else (3600.0, "h")
+
+
+def at(value: float) -> str:
+    """A coordinate with a tenth of a pixel."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From values to pixels, clipped to the ends.
+
+    Attributes:
+        low, high: values at the ends.
+        start, end: pixels there.
+        log: whether it is logarithmic; then ``low`` > 0.
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        if self.log:
+            share = math.log(max(value, 1e-300) / self.low) / (math.log(self.high / self.low) or 1.0)
+        else:
+            width = self.high / 2 - self.low / 2  # the ends may be 1e300 and -1e300
+            share = (value / 2 - self.low / 2) / width if width else 0.5
+        return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
+
+    def ticks(self, count: int) -> list[tuple[float, str]]:
+        """Pixels and texts of about so many round values."""
+        values = nice(self.low, self.high, self.log, count)
+        texts = [number(0.0 if abs(v) < 1e-12 * max(abs(self.low), abs(self.high)) else v) for v in values]
+        return [(self(v), t) for v, t in zip(values, texts, strict=True)]
+
+
+@dataclass
+class Chart:
+    """One chart that is being drawn.
+
+    Attributes:
+        width, height: of all of it.
+        label: what it shows, for those who do not see it.
+        parts: SVG so far.
+        left, right, top, bottom: margins.
+    """
+
+    width: float
+    height: float
+    label: str
+    left: float = 62
+    right: float = 14
+    top: float = 12
+    bottom: float = 42
+    parts: list[str] = field(default_factory=list)
+
+    @property
+    def x0(self) -> float:
+        return self.left
+
+    @property
+    def x1(self) -> float:
+        return self.width - self.right
+
+    @property
+    def y0(self) -> float:
+        return self.height - self.bottom
+
+    @property
+    def y1(self) -> float:
+        return self.top
+
+    def scales(
+        self, x: tuple[float, float], y: tuple[float, float], log_x: bool = False, log_y: bool = False
+    ) -> tuple[Scale, Scale]:
+        """Of the two axes."""
+        return Scale(*x, self.x0, self.x1, log_x), Scale(*y, self.y0, self.y1, log_y)
+
+    def text(self, x: float, y: float, text: object, anchor: str = "start", kind: str = "t", turn: float = 0.0) -> None:
+        """Text; ``turn`` in degrees."""
+        turned = f' transform="rotate({at(turn)} {at(x)} {at(y)})"' if turn else ""
+        self.parts.append(
+            f'<text class="{kind}" x="{at(x)}" y="{at(y)}" text-anchor="{anchor}"{turned}>{escaped(text)}</text>'
+        )
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
+        """A straight line."""
+        self.parts.append(f'<line class="{kind}" x1="{at(x1)}" y1="{at(y1)}" x2="{at(x2)}" y2="{at(y2)}"/>')
+
+    def path(self, points: Iterable[tuple[float, float]], kind: str, tip: str = "", close: bool = False) -> None:
+        """A line through points, or the area within."""
+        d = "M" + "L".join(f"{at(x)} {at(y)}" for x, y in points) + ("Z" if close else "")
+        if d != "M":
+            self.parts.append(_tipped("path", f'class="{kind}" d="{d}"', tip))
+
+    def steps(self, xs: Sequence[float], ys: Sequence[float], kind: str) -> None:
+        """Steps that hold until the next."""
+        d = "".join(f"M{at(x)} {at(y)}" if not k else f"H{at(x)}V{at(y)}" for k, (x, y) in enumerate(zip(xs, ys)))  # noqa: B905
+        if d:
+            self.parts.append(f'<path class="{kind}" d="{d}"/>')
+
+    def dot(self, x: float, y: float, kind: str, tip: str = "", radius: float = 3.5) -> None:
+        """A dot."""
+        self.parts.append(_tipped("circle", f'class="{kind}" cx="{at(x)}" cy="{at(y)}" r="{at(radius)}"', tip))
+
+    def dots(self, points: Sequence[tuple[float, float, str]], kind: str, radius: float = 3.5, most: int = 400) -> None:
+        """Dots with tips; of very many one path without any."""
+        if len(points) <= most:
+            for x, y, tip in points:
+                self.dot(x, y, kind, tip, radius)
+            return
+        d = "".join(f"M{at(x)} {at(y)}h0" for x, y, _ in points)
+        self.parts.append(f'<path class="{kind} many" d="{d}"/>')
+
+    def cross(self, x: float, y: float, kind: str, tip: str = "", size: float = 3.5) -> None:
+        """A cross."""
+        d = f"M{at(x - size)} {at(y - size)}l{at(2 * size)} {at(2 * size)}m0 {at(-2 * size)}l{at(-2 * size)} {at(2 * size)}"
+        self.parts.append(_tipped("path", f'class="{kind}" d="{d}"', tip))
+
+    def box(self, x: float, y: float, width: float, height: float, kind: str, tip: str = "", round_: float = 0) -> None:
+        """A rectangle."""
+        corner = f' rx="{at(round_)}"' if round_ else ""
+        shape = (
+            f'class="{kind}" x="{at(x)}" y="{at(y)}" width="{at(max(0, width))}" height="{at(max(0, height))}"{corner}'
+        )
+        self.parts.append(_tipped("rect", shape, tip))
+
+    def axes(
+        self,
+        x: Scale | None,
+        y: Scale | None,
+        x_title: str,
+        y_title: str,
+        whole_x: bool = False,
+        count: tuple[int, int] | None = None,
+    ) -> None:
+        """Grid, ticks and titles; titles have the unit.
+
+        Args:
+            whole_x: x counts something.
+            count: of ticks, about.
+        """
+        nx, ny = count or (max(2, int((self.x1 - self.x0) / 90)), max(2, int((self.y0 - self.y1) / 50)))
+        if y is not None:
+            for p, text in y.ticks(ny):
+                self.line(self.x0, p, self.x1, p, "grid")
+                self.text(self.x0 - 8, p + 4, text, "end", "tick")
+        if x is not None:
+            for p, text in x.ticks(nx):
+                if whole_x and "." in text:
+                    continue
+                self.line(p, self.y0, p, self.y0 + 4, "axis")
+                self.text(p, self.y0 + 17, text, "middle", "tick")
+        self.line(self.x0, self.y0, self.x1, self.y0, "axis")
+        if x_title:
+            self.text((self.x0 + self.x1) / 2, self.height - 6, x_title, "middle", "title")
+        if y_title:
+            self.text(11, (self.y0 + self.y1) / 2, y_title, "middle", "title", -90)
+
+    def svg(self, kind: str = "") -> str:
+        """The chart."""
+        inside = "".join(self.parts)
+        return (
+            f'<svg class="chart {kind}" viewBox="0 0 {at(self.width)} {at(self.height)}" role="img" '
+            f'aria-label="{escaped(self.label)}">{inside}</svg>'
+        )
+
+
+def _tipped(tag: str, shape: str, tip: str) -> str:
+    if not tip:
+        return f"<{tag} {shape}/>"
+    said = html.escape(visible(tip, lines=True))
+    return f'<{tag} {shape} tabindex="-1"><title>{said}</title></{tag}>'
+
+
+def both(wide: str, narrow: str) -> str:
+    """A chart for wide windows and one for narrow ones; the style shows one of them."""
+    return f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>'
+
+
+WIDE, NARROW, HALF = 1000.0, 350.0, 500.0
+"""Design widths: of a chart over the page, of one on a phone, and of one of two beside each other."""

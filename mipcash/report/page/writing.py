@@ -1,0 +1,44 @@
+"""The page in a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from mipcash.errors import MipcashError
+from mipcash.report.data.run import Run, Source
+from mipcash.report.page.document import page
+from mipcash.space.space import Space
+from mipcash.study.text import shown, visible
+
+SUFFIXES = (".html", ".htm")
+
+
+def write_page(source: Source, path: str | os.PathLike[str], space: Space | None = None, *, lacking: str = "") -> Path:
+    """Write the report of a run: one HTML file that needs nothing beside itself.
+
+    Args:
+        source: a result, a study, or the path of a journal.
+        path: ``.html``; a file that is there is replaced.
+        space: of a journal; a result or study brings its own.
+        lacking: what the page says on how to bring the space, where it is not at hand.
+
+    Returns:
+        The file.
+
+    Raises:
+        MipcashError: the source is none, its space another one, or the file cannot be written.
+    """
+    try:
+        target = Path(path).expanduser()
+    except (TypeError, RuntimeError) as error:
+        raise MipcashError(f"{shown(path)} is no path of a page ({error}); give a file such as 'run.html'") from error
+    name = visible(str(target))
+    if target.suffix.lower() not in SUFFIXES:
+        raise MipcashError(f"the page {name} cannot be written: its name must end in .html; give one such as run.html")
+    text = page(Run.of(source, space), lacking=lacking)
+    try:
+        target.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except (OSError, ValueError) as error:
+        raise MipcashError(f"the page {name} cannot be written: {error}; give another file with -o") from error
+    return target

@@ -1,0 +1,182 @@
+"""The page of a run that goes on, for a browser on this machine.
+
+Nobody else may ask: the server listens on 127.0.0.1 alone, and answers requests for a name of this machine alone, since a page on
+the web may have its own name point here (DNS rebinding). It reads the journal as ``mipcash show`` does and changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from mipcash.errors import MipcashError, StorageError
+from mipcash.report.data.run import Place, Run
+from mipcash.report.page.document import content, page
+
+HOST = "127.0.0.1"
+PORT = 8765
+TRIED = 20
+"""Ports that are tried, one after the other, where the user names none."""
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Watched:
+    """A journal and its page, made anew when the journal has changed. Any thread may ask."""
+
+    def __init__(self, journal: Path, place: Place | None = None, lacking: str = "") -> None:
+        self.journal, self.place, self.lacking = journal, place, lacking
+        self._lock = threading.Lock()
+        self._stamp: tuple[float, ...] = ()
+        self._version = ""
+        self._run: Run | None = None
+        self._content: tuple[str, str] = ("", "")
+
+    def run(self) -> tuple[str, Run]:
+        """The run as it is, and its version.
+
+        Raises:
+            StorageError: the journal cannot be read, and never could.
+        """
+        with self._lock:
+            return self._read()
+
+    def news(self) -> tuple[str, str]:
+        """Version, and what changes of the page, made once per version."""
+        with self._lock:
+            version, run = self._read()
+            if self._content[0] != version:
+                self._content = version, content(run, lacking=self.lacking, live=True)
+            return self._content
+
+    def whole(self) -> str:
+        """The page."""
+        with self._lock:
+            version, run = self._read()
+            return page(run, lacking=self.lacking, live=version)
+
+    def _read(self) -> tuple[str, Run]:
+        stamp = _stamp(self.journal)
+        if self._run is None or stamp != self._stamp:
+            try:
+                self._run = Run.of(self.journal, self.place)
+            except StorageError:  # a writer may be at it; what was read before is still true
+                if self._run is None:
+                    raise
+                return self._version, self._run
+            self._stamp = stamp
+            trials = self._run.result.history
+            told = sum(not t.pending for t in trials)
+            said = f"{len(trials)} {told} {self._run.result.stopped}"
+            self._version = hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+        return self._version, self._run
+
+
+def _stamp(path: Path) -> tuple[float, ...]:
+    """What changes when a journal is written."""
+    found: list[float] = []
+    for file in (path, path.with_name(path.name + "-wal")):
+        try:
+            stat = file.stat()
+        except OSError:
+            continue
+        found += [stat.st_mtime_ns, stat.st_size]
+    return tuple(found)
+
+
+class Dashboard(ThreadingHTTPServer):
+    """Serves one journal on this machine. Make one with :func:`dashboard`; it runs with ``serve_forever()``."""
+
+    daemon_threads = True
+
+    def __init__(self, watched: Watched, port: int) -> None:
+        self.watched = watched
+        super().__init__((HOST, port), _Handler)
+
+    @property
+    def url(self) -> str:
+        """What to open in a browser."""
+        return f"http://{HOST}:{self.server_port}/"
+
+    @property
+    def names(self) -> set[str]:
+        """What a request may call this machine."""
+        return {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that went away is no error."""
+
+
+def dashboard(watched: Watched, port: int | None = None) -> Dashboard:
+    """A server for a journal.
+
+    Args:
+        port: to listen on; None: PORT, or the next one that is free.
+
+    Raises:
+        MipcashError: the port is taken, or none of those that were tried is free.
+    """
+    tried = range(PORT, PORT + TRIED) if port is None else [port]
+    for each in tried:
+        try:
+            return Dashboard(watched, each)
+        except (OSError, OverflowError) as error:
+            cause = error
+    if port is not None:
+        raise MipcashError(f"port {port} cannot be listened on ({cause}); give another --port, or none for a free one")
+    raise MipcashError(f"no port from {PORT} to {PORT + TRIED - 1} is free ({cause}); give one with --port")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Dashboard
+    server_version = "mipcash"
+    sys_version = ""
+    timeout = 30
+
+    def do_GET(self) -> None:
+        """The page at ``/``, and what changed of it since a version at ``/news``."""
+        if (self.headers.get("Host") or "").lower() not in self.server.names:
+            self._answer(HTTPStatus.FORBIDDEN, f"this server answers {self.server.url} alone")
+            return
+        asked = urlsplit(self.path)
+        try:
+            if asked.path == "/":
+                self._answer(HTTPStatus.OK, self.server.watched.whole(), "text/html")
+            elif asked.path == "/news":
+                since = parse_qs(asked.query).get("since", [""])[0]
+                version, _ = self.server.watched.run()
+                if version == since:
+                    self._answer(HTTPStatus.NO_CONTENT)
+                else:
+                    version, text = self.server.watched.news()
+                    self._answer(HTTPStatus.OK, text, "text/html", version)
+            else:
+                self._answer(HTTPStatus.NOT_FOUND, "there is nothing here")
+        except MipcashError as error:
+            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+
+    def _answer(self, status: HTTPStatus, text: str = "", kind: str = "text/plain", version: str = "") -> None:
+        body = text.encode("utf-8", "backslashreplace")
+        self.send_response(status)
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        if version:
+            self.send_header("X-Version", version)
+        if body:
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: the terminal is for what matters."""

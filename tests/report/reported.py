@@ -1,0 +1,98 @@
+"""Runs to report on: every kind of space and of history, made without waiting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import mipcash as mc
+from mipcash.optimizers.base import Limit
+from mipcash.study.result import Result
+
+EVIL = "<script>alert(1)</script>\"'&</style></title>"
+"""A name that would run, or end what it stands in, were it not escaped."""
+
+
+def told(space: mc.Space, losses: Iterable[Any], limits: tuple[Limit, ...] = (), seed: int = 0) -> Result:
+    """A result whose trials were drawn from a space and had these outcomes; None: it is still open."""
+    outcomes = list(losses)
+    given = {limit.output: (limit.low, limit.high) for limit in limits}
+    study = mc.Study(space, "random", seed=seed, limits=given or None)
+    for outcome in outcomes:
+        trial = study.ask()
+        if outcome is not None:
+            study.tell(trial, outcome(trial.config) if callable(outcome) else outcome)
+    return study.result
+
+
+def plain() -> mc.Space:
+    """Numbers, a log scale, a list, a rule."""
+    space = mc.Space("plain")
+    x = space.real("x", 0.0, 1.0)
+    space.real("rate", 1e-5, 1e-1, log=True)
+    n = space.integer("n", 1, 6)
+    space.categorical("kind", ["a", "b", "c"])
+    space.rule("x small where n is large", x * 6 <= 7 - n)
+    return space
+
+
+def categories() -> mc.Space:
+    """Nothing but categories, one with a name that is no name."""
+    space = mc.Space("categories " + EVIL)
+    space.categorical("c " + EVIL, [EVIL, "b", None, True])
+    space.categorical("d", ["p", "q"])
+    return space
+
+
+def conditional() -> mc.Space:
+    """Algorithms with hyperparameters, and their order."""
+    space = mc.Space("conditional")
+    scaler = space.module("scaler", {"none": {}, "range": {"low": mc.Real(0.0, 1.0)}})
+    learner = space.module(
+        "learner", {"tree": {"depth": mc.Integer(1, 9)}, "line": {"c": mc.Real(1e-3, 1e3, log=True)}}
+    )
+    space.ordering("order", [scaler, learner])
+    space.rule("no line without a scaler", learner["line"] <= scaler["range"])
+    return space
+
+
+def many() -> mc.Space:
+    """92 parameters."""
+    space = mc.Space("many")
+    for k in range(46):
+        space.real(f"x{k}", 0.0, 1.0)
+        space.categorical(f"c{k}", ["a", "b", "c"])
+    return space
+
+
+def loss(config: dict[str, Any]) -> float:
+    """Something smooth of any configuration."""
+    total = 0.0
+    for k, value in enumerate(config.values()):
+        total += (float(value) - 0.3) ** 2 if isinstance(value, (int, float)) else len(str(value)) * 0.1 + 0.01 * k
+    return total
+
+
+def timed(config: dict[str, Any]) -> dict[str, Any]:
+    """Outputs beside the loss, one of them a text."""
+    return {"loss": loss(config), "ms": 1.0 + config["x"], "mb " + EVIL: config["n"] * 2.0, "said": EVIL}
+
+
+RUNS: dict[str, Callable[[], Result]] = {
+    "nothing": lambda: told(plain(), []),
+    "one": lambda: told(plain(), [1.0]),
+    "two": lambda: told(plain(), [1.0, 2.0]),
+    "open": lambda: told(plain(), [None]),
+    "failed": lambda: told(plain(), [mc.Failed(EVIL)] * 3),
+    "equal": lambda: told(plain(), [1.0] * 8),
+    "huge": lambda: told(plain(), [1e99, -1e99, 1.0, 2.0, 3.0, 1e-300]),
+    "some": lambda: told(plain(), [*[loss] * 12, mc.Failed("out of memory"), None]),
+    "limits": lambda: told(plain(), [timed] * 14, (Limit("ms", high=1.5), Limit("mb " + EVIL, low=3.0, high=9.0))),
+    "no limit kept": lambda: told(plain(), [timed] * 6, (Limit("ms", high=0.1),)),
+    "never told": lambda: told(plain(), [loss] * 5, (Limit("ms", high=0.1),)),
+    "categories": lambda: told(categories(), [loss] * 7),
+    "conditional": lambda: told(conditional(), [loss] * 16),
+    "many": lambda: told(many(), [loss] * 12),
+    "infinite": lambda: told(plain(), [math.inf, math.nan, mc.Failed("no")]),
+}
