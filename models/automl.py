@@ -14,7 +14,7 @@ An evaluation cross-validates the pipeline; what it gives beside the loss, for `
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,6 +28,7 @@ from mipcash.models._group_measures import ERROR, OF
 from mipcash.models._options import choice, flag, whole
 from mipcash.models._pipeline_measures import CLOCKS, METRICS, OF_NUMBERS, groups_of, objective_of
 from mipcash.models._pipeline_parts import Call, Facts, Modules, pipeline_of, script, steps
+from mipcash.models._pipeline_report import compared, share_predictions
 
 DEFAULTS = {"budget": 40, "evaluation_timeout": 120.0, "evaluation_memory": 4000.0}
 
@@ -163,11 +164,10 @@ def build(
         ModelError: an option that does not fit, no such data or column, or a class with fewer rows than there are folds.
     """
     problem = Problem.of(data, target, space, task, metric, folds, seed, ranges, order)
-    loaded, pipelines = problem.data, problem.pipelines
-    groups = groups_of(data, target, protected, edges, loaded.task)
-    compared, timed = choice("disparity_of", disparity_of, OF), choice("clock", clock, CLOCKS)
-    objective = objective_of(pipelines, loaded, problem.metric, problem.folds, problem.seed, groups, compared, timed)
-    return pipelines.declare(Facts.of(loaded, problem.folds)), objective
+    measured = {"protected": protected, "edges": edges, "disparity_of": disparity_of, "clock": clock}
+    objective = _objective(problem.pipelines, problem, {"data": data, "target": target, **measured})
+    share_predictions(objective)
+    return problem.pipelines.declare(Facts.of(problem.data, problem.folds)), objective
 
 
 def code(config: Mapping[str, Any], **options: Any) -> str:
@@ -180,5 +180,31 @@ def code(config: Mapping[str, Any], **options: Any) -> str:
 
 
 def report(result: Any, **options: Any) -> str:
-    """The best pipeline as code."""
-    return code(result.config, **options)
+    """The best pipeline as code, and its score and that of an ensemble beside those of two usual pipelines."""
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    problem = Problem.of(**options)
+    regression = problem.pipelines.regression
+    linear = Ridge() if regression else LogisticRegression()
+    forest = RandomForestRegressor if regression else RandomForestClassifier
+    models = {
+        "best pipeline found": problem.pipelines(result.config),
+        f"StandardScaler + {type(linear).__name__}, defaults": make_pipeline(StandardScaler(), linear),
+        f"{forest.__name__}, defaults": forest(random_state=problem.seed),
+    }
+    lines = compared(result, models, lambda build: _objective(build, problem, options))
+    return "\n".join([code(result.config, **options), "", *lines])
+
+
+def _objective(
+    build: Callable[[Mapping[str, Any]], Any], problem: Problem, options: Mapping[str, Any]
+) -> CrossValidated:
+    """What cross-validates what a function of a configuration builds; the options are those of :func:`build`."""
+    data, target = options.get("data", "breast_cancer"), options.get("target", "target")
+    groups = groups_of(data, target, options.get("protected"), options.get("edges"), problem.data.task)
+    told = choice("disparity_of", options.get("disparity_of", ERROR), OF)
+    timed = choice("clock", options.get("clock", "wall"), CLOCKS)
+    return objective_of(build, problem.data, problem.metric, problem.folds, problem.seed, groups, told, timed)

@@ -44,10 +44,9 @@ from mipcash.models._pipeline_parts import (
     steps,
 )
 from mipcash.models._pipeline_parts import before as stands_before
+from mipcash.models._pipeline_report import compared
 
 DEFAULTS = {"budget": 40}
-FRESH = 1000
-"""The repeat whose folds reports use: beyond those that finalists are chosen on."""
 
 
 def _scores(tuned: dict[str, Any], columns: int) -> dict[str, Any]:
@@ -326,39 +325,8 @@ def report(result: Any, **options: Any) -> str:
         "StandardScaler + LogisticRegression, defaults": make_pipeline(StandardScaler(), LogisticRegression()),
         "RandomForestClassifier, defaults": RandomForestClassifier(random_state=seed),
     }
-    unfair = "" if groups is None else "   disparity"
-    lines = [
-        f"{folds}-fold cross-validated {METRICS[metric][0]}      the search's folds   fresh folds   latency_ms{unfair}"
-    ]
-    for name, model in models.items():
-        measured = objective_of(partial(_clone, model), loaded, metric, folds, seed, groups)
-        searched, fresh = (measured.evaluate({}, repeat) for repeat in (0, FRESH))
-        scores = (measured.scoring.perfect - outputs["loss"] for outputs in (searched, fresh))
-        line = f"  {name:<46} {next(scores):>12.4f} {next(scores):>13.4f} {searched['latency_ms']:>12.2f}"
-        lines.append(line if groups is None else f"{line} {searched['disparity']:>11.4f}")
-    lines[2:2] = _of_ensemble(result)
-    lines.append(
-        "The search chose the best on its own folds, so that scores there are optimistic; nothing was chosen on the fresh ones."
-    )
+    lines = compared(result, models, lambda build: objective_of(build, loaded, metric, folds, seed, groups))
     return "\n".join([code(result.config, **options), "", *lines])
-
-
-def _of_ensemble(result: Any) -> list[str]:
-    """A line about the ensemble of what the search left behind; none where the result brings no objective, or too little."""
-    if getattr(result, "objective", None) is None or result.n_done < 2:
-        return []
-    from mipcash.integrations.sklearn.ensemble import selected
-
-    chosen = selected(result)
-    scores = [chosen.objective.scoring.perfect - chosen.loss(repeat) for repeat in (0, FRESH)]
-    name = f"ensemble of {len(chosen.members)}, mipcash.ensemble(result)"
-    return [f"  {name:<46} {scores[0]:>12.4f} {scores[1]:>13.4f}"]
-
-
-def _clone(model: Any, config: Mapping[str, Any]) -> Any:
-    from sklearn.base import clone
-
-    return clone(model)
 
 
 space, objective = build()

@@ -121,7 +121,7 @@ class CrossValidated:
         self.folds = check_folds(self.y, folds, self.classifies, self.groups)
         self.classes: NDArray[Any] | None = np.unique(self.y) if self.classifies else None
         self.scoring.check(self.y, self.classifies)
-        self.predictions = Predictions(predictions, self._identity() if predictions is not None else "")
+        self.keep_predictions(predictions)
 
     @property
     def classifies(self) -> bool:
@@ -155,6 +155,10 @@ class CrossValidated:
         outputs = {LOSS: self.scoring.perfect - float(np.mean([f.score for f in done]))}
         outputs |= {name: float(np.mean(values)) for name, values in means.items()}
         return outputs | (dict(self.finish(done)) if self.finish is not None else {})
+
+    def keep_predictions(self, folder: str | os.PathLike[str] | None) -> None:
+        """Keep out-of-fold predictions in a folder from now on, which processes share; None: in memory."""
+        self.predictions = Predictions(folder, self._identity() if folder is not None else "")
 
     def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
         """The outputs over all folds at once: ``{"loss": ..., ...}``."""
