@@ -12,7 +12,7 @@ from mipcash.cli.limits import Pairs, together
 from mipcash.errors import ModelError
 from mipcash.optimizers.goals import MINIMIZE
 from mipcash.study.arguments import costs_by_output
-from mipcash.study.confirm import ConfirmGiven, confirm_of
+from mipcash.study.confirm import ConfirmGiven, check_paid, confirm_of
 from mipcash.study.racing import RacingGiven, racing_of
 from mipcash.study.records.goals import direction_of, goals_of
 from mipcash.study.records.limits import limits_of, stored_limits
@@ -105,7 +105,7 @@ class Plan:
         """
         try:
             costs = costs_by_output(loaded.objective, loaded.costs, self.limits)
-            Spending.of_budget(self.pays, costs)
+            check_paid(confirm_of(self.confirm, self.pays), Spending.of_budget(self.pays, costs))
         except ValueError as error:
             raise ModelError(f"{loaded.title}: {error}") from error
         return costs

@@ -14,7 +14,7 @@ from numbers import Integral
 from mipcash.errors import at_least
 from mipcash.study.finalists import Finalist
 from mipcash.study.loop import BUDGET, CALLBACK, DEFECT, TIMEOUT, Loop
-from mipcash.study.spending import Budget
+from mipcash.study.spending import SEARCHED, Budget, Reserve, Spending
 from mipcash.study.text import shown
 from mipcash.study.trial import Trial
 
@@ -36,6 +36,9 @@ class ConfirmSettings:
 
     def __post_init__(self) -> None:
         at_least(self, finalists=2, repeats=1)
+
+    def __str__(self) -> str:
+        return f"confirm= evaluates {self.finalists} finalists {'once' if self.repeats == 1 else f'{self.repeats} times'} more"
 
     @property
     def evaluations(self) -> int:
@@ -70,17 +73,32 @@ def confirm_of(given: ConfirmGiven, budget: Budget | None = None) -> ConfirmSett
         raise ValueError(
             f"confirm must be a number of finalists, at least 2, or mc.ConfirmSettings(...); got {shown(given)}"
         )
-    if isinstance(budget, Integral) and settings.evaluations >= budget:
+    if isinstance(budget, Integral) and settings.evaluations + SEARCHED > budget:
         raise ValueError(
-            f"confirm= evaluates {settings.finalists} finalists {settings.repeats} more times, and the budget is {budget} "
-            "evaluations in all; raise it, or confirm fewer"
+            f"{settings}, and the budget is {budget} evaluations in all, with {SEARCHED} at least to choose among; raise it, or "
+            "confirm fewer"
         )
     return settings
 
 
-def evaluations(settings: ConfirmSettings | None) -> int:
-    """That the search leaves."""
-    return 0 if settings is None else settings.evaluations
+def check_paid(settings: ConfirmSettings | None, spending: Spending) -> None:
+    """See that a budget pays for repeats, as far as it is known what they cost.
+
+    Raises:
+        ValueError: it does not.
+    """
+    reserve = reserve_of(settings)
+    if not spending.admits(reserve.needs(spending.whole(()))):
+        unit = "fits" if spending.by_fits else "in all"
+        raise ValueError(
+            f"{settings}, and the budget, {spending.total:g} {unit}, does not pay for these and {SEARCHED} evaluations to choose "
+            "among; raise it, or confirm fewer"
+        )
+
+
+def reserve_of(settings: ConfirmSettings | None) -> Reserve:
+    """What the search leaves."""
+    return Reserve() if settings is None else Reserve(settings.evaluations, str(settings))
 
 
 def confirms(reason: str) -> bool:
@@ -105,6 +123,8 @@ class Confirming(Loop):
     def begin(self, settings: ConfirmSettings) -> None:
         """Let the finalists' repeats wait that are not there yet, all of one repeat before the next."""
         chosen = self._study.finalists(settings.finalists)
+        if len(chosen) == 1:
+            warnings.warn(f"{settings}, and the search found one: nothing is confirmed; raise the budget", stacklevel=5)
         for repeat in range(1, settings.repeats + 1):
             for trial in chosen if len(chosen) > 1 else ():
                 self._study.repeat(trial, repeat)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -16,7 +17,7 @@ from mipcash.study.evaluating.pool import Evaluating, LostWorkerError, collect
 from mipcash.study.progress import Progress
 from mipcash.study.racing import Halving, Racing, judge_for
 from mipcash.study.result import LEAST, SUSPICIOUS
-from mipcash.study.spending import Spending
+from mipcash.study.spending import BudgetError, Reserve, Spending
 from mipcash.study.study import Study
 from mipcash.study.trial import TellError, Trial
 
@@ -75,11 +76,11 @@ class Loop:
         callbacks: tuple[Callback, ...],
         display: Progress,
         racing: Racing | Halving | None = None,
-        reserve: int = 0,
+        reserve: Reserve | None = None,
     ) -> None:
         self._study, self._objective, self._display = study, objective, display
         self._spending, self._deadline, self._callbacks = spending, deadline, callbacks
-        self._racing, self._reserve = racing, reserve
+        self._racing, self._reserve = racing, reserve or Reserve()
         self._ended, self._pace, self._defects = "", Pace(), DefectsByOutput()
 
     def alone(self) -> str:
@@ -155,6 +156,8 @@ class Loop:
         """Whether another evaluation may start. A broken pool ends all that run in it, so a suspect runs alone."""
         if any(trial.lost for trial in in_flight) or self._defects.found:
             return False
+        if self._spending.by_fits and not self._study.n_told:  # how many fits an evaluation takes is not known yet
+            return not in_flight
         return not in_flight if self._study.suspects else len(in_flight) < workers
 
     @contextmanager
@@ -195,9 +198,9 @@ class Loop:
     def _affordable(self, in_flight: Collection[Trial], cost: float | None = None) -> bool:
         """Whether the budget pays for another trial of a cost; None: of the least there may be."""
         if not (self._spending.costs or self._spending.by_fits):
-            return self._spending.admits(self._study.n_told + len(in_flight) + 1 + self._reserve)
+            return self._spending.admits(self._study.n_told + len(in_flight) + 1 + self._reserve.evaluations)
         trials = self._study.trials
-        kept = self._reserve * self._spending.whole(trials)
+        kept = self._reserve.of(self._spending, trials)
         if self._spending.by_fits:
             most = self._spending.least(trials)
             return self._spending.admits(self._spending.spent(trials) + (len(in_flight) + 1) * most + kept)
@@ -275,8 +278,24 @@ class Loop:
     def _told(self, finished: Trial) -> None:
         self._pace.note(finished)
         self._display.told(finished)
+        if self._spending.by_fits:
+            self._check_fits()
         if self._study.n_told == SUSPICIOUS and self._study.result.problem():
             self._display.note(self._study.result.problem())
         for callback in self._callbacks:
             if callback(self._study, finished) is True:
                 self._ended = self._ended or CALLBACK
+
+    def _check_fits(self) -> None:
+        """Say that more fits were spent than there are.
+
+        Raises:
+            BudgetError: by the first evaluation.
+        """
+        try:
+            problem = self._spending.exceeded(self._study.trials)
+        except BudgetError:
+            self._study.stop(BUDGET)
+            raise
+        if problem:
+            warnings.warn(problem, stacklevel=2)

@@ -21,9 +21,10 @@ from mipcash.study.confirm import (
     CONFIRMED,
     ConfirmGiven,
     Confirming,
+    check_paid,
     confirm_of,
     confirms,
-    evaluations,
+    reserve_of,
     warn_of_identical,
 )
 from mipcash.study.evaluating.allowed import Allowed
@@ -143,13 +144,13 @@ def minimize(
     _check_plan(budget, timeout, workers)
     allowed = Allowed.of(evaluation_timeout, evaluation_memory, executor)
     racing_of(racing)
-    confirm_of(confirm, budget)
+    confirming = confirm_of(confirm, budget)
     check_direction(objective, direction)
     callbacks = callbacks_of(callbacks)
     if isinstance(space, Space):  # else the study says so
         check_objective(objective, space.parameters)
     costs = costs_by_output(objective, costs, limits)
-    Spending.of_budget(budget, costs)
+    check_paid(confirming, Spending.of_budget(budget, costs))
     if allowed is not None:
         brought(objective)  # before a journal is made
     with Study(
@@ -206,15 +207,15 @@ def run(
     spending = Spending.of_budget(budget, study.costs)
     allowed, raced = Allowed.of(evaluation_timeout, evaluation_memory, executor), racing_of(racing)
     confirming = confirm_of(confirm, budget)
+    check_paid(confirming, spending)
+    reserve = reserve_of(confirming)
     with _place(objective, executor, workers, allowed) as place, make_progress(progress) as display:
         study.plan(None if isinstance(budget, (Cost, Fits)) else int(budget), timeout)
         display.spending, display.limits = spending, study.limits
         display.begin(study.space.name, spending.total, study.trials)
-        loop = Loop(
-            study, objective, spending, deadline, callbacks_of(callbacks), display, raced, evaluations(confirming)
-        )
+        loop = Loop(study, objective, spending, deadline, callbacks_of(callbacks), display, raced, reserve)
         reason = loop.alone() if place is None else loop.together(place, workers)
-        if confirming is not None and confirms(reason):
+        if confirming is not None and confirms(reason) and reserve.paid:
             again = Confirming(study, objective, spending, deadline, callbacks_of(callbacks), display)
             again.begin(confirming)
             ended = again.alone() if place is None else again.together(place, workers)

@@ -7,14 +7,21 @@ counts is what was told: a call that was lost with its worker, or interrupted, i
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
 from mipcash.display import counted
+from mipcash.errors import MipcashError
 from mipcash.study.text import shown
 from mipcash.study.trial import Trial
+
+
+class BudgetError(MipcashError, ValueError):
+    """A budget that turns out not to pay for one evaluation."""
+
 
 ROUNDING = 1e-9
 """Share of a budget by which a sum of costs may exceed it: of rounding."""
@@ -47,7 +54,9 @@ class Cost:
 class Fits:
     """A budget by fits, of an objective that yields a result for each: ``mc.minimize(..., budget=mc.Fits(200), racing=True)``.
 
-    No evaluation is started whose fits might exceed it, by what the longest so far took.
+    No evaluation is started whose fits might exceed it, by what the longest so far took. The first one, which shows how many they
+    are, runs alone; where it takes more than all of them, that is a ``BudgetError``. A later one that takes more fits than any
+    before may exceed it, which is warned of.
 
     Raises:
         ValueError: no whole number, at least 1.
@@ -146,9 +155,65 @@ class Spending:
         """What an evaluation of all outputs costs; by fits, as many as the longest took."""
         return self.least(trials) if self.by_fits else sum(self.costs.values()) if self.costs else 1.0
 
+    def exceeded(self, trials: Sequence[Trial]) -> str:
+        """What is wrong with what was spent in fits, the cure included; empty: nothing.
+
+        Raises:
+            BudgetError: the only evaluation took more than the budget.
+        """
+        spent = self.spent(trials) if self.by_fits else 0.0
+        if self.admits(spent):
+            return ""
+        budget, took = Fits(int(self.total)), counted(int(self.whole(trials)), "fit")
+        if sum(not (t.pending or t.known) for t in trials) == 1:
+            raise BudgetError(
+                f"budget is {budget}, and one evaluation took {took}: nothing else was evaluated. Give it as many fits as the "
+                f"evaluations should take together, such as mc.Fits({10 * int(spent)}), or a number of evaluations"
+            )
+        return (
+            f"{int(spent)} fits were spent of a budget of {budget}: an evaluation took {took}, more than any before it"
+        )
+
     def admits(self, cost: float) -> bool:
         """Whether so much may be spent in all."""
         return cost <= self.total * (1.0 + ROUNDING)
+
+
+SEARCHED = 2
+"""Evaluations of a search that finalists are chosen among, at least."""
+
+
+@dataclass
+class Reserve:
+    """What a search leaves of its budget to the repeats of finalists.
+
+    Attributes:
+        evaluations: that it leaves.
+        said: what they are for, in words.
+        paid: whether the budget pays for them; of one by fits the first evaluation shows it.
+    """
+
+    evaluations: int = 0
+    said: str = ""
+    paid: bool = True
+
+    def needs(self, whole: float) -> float:
+        """What repeats and the least search cost, where an evaluation costs so much; 0 where there are no repeats."""
+        return (self.evaluations + SEARCHED) * whole if self.evaluations else 0.0
+
+    def of(self, spending: Spending, trials: Sequence[Trial]) -> float:
+        """What is kept back."""
+        whole = spending.whole(trials)
+        told = any(not (t.pending or t.known) for t in trials)
+        if self.paid and spending.by_fits and told and not spending.admits(self.needs(whole)):
+            self.paid = False
+            warnings.warn(
+                f"{self.said}, {self.evaluations * whole:g} fits where an evaluation takes {whole:g}, and the budget is "
+                f"{spending.total:g} fits in all: nothing is confirmed, and all of them go to the search. Give "
+                f"mc.Fits({self.needs(whole):g}) or more, or confirm fewer",
+                stacklevel=2,
+            )
+        return self.evaluations * whole if self.paid else 0.0
 
 
 def check_budget(budget: Any) -> None:

@@ -55,7 +55,7 @@ def dies(config: Mapping[str, Any], repeat: int = 0) -> float:
     return float(config["x"])
 
 
-def minimize(objective: Any, budget: int = 14, **options: Any) -> mc.Result:
+def minimize(objective: Any, budget: Any = 14, **options: Any) -> mc.Result:
     options = {"optimizer": "random", "progress": False, "confirm": 3, **options}
     return mc.minimize(objective, line(), budget, **options)
 
@@ -207,7 +207,7 @@ def test_by_hand() -> None:
         other.repeat(first)
 
 
-@pytest.mark.parametrize(("given", "said"), [(1, "at least 2"), ("3", "at least 2"), (14, "14 finalists 1 more times")])
+@pytest.mark.parametrize(("given", "said"), [(1, "at least 2"), ("3", "at least 2"), (14, "14 finalists once more")])
 def test_what_cannot_be_confirmed(given: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         minimize(told, 14, confirm=given)
@@ -266,3 +266,34 @@ def test_repeats_that_are_identical_are_warned_of(recwarn: pytest.WarningsRecord
 def test_one_that_takes_a_repeat_is_not_warned_of(recwarn: pytest.WarningsRecorder) -> None:
     minimize(limited, limits={"ms": 5.0})
     assert not [w for w in recwarn if "confirm=" in str(w.message)]
+
+
+# -- budgets that do not pay for it ---------------------------------------------------------------------------------
+
+
+def test_fits_that_do_not_pay_for_repeats_are_told_with_the_cure() -> None:
+    cure = r"12 fits where an evaluation takes 4, and the budget is 19 fits in all: nothing is confirmed.*Give mc.Fits\(20\)"
+    with pytest.warns(UserWarning, match=cure):
+        result = minimize(folds, mc.Fits(19))
+    assert (result.n_fits, result.finalists) == (16, ())
+    result = minimize(folds, mc.Fits(20))
+    assert (len(result.finalists), result.n_fits) == (2, 16)
+
+
+@pytest.mark.parametrize(
+    ("objective", "budget", "options"),
+    [
+        (lucky, 4, {}),
+        (lucky, mc.Fits(4), {}),
+        ({"loss": told, "ms": told}, 8, {}),
+        ({"loss": told, "ms": told}, mc.Cost(21.0), {"costs": {"loss": 3.0, "ms": 2.0}}),
+    ],
+)
+def test_budgets_that_are_known_not_to_pay_for_repeats_are_refused(
+    objective: Any, budget: Any, options: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        ValueError, match=r"confirm= evaluates 3 finalists once more, and the budget.* raise it, or confirm fewer"
+    ):
+        minimize(objective, budget, storage=tmp_path / "run.db", **options)
+    assert not list(tmp_path.iterdir())

@@ -307,6 +307,32 @@ def test_a_budget_of_fits_is_kept_and_racing_makes_more_evaluations_of_it() -> N
     assert run(folds, mc.Fits(100), racing=True, workers=3).n_fits <= 100
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_budget_of_fewer_fits_than_one_evaluation_takes_is_refused_when_that_shows(
+    workers: int, tmp_path: Path
+) -> None:
+    journal = tmp_path / "run.db"
+    with pytest.raises(
+        mc.errors.MipcashError, match=r"budget is 4 fits, and one evaluation took 6 fits: .* mc\.Fits\(60\)"
+    ):
+        run(folds, mc.Fits(4), workers=workers, storage=journal)
+    assert run(folds, mc.Fits(6), storage=journal).n_evaluations == 1  # what was evaluated is kept
+
+
+def test_fits_beyond_the_budget_are_told() -> None:
+    lengths = iter([2, 2, 9])
+
+    def growing(config: dict[str, Any]) -> Iterator[float]:
+        for k in range(next(lengths)):
+            yield fold(config, k)
+
+    with pytest.warns(
+        UserWarning, match="13 fits were spent of a budget of 6 fits: an evaluation took 9 fits, more than any"
+    ):
+        found = run(growing, mc.Fits(6))
+    assert (found.n_fits, found.stopped) == (13, "budget")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
