@@ -118,7 +118,7 @@ def test_the_incumbent_of_expected_improvement_is_a_whole_evaluation() -> None:
     assert fitted.best > min(fitted.loss.fitted)
 
 
-@pytest.mark.parametrize("name", ["jopt", "admm"])
+@pytest.mark.parametrize("name", ["jopt", "admm", "admm, choices alone"])
 def test_processes_over_vectors_are_told_the_noise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a run whose stopped evaluations the models see: the noise is theirs alone, on the scale of what is learned."""
     seen: list[tuple[int, int]] = []
@@ -133,11 +133,18 @@ def test_processes_over_vectors_are_told_the_noise(name: str, monkeypatch: pytes
 
     def objective(config: dict[str, Any]) -> Any:
         for k in range(4):
-            yield (config["x"] - 0.3) ** 2 + 0.05 * np.sin(50.0 * config["x"] + 9.0 * k * config["x"])
+            x = sum((ord(c) - 97) / 9 ** (j + 1) for j, c in enumerate(config.values())) if choices else config["x"]
+            yield (x - 0.3) ** 2 + 0.05 * np.sin(50.0 * x + 9.0 * k * x)
 
-    space = mc.Space("part")
-    space.real("x", 0.0, 1.0)
-    found = mc.minimize(objective, space, 16, optimizer=name, racing=mc.Racing(c=0.5), progress=False)
+    choices, space = "," in name, mc.Space("part")
+    if choices:
+        space.categorical("c", list("abcdefghi"))
+        space.categorical("d", list("abcdefghi"))
+    else:
+        space.real("x", 0.0, 1.0)
+    options: dict[str, Any] = {"settings": mc.AdmmSettings(z_min="gp")} if choices else {}
+    name = name.split(",")[0]
+    found = mc.minimize(objective, space, 16, optimizer=name, racing=mc.Racing(c=0.5), progress=False, **options)
     assert found.n_stopped > 3
     assert max(noisy for _, noisy in seen) > 2
     assert all(noisy <= found.n_stopped and noisy < count for count, noisy in seen)

@@ -263,7 +263,8 @@ class _Ask:
         state, variables, measured = self.state, self.variables, self._measured()
         rows = self._z_rows()
         rows = rows[self.legal[rows] & measured.answers[rows]]
-        z, u, mu = state.z, state.u, state.mu
+        z, u = state.z, state.u
+        mu: Vector | None = None
         if len(rows):
             best = int(rows[np.argmin(self._z_values(measured)[rows])])
             z = self.z[best]
@@ -371,7 +372,7 @@ class _Ask:
                 sizes=self.variables.sizes, z=self.z[rows], values=self._z_values(measured)[rows],
                 waiting=waiting.z, counts=self.state.counts, rewards=self.state.rewards,
                 prior=self.settings.prior, oracle=oracle, rng=self.rng, memory=self.state.memory,
-                deadline=self.domain.deadline,
+                deadline=self.domain.deadline, noise=measured.variance[rows],
             )  # fmt: skip
             pull = self.optimizer.z_min(problem)
             self.state = replace(self.state, memory=dict(pull.memory))

@@ -42,6 +42,7 @@ class OneHotBO:
         process = MaternProcess.fit(
             problem.one_hot(problem.z),
             problem.values,
+            noise=problem.noise,
             start=None if known is None else np.array(known, dtype=float),
             iterations=ITERATIONS,
             deadline=problem.deadline.share(FIT),

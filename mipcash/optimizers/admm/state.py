@@ -68,7 +68,8 @@ class AdmmState:
         made: evaluations asked for in this phase; pulls that cost nothing are not among them.
         asked: see :class:`Asked`.
         memory: of the solver at work.
-        primal, dual, outside: norms of the latest residuals of theta^d, and of h + u; inf before the first.
+        primal, dual, outside: norms of the latest residuals of theta^d, and of h + u; inf before the first, and where z-min had no
+            answer whose h there is.
     """
 
     z: Indices
@@ -164,26 +165,29 @@ class AdmmState:
         return replace(self, theta=theta, u=u, phase=Z, made=0, memory={})
 
     def chosen(
-        self, z: Indices, delta: Vector, u: Vector, mu: Vector, metric: Vector, settings: AdmmSettings
+        self, z: Indices, delta: Vector, u: Vector, mu: Vector | None, metric: Vector, settings: AdmmSettings
     ) -> AdmmState:
         """With the answers of delta-min and z-min: the multipliers' updates (eq. A17, A29), and the next iteration.
 
         Args:
             delta: delta(t+1), (P,).
-            u, mu: u(t+1), and mu(t+1) by :meth:`mipcash.optimizers.admm.augmented.Limits.multipliers`.
+            u, mu: u(t+1), and mu(t+1) by :meth:`mipcash.optimizers.admm.augmented.Limits.multipliers`; None: z-min had no answer,
+                and mu stays.
             metric: m of theta^d, 0 at continuous coordinates, (P,).
         """
         apart = np.where(metric > 0.0, self.theta - delta, 0.0)
         moved = np.where(metric > 0.0, delta - self.delta, 0.0)
         primal, dual = _norm(apart, metric), self.rho * _norm(moved, metric)
-        slack_rho = settings.slack_rho
+        apart_from_limits = 0.0 if not len(self.mu) else math.inf
+        if mu is not None:
+            apart_from_limits = float(np.linalg.norm(mu - self.mu)) / settings.slack_rho  # h + u
         return replace(
             self,
             z=z,
             delta=np.where(metric > 0.0, delta, 0.0),
             lam=self.lam + self.rho * apart,
             u=u,
-            mu=mu,
+            mu=self.mu if mu is None else mu,
             rho=self._balanced(primal, dual, settings),
             iteration=self.iteration + 1,
             phase=THETA,
@@ -191,7 +195,7 @@ class AdmmState:
             memory={},
             primal=primal,
             dual=dual,
-            outside=float(np.linalg.norm(mu - self.mu)) / slack_rho,  # h + u
+            outside=apart_from_limits,
         )
 
     def _balanced(self, primal: float, dual: float, settings: AdmmSettings) -> float:

@@ -50,6 +50,8 @@ class ZProblem:
         rng: the only randomness.
         memory: what the solver returned at its last ask of this phase, of JSON's types; {} at the first.
         deadline: when it must be done.
+        noise: variances of F where evaluations were stopped before their last fit, which models may take: shape (n,); or 0. The
+            bandit needs none: what it is rewarded with is drawn.
     """
 
     sizes: Indices
@@ -63,6 +65,7 @@ class ZProblem:
     rng: np.random.Generator
     memory: Mapping[str, Any] = field(default_factory=dict)
     deadline: Deadline = NEVER
+    noise: Vector | float = 0.0
 
     @property
     def arms(self) -> int:

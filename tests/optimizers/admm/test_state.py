@@ -51,6 +51,15 @@ def test_the_multipliers_and_residuals_of_an_iteration() -> None:
     assert after.outside == pytest.approx((0.9 - 0.4) / 10.0)
 
 
+def test_a_z_min_without_an_answer_leaves_the_multipliers_and_no_residual_of_limits() -> None:
+    z, delta, settings = np.array([0, 1]), np.array([0.25, 1.0, 0.7]), mc.AdmmSettings(rho=0.5)
+    after = state(outside=0.5).chosen(z, delta, np.array([0.1]), None, METRIC, settings)
+    assert (after.mu.tolist(), after.outside) == ([0.4], math.inf)
+    assert after.as_dict()["outside"] is None
+    free = state(u=np.zeros(0), mu=np.zeros(0)).chosen(z, delta, np.zeros(0), None, METRIC, settings)
+    assert free.outside == 0.0
+
+
 def test_rho_is_balanced_where_that_is_asked_for() -> None:
     settings = mc.AdmmSettings(rho=0.5, balance=10.0, factor=3.0)
     far, still = np.array([0.9, 1.0, 0.0]), np.array([0.5, 1.0, 0.0])
