@@ -9,18 +9,22 @@ Latency is the CPU time per row, so that what else the machine does adds nothing
 Needed: ``german.csv.gz`` and ``page-blocks0.csv.gz`` in the folder of ``MIPCASH_DATA``; the smoke size takes scikit-learn's
 breast cancer.
 
-Every run is kept in a file of its own until all are there, so that a benchmark that was stopped goes on; ``python -m
-benchmarks.fair_pipelines`` makes the record of a quick run out of what is there.
+Every run is kept in a file of its own, in a folder of its code's version, until all are there, so that a benchmark that was stopped
+goes on; ``python -m benchmarks.fair_pipelines`` makes the record of a quick run out of what is there.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import os
 import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -206,7 +210,21 @@ def _results(size: str, rows: list[Row]) -> dict[str, Any]:
 
 def _file(size: str, case: Case, optimizer: str, limits: dict[str, float] | None, seed: int) -> Path:
     at = "-".join(f"{v:g}" for v in limits.values()) if limits else "free"
-    return Path(tempfile.gettempdir()) / f"mipcash-fair-pipelines-{size}" / f"{case.name}-{optimizer}-{at}-{seed}.json"
+    folder = Path(tempfile.gettempdir()) / f"mipcash-fair-pipelines-{size}-{version()}"
+    return folder / f"{case.name}-{optimizer}-{at}-{seed}.json"
+
+
+@cache
+def version() -> str:
+    """A digest of what a run depends on: the code, these settings, the packages that fit, and where the data come from."""
+    told = hashlib.sha256()
+    for root in (Path(mc.__file__).parent, Path(table.__code__.co_filename).parent):
+        for path in sorted(root.rglob("*.py")):
+            told.update(path.read_bytes())
+    told.update(Path(__file__).read_bytes())
+    packages = [metadata.version(name) for name in ("scikit-learn", "numpy", "scipy", "highspy")]
+    told.update(repr((packages, os.environ.get("MIPCASH_DATA", ""))).encode())
+    return told.hexdigest()[:12]
 
 
 def _kept(case: Case, size: str, optimizer: str, limits: dict[str, float] | None, seed: int) -> Row:
@@ -218,7 +236,7 @@ def _kept(case: Case, size: str, optimizer: str, limits: dict[str, float] | None
         found: Row = json.loads(file.read_text(encoding="utf-8"))
         return found
     row = measure(case, size, optimizer, limits, seed)
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(row), encoding="utf-8")
     return row
 

@@ -1,12 +1,13 @@
 """Searches of a space of pipelines: the optimizers of the peers benchmark, and ours as a user calls it.
 
 Every evaluation is five fits. Peers start from ten legal samples, the same for all; an illegal suggestion is replaced by the
-nearest legal configuration; a pipeline that fails is told as a loss of 1.
+nearest legal configuration; a pipeline that fails is told as the worst loss so far, and as 1 at least (:func:`told`).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ from mipcash.integrations.sklearn.ensemble import selected
 from mipcash.optimizers.registry import make_optimizer
 
 FAILED = 1.0
-"""The loss that peers are told of a pipeline that fails."""
+"""The loss of what fails, at least: of an AUC the worst there is, of an R2 that of predicting the mean."""
 REPEATS = (1, 2)
 """Fresh folds of the rows that were searched on: ten fits."""
 CONFIRM = "+confirm"
@@ -103,6 +104,16 @@ def evaluated(objective: CrossValidated, config: dict[str, Any]) -> float | None
         return None
 
 
+def told(value: float | None, known: Sequence[float | None]) -> float:
+    """The loss that a peer is told, which takes no failures: of one the worst so far, since 1 - R2 may be far above FAILED.
+
+    Args:
+        value: None: it failed.
+        known: the losses before it.
+    """
+    return max([FAILED, *(v for v in known if v is not None)]) if value is None else value
+
+
 def _peer(method: str, split: Split, evaluations: int, space: str, objective: Clocked) -> Searched:
     declared = SPACES[space].declare(split)
     shape, peer = Shape(declared), make_method(method)
@@ -113,9 +124,10 @@ def _peer(method: str, split: Split, evaluations: int, space: str, objective: Cl
 
     def evaluate(config: dict[str, Any]) -> Evaluation:
         value = evaluated(objective, config)
+        shown = told(value, [v for _, v in known])
         known.append((config, value))
         clock.append(time.process_time() - began)
-        return Evaluation(FAILED if value is None else value)
+        return Evaluation(shown)
 
     drawn = declared.sample(min(INITIAL, evaluations), np.random.default_rng(np.random.SeedSequence([split.seed, 0])))
     peer.begin(problem, shape, split.seed, [(config, evaluate(config)) for config in drawn], evaluations)

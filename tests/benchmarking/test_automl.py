@@ -53,6 +53,12 @@ def test_losses() -> None:
         split("nope", 0)
 
 
+def test_peers_are_told_a_failure_as_the_worst_so_far() -> None:
+    assert searches.told(0.3, [None, 7.0]) == 0.3
+    assert searches.told(None, [None, 7.0, 0.2]) == 7.0  # 1 - R2: 1 would look better than what works
+    assert searches.told(None, [0.4]) == searches.told(None, []) == 1.0
+
+
 def test_ranks_and_paired_differences() -> None:
     keys = [(s, k) for s in "abcdef" for k in range(3)]
     ours = {key: 0.1 for key in keys}

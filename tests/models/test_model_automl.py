@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import pickle
 import time
 import warnings
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -208,6 +210,38 @@ def test_code_runs_on_its_own() -> None:
         with contextlib.redirect_stdout(printed):
             exec(automl.code(config, **options), {})
         assert 1 - float(printed.getvalue()) == pytest.approx(objective.evaluate(config)["loss"], abs=1e-12)
+
+
+def test_the_report_has_fresh_folds_and_an_ensemble_of_what_other_processes_predicted() -> None:
+    options = {"data": "wine", "space": "a3", "ranges": "small", "folds": "2"}
+    found, objective = automl.build(**options)  # type: ignore[arg-type]
+    folder = objective.predictions.folder
+    result = mc.minimize(objective, found, 4, optimizer="random", seed=1, evaluation_timeout=60.0, progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # that predictions are computed again
+        text = automl.report(result, **options)
+    head, best, joined, linear, forest, ending = text.split("\n\n")[-1].splitlines()
+    assert head.split("      ")[1].split("   ") == ["the search's folds", "fresh folds", "latency_ms"]
+    assert float(best.split()[3]) == pytest.approx(1 - result.value, abs=1e-4)
+    assert joined.split(",")[0].strip().startswith("ensemble of ")
+    assert "StandardScaler + LogisticRegression" in linear
+    assert "RandomForestClassifier" in forest
+    assert "nothing was chosen on the fresh ones" in ending
+    assert folder is not None
+    assert folder.is_dir()
+    del result, objective
+    gc.collect()
+    assert not folder.exists()
+
+
+def test_a_report_of_numbers_says_what_fails() -> None:
+    options = {"data": "diabetes", "space": "a3", "folds": "2"}
+    found, _ = automl.build(**options)  # type: ignore[arg-type]
+    config = config_of(found, scaler="standard", transformer="none", estimator="extra_trees")
+    text = automl.report(SimpleNamespace(config={**config, "estimator.extra_trees.min_samples_split": 0}), **options)
+    assert "best pipeline found                            fails: InvalidParameterError" in text
+    assert "StandardScaler + Ridge, defaults" in text
+    assert "RandomForestRegressor, defaults" in text
 
 
 def test_the_objective_goes_to_other_processes() -> None:

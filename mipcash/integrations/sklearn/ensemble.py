@@ -119,7 +119,9 @@ def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int
 
     Raises:
         ObjectiveError: the objective is not cross-validated.
-        DataError: predictions had to be computed again, and their losses are not those of the run: other data or labels.
+        DataError: predictions had to be computed again, and their losses are not those of the run: other data or labels. Losses are
+            all that is compared: of random estimators a few other labels go unnoticed, and predictions that are at hand, in the
+            objective of the run or in its folder, are of the run's own labels and are not checked.
         MipcashError: no evaluation succeeded, or none keeps the limits.
         TypeError: result is no result of a run.
         ValueError: size or best is no whole number of at least 1.
