@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 from mipcash.errors import StorageError
+from mipcash.study.confirm import ConfirmSettings
 from mipcash.study.loop import EXHAUSTED, OPTIMIZER
 from mipcash.study.records.limits import read_limits
 from mipcash.study.records.trials import readable_trial
@@ -34,6 +36,13 @@ class Archive:
     def finished(self, budget: int) -> bool:
         """Whether a run with this budget has nothing left to evaluate."""
         return self.told >= budget or self.record.stopped.startswith((EXHAUSTED, OPTIMIZER))
+
+    @property
+    def confirms(self) -> ConfirmSettings | None:
+        """What was asked for by ``--confirm``, as the first finalists show it, who wait together; None: there were none yet."""
+        block = list(takewhile(lambda t: t.repeat, dropwhile(lambda t: not t.repeat, self.result.history)))
+        finalists = sum(t.repeat == 1 for t in block)
+        return ConfirmSettings(finalists, max(t.repeat for t in block)) if finalists > 1 else None
 
     @property
     def title(self) -> str:

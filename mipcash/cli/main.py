@@ -214,7 +214,7 @@ def resume(
             evaluation_timeout or defaults.get("evaluation_timeout"),
             evaluation_memory or defaults.get("evaluation_memory"),
             racing_said(racing or defaults.get("racing")),
-            defaults.get("confirm") if confirm is None else confirm,
+            (old.confirms or defaults.get("confirm")) if confirm is None else confirm,
             journal,
             record.options,
             {name: (low, high) for name, (low, high) in record.limits.items()},

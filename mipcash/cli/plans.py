@@ -13,7 +13,7 @@ from mipcash.errors import ModelError
 from mipcash.optimizers.goals import MINIMIZE
 from mipcash.study.arguments import costs_by_output
 from mipcash.study.confirm import ConfirmGiven, check_paid, confirm_of
-from mipcash.study.racing import RacingGiven, racing_of
+from mipcash.study.racing import HALVING, RacingGiven, racing_of
 from mipcash.study.records.goals import direction_of, goals_of
 from mipcash.study.records.limits import limits_of, stored_limits
 from mipcash.study.spending import Budget, Cost, Fits, Spending
@@ -96,6 +96,15 @@ class Plan:
         if self.cost is not None:
             return f"evaluations that cost {self.cost:g}"
         return f"{self.budget} evaluations" if self.fits is None else f"evaluations of {self.pays}"
+
+    @property
+    def beyond(self) -> str:
+        """What goes on as this run does and no journal holds, as flags after ``mipcash resume RUN.DB``."""
+        racing = {True: "on", HALVING: HALVING}.get(self.racing) if isinstance(self.racing, (bool, str)) else None
+        told = {"cost": self.cost, "fits": self.fits, "racing": racing}
+        if isinstance(self.confirm, int) and self.confirm > 1:
+            told["confirm"] = self.confirm
+        return "".join(f" --{name} {value}" for name, value in told.items() if value is not None)
 
     def costs(self, loaded: modelfile.Model) -> dict[str, float]:
         """Costs of a model's functions, where it has one per output; else none.

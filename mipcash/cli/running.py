@@ -63,7 +63,9 @@ def start(loaded: modelfile.Model, plan: Plan) -> None:
     except KeyboardInterrupt:
         _interrupted(plan)
     except DefectError as error:
-        raise DefectError(f"{error}.\nTo go on, once it is mended: {_resume_command(plan.storage)}") from error
+        raise DefectError(
+            f"{error}.\nTo go on, once it is mended: {_resume_command(plan.storage)}{plan.beyond}"
+        ) from error
     report = _report(loaded, result)
     close(archive.open_archive(plan.storage), None, "\n\n".join(t for t in (tables.safety(result), report) if t))
     if result.best is None:
@@ -72,7 +74,7 @@ def start(loaded: modelfile.Model, plan: Plan) -> None:
 
 def _interrupted(plan: Plan) -> NoReturn:
     say("\nstopped; nothing that was evaluated is lost. To go on:\n")
-    say(f"    {_resume_command(plan.storage)}\n")
+    say(f"    {_resume_command(plan.storage)}{plan.beyond}\n")
     if plan.workers > 1:
         # Python waits for the threads of running evaluations before it exits, which Ctrl-C is meant to cut short. The
         # journal is closed and holds their trials.

@@ -45,9 +45,12 @@ def test_finalists_are_shown_and_the_answer_is_kept(write: Callable[..., Path]) 
     assert "repeat 1" in shown
     code, again = mipcash("run", str(path), "--budget", "12", "--confirm", "4", "--storage", str(journal))
     assert "this run is finished (12 evaluations)" in again
-    code, on = mipcash("resume", str(journal), "--model", str(path), "--budget", "20", "--confirm", "4", "--quiet")
+    code, on = mipcash("resume", str(journal), "--model", str(path), "--budget", "20", "--quiet")  # confirmed as before
     assert code == 0, on
     assert len([t for t in open_archive(journal).result.history if not t.repeat]) == 12
+    code, on = mipcash("resume", str(journal), "--model", str(path), "--budget", "24", "--confirm", "0", "--quiet")
+    assert code == 0, on
+    assert not any(t.repeat for t in open_archive(journal).result.history[20:])
 
 
 def test_what_cannot_be_confirmed_is_one_red_line(write: Callable[..., Path]) -> None:
@@ -56,3 +59,12 @@ def test_what_cannot_be_confirmed_is_one_red_line(write: Callable[..., Path]) ->
     assert (code, "the budget is 5 evaluations" in " ".join(said.split())) == (2, True)
     code, said = mipcash("run", str(path), "--confirm", "1")
     assert (code, "--confirm 3, or --confirm 0 for none" in " ".join(said.split())) == (2, True)
+
+
+def test_what_is_stopped_is_told_how_to_go_on_as_it_began(write: Callable[..., Path]) -> None:
+    stops = MODEL.replace("    return 0.1", "    if config['n'] > 40:\n        raise KeyboardInterrupt\n    yield 0.1")
+    path = write(stops, "stops.py")
+    flags = ["--fits", "99", "--racing", "halving", "--confirm", "3"]
+    code, said = mipcash("run", str(path), *flags, "--storage", str(path.parent / "run.db"), "--quiet")
+    assert code == 130, said
+    assert " ".join(flags) in " ".join(said.split())

@@ -103,6 +103,18 @@ def test_a_loop_by_hand_is_a_run(reports: Any, yields: Any, racing: Any) -> None
     assert (study.result.n_fits, study.result.n_fits_saved) == (found.n_fits, found.n_fits_saved)
 
 
+def test_what_is_maximised_is_reported_as_it_is() -> None:
+    def gain(config: dict[str, Any], trial: mc.Trial) -> float:
+        for epoch in range(EPOCHS):
+            trial.report(epoch, -at(config, epoch))
+            if trial.should_stop():
+                break
+        return -at(config, epoch)
+
+    found, same = run(gain, racing="halving", direction="maximize"), run(training, racing="halving")
+    assert [(t.loss, t.fits, t.whole) for t in found.history] == [(-t.loss, t.fits, t.whole) for t in same.history]
+
+
 def test_threads_stop_by_what_was_told_when_they_began() -> None:
     found = run(training, 40, racing="halving", workers=3)
     assert found.n_stopped > 8
