@@ -29,36 +29,25 @@ _HOMES = {
     "CrossValidated": "mipcash.integrations.sklearn.cross_validated",
     "Folds": "mipcash.study.folds",
     "ensemble": "mipcash.integrations.sklearn.ensemble",
-    "ConfirmSettings": "mipcash.study.confirm",
+    "Confirm": "mipcash.study.confirm",
     "Cost": "mipcash.study.spending",
     "Fits": "mipcash.study.spending",
     "Racing": "mipcash.study.racing",
     "Halving": "mipcash.study.racing",
     "Result": "mipcash.study.result",
     "minimize": "mipcash.study.minimize",
-    "AdmmSettings": "mipcash.optimizers.admm.settings",
-    "AdmmboSettings": "mipcash.optimizers.admmbo.settings",
-    "HybridSettings": "mipcash.optimizers.hybrid",
-    "CmesSettings": "mipcash.optimizers.cmes",
-    "MiVaBOSettings": "mipcash.optimizers.mivabo",
-    "JointGPSettings": "mipcash.optimizers.baselines.joint_gp",
-    "AnnealingSettings": "mipcash.optimizers.baselines.annealing",
-    "GPAnnealingSettings": "mipcash.optimizers.baselines.annealing",
-    "AlternatingSettings": "mipcash.acquisition.alternating",
-    "DecompositionSettings": "mipcash.acquisition.decomposition.search",
-    "PolishSettings": "mipcash.acquisition.mixed_search",
-    "SolverSettings": "mipcash.backends.base",
-    "FeatureSizes": "mipcash.surrogates.linear.blocks",
-    "SparseSettings": "mipcash.surrogates.linear.sparse.mixture",
 }
 
-__all__ = ["__version__", *sorted(_HOMES)]
+_MODULES = ("errors", "settings")
+"""For ``except mc.errors.SpaceError`` and ``mc.settings.HybridSettings``."""
+_MOVED = {"ConfirmSettings": "Confirm"}
+"""What names were called before there was a release. Settings of optimizers, which stood here too, are in ``mc.settings``."""
+
+__all__ = ["__version__", *_MODULES, *sorted(_HOMES)]
 
 if TYPE_CHECKING:
-    from mipcash.acquisition.alternating import AlternatingSettings as AlternatingSettings
-    from mipcash.acquisition.decomposition.search import DecompositionSettings as DecompositionSettings
-    from mipcash.acquisition.mixed_search import PolishSettings as PolishSettings
-    from mipcash.backends.base import SolverSettings as SolverSettings
+    from mipcash import errors as errors
+    from mipcash import settings as settings
     from mipcash.integrations.sklearn.cross_validated import CrossValidated as CrossValidated
     from mipcash.integrations.sklearn.ensemble import ensemble as ensemble
     from mipcash.modelling.domains import Categorical as Categorical
@@ -70,17 +59,9 @@ if TYPE_CHECKING:
     from mipcash.modelling.formulas import implies as implies
     from mipcash.modelling.operators import maximum as maximum
     from mipcash.modelling.operators import minimum as minimum
-    from mipcash.optimizers.admm.settings import AdmmSettings as AdmmSettings
-    from mipcash.optimizers.admmbo.settings import AdmmboSettings as AdmmboSettings
-    from mipcash.optimizers.baselines.annealing import AnnealingSettings as AnnealingSettings
-    from mipcash.optimizers.baselines.annealing import GPAnnealingSettings as GPAnnealingSettings
-    from mipcash.optimizers.baselines.joint_gp import JointGPSettings as JointGPSettings
-    from mipcash.optimizers.cmes import CmesSettings as CmesSettings
-    from mipcash.optimizers.hybrid import HybridSettings as HybridSettings
-    from mipcash.optimizers.mivabo import MiVaBOSettings as MiVaBOSettings
     from mipcash.space.solution import Solution as Solution
     from mipcash.space.space import Space as Space
-    from mipcash.study.confirm import ConfirmSettings as ConfirmSettings
+    from mipcash.study.confirm import Confirm as Confirm
     from mipcash.study.folds import Folds as Folds
     from mipcash.study.minimize import minimize as minimize
     from mipcash.study.racing import Halving as Halving
@@ -91,18 +72,36 @@ if TYPE_CHECKING:
     from mipcash.study.study import Study as Study
     from mipcash.study.trial import Failed as Failed
     from mipcash.study.trial import Trial as Trial
-    from mipcash.surrogates.linear.blocks import FeatureSizes as FeatureSizes
-    from mipcash.surrogates.linear.sparse.mixture import SparseSettings as SparseSettings
 
 
 if not TYPE_CHECKING:  # a type checker knows the names from above, and that there are no others
 
     def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return import_module(f"mipcash.{name}")
         if name not in _HOMES:
-            raise AttributeError(f"module 'mipcash' has no attribute {name!r}; it has {', '.join(__all__)}")
+            return _elsewhere(name)
         value = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value
         return value
+
+    def _elsewhere(name: str) -> Any:
+        """What has moved, with a warning that says where to.
+
+        Raises:
+            AttributeError: there is no such name.
+        """
+        from difflib import get_close_matches
+        from warnings import warn
+
+        module, now = ("mipcash", _MOVED[name]) if name in _MOVED else ("mipcash.settings", name)
+        found = import_module(module)
+        if now not in found.__all__:
+            close = get_close_matches(name, __all__, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(__all__)}"
+            raise AttributeError(f"module 'mipcash' has no attribute {name!r}; {hint}")
+        warn(f"mipcash.{name} is called {module}.{now} now", DeprecationWarning, stacklevel=3)
+        return getattr(found, now)
 
 
 def __dir__() -> list[str]:

@@ -57,7 +57,7 @@ def _run(space: mc.Space, budget: int, optimizer: str, loss: Loss, seen: list[Co
         seen.append(dict(config))
         return loss(config)
 
-    settings = mc.HybridSettings(n_initial=4) if optimizer == "hybrid" else None
+    settings = mc.settings.HybridSettings(n_initial=4) if optimizer == "hybrid" else None
     return str(mc.minimize(noted, space, budget, optimizer=optimizer, settings=settings, progress=False).stopped)
 
 

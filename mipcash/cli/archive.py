@@ -8,7 +8,7 @@ from itertools import dropwhile, takewhile
 from pathlib import Path
 
 from mipcash.errors import StorageError
-from mipcash.study.confirm import ConfirmSettings
+from mipcash.study.confirm import Confirm
 from mipcash.study.loop import EXHAUSTED, OPTIMIZER
 from mipcash.study.records.limits import read_limits
 from mipcash.study.records.trials import readable_trial
@@ -38,11 +38,11 @@ class Archive:
         return self.told >= budget or self.record.stopped.startswith((EXHAUSTED, OPTIMIZER))
 
     @property
-    def confirms(self) -> ConfirmSettings | None:
+    def confirms(self) -> Confirm | None:
         """What was asked for by ``--confirm``, as the first finalists show it, who wait together; None: there were none yet."""
         block = list(takewhile(lambda t: t.repeat, dropwhile(lambda t: not t.repeat, self.result.history)))
         finalists = sum(t.repeat == 1 for t in block)
-        return ConfirmSettings(finalists, max(t.repeat for t in block)) if finalists > 1 else None
+        return Confirm(finalists, max(t.repeat for t in block)) if finalists > 1 else None
 
     @property
     def title(self) -> str:

@@ -10,11 +10,11 @@ from typing import Any
 from mipcash.cli import archive, modelfile
 from mipcash.cli.limits import Pairs, together
 from mipcash.errors import ModelError
-from mipcash.optimizers.goals import MINIMIZE
+from mipcash.space.direction import MINIMIZE, direction_of
 from mipcash.study.arguments import costs_by_output
 from mipcash.study.confirm import ConfirmGiven, check_paid, confirm_of
 from mipcash.study.racing import HALVING, RacingGiven, racing_of
-from mipcash.study.records.goals import direction_of, goals_of
+from mipcash.study.records.goals import goals_of
 from mipcash.study.records.limits import limits_of, stored_limits
 from mipcash.study.spending import Budget, Cost, Fits, Spending
 from mipcash.study.text import shown

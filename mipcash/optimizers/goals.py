@@ -11,9 +11,7 @@ from dataclasses import dataclass
 
 from mipcash.optimizers.base import Limit
 from mipcash.optimizers.outcome import LOSS
-
-MINIMIZE, MAXIMIZE = "minimize", "maximize"
-DIRECTIONS = (MINIMIZE, MAXIMIZE)
+from mipcash.space.direction import DIRECTIONS, MAXIMIZE, MINIMIZE
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 from mipcash.backends.base import Backend
@@ -51,10 +52,10 @@ def make_optimizer(name: str, space: Space, solver: str | Backend = "auto", sett
     """An optimizer by name.
 
     Args:
-        settings: the optimizer's settings dataclass; None: its defaults.
+        settings: the optimizer's settings dataclass, or a dict of those that differ from its defaults; None: its defaults.
 
     Raises:
-        MipcashError: unknown name, or settings of another optimizer.
+        MipcashError: unknown name, settings of another optimizer, or one that it does not have.
         SolverError: the solver is not installed.
     """
     catalogue = _catalogue()
@@ -63,8 +64,25 @@ def make_optimizer(name: str, space: Space, solver: str | Backend = "auto", sett
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise MipcashError(f"there is no optimizer {name!r}{hint} (there are {', '.join(catalogue)})")
     make, kind, default = catalogue[name]
+    if isinstance(settings, Mapping):
+        settings = changed(name, default(), settings)
     if settings is not None and not isinstance(settings, kind):
         owners = [other for other, (_, its, _) in catalogue.items() if isinstance(settings, its)]
         hint = f"; they belong to optimizer={owners[0]!r}" if owners else ""
         raise MipcashError(f"optimizer {name!r} takes {kind.__name__}, got {type(settings).__name__}{hint}")
     return make(Domain.of(space, solver), default() if settings is None else settings)
+
+
+def changed(name: str, settings: Any, given: Mapping[str, Any]) -> Any:
+    """The default settings of an optimizer, with what is given by name in their place.
+
+    Raises:
+        MipcashError: it has no such setting.
+    """
+    known = [field.name for field in fields(settings)]
+    for setting in given:
+        if setting not in known:
+            close = difflib.get_close_matches(str(setting), known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(known) or 'none'}"
+            raise MipcashError(f"optimizer {name!r} has no setting {setting!r}; {hint}")
+    return replace(settings, **given)

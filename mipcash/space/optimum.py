@@ -25,12 +25,13 @@ from mipcash.program.forms import QuadraticForm
 from mipcash.program.objective import objective_form
 from mipcash.program.rewriting import without_margins
 from mipcash.space.compiled import CompiledSpace
+from mipcash.space.direction import MAXIMIZE, MINIMIZE, direction_of
 from mipcash.space.minimiser import Minimiser
 from mipcash.space.solution import Solution, as_solution
 
 
 def optimum(
-    space: CompiledSpace, minimiser: Minimiser, expression: Any, sense: str | None, settings: SolverSettings
+    space: CompiledSpace, minimiser: Minimiser, expression: Any, direction: str | None, settings: SolverSettings
 ) -> Solution:
     """See :meth:`mipcash.Space.optimum`.
 
@@ -38,13 +39,13 @@ def optimum(
         minimiser: of the space's program.
         settings: its seed is that of local search, too.
     """
-    expression, sense = _objective(_expression(space.declaration, expression), sense)
+    expression, direction = _objective(_expression(space.declaration, expression), direction)
     unused = _unused_numbers(space, expression)
     if unused:
         space = space.wider(unused)
         minimiser = Minimiser(space.program, minimiser.backend)
     began = time.perf_counter()
-    sign, solver = 1.0 if sense == "min" else -1.0, minimiser.backend.name
+    sign, solver = 1.0 if direction == MINIMIZE else -1.0, minimiser.backend.name
     form = objective_form(space.declaration, space.program, expression).scaled(sign)
     answer = minimiser.minimise(form, settings, rng=np.random.default_rng(settings.seed))
     proven = _beyond_margins(minimiser, form, answer, settings)
@@ -111,11 +112,11 @@ def _expression(declaration: Declaration, expression: Any) -> Any:
     return expression
 
 
-def _objective(expression: Any, sense: str | None) -> tuple[Any, str]:
-    """What is optimised and in which sense.
+def _objective(expression: Any, direction: str | None) -> tuple[Any, str]:
+    """What is optimised and in which direction.
 
     Raises:
-        SpaceError: an unknown sense, or one that contradicts the objective's own.
+        SpaceError: no direction, or one that contradicts the objective's own.
     """
     if isinstance(expression, IndexedComponent) and expression.is_indexed():
         active = [data for data in expression.values() if data.active]
@@ -126,11 +127,10 @@ def _objective(expression: Any, sense: str | None) -> tuple[Any, str]:
         (expression,) = active
     own = None
     if isinstance(expression, ObjectiveData):
-        own, expression = "max" if expression.sense == pyo.maximize else "min", expression.expr
-    if sense not in ("min", "max", None):
-        raise SpaceError(f"sense must be 'min' or 'max', got {sense!r}; space.optimum(expression, 'max') maximises")
-    if own is not None and sense is not None and sense != own:
+        own, expression = MAXIMIZE if expression.sense == pyo.maximize else MINIMIZE, expression.expr
+    given = None if direction is None else direction_of(direction)
+    if own is not None and given is not None and given != own:
         raise SpaceError(
-            f"the objective is to be {own}imised and sense= says {sense!r}; leave sense= out, or give its .expr"
+            f"the objective is to be {own}d and direction= says {direction!r}; leave direction= out, or give its .expr"
         )
-    return expression, sense or own or "min"
+    return expression, given or own or MINIMIZE

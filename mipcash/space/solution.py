@@ -19,7 +19,7 @@ class Solution:
 
     Attributes:
         config: the incumbent, legal; None where there is none (``infeasible``, ``unknown``).
-        value: objective of the incumbent, in the sense asked for; nan without an incumbent.
+        value: objective of the incumbent, in the direction asked for; nan without an incumbent.
         bound: proven bound on the optimum: ``bound <= value`` when minimising, ``>=`` when maximising.
         gap: ``|value - bound| / max(|value|, |bound|)``, so between 0 and 2 also around 0; 0 with a complete proof (to within
             1e-9, which is as close as solvers look), inf without an incumbent or a bound.

@@ -307,7 +307,7 @@ class Space(Exchanged):
     def optimum(
         self,
         expression: Any,
-        sense: str | None = None,
+        direction: str | None = None,
         solver: str | Backend = DEFAULT,
         time_limit: float | None = QUESTION.time_limit,
         *,
@@ -319,18 +319,18 @@ class Space(Exchanged):
 
         Args:
             expression: linear or quadratic in the parameters; a product may hold at most one real or wide integer. Or the name
-                of a parameter. A Pyomo ``Objective`` brings its sense along.
-            sense: ``min`` or ``max``; None: that of an ``Objective``, else ``min``.
+                of a parameter. A Pyomo ``Objective`` brings its direction along.
+            direction: ``minimize`` or ``maximize`` (``min``, ``max``); None: that of an ``Objective``, else ``minimize``.
             time_limit: seconds; when it is reached the incumbent and the bound are returned, never an exception.
 
         Raises:
             RuleError: degree above two, or parameters of another space.
-            SpaceError: an unknown sense, or a product of two numbers.
+            SpaceError: no direction, or a product of two numbers.
             SolverError: the solver is not installed.
         """
         deadline = Deadline.after(time_limit)
         settings = SolverSettings(math.inf if time_limit is None else time_limit, gap, threads, seed)
-        return optimum(compiled(self), minimiser_of(self, solver).until(deadline), expression, sense, settings)
+        return optimum(compiled(self), minimiser_of(self, solver).until(deadline), expression, direction, settings)
 
     def count(self, limit: int = 10_000, *, time_limit: float | None = QUESTION.time_limit) -> Count:
         """How many legal discrete configurations there are: settings of everything but reals and wide integers.

@@ -11,10 +11,9 @@ from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from mipcash.optimizers.goals import DIRECTIONS
 from mipcash.optimizers.outcome import LOSS
+from mipcash.space.direction import DIRECTIONS, direction_of
 from mipcash.space.space import Space
-from mipcash.study.records.goals import direction_of
 from mipcash.study.signatures import takes
 from mipcash.study.text import listed, shown
 

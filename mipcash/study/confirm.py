@@ -23,7 +23,7 @@ CONFIRMED = "confirmed"
 
 
 @dataclass(frozen=True)
-class ConfirmSettings:
+class Confirm:
     """How the answer is confirmed.
 
     Attributes:
@@ -46,11 +46,11 @@ class ConfirmSettings:
         return self.finalists * self.repeats
 
 
-ConfirmGiven = bool | int | ConfirmSettings | None
+ConfirmGiven = bool | int | Confirm | None
 """What ``confirm=`` takes: a number of finalists, 0 or False for none, True for the defaults."""
 
 
-def confirm_of(given: ConfirmGiven, budget: Budget | None = None) -> ConfirmSettings | None:
+def confirm_of(given: ConfirmGiven, budget: Budget | None = None) -> Confirm | None:
     """Settings; None: nothing is to be confirmed.
 
     Args:
@@ -61,18 +61,16 @@ def confirm_of(given: ConfirmGiven, budget: Budget | None = None) -> ConfirmSett
     """
     if given is None or given is False:
         return None
-    if isinstance(given, ConfirmSettings):
+    if isinstance(given, Confirm):
         settings = given
     elif given is True:
-        settings = ConfirmSettings()
+        settings = Confirm()
     elif isinstance(given, Integral) and given == 0:
         return None
     elif isinstance(given, Integral) and given >= 2:
-        settings = ConfirmSettings(finalists=int(given))
+        settings = Confirm(finalists=int(given))
     else:
-        raise ValueError(
-            f"confirm must be a number of finalists, at least 2, or mc.ConfirmSettings(...); got {shown(given)}"
-        )
+        raise ValueError(f"confirm must be a number of finalists, at least 2, or mc.Confirm(...); got {shown(given)}")
     if isinstance(budget, Integral) and settings.evaluations + SEARCHED > budget:
         raise ValueError(
             f"{settings}, and the budget is {budget} evaluations in all, with {SEARCHED} at least to choose among; raise it, or "
@@ -81,7 +79,7 @@ def confirm_of(given: ConfirmGiven, budget: Budget | None = None) -> ConfirmSett
     return settings
 
 
-def check_paid(settings: ConfirmSettings | None, spending: Spending) -> None:
+def check_paid(settings: Confirm | None, spending: Spending) -> None:
     """See that a budget pays for repeats, as far as it is known what they cost.
 
     Raises:
@@ -96,7 +94,7 @@ def check_paid(settings: ConfirmSettings | None, spending: Spending) -> None:
         )
 
 
-def reserve_of(settings: ConfirmSettings | None) -> Reserve:
+def reserve_of(settings: Confirm | None) -> Reserve:
     """What the search leaves."""
     return Reserve() if settings is None else Reserve(settings.evaluations, str(settings))
 
@@ -120,7 +118,7 @@ def warn_of_identical(finalists: Sequence[Finalist]) -> None:
 class Confirming(Loop):
     """The loop over finalists' repeats."""
 
-    def begin(self, settings: ConfirmSettings) -> None:
+    def begin(self, settings: Confirm) -> None:
         """Let the finalists' repeats wait that are not there yet, all of one repeat before the next."""
         chosen = self._study.finalists(settings.finalists)
         if len(chosen) == 1:

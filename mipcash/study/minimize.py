@@ -12,8 +12,8 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from mipcash.optimizers.base import Limit, Optimizer
-from mipcash.optimizers.goals import MINIMIZE
 from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome
+from mipcash.space.direction import MINIMIZE
 from mipcash.space.space import Space
 from mipcash.study.arguments import check_costs, costs_by_output, seconds_of
 from mipcash.study.calls import callbacks_of, check_direction, check_objective, check_order, explained
@@ -54,55 +54,69 @@ def minimize(
     budget: Budget,
     *,
     direction: str = MINIMIZE,
-    optimizer: str | Optimizer = "hybrid",
-    solver: str | Backend = "auto",
+    limits: LimitsGiven = None,
+    known: KnownGiven = (),
     seed: int = 0,
+    optimizer: str | Optimizer = "hybrid",
+    settings: Any = None,
+    solver: str | Backend = "auto",
+    seconds_per_proposal: float | None = SECONDS_PER_PROPOSAL,
     storage: str | os.PathLike[str] | Storage | None = None,
     timeout: float | None = None,
-    callbacks: Callback | Sequence[Callback] = (),
-    settings: Any = None,
-    limits: LimitsGiven = None,
-    costs: Mapping[str, float] | None = None,
     workers: int = 1,
-    progress: bool | Progress | None = None,
     executor: Executors = None,
+    retries: int = 2,
     evaluation_timeout: float | None = None,
     evaluation_memory: float | None = None,
     racing: RacingGiven = False,
     confirm: ConfirmGiven = None,
-    retries: int = 2,
-    seconds_per_proposal: float | None = SECONDS_PER_PROPOSAL,
-    known: KnownGiven = (),
+    costs: Mapping[str, float] | None = None,
+    callbacks: Callback | Sequence[Callback] = (),
+    progress: bool | Progress | None = None,
 ) -> Result:
-    """Find the configuration of ``space`` with the lowest ``objective``.
+    """Find the legal configuration of a space for which an expensive objective is lowest, or highest.
+
+    >>> space = mc.Space("network")
+    >>> layers = space.integer("layers", 1, 3)
+    >>> rate = space.real("rate", 1e-4, 1e-1, log=True)
+    >>> result = mc.minimize(lambda config: (config["rate"] - 0.01) ** 2 + config["layers"], space, 25)
+    >>> result.config, result.value
+
+    Objective, space and budget say what is searched; most scripts add ``storage=``, ``limits=`` or ``workers=``. The other
+    arguments are for evaluations that take long, fail or come in folds.
 
     Args:
-        objective: takes a configuration (a dict that it may change) and returns a float or a dict with ``"loss"`` and
-            further named numbers. What it raises is a failure, and so is a loss that is not finite or beyond 1e100 in
-            magnitude, or any other value; the run goes on, but for a ``DefectError``. It may be a generator, which yields such
-            a result for each of several fits: the outcome is their mean, unless it returns one of its own. Or one function
-            per output, by name, ``{"loss": f, "latency_ms": g}``, each of which returns its number: then the optimizer may
-            choose which to call.
-        space: the space to search.
+        objective: takes a configuration (a dict that it may change) and returns a float, or a dict with ``"loss"`` and further
+            named numbers. What it raises is a failure, and so is a loss that is not finite or beyond 1e100 in magnitude, or any
+            other value; the run goes on, but for a ``DefectError``. It may be a generator, which yields such a result for each of
+            several fits: the outcome is their mean, unless it returns one of its own. Or one function per output, by name,
+            ``{"loss": f, "latency_ms": g}``, each of which returns its number: then the optimizer may choose which to call.
+        space: the space to search; every proposal is legal under its rules.
         budget: number of evaluations, failed ones and those of a resumed journal included, known ones not; of functions per output
             each call is one. ``mc.Fits(200)``: number of fits, of an objective that yields. ``mc.Cost(3600)``: what they may cost
             together, by ``costs``. What would exceed it is not started.
-        direction: ``maximize`` finds the configuration with the highest value instead; what the objective returns is a loss
-            in name only then, and is shown with its own sign everywhere.
-        optimizer, solver, seed, storage, settings, limits, seconds_per_proposal: see :class:`mipcash.Study`.
-        costs: what one call of each function costs, by output, in any one unit, where the objective is a function per output; None:
-            1 each. ``hybrid`` calls what promises most per cost; optimizers that do not choose call all for each configuration.
+        direction: ``minimize`` or ``maximize``. Trials, results, limits and the journal have what the objective gave, with its own
+            sign, under the name of the loss.
+        limits: what outputs of a good configuration keep, by name, at most or (low, high): ``{"latency_ms": 5.0, "accuracy": (0.9,
+            None)}``. They are learned, and the answer is the best that kept them.
+        known: evaluations made elsewhere, as pairs of a configuration and its outcome; see :meth:`mipcash.Study.add`. What is in
+            the storage already is not added again.
+        seed: a whole number; the same seed gives the same run.
+        optimizer: a name (``hybrid``, ``cmes``, ``mivabo``, ``admm``, ``random`` ...), or an optimizer.
+        settings: those of the optimizer that differ from its defaults, ``{"n_initial": 8}``; or an object of
+            :mod:`mipcash.settings`.
+        solver: a name of ``mipcash solvers``, which proves the proposals; ``auto`` takes the fastest that is installed.
+        seconds_per_proposal: that a proposal may take at most; None: no limit. The best found by then is proposed.
+        storage: file of the journal; one that exists is resumed. None keeps it in memory.
         timeout: seconds from now after which no new evaluation starts; one that runs is finished. A proposal gets at most
             what is left of them.
-        callbacks: one or several, called as ``callback(study, trial)`` after each evaluation. One that returns True ends the
-            run; an exception ends it too and is passed on. In both cases the run can be resumed.
         workers: evaluations at a time, in threads. With one, runs of the same seed are the same; with more, the order
             in which evaluations end decides what the optimizer knows when.
-        progress: None shows a bar on a terminal and a line per evaluation elsewhere; True forces the bar, False is
-            silent; a :class:`~mipcash.study.progress.Progress` shows the run its own way.
         executor: any ``concurrent.futures.Executor`` to evaluate in instead of threads, ``workers`` at a time; it is
             not shut down. Or a callable that makes one, such as ``lambda: ProcessPoolExecutor(4)``: then one that breaks
             is replaced. With processes the objective must be importable.
+        retries: further attempts at an evaluation whose worker died, or whose process was killed; after that it has
+            failed. A trial that lost a worker is evaluated alone, so that none fails for another's fault.
         evaluation_timeout: seconds after which an evaluation is ended and has failed; None: no limit. Evaluations run in
             ``workers`` processes of their own then, one at a time in each, that load the objective once (the time of that
             does not count); a process whose time is up is killed, with what the evaluation started. What the objective
@@ -114,17 +128,22 @@ def minimize(
             :mod:`mipcash.study.racing`. ``True``: by the paired differences of folds; ``"halving"``: by successive halving, also
             for learning curves; :class:`mipcash.Racing`, :class:`mipcash.Halving`: with other settings. What was stopped is
             one evaluation, is learned from as a noisier one, and is never the answer.
-        confirm: a number of finalists, or :class:`mipcash.ConfirmSettings`: the best of the search are evaluated again, with
+        confirm: a number of finalists, or :class:`mipcash.Confirm`: the best of the search are evaluated again, with
             ``repeat=1``, 2 ... where the objective has a parameter of that name, and the best of them there, limits included, is
             the answer. They count in the budget. ``result.finalists`` has both losses. Without such a parameter repeats of a
             deterministic objective are identical, which is warned of. None: the answer is the search's.
-        retries: further attempts at an evaluation whose worker died, or whose process was killed; after that it has
-            failed. A trial that lost a worker is evaluated alone, so that none fails for another's fault.
-        known: evaluations made elsewhere, as pairs of a configuration and its outcome; see :meth:`mipcash.Study.add`. What is in
-            the storage already is not added again.
+        costs: what one call of each function costs, by output, in any one unit, where the objective is a function per output; None:
+            1 each. ``hybrid`` calls what promises most per cost; optimizers that do not choose call all for each configuration.
+        callbacks: one or several, called as ``callback(study, trial)`` after each evaluation. One that returns True ends the
+            run; an exception ends it too and is passed on. In both cases the run can be resumed.
+        progress: None shows a bar on a terminal and a line per evaluation elsewhere; True forces the bar, False is
+            silent; a :class:`~mipcash.study.progress.Progress` shows the run its own way.
 
     Ctrl-C, ``SystemExit`` and a killed process leave a journal that resumes with the same proposals: the evaluation
     they interrupt is done again.
+
+    Returns:
+        The answer, ``result.config`` and ``result.value``, and all trials, ``result.history``.
 
     Raises:
         TypeError: the objective cannot be called with one configuration, the space is none, or an argument is unknown.

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from mipcash.errors import SpaceExhaustedError
 from mipcash.modelling.domains import Value
 from mipcash.optimizers.base import Optimizer
-from mipcash.optimizers.goals import MINIMIZE
 from mipcash.space.compiled import declaration_of
 from mipcash.space.cuts.accepting import accepted_rules
 from mipcash.space.cuts.proposed import ProposedRule
+from mipcash.space.direction import MINIMIZE
 from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
 from mipcash.study.arguments import costs_of, optimizer_of, retries_of, seconds_of, seed_of
@@ -66,7 +66,7 @@ class Study(Reporting):
         seed: a whole number >= 0; the same seed gives the same proposals for the same outcomes.
         storage: file of the journal, for its owner alone (0600); one that exists is resumed. None keeps it in memory;
             a :class:`~mipcash.study.storage.base.Storage` is used as it is.
-        settings: settings of a named optimizer; None for its defaults.
+        settings: of a named optimizer, those that differ from its defaults as a dict, or an object of :mod:`mipcash.settings`.
         limits: what outputs of a good configuration keep, by name: an upper limit, or (low, high) with None for no limit.
             An optimizer that does not learn from them refuses them.
         costs: what one evaluation of each output costs, by name, in any one unit, where outputs may be evaluated apart; the loss

@@ -17,7 +17,7 @@ STEPS = 16
 
 
 def run(solver: str) -> tuple[list[float], list[mc.Trial]]:
-    settings = mc.HybridSettings(n_initial=4)
+    settings = mc.settings.HybridSettings(n_initial=4)
     study = mc.Study(conv_net(), solver=solver, seed=2, settings=settings)
     for _ in range(STEPS):
         trial = study.ask()

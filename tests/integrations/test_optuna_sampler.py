@@ -348,7 +348,7 @@ def test_wrong_arguments() -> None:
         (lambda: MipcashSampler(ordered), ValueError, "Optuna cannot suggest the order 'order'"),
         (lambda: MipcashSampler({"x": 1}), TypeError, "space must be a mipcash.Space or None"),
         (lambda: MipcashSampler(network(), optimizer="hybird"), MipcashError, "did you mean 'hybrid'"),
-        (lambda: MipcashSampler(optimizer=mc.HybridSettings()), TypeError, "optimizer is a name"),
+        (lambda: MipcashSampler(optimizer=mc.settings.HybridSettings()), TypeError, "optimizer is a name"),
         (lambda: MipcashSampler(seed=-1), ValueError, "seed must be a whole number"),
         (lambda: MipcashSampler(network(), limits={"ms": True}), ValueError, "does not say in which direction"),
     ):

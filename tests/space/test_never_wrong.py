@@ -345,7 +345,7 @@ def test_the_sense_of_an_objective_is_its_own() -> None:
     space = mc.Space.from_pyomo(model)
     assert space.optimum(model.most).value == 1.0
     assert space.optimum(model.most, "max").value == 1.0
-    with pytest.raises(SpaceError, match="maximised"):
+    with pytest.raises(SpaceError, match="to be maximized"):
         space.optimum(model.most, "min")
 
 

@@ -45,7 +45,7 @@ WORDS = {
     "directions": 'it is called direction=, which is "minimize" or "maximize"',
     "worker": "did you mean 'workers'?",
     "sed": "did you mean 'seed'?",
-    "qqq": "there are objective, space, budget, direction, optimizer, solver, seed",
+    "qqq": "there are objective, space, budget, direction, limits, known, seed",
 }
 
 
@@ -214,9 +214,11 @@ def test_optimum_of_what_is_no_number(given: Any, message: str) -> None:
         space.optimum(given(space) if callable(given) else given)
 
 
-def test_senses() -> None:
-    with pytest.raises(SpaceError, match=r"sense must be 'min' or 'max', got 'maximize'"):
-        small().optimum("a", "maximize")
+def test_directions_of_an_optimum() -> None:
+    with pytest.raises(
+        SpaceError, match=r"direction must be 'minimize' or 'maximize', got 'maximise'; did you mean 'maximize'\?"
+    ):
+        small().optimum("a", "maximise")
 
 
 ELSEWHERE: dict[str, tuple[Callable[[mc.Space], object], type[Exception], str]] = {

@@ -70,7 +70,7 @@ def repeats(result: mc.Result) -> list[mc.Trial]:
 @pytest.mark.parametrize("objective", [lucky, folds])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_answer_is_the_best_of_the_finalists_on_fresh_repeats(objective: Any, seed: int) -> None:
-    result = minimize(objective, 16, seed=seed, confirm=mc.ConfirmSettings(finalists=4, repeats=2))
+    result = minimize(objective, 16, seed=seed, confirm=mc.Confirm(finalists=4, repeats=2))
     searched = [t for t in result.history if not t.repeat]
     assert result.n_evaluations == 16
     assert len(searched) == 8
@@ -105,7 +105,7 @@ def test_a_search_of_the_same_seed_is_the_same_with_and_without() -> None:
 
 
 def test_a_finalist_keeps_the_limits_on_fresh_repeats_too() -> None:
-    hybrid: dict[str, Any] = {"optimizer": "hybrid", "settings": mc.HybridSettings(n_initial=50)}
+    hybrid: dict[str, Any] = {"optimizer": "hybrid", "settings": mc.settings.HybridSettings(n_initial=50)}
     result = minimize(limited, 49, **hybrid, limits={"ms": 5.0}, confirm=8)
     out = [f for f in result.finalists if f.problem]
     assert {result.history[f.number].config["x"] for f in out} == {0, 1, 2, 3, 4}
@@ -212,7 +212,7 @@ def test_what_cannot_be_confirmed(given: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         minimize(told, 14, confirm=given)
     with pytest.raises(ValueError, match="repeats must be at least 1"):
-        mc.ConfirmSettings(repeats=0)
+        mc.Confirm(repeats=0)
 
 
 # -- the comparison -------------------------------------------------------------------------------------------------

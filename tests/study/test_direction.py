@@ -125,7 +125,7 @@ def test_by_hand_and_known() -> None:
 
 
 def test_directions_that_there_are_not() -> None:
-    for given, hint in (("max", "; did you mean 'maximize'?"), ("maximise", "; did you mean 'maximize'?"), (5, "")):
+    for given, hint in (("up", ""), ("maximise", "; did you mean 'maximize'?"), (5, "")):
         with pytest.raises(ValueError, match=r"direction must be 'minimize' or 'maximize', got .*") as error:
             run(hill, given)  # type: ignore[arg-type]
         assert str(error.value).endswith(hint)
@@ -166,4 +166,4 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "best loss -26 (trial" in mipcash(*down)
     refused = CliRunner().invoke(app, ["run", "hill.py", "--direction", "up", "--storage", "down.db"])
     assert refused.exit_code == 2
-    assert "direction must be 'minimize' or 'maximize', got str 'up'" in " ".join(refused.output.split())
+    assert "direction must be 'minimize' or 'maximize', got 'up'" in " ".join(refused.output.split())

@@ -19,7 +19,7 @@ def slow(config):
     time.sleep(0.02)
     return loss(config)
 
-settings = mc.HybridSettings(n_initial=4)
+settings = mc.settings.HybridSettings(n_initial=4)
 mc.minimize(slow, bound_numbers(), 12, seed=7, storage=sys.argv[1], settings=settings, progress=False, seconds_per_proposal=None)
 """
 ROOT = Path(__file__).parents[2]

@@ -66,7 +66,7 @@ def note(study: mc.Study, trial: mc.Trial) -> bool:
 
 result = mc.minimize(train_on, space, 20, racing="halving")
 result = mc.minimize(train, space, budget=20, seed=1, direction="maximize", callbacks=note)
-result = mc.minimize(train_more, space, 20, callbacks=[note], settings=mc.HybridSettings(n_initial=8))
+result = mc.minimize(train_more, space, 20, callbacks=[note], settings=mc.settings.HybridSettings(n_initial=8))
 best: float = result.value
 config: dict[str, Any] | None = result.config
 solution: mc.Solution = space.optimum(layers * lr, "max")

@@ -17,8 +17,8 @@ from mipcash.errors import DataError
 from mipcash.integrations.sklearn.predictions import Predictions
 from mipcash.integrations.sklearn.scoring import Scoring
 from mipcash.integrations.sklearn.splits import Rows, check_folds, check_seed, folds_of
-from mipcash.optimizers.goals import MINIMIZE
 from mipcash.optimizers.outcome import LOSS
+from mipcash.space.direction import MINIMIZE
 from mipcash.study.text import shown
 
 CLASSIFICATION, REGRESSION = "classification", "regression"

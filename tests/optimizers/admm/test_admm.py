@@ -50,7 +50,7 @@ def run(
 
 
 def made(space: mc.Space | None = None, **settings: Any) -> Optimizer:
-    return make_optimizer("admm", space or pipeline(), settings=mc.AdmmSettings(**settings))
+    return make_optimizer("admm", space or pipeline(), settings=mc.settings.AdmmSettings(**settings))
 
 
 def test_phases_take_their_turns_and_their_evaluations() -> None:

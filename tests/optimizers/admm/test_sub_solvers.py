@@ -216,7 +216,7 @@ def test_rbfopt_needs_programs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_admm_runs_with_every_solver(theta: str, z: str, package: str) -> None:
     pytest.importorskip(package)
     space, objective = artificial.build(instance=2)
-    settings = mc.AdmmSettings(theta_min=theta, z_min=z, first=3, growth=0)
+    settings = mc.settings.AdmmSettings(theta_min=theta, z_min=z, first=3, growth=0)
     study = mc.Study(space, optimizer="admm", settings=settings, seed=0)
     seen = list[str]()
     for _ in range(20):
@@ -228,14 +228,14 @@ def test_admm_runs_with_every_solver(theta: str, z: str, package: str) -> None:
 
 def test_solvers_are_known_by_name() -> None:
     with pytest.raises(SpaceError, match="theta_min must be one of gp, bobyqa"):
-        mc.AdmmSettings(theta_min="newton")
+        mc.settings.AdmmSettings(theta_min="newton")
     with pytest.raises(SpaceError, match="z_min must be one of bandit, gp"):
-        mc.AdmmSettings(z_min="greedy")
+        mc.settings.AdmmSettings(z_min="greedy")
 
 
 def test_rewards_by_a_quantile() -> None:
     with pytest.raises(SpaceError, match="'rank', 'quantile' or a finite loss"):
-        mc.AdmmSettings(f_hat="median")
+        mc.settings.AdmmSettings(f_hat="median")
     known = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 50.0])
     assert [reward(v, known, "rank") for v in (1.0, 3.0, 50.0)] == pytest.approx([5.5 / 6, 3.5 / 6, 0.5 / 6])
     assert reward(1.0, known, "quantile") == 1.0

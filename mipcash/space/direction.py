@@ -1,0 +1,26 @@
+"""Where something is to go: ``minimize`` or ``maximize``, ``min`` or ``max`` for short."""
+
+from __future__ import annotations
+
+import difflib
+import reprlib
+from typing import Any
+
+from mipcash.errors import SpaceError
+
+MINIMIZE, MAXIMIZE = "minimize", "maximize"
+DIRECTIONS = (MINIMIZE, MAXIMIZE)
+_ALSO = {"min": MINIMIZE, "max": MAXIMIZE}
+
+
+def direction_of(given: Any) -> str:
+    """``minimize`` or ``maximize``.
+
+    Raises:
+        SpaceError: it is neither.
+    """
+    if isinstance(given, str) and (found := _ALSO.get(given, given)) in DIRECTIONS:
+        return found
+    close = difflib.get_close_matches(given, DIRECTIONS, n=1) if isinstance(given, str) else []
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise SpaceError(f"direction must be {MINIMIZE!r} or {MAXIMIZE!r}, got {reprlib.repr(given)}{hint}")

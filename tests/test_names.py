@@ -1,0 +1,104 @@
+"""The public names as a whole: few, each at one place, and every argument the same wherever it can be given."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import pytest
+
+import mipcash as mc
+from mipcash.errors import MipcashError
+from mipcash.study.minimize import run
+
+WORDS = {"limits": "limit", "settings": None, "known": None, "retries": None, "executor": None, "costs": None}
+"""Arguments of ``minimize`` that ``mipcash run`` has in another form, or that a model file gives."""
+SCRIPT = {"objective", "space", "callbacks", "progress"}
+"""Of scripts alone."""
+
+
+def arguments(function: Any) -> dict[str, inspect.Parameter]:
+    return {n: p for n, p in inspect.signature(function).parameters.items() if n != "self"}
+
+
+def test_few_names_of_which_each_says_what_it_is() -> None:
+    names = [n for n in dir(mc) if not n.startswith("_")]
+    assert names == sorted(n for n in mc.__all__ if n != "__version__")
+    assert len(names) <= 28
+    for name in names:
+        assert (getattr(mc, name).__doc__ or "").strip(), name
+
+
+def test_settings_have_a_home_of_their_own() -> None:
+    assert dir(mc.settings) == sorted(mc.settings.__all__)
+    for name in mc.settings.__all__:
+        found = getattr(mc.settings, name)
+        assert is_dataclass(found)
+        assert found.__name__ == name
+        assert name not in mc.__all__
+        assert all("default" in str(f) for f in fields(found))
+        found()  # what an expert changes one thing of
+    with pytest.raises(AttributeError, match="has no attribute 'Hybrid'; it has AdmmSettings"):
+        mc.settings.Hybrid  # type: ignore[attr-defined] # noqa: B018
+
+
+def test_names_that_have_moved_say_where_to() -> None:
+    with pytest.warns(
+        DeprecationWarning, match=r"mipcash\.HybridSettings is called mipcash\.settings\.HybridSettings now"
+    ):
+        assert mc.HybridSettings is mc.settings.HybridSettings  # type: ignore[attr-defined]
+    with pytest.warns(DeprecationWarning, match=r"mipcash\.ConfirmSettings is called mipcash\.Confirm now"):
+        assert mc.ConfirmSettings is mc.Confirm  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"no attribute 'minimise'; did you mean 'minimize'\?"):
+        mc.minimise  # type: ignore[attr-defined] # noqa: B018
+    out = subprocess.run(
+        [sys.executable, "-c", "import mipcash as mc; print(mc.errors.SpaceError)"], capture_output=True, text=True
+    )
+    assert out.stdout == "<class 'mipcash.errors.SpaceError'>\n"
+
+
+def test_arguments_mean_the_same_in_minimize_and_in_a_study() -> None:
+    """Each that both have has one type and one default; a study has nothing else but what the command line notes in it."""
+    ours, theirs = arguments(mc.minimize), arguments(mc.Study)
+    assert set(theirs) - set(ours) == {"model", "options"}
+    for name in set(ours) & set(theirs):
+        assert (ours[name].default, ours[name].annotation) == (theirs[name].default, theirs[name].annotation), name
+    existing = arguments(run)  # for a study that exists
+    assert set(existing) - set(ours) == {"study"}
+    assert all(existing[name].default == ours[name].default for name in set(existing) - {"study"})
+    for function in (mc.minimize, mc.Study):
+        described = set(
+            re.findall(r"[a-z_]+", " ".join(re.findall(r"^        ([a-z_, ]+): ", function.__doc__ or "", re.M)))
+        )
+        assert set(arguments(function)) <= described, function
+
+
+def test_the_command_line_calls_arguments_the_same() -> None:
+    from mipcash.cli.main import run as command
+
+    here = set(arguments(command))
+    for name in set(arguments(mc.minimize)) - SCRIPT:
+        called = WORDS.get(name, name)
+        assert called is None or called in here, name
+
+
+def test_settings_by_their_names() -> None:
+    space = mc.Space("one")
+    space.integer("a", 1, 9)
+    study = mc.Study(space, settings={"n_initial": 3, "acquisition": "ucb"})
+    assert study.optimizer.settings == mc.settings.HybridSettings(n_initial=3, acquisition="ucb")  # type: ignore[attr-defined]
+    with pytest.raises(MipcashError, match=r"optimizer 'hybrid' has no setting 'n_init'; did you mean 'n_initial'\?"):
+        mc.Study(space, settings={"n_init": 3})
+    with pytest.raises(MipcashError, match=r"optimizer 'random' has no setting 'n_initial'; it has"):
+        mc.Study(space, optimizer="random", settings={"n_initial": 3})
+
+
+def test_where_an_expression_is_to_go() -> None:
+    space = mc.Space("one")
+    a = space.integer("a", 1, 9)
+    assert [space.optimum(a, d).value for d in ("min", "minimize", "max", "maximize")] == [1, 1, 9, 9]
+    assert space.optimum(a, direction="maximize").value == 9
