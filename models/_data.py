@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.errors import ModelError
+from mipcash.integrations.sklearn.tasks import looks_continuous
 
 FOLDER = "MIPCASH_DATA"
 CLASSIFICATION, REGRESSION, AUTO = "classification", "regression", "auto"
@@ -29,8 +30,6 @@ NUMBERS = ("diabetes",)
 SUFFIXES = (".csv.gz", ".csv")
 MISSING = {"", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"}
 """What counts as a missing value; a subset of what ``pandas.read_csv`` takes for one."""
-MOST_CLASSES = 10
-"""Different numbers up to which a target is of classes, unless it is said to be no such thing."""
 MOST_GROUPS = 10
 """Different numbers up to which each is a group of its own."""
 TRUTH = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
@@ -131,8 +130,7 @@ def table(name: str = "breast_cancer", target: str = TARGET, task: str = CLASSIF
             name in the folder that the environment variable ``MIPCASH_DATA`` names, else one of scikit-learn's own
             (breast_cancer, digits, iris, wine; diabetes to regress on), else one of OpenML.
         target: the column of a CSV file that holds the class, or the number; other data bring their own, and take no other.
-        task: ``classification``, ``regression``, or ``auto``: regression where the target has numbers, and more than MOST_CLASSES
-            different ones, whole or in more than a fifth of the rows.
+        task: ``classification``, ``regression``, or ``auto``: as :func:`mipcash.integrations.sklearn.tasks.looks_continuous` says.
 
     Raises:
         ModelError: there is no such file, column or data set, or it does not hold a problem of this task.
@@ -261,10 +259,7 @@ def _target(where: str, target: str, labels: Any, task: str) -> tuple[NDArray[An
     """Classes and what they are called, or numbers."""
     numbers = _numbers(tuple(map(str, labels)))
     if task == AUTO:
-        different = 0 if numbers is None else len(np.unique(numbers))
-        many = different > MOST_CLASSES and numbers is not None and different > len(numbers) / 5
-        fractions = different > MOST_CLASSES and numbers is not None and bool((numbers % 1 != 0).any())
-        task = REGRESSION if many or fractions else CLASSIFICATION
+        task = REGRESSION if numbers is not None and looks_continuous(numbers) else CLASSIFICATION
     if task == CLASSIFICATION:
         return _classes(where, target, labels)
     if numbers is None:

@@ -2,34 +2,21 @@
 
 * ``loss``: the perfect score minus the mean score over the folds,
 * ``fit_seconds``: seconds that the fits of all folds took,
-* ``latency_ms``: milliseconds in which BATCH = 1,000 rows are predicted at once, which is microseconds per row,
-* ``single_ms``: milliseconds in which one row is predicted alone,
-* ``model_bytes``: of the fitted pipeline, pickled,
+* ``latency_ms``, ``single_ms``, ``model_bytes``: of the pipeline of the first fold, see
+  :mod:`mipcash.integrations.sklearn.measures`,
 * with a protected column ``disparity``, ``disparity_folds`` and ``fpr_disparity``: :mod:`mipcash.models._group_measures`.
-
-Times and size are of the pipeline of the first fold. A time is the median over at least LEAST calls, and as many more as go into
-SPENT seconds, at most MOST; one call before, which fills caches, does not count, and the garbage collector waits. It depends on
-the machine and, as wall-clock, on what else runs there; ``clock="cpu"`` takes the CPU time of the process, where others compute
-beside.
 """
 
 from __future__ import annotations
 
-import gc
-import pickle
-import statistics
-import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from mipcash.errors import ModelError
 from mipcash.integrations.sklearn.cross_validated import CrossValidated, Fold
+from mipcash.integrations.sklearn.measures import CLOCKS, latency, single, size
 from mipcash.models._data import CLASSIFICATION, Groups, Table, table
 from mipcash.models._group_measures import ERROR, GroupMeasures
 
@@ -48,10 +35,6 @@ OF_NUMBERS = ("r2", "rmse", "mae")
 """Metric -> scikit-learn's scorer, and the perfect score; the loss is the perfect score minus the mean score."""
 PROTECTED = {"german": "x9"}
 """Data -> the column that is protected unless another is given: of German credit, personal status and sex."""
-CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
-BATCH = 1000
-"""Rows that are predicted at once."""
-LEAST, MOST, SPENT = 5, 50, 0.02
 
 
 def groups_of(
@@ -124,37 +107,8 @@ class Beside:
                 "fit_seconds": sum(f.fit_seconds for f in folds),
                 "latency_ms": latency(first.estimator, first.x, clock),
                 "single_ms": single(first.estimator, first.x, clock),
-                "model_bytes": float(len(pickle.dumps(first.estimator, protocol=5))),
+                "model_bytes": size(first.estimator),
             }
         if self.grouped is not None:
             outputs |= self.grouped(folds)
         return outputs
-
-
-def latency(model: Any, x: NDArray[np.float64], clock: Callable[[], float] = time.perf_counter) -> float:
-    """Milliseconds in which BATCH rows are predicted at once."""
-    rows = x[np.arange(BATCH) % len(x)]
-    return timed(model.predict, (rows for _ in count()), clock)
-
-
-def single(model: Any, x: NDArray[np.float64], clock: Callable[[], float] = time.perf_counter) -> float:
-    """Milliseconds in which one row is predicted alone; another row each time."""
-    return timed(model.predict, (x[[i % len(x)]] for i in count()), clock)
-
-
-def timed(call: Callable[[Any], Any], arguments: Iterator[Any], clock: Callable[[], float]) -> float:
-    """Milliseconds of a call, the median over LEAST to MOST of them after one that does not count."""
-    call(next(arguments))
-    collected = gc.isenabled()
-    gc.disable()
-    try:
-        seconds: list[float] = []
-        end = time.perf_counter() + SPENT
-        while len(seconds) < LEAST or (len(seconds) < MOST and time.perf_counter() < end):
-            argument, began = next(arguments), clock()
-            call(argument)
-            seconds.append(clock() - began)
-    finally:
-        if collected:
-            gc.enable()
-    return 1000.0 * statistics.median(seconds)

@@ -13,6 +13,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import mipcash as mc
 from mipcash.models._data import Table
@@ -86,10 +87,27 @@ class Facts:
         def kept(rows: int) -> int:
             return rows - math.ceil(rows / folds)
 
-        smallest = int(np.bincount(data.y).min()) if np.issubdtype(data.y.dtype, np.integer) else len(data.y)
+        return cls._of(data, kept(len(data.y)), kept(_rarest(data.y)))
+
+    @classmethod
+    def of_folds(cls, data: Table, trained: Sequence[NDArray[np.int64]]) -> Facts:
+        """Of folds of any kind.
+
+        Args:
+            trained: rows that each is fitted to.
+        """
+        return cls._of(data, min(map(len, trained)), min(_rarest(data.y[rows]) for rows in trained))
+
+    @classmethod
+    def _of(cls, data: Table, rows: int, class_rows: int) -> Facts:
         above = data.x > 0
         straddles = bool((above.any(axis=0) & ~above.all(axis=0)).any())
-        return cls(data.x.shape[1], bool((data.x >= 0).all()), kept(len(data.y)), kept(smallest), straddles)
+        return cls(data.x.shape[1], bool((data.x >= 0).all()), rows, class_rows, straddles)
+
+
+def _rarest(y: NDArray[Any]) -> int:
+    """Rows of the smallest class; of numbers, all."""
+    return int(np.bincount(y).min()) if np.issubdtype(y.dtype, np.integer) else len(y)
 
 
 # -- rules ----------------------------------------------------------------------------------------------------------

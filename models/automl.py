@@ -14,19 +14,23 @@ An evaluation cross-validates the pipeline; what it gives beside the loss, for `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 import mipcash as mc
 from mipcash.integrations.sklearn.cross_validated import CrossValidated
+from mipcash.integrations.sklearn.measures import CLOCKS
 from mipcash.models._automl_algorithms import AUTO_SKLEARN, RANGES, SPACES, modules_of
 from mipcash.models._automl_rules import Rules
 from mipcash.models._data import AUTO, CLASSIFICATION, REGRESSION, Table, table
 from mipcash.models._group_measures import ERROR, OF
 from mipcash.models._options import choice, flag, whole
-from mipcash.models._pipeline_measures import CLOCKS, METRICS, OF_NUMBERS, groups_of, objective_of
+from mipcash.models._pipeline_measures import METRICS, OF_NUMBERS, groups_of, objective_of
 from mipcash.models._pipeline_parts import Call, Facts, Modules, pipeline_of, script, steps
 from mipcash.models._pipeline_report import compared, share_predictions
 
@@ -168,6 +172,30 @@ def build(
     objective = _objective(problem.pipelines, problem, {"data": data, "target": target, **measured})
     share_predictions(objective)
     return problem.pipelines.declare(Facts.of(problem.data, problem.folds)), objective
+
+
+def pipelines_of(
+    x: NDArray[np.float64],
+    y: NDArray[Any],
+    trained: Sequence[NDArray[np.int64]],
+    *,
+    space: str = "a3",
+    ranges: str = AUTO_SKLEARN,
+    seed: int = 0,
+) -> tuple[mc.Space, Pipelines]:
+    """The space for data at hand, and what builds its pipelines: for searches that evaluate them themselves.
+
+    Args:
+        x: shape (rows, columns), without missing values.
+        y: classes 0, 1, ... as integers, or floats to regress on.
+        trained: rows that each fold is fitted to.
+        space: ``a2`` or ``a3``.
+        ranges: see :func:`build`.
+        seed: of every algorithm that is random.
+    """
+    data = Table(x, y, "")
+    pipelines = Pipelines(choice("space", space, SPACES), data.task == REGRESSION, x.shape[1], ranges, seed=seed)
+    return pipelines.declare(Facts.of_folds(data, trained)), pipelines
 
 
 def code(config: Mapping[str, Any], **options: Any) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.exchange.optuna import declare_distributions, distributions_of
+from mipcash.modelling.exchange.sklearn import declare_param_distributions
 
 
 class Exchanged:
@@ -35,6 +36,23 @@ class Exchanged:
             SpaceError: the space has rules or conditions, which they cannot say; the message names them.
         """
         return distributions_of(self._declaration)
+
+    @classmethod
+    def from_sklearn(
+        cls, param_distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]], name: str = "space"
+    ) -> Self:
+        """A space of what ``RandomizedSearchCV`` or ``GridSearchCV`` would search; add rules to it as to any other.
+
+        Args:
+            param_distributions: name -> list of values, ``scipy.stats`` distribution (uniform, loguniform, randint) or ``mc.Real``
+                ...; or a list of such dicts, of which one is active.
+
+        Raises:
+            SpaceError: see :func:`mipcash.modelling.exchange.sklearn.declare_param_distributions`.
+        """
+        space = cls._empty(name)
+        declare_param_distributions(space._declaration, param_distributions)
+        return space
 
     @classmethod
     def _empty(cls, name: str) -> Self:

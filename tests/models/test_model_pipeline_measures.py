@@ -13,9 +13,9 @@ import pytest
 
 import mipcash as mc
 from mipcash.errors import ModelError
+from mipcash.integrations.sklearn import measures
 from mipcash.integrations.sklearn.cross_validated import Fold
 from mipcash.models import _group_measures as grouped
-from mipcash.models import _pipeline_measures as measures
 from mipcash.models import automl
 from mipcash.models._data import Groups, table
 from mipcash.models._group_measures import GroupMeasures

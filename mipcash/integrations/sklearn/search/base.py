@@ -1,0 +1,281 @@
+"""What the searches share: ``fit`` by :func:`mipcash.minimize`, with the attributes and methods of scikit-learn's searches."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import indexable
+
+from mipcash.errors import DataError, DefectError
+from mipcash.integrations.sklearn.predictions import Predictions
+from mipcash.integrations.sklearn.scoring import Scoring
+from mipcash.integrations.sklearn.search.folds import check_partition, fresh_of, splits_of
+from mipcash.integrations.sklearn.search.limited import limited_of
+from mipcash.integrations.sklearn.search.members import ensemble_of
+from mipcash.integrations.sklearn.search.objective import RAISE, SCORE, Data, Scores, SearchObjective, Splits
+from mipcash.integrations.sklearn.search.places import Shipped, place_of
+from mipcash.integrations.sklearn.search.results import candidates_of, check_failures, cv_results
+from mipcash.space.space import Space
+from mipcash.study.minimize import minimize
+from mipcash.study.result import Result
+from mipcash.study.spending import Cost, Fits
+from mipcash.study.text import shown
+from mipcash.study.trial import Trial
+
+OPTIONS: dict[str, Any] = {
+    "n_iter": [Interval(Integral, 1, None, closed="left"), Fits, Cost],
+    "optimizer": [str, HasMethods(["propose"])],
+    "solver": [str, HasMethods(["solve"])],
+    "limits": [dict, None],
+    "random_state": ["random_state"],
+    "storage": [str, os.PathLike, HasMethods(["record"]), None],
+    "ensemble_size": [Interval(Integral, 1, None, closed="left"), None],
+    "timeout": [Interval(Real, 0, None, closed="neither"), None],
+    "evaluation_timeout": [Interval(Real, 0, None, closed="neither"), None],
+    "evaluation_memory": [Interval(Real, 0, None, closed="neither"), None],
+    "scoring": [str, callable, list, tuple, dict, None],
+    "n_jobs": [Integral, None],
+    "refit": ["boolean", str, callable],
+    "cv": ["cv_object"],
+    "verbose": ["verbose"],
+    "error_score": [StrOptions({RAISE}), Real],
+    "return_train_score": ["boolean"],
+}
+"""What each parameter of both searches may be; what is not here is checked where it is used."""
+
+
+class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
+    """What both searches do; see :class:`SpaceSearchCV` and :class:`PipelineSearchCV` for their parameters."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = OPTIONS
+    _quiet = False
+
+    # -- what differs -------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _prepared(self, x: Any, y: Any, splits: Splits, seed: int) -> tuple[Space, Callable[[Mapping[str, Any]], Any]]:
+        """The space, and what builds an unfitted estimator of a configuration."""
+
+    def _check(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """x and y as the search takes them."""
+        return x, y
+
+    def _told(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """A configuration as ``params`` of ``cv_results_``."""
+        return dict(config)
+
+    @staticmethod
+    def _fit_one(estimator: Any, x: Any, y: Any, params: Mapping[str, Any]) -> Any:
+        return estimator.fit(x, **params) if y is None else estimator.fit(x, y, **params)
+
+    # -- fit ----------------------------------------------------------------------------------------------------
+
+    def _search(self, x: Any, y: Any, params: Mapping[str, Any]) -> Self:
+        """``fit``: the search, the table, the refit."""
+        self._validate_params()
+        x, y = self._check(*indexable(x, y))
+        self._scoring()
+        scorers, metric = self._get_scorers()
+        routed = self._get_routed_params_for_fit(_checked(x, params))
+        seed = self._seed()
+        cv = check_cv(self.cv, y, classifier=self._classifies())
+        self._check_folds(y, cv)
+        splits = splits_of(cv, x, y, routed.splitter.split)
+        self.n_splits_ = len(splits)
+        self.multimetric_ = metric != SCORE or isinstance(self.scoring, (list, tuple, dict))
+        space, build = self._prepared(x, y, splits, seed)
+        fresh = fresh_of(cv, splits, x, y, routed.splitter.split, seed) if self.confirm else None
+        data = Data(x, y, splits, fresh, dict(routed.estimator.fit), dict(routed.scorer.score))
+        beside, measures = limited_of(self.limits, self._metrics(scorers))
+        scores = Scores(
+            scorers,
+            metric if isinstance(metric, str) else next(iter(self._metrics(scorers) or ()), SCORE),
+            self._perfect(metric),
+            beside,
+            measures,
+            self.return_train_score,
+            self.error_score,
+        )
+        with tempfile.TemporaryDirectory(prefix="mipcash-") as folder:
+            objective = self._objective(build, data, scores, Path(folder))
+            self.result_ = replace(self._minimize(objective, space, seed, Path(folder)), objective=None)
+            self.space_ = space
+            self._tabulate(scores)
+            self.scorer_ = getattr(scorers, "_scorers", scorers)
+            self._refit(objective)
+        return self
+
+    def _objective(self, build: Any, data: Data, scores: Scores, folder: Path) -> SearchObjective:
+        predictions, classes = None, None
+        if self.ensemble_size is not None:
+            check_partition(data.splits, _rows(data.x))
+            in_memory = self.storage is None and not (self._elsewhere() or place_of(self.n_jobs)[2])
+            kept = folder if self.storage is None or hasattr(self.storage, "record") else f"{self.storage}.predictions"
+            predictions = Predictions(None if in_memory else kept, _identity(data))
+            classes = np.unique(data.y) if self._classifies() else None
+        return SearchObjective(
+            build, data, scores, fit=self._fit_one, quiet=self._quiet, predictions=predictions, classes=classes
+        )
+
+    def _minimize(self, objective: SearchObjective, space: Space, seed: int, folder: Path) -> Result:
+        workers, executor, elsewhere = place_of(self.n_jobs)
+        apart = self._elsewhere()
+        called = Shipped(objective, folder / "objective.pkl") if elsewhere and not apart else objective
+
+        def stop(study: Any, trial: Trial) -> bool:
+            if trial.failed and self.error_score == RAISE:
+                raise objective.raised or DataError(f"a configuration failed: {trial.message}")
+            return False
+
+        try:
+            return minimize(
+                called,
+                space,
+                self.n_iter,
+                optimizer=self.optimizer,
+                solver=self.solver,
+                settings=self.settings,
+                seed=seed,
+                limits=self.limits,
+                storage=self.storage,
+                timeout=self.timeout,
+                workers=workers,
+                executor=None if apart else executor,
+                evaluation_timeout=self.evaluation_timeout,
+                evaluation_memory=self.evaluation_memory,
+                racing=self.racing,
+                confirm=self.confirm,
+                progress=None if self.verbose else False,
+                callbacks=stop,
+            )
+        except DefectError as error:
+            if self.error_score == RAISE and objective.raised is not None:
+                raise objective.raised from None
+            raise DataError(f"every fit fails, for a reason that no configuration changes:\n{error}") from error
+
+    def _tabulate(self, scores: Scores) -> None:
+        trials = candidates_of(self.result_)
+        check_failures(trials, self.n_splits_)
+        params = [self._told(t.config) for t in trials]
+        self.cv_results_ = cv_results(trials, params, self.result_, scores, self.n_splits_)
+        if f"mean_test_{SCORE}" not in self.cv_results_:
+            self.multimetric_ = True
+            if callable(self.scoring):  # what it gives is known now
+                self._check_refit_for_multimetric(_metrics_in(self.cv_results_))
+        if self.multimetric_ and self.refit is False:
+            return
+        if callable(self.refit):
+            self.best_index_ = self._select_best_index(self.refit, scores.metric, self.cv_results_)
+        else:
+            best = self.result_.best
+            if best is None and not self.refit:
+                return
+            if best is None:
+                raise DataError(_nothing(self.result_))
+            self.best_index_ = next(k for k, t in enumerate(trials) if t.number == best.number)
+            self.best_score_ = float(self.cv_results_[f"mean_test_{scores.metric}"][self.best_index_])
+        self.best_params_ = params[self.best_index_]
+        self._best_config = dict(trials[self.best_index_].config)
+
+    def _refit(self, objective: SearchObjective) -> None:
+        if not self.refit:
+            return
+        began = time.time()
+        if self.ensemble_size is None:
+            self.best_estimator_ = objective.fitted(self._best_config)
+        else:
+            self.ensemble_, self.best_estimator_ = ensemble_of(
+                self.result_, objective, self._scoring_name(), int(self.ensemble_size)
+            )
+        self.refit_time_ = time.time() - began
+        for name in ("feature_names_in_",):
+            if hasattr(self.best_estimator_, name):
+                setattr(self, name, getattr(self.best_estimator_, name))
+
+    # -- small questions ----------------------------------------------------------------------------------------
+
+    def _classifies(self) -> bool:
+        return bool(is_classifier(self.estimator))
+
+    def _check_folds(self, y: Any, cv: Any) -> None:
+        """scikit-learn warns of classes that are rarer than folds."""
+
+    def _elsewhere(self) -> bool:
+        """Whether evaluations run in processes that can be ended."""
+        return self.evaluation_timeout is not None or self.evaluation_memory is not None
+
+    def _scoring(self) -> None:
+        """Refuse names of scores that there are not."""
+        listed: Any = self.scoring.values() if isinstance(self.scoring, dict) else self.scoring
+        for name in listed if isinstance(self.scoring, (list, tuple, dict)) else [listed]:
+            if isinstance(name, str):
+                Scoring.of(name)
+
+    def _scoring_name(self) -> Any:
+        """scikit-learn's name of the score that is searched by; None: it has none."""
+        if isinstance(self.scoring, dict):
+            return self.scoring.get(self.refit)
+        return self.refit if isinstance(self.scoring, (list, tuple)) else self.scoring
+
+    def _perfect(self, metric: Any) -> float:
+        name = self._scoring_name()
+        return Scoring.of(name).perfect if isinstance(name, str) else 0.0
+
+    def _metrics(self, scorers: Any) -> Mapping[str, Any] | None:
+        """Scorers by name; None: scoring is a function, which may give what it likes."""
+        if callable(self.scoring):
+            return None
+        return getattr(scorers, "_scorers", {SCORE: scorers})  # type: ignore[no-any-return]
+
+    def _seed(self) -> int:
+        """Fixed where a run is to be resumed."""
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        if self.random_state is None and self.storage is not None:
+            return 0
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+
+def _checked(x: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+    from sklearn.utils.validation import _check_method_params
+
+    return dict(_check_method_params(x, params=params))
+
+
+def _metrics_in(table: Mapping[str, Any]) -> list[str]:
+    begin = "mean_test_"
+    return [name.removeprefix(begin) for name in table if name.startswith(begin)]
+
+
+def _identity(data: Data) -> str:
+    import joblib
+
+    return str(joblib.hash((data.x, data.y, data.splits)))
+
+
+def _rows(x: Any) -> int:
+    return int(x.shape[0]) if hasattr(x, "shape") else len(x)
+
+
+def _nothing(result: Result) -> str:
+    near = result.nearest
+    if result.under and near is not None:
+        return (
+            f"no configuration keeps all limits: {near}; loosen limits=, raise n_iter, or set refit=False and read "
+            "search.result_.limits"
+        )
+    return f"no configuration has a score: {shown(result.problem() or str(result))}"

@@ -1,0 +1,24 @@
+"""What a name that is not known may have meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def meant(name: str, known: Iterable[str], most: int = 12) -> str:
+    """``did you mean 'C'?``, or what there is.
+
+    Args:
+        known: names that there are.
+        most: of them that are listed; 0: none, and nothing is said.
+    """
+    names = list(known)
+    close = [k for k in names if k.casefold() == name.casefold()] or difflib.get_close_matches(name, names, n=1)
+    close = close or [k for k in names if k.endswith(f"__{name}")][:1]
+    if close:
+        return f"did you mean {close[0]!r}?"
+    if not most:
+        return ""
+    first = sorted(names, key=lambda k: (k.count("__"), k))[:most]
+    return f"it has {', '.join(first) or 'none'}{' ...' if len(names) > most else ''}"

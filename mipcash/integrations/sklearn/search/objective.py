@@ -1,0 +1,254 @@
+"""The objective of a search: a configuration's estimator, fitted and scored fold by fold as scikit-learn does.
+
+Outputs, by name: ``loss``, which is the perfect score minus the score that is searched by; ``fit_time`` and ``score_time`` in
+seconds; ``test_NAME`` and, if wanted, ``train_NAME`` by score; and what is limited: scores by their own name, and
+:data:`MEASURES`. A search reads its ``cv_results_`` off them, so that a resumed one knows as much as the first.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.errors import DataError
+from mipcash.integrations.sklearn.cross_validated import predict
+from mipcash.integrations.sklearn.measures import latency, single, size
+from mipcash.integrations.sklearn.predictions import Predictions
+from mipcash.integrations.sklearn.splits import Rows
+from mipcash.optimizers.outcome import LOSS
+from mipcash.study.text import shown
+from mipcash.study.trial import Failed
+
+Splits = Sequence[tuple[Rows, Rows]]
+SCORE = "score"
+"""Name of the score where there is one."""
+RAISE = "raise"
+
+MEASURES: Mapping[str, Callable[[Any, Any], float]] = {
+    "latency_ms": latency,
+    "single_ms": single,
+    "model_bytes": lambda model, x: size(model),
+}
+"""What can be limited beside scores: of the estimator of the first fold, see :mod:`mipcash.integrations.sklearn.measures`."""
+FIT_SECONDS = "fit_seconds"
+"""Of all folds together; a limit, too."""
+
+
+@dataclass
+class Data:
+    """What the folds are made of.
+
+    Attributes:
+        x, y: indexable; y None where nothing is to be predicted.
+        splits: of the search.
+        fresh: other folds, by repeat; None: there are none.
+        fit_params: of the estimator's ``fit``; what has a value per row is split.
+        score_params: likewise, of the scorers.
+    """
+
+    x: Any
+    y: Any
+    splits: Splits
+    fresh: Callable[[int], Splits] | None = None
+    fit_params: Mapping[str, Any] = field(default_factory=dict)
+    score_params: Mapping[str, Any] = field(default_factory=dict)
+
+    def of_repeat(self, repeat: int) -> Splits:
+        """Folds; repeat 0: the search's."""
+        return self.splits if repeat == 0 or self.fresh is None else self.fresh(repeat)
+
+
+@dataclass
+class Scores:
+    """What is computed of a fitted estimator.
+
+    Attributes:
+        scorer: ``scorer(estimator, x, y, **params)``, a number or a dict of numbers.
+        metric: which of them is searched by; ``score`` where there is one.
+        perfect: the loss is this minus the score.
+        beside: scorers whose names are limited.
+        measures: of :data:`MEASURES` and ``fit_seconds``: those that are limited.
+        train: whether training rows are scored, too.
+        error: the score of a fold that fails; nan: its configuration has failed. ``raise``: so has the search.
+    """
+
+    scorer: Callable[..., Any]
+    metric: str = SCORE
+    perfect: float = 0.0
+    beside: Mapping[str, Callable[..., float] | None] = field(default_factory=dict)
+    measures: tuple[str, ...] = ()
+    train: bool = False
+    error: float | str = math.nan
+
+    def of(self, estimator: Any, x: Any, y: Any, params: Mapping[str, Any]) -> dict[str, float]:
+        """All scores by name."""
+        found = self.scorer(estimator, x, **params) if y is None else self.scorer(estimator, x, y, **params)
+        if not isinstance(found, Mapping):
+            return {SCORE: _number(SCORE, found)}
+        scores = {str(name): _number(name, value) for name, value in found.items()}
+        if self.metric not in scores:
+            raise DataError(
+                f"the search goes by {self.metric!r}, which scoring does not give: it gives {', '.join(map(repr, scores))}; "
+                "give one of them as refit="
+            )
+        return scores
+
+
+class SearchObjective:
+    """An objective for :func:`mipcash.minimize`.
+
+    Args:
+        build: a configuration -> an unfitted estimator.
+        fit: ``fit(estimator, x, y, params)``; returns it fitted.
+        quiet: whether warnings of fits are kept back.
+        predictions: where out-of-fold predictions go; None: nobody wants them.
+        classes: columns of predicted probabilities; None: values are predicted.
+        config: scikit-learn's configuration, which threads and processes do not inherit.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[Mapping[str, Any]], Any],
+        data: Data,
+        scores: Scores,
+        *,
+        fit: Callable[..., Any],
+        quiet: bool = False,
+        predictions: Predictions | None = None,
+        classes: NDArray[Any] | None = None,
+    ) -> None:
+        import sklearn
+
+        self.build, self.data, self.scores, self.fit = build, data, scores, fit
+        self.quiet, self.predictions, self.classes = quiet, predictions, classes
+        self.config = sklearn.get_config()
+        self.raised: BaseException | None = None
+        """What a fold raised last, where it was in this process."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "raised": None}
+
+    def __call__(
+        self, config: Mapping[str, Any], repeat: int = 0
+    ) -> Generator[dict[str, float], None, dict[str, float]]:
+        """Yield the outputs of each fold, and return those of all: scores and times are means."""
+        splits = self.data.of_repeat(repeat)
+        told: list[dict[str, float]] = []
+        first: tuple[Any, Any] | None = None
+        joined: NDArray[np.float64] | None = None
+        for train, held_out in splits:
+            estimator, x, outputs, predicted = self._fold(config, train, held_out)
+            if estimator is not None and first is None:
+                first = (estimator, x)
+            if predicted is not None:
+                if joined is None:
+                    joined = np.full((_rows(self.data.x), *predicted.shape[1:]), np.nan)
+                joined[held_out] = predicted
+            told.append(outputs)
+            if len(told) == len(splits) and self.predictions is not None and joined is not None:
+                self.predictions.put(config, repeat, joined)  # before racing may close this generator
+            yield outputs
+        means = {name: float(np.mean([fold[name] for fold in told])) for name in told[0]}
+        return means | self._measured(first, told)
+
+    def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
+        """The outputs of all folds at once."""
+        folds = self(config, repeat)
+        while True:
+            try:
+                next(folds)
+            except StopIteration as end:
+                return dict(end.value)
+
+    def fitted(self, config: Mapping[str, Any]) -> Any:
+        """The estimator of a configuration, fitted to all rows."""
+        with self._as_configured():
+            return self.fit(self.build(config), self.data.x, self.data.y, self.data.fit_params)
+
+    # -- one fold -----------------------------------------------------------------------------------------------
+
+    def _fold(
+        self, config: Mapping[str, Any], train: Rows, held_out: Rows
+    ) -> tuple[Any, Any, dict[str, float], NDArray[np.float64] | None]:
+        """The fitted estimator (None: it failed), its held-out rows, the outputs and its predictions."""
+        try:
+            with self._as_configured():
+                return self._fitted_and_scored(config, train, held_out)
+        except Exception as error:
+            self.raised = error
+            if isinstance(self.scores.error, str) or math.isnan(self.scores.error) or isinstance(error, DataError):
+                raise
+            worst = float(self.scores.error)
+            warnings.warn(f"a fold failed, and counts as the score {worst:g} of error_score=: {error}", stacklevel=2)
+            named = [f"test_{self.scores.metric}", *([f"train_{self.scores.metric}"] if self.scores.train else [])]
+            outputs = {LOSS: self.scores.perfect - worst, "fit_time": 0.0, "score_time": 0.0}
+            return None, None, outputs | dict.fromkeys([*named, *self.scores.beside], worst), None
+
+    def _fitted_and_scored(
+        self, config: Mapping[str, Any], train: Rows, held_out: Rows
+    ) -> tuple[Any, Any, dict[str, float], NDArray[np.float64] | None]:
+        from sklearn.utils.metaestimators import _safe_split
+        from sklearn.utils.validation import _check_method_params
+
+        data, scores = self.data, self.scores
+        estimator = self.build(config)
+        x, y = _safe_split(estimator, data.x, data.y, train)
+        x_out, y_out = _safe_split(estimator, data.x, data.y, held_out, train)
+        began = time.perf_counter()
+        estimator = self.fit(estimator, x, y, _check_method_params(data.x, data.fit_params, indices=train))
+        fitted = time.perf_counter()
+        found = scores.of(estimator, x_out, y_out, _check_method_params(data.x, data.score_params, indices=held_out))
+        outputs = {LOSS: scores.perfect - found[scores.metric], "fit_time": fitted - began}
+        outputs["score_time"] = time.perf_counter() - fitted
+        outputs |= {f"test_{name}": value for name, value in found.items()}
+        if scores.train:
+            of_train = scores.of(estimator, x, y, _check_method_params(data.x, data.score_params, indices=train))
+            outputs |= {f"train_{name}": value for name, value in of_train.items()}
+        for name, scorer in scores.beside.items():
+            outputs[name] = found[name] if scorer is None else _number(name, scorer(estimator, x_out, y_out))
+        if not math.isfinite(outputs[LOSS]):
+            raise Failed(
+                f"the score {scores.metric!r} is {found[scores.metric]}: it is not defined for what was predicted"
+            )
+        predicted = None if self.predictions is None else predict(estimator, x_out, self.classes)
+        return estimator, x_out, outputs, predicted
+
+    def _measured(self, first: tuple[Any, Any] | None, told: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        found = {}
+        with self._as_configured():
+            for name in self.scores.measures:
+                if name == FIT_SECONDS:
+                    found[name] = sum(fold["fit_time"] for fold in told)
+                elif first is not None:
+                    found[name] = MEASURES[name](*first)
+        return found
+
+    @contextmanager
+    def _as_configured(self) -> Iterator[None]:
+        """scikit-learn as it was set where the search was started."""
+        import sklearn
+
+        with sklearn.config_context(**self.config), warnings.catch_warnings() if self.quiet else nullcontext():
+            if self.quiet:
+                warnings.simplefilter("ignore")
+            yield
+
+
+def _number(name: Any, value: Any) -> float:
+    if not hasattr(value, "__float__") or isinstance(value, str):
+        raise DataError(
+            f"scoring must give a number, or a dict of numbers, and gave {shown(value)} as {shown(name)}; return a float"
+        )
+    return float(value)
+
+
+def _rows(x: Any) -> int:
+    return int(x.shape[0]) if hasattr(x, "shape") else len(x)

@@ -1,0 +1,279 @@
+"""``PipelineSearchCV``: whole pipelines, their algorithms and hyperparameters, searched under rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from importlib import import_module
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.pipeline import Pipeline
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import has_fit_parameter
+
+from mipcash.errors import DataError, SpaceError
+from mipcash.integrations.sklearn.cross_validated import CLASSIFICATION, REGRESSION
+from mipcash.integrations.sklearn.scoring import Scoring
+from mipcash.integrations.sklearn.search.base import OPTIONS, SpaceSearch
+from mipcash.integrations.sklearn.search.folds import check_classes
+from mipcash.integrations.sklearn.search.modules import ModulePipelines
+from mipcash.integrations.sklearn.search.objective import SCORE, Splits
+from mipcash.integrations.sklearn.search.prepared import Prepared, preparation_of
+from mipcash.integrations.sklearn.tasks import looks_continuous
+from mipcash.space.space import Space
+
+TABLES = ("a2", "a3")
+MODEL = "mipcash.models.automl"
+"""Declares their spaces; found by name, as all models are."""
+DEFAULT = {CLASSIFICATION: "accuracy", REGRESSION: "r2"}
+"""Scores where none is given: what estimators of scikit-learn score themselves by."""
+
+
+class PipelineSearchCV(SpaceSearch):
+    """Search pipelines: which algorithms, in which order, with which hyperparameters.
+
+    >>> search = PipelineSearchCV(n_iter=40, scoring="roc_auc", random_state=0).fit(x, y)
+    >>> search.best_params_, search.predict(x)
+
+    Args:
+        space: None or ``"a3"``: 6 scalers, 3 transformers and 6 estimators with their hyperparameters (Table A3 of Liu et al.
+            2020), for the task at hand; texts become columns and missing numbers medians. ``"a2"``: the larger Table A2. Or a
+            :class:`mipcash.Space` whose modules are the steps, in the order of their declaration (or of an ordering), and whose
+            algorithms are estimators; the last module predicts.
+        build: ``build(configuration)`` returns an unfitted estimator, where the modules of the space say it not.
+        estimators: algorithm (or ``module.algorithm``) of the space -> estimator, or its class; others are scikit-learn's, by
+            their class's name, and ``none`` leaves a step out.
+        task: ``classification``, ``regression``, or None: what y looks like, and what scoring is for. Say it where the search
+            itself is given to another function of scikit-learn, which asks before there is a y.
+        n_iter, scoring, cv, limits, optimizer, settings, solver, random_state, n_jobs, storage, racing, confirm, ensemble_size,
+        refit,
+            timeout, evaluation_timeout, evaluation_memory, error_score, return_train_score, verbose: as of :class:`SpaceSearchCV`;
+            without ``scoring`` the accuracy or r2. ``random_state`` seeds the algorithms too.
+
+    Attributes:
+        best_params_: the best configuration of the space. The others are those of :class:`SpaceSearchCV`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "space": [Space, StrOptions(set(TABLES)), None],
+        "build": [callable, None],
+        "estimators": [dict, None],
+        "task": [StrOptions({CLASSIFICATION, REGRESSION}), None],
+        **OPTIONS,
+    }
+    _quiet = True
+
+    def __init__(
+        self,
+        space: Space | str | None = None,
+        *,
+        build: Callable[[Mapping[str, Any]], Any] | None = None,
+        estimators: Mapping[str, Any] | None = None,
+        task: str | None = None,
+        n_iter: Any = 40,
+        scoring: Any = None,
+        cv: Any = None,
+        limits: Any = None,
+        optimizer: Any = "hybrid",
+        settings: Any = None,
+        solver: Any = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        storage: Any = None,
+        racing: Any = False,
+        confirm: Any = None,
+        ensemble_size: int | None = None,
+        refit: Any = True,
+        timeout: float | None = None,
+        evaluation_timeout: float | None = None,
+        evaluation_memory: float | None = None,
+        error_score: Any = math.nan,
+        return_train_score: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.space = space
+        self.build = build
+        self.estimators = estimators
+        self.task = task
+        self.n_iter = n_iter
+        self.scoring = scoring
+        self.cv = cv
+        self.limits = limits
+        self.optimizer = optimizer
+        self.settings = settings
+        self.solver = solver
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.storage = storage
+        self.racing = racing
+        self.confirm = confirm
+        self.ensemble_size = ensemble_size
+        self.refit = refit
+        self.timeout = timeout
+        self.evaluation_timeout = evaluation_timeout
+        self.evaluation_memory = evaluation_memory
+        self.error_score = error_score
+        self.return_train_score = return_train_score
+        self.verbose = verbose
+
+    @property
+    def estimator(self) -> Any:
+        """What stands for the pipelines as long as none is fitted: an estimator of the task."""
+        task = self.task or getattr(self, "task_", None)
+        return {CLASSIFICATION: DummyClassifier, REGRESSION: DummyRegressor}.get(task or "", Undecided)()
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Search, and fit the best to all rows.
+
+        Args:
+            X: rows: an array or a data frame.
+            y: classes or numbers, shape (rows,).
+            sample_weight: shape (rows,); goes to the steps of a pipeline that take weights, and to scorers as scikit-learn
+                routes it. Others are fitted without.
+            params: ``groups``, and what splitter and scorers request.
+
+        Raises:
+            SpaceError: an algorithm that is no estimator, or a hyperparameter that it lacks.
+            DataError: a scoring or limit that there is not, a class with fewer rows than folds, all configurations failed, or
+                none keeps the limits.
+        """
+        if sample_weight is not None:
+            params["sample_weight"] = sample_weight
+        return self._search(X, y, params)
+
+    # -- what differs -------------------------------------------------------------------------------------------
+
+    def _check(self, x: Any, y: Any) -> tuple[Any, Any]:
+        if y is None:
+            raise DataError(
+                "PipelineSearchCV requires y to be passed, but the target y is None; give classes or numbers"
+            )
+        y = column_or_1d(y, warn=True)
+        if y.dtype.kind == "f":
+            assert_all_finite(y, input_name="y")
+        self.task_ = self.task or self._task_of(y)
+        if self.task_ == CLASSIFICATION:
+            check_classification_targets(y)
+        elif y.dtype.kind not in "biuf":
+            type_of_target(y, input_name="y", raise_unknown=True)
+            raise DataError(f"y holds {y[:1].tolist()[0]!r}, and regression needs numbers; use task={CLASSIFICATION!r}")
+        return x, y
+
+    def _task_of(self, y: Any) -> str:
+        name = self._scoring_name() if self.scoring is not None else None
+        if isinstance(name, str):
+            self._scoring()
+        numeric = y.dtype.kind in "iuf"
+        if isinstance(name, str) and Scoring.of(name).of_numbers and numeric:
+            return REGRESSION
+        return REGRESSION if numeric and looks_continuous(np.asarray(y, dtype=np.float64)) else CLASSIFICATION
+
+    def _check_folds(self, y: Any, cv: Any) -> None:
+        if self._classifies():
+            check_classes(y, cv)
+
+    def _prepared(self, x: Any, y: Any, splits: Splits, seed: int) -> tuple[Space, Any]:
+        if self.build is not None:
+            if not isinstance(self.space, Space):
+                raise SpaceError("build= makes an estimator of a configuration; give space= too, which says of which")
+            return deepcopy(self.space), self.build  # what is asked of a space is kept on it
+        seed = seed % 2**32
+        if isinstance(self.space, Space):
+            return deepcopy(self.space), ModulePipelines.of(self.space, self.estimators, self.task_, seed)
+        preparation = preparation_of(x)
+        numbers = x if preparation is None else preparation.fit_transform(x)
+        numbers = check_array(numbers, dtype=np.float64)
+        told = np.unique(y, return_inverse=True)[1].astype(np.int64) if self._classifies() else np.asarray(y, float)
+        space, build = import_module(MODEL).pipelines_of(
+            numbers, told, [train for train, _ in splits], space=self.space or "a3", seed=seed
+        )
+        return space, Prepared(preparation, build)
+
+    @staticmethod
+    def _fit_one(estimator: Any, x: Any, y: Any, params: Mapping[str, Any]) -> Any:
+        """Weights go to the steps that take some."""
+        import sklearn
+
+        weights = params.get("sample_weight")
+        if weights is None:
+            return estimator.fit(x, y)
+        steps = (
+            {f"{name}__": step for name, step in estimator.steps}
+            if isinstance(estimator, Pipeline)
+            else {"": estimator}
+        )
+        told = {f"{n}sample_weight": weights for n, step in steps.items() if has_fit_parameter(step, "sample_weight")}
+        with sklearn.config_context(enable_metadata_routing=False):  # steps that are searched request nothing
+            return estimator.fit(x, y, **told)
+
+    def _scoring_name(self) -> Any:
+        if self.scoring is None:
+            return DEFAULT.get(str(self.task or getattr(self, "task_", "")), DEFAULT[CLASSIFICATION])
+        return super()._scoring_name()
+
+    def _get_scorers(self) -> tuple[Any, Any]:
+        if self.scoring is None:
+            from sklearn.metrics import get_scorer
+
+            return get_scorer(self._scoring_name()), SCORE
+        found: tuple[Any, Any] = super()._get_scorers()
+        return found
+
+    # -- metadata -----------------------------------------------------------------------------------------------
+
+    def _get_routed_params_for_fit(self, params: Mapping[str, Any]) -> Any:
+        import sklearn
+        from sklearn.utils import Bunch
+        from sklearn.utils.metadata_routing import process_routing
+
+        weights = {name: params[name] for name in ("sample_weight",) if params.get(name) is not None}
+        if sklearn.get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", **params)
+            routed.estimator = Bunch(fit=weights)
+            return routed
+        unknown = [name for name in params if name not in ("sample_weight", "groups")]
+        if unknown:
+            raise TypeError(
+                f"fit of PipelineSearchCV takes sample_weight and groups, got {unknown[0]!r}; what scorers and splitters request "
+                "is passed on with sklearn.set_config(enable_metadata_routing=True)"
+            )
+        return super()._get_routed_params_for_fit(dict(params))
+
+    def get_metadata_routing(self) -> Any:
+        """What this search takes (``sample_weight``), and what it passes on to scorers and splitter."""
+        from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+
+        scorer, _ = self._get_scorers()
+        router = MetadataRouter(owner=self).add_self_request(self)
+        to_scorer = MethodMapping().add(caller="score", callee="score").add(caller="fit", callee="score")
+        router.add(scorer=scorer, method_mapping=to_scorer)
+        return router.add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.no_validation = False
+        tags.target_tags.required = True
+        for of_task in filter(None, (tags.classifier_tags, tags.regressor_tags)):
+            of_task.poor_score = False  # as the stand-in's is
+        if self.build is None and not isinstance(self.space, Space):
+            tags.input_tags.sparse = False
+            tags.input_tags.allow_nan = True
+        return tags
+
+
+class Undecided(BaseEstimator):  # type: ignore[misc]
+    """An estimator of whichever task."""
+
+    def fit(self, X: Any, y: Any) -> Undecided:
+        """Nothing."""
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Nothing."""
+        raise NotImplementedError

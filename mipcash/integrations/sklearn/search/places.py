@@ -1,0 +1,85 @@
+"""Where evaluations of a search run: as joblib's ``n_jobs`` says, in the processes of loky unless another backend is active."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, Future
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from mipcash.study.evaluating.pool import Executors
+
+
+def place_of(n_jobs: int | None) -> tuple[int, Executors, bool]:
+    """Workers, what evaluates, and whether that is in other processes.
+
+    Args:
+        n_jobs: None: 1, unless in ``joblib.parallel_config(n_jobs=...)``; -1: all cores.
+    """
+    import joblib
+    from joblib.parallel import get_active_backend
+
+    workers = int(joblib.effective_n_jobs(n_jobs))
+    if workers <= 1:
+        return 1, None, False
+    backend = get_active_backend()[0]
+    if type(backend).__name__ == "ThreadingBackend":
+        return workers, None, False
+    client = getattr(backend, "client", None)
+    if client is not None and hasattr(client, "get_executor"):  # joblib's backend of Dask
+        return workers, client.get_executor(), True
+    return workers, lambda: Reused(workers), True
+
+
+class Reused(Executor):
+    """loky's executor, whose processes outlive a search and are used again by the next, as those of joblib are.
+
+    Args:
+        workers: processes.
+    """
+
+    def __init__(self, workers: int) -> None:
+        from joblib.externals.loky import get_reusable_executor
+
+        threads = str(max(1, (os.cpu_count() or 1) // workers))  # of BLAS, in each
+        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+        self._processes: Any = get_reusable_executor(workers, env=dict.fromkeys(names, threads))
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Start a call."""
+        future: Future[Any] = self._processes.submit(fn, *args, **kwargs)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """The processes stay for the next search; loky ends them when they are idle."""
+        if cancel_futures:
+            self._processes.shutdown(wait=False, kill_workers=True)
+
+
+class Shipped:
+    """An objective in a file, which each process loads once: data need not be sent with every evaluation.
+
+    Args:
+        objective: it.
+        path: where it is written.
+    """
+
+    def __init__(self, objective: Any, path: Path) -> None:
+        import cloudpickle
+
+        path.write_bytes(cloudpickle.dumps(objective))
+        self.path = str(path)
+
+    def __call__(self, config: Mapping[str, Any], repeat: int = 0) -> Iterator[dict[str, float]]:
+        """The generator of the objective."""
+        found: Iterator[dict[str, float]] = _loaded(self.path)(config, repeat)
+        return found
+
+
+@lru_cache(maxsize=1)
+def _loaded(path: str) -> Any:
+    import cloudpickle
+
+    return cloudpickle.loads(Path(path).read_bytes())

@@ -1,0 +1,129 @@
+"""``cv_results_`` of the trials of a search."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from mipcash.errors import DataError
+from mipcash.integrations.sklearn.search.objective import Scores
+from mipcash.study.result import Result
+from mipcash.study.trial import Trial
+
+
+def candidates_of(result: Result) -> list[Trial]:
+    """Trials of the search, in their order: neither repeats nor what was given back."""
+    return [t for t in result.history if not (t.repeat or t.pending)]
+
+
+def cv_results(
+    trials: Sequence[Trial], params: Sequence[Mapping[str, Any]], result: Result, scores: Scores, splits: int
+) -> dict[str, Any]:
+    """The table, as ``BaseSearchCV`` has it: arrays of shape (candidates,) by name.
+
+    What was stopped by racing has the scores of the folds that it ran, and nan for the others and for the mean. Beside
+    scikit-learn's columns there are ``status`` (``done``, ``failed`` or ``stopped``) and, under limits, ``feasible`` and
+    ``limited_NAME``, by which each limit is judged. What keeps the limits ranks before what does not.
+    """
+    feasible = np.array([bool(result.standing.feasible(t.number)) and t.whole for t in trials], dtype=bool)
+    table: dict[str, Any] = {}
+    for name in ("fit_time", "score_time"):
+        _times(table, name, _folds(trials, name, splits))
+    table |= _masked(params)
+    table["params"] = [dict(p) for p in params]
+    metrics = [name for name in _names(trials) if name.startswith("test_")] or [f"test_{scores.metric}"]
+    for name in metrics:
+        _scores(table, name, _folds(trials, name, splits))
+        table[f"rank_{name}"] = _ranks(table[f"mean_{name}"], feasible if result.under else None)
+        trained = name.replace("test_", "train_", 1)
+        if scores.train:
+            _scores(table, trained, _folds(trials, trained, splits))
+    table["status"] = np.array([t.status if t.whole else "stopped" for t in trials], dtype=object)
+    if result.under:
+        table["feasible"] = feasible
+        for limit in result.under:
+            told = (t.outcome[limit.output].value for t in trials)
+            table[f"limited_{limit.output}"] = np.array([np.nan if v is None else v for v in told])
+    return table
+
+
+def check_failures(trials: Sequence[Trial], splits: int) -> None:
+    """Warn of failures, as scikit-learn does.
+
+    Raises:
+        DataError: all failed.
+    """
+    failed = [t for t in trials if t.failed]
+    if not failed:
+        return
+    reasons = list(dict.fromkeys(t.message for t in failed))
+    told = "\n".join(f"  {reason}" for reason in reasons[:3]) + ("\n  ..." if len(reasons) > 3 else "")
+    if len(failed) == len(trials):
+        raise DataError(
+            f"all {len(failed)} configurations failed, so that there is nothing to choose from; the pipeline, the data or the "
+            f"scoring is at fault, and error_score='raise' shows where. The reasons:\n{told}"
+        )
+    from sklearn.exceptions import FitFailedWarning
+
+    warnings.warn(
+        f"{len(failed)} of {len(trials)} configurations failed and have the score nan; the search learned from "
+        f"that. The reasons:\n{told}",
+        FitFailedWarning,
+        stacklevel=3,
+    )
+
+
+def _names(trials: Sequence[Trial]) -> list[str]:
+    return list(dict.fromkeys(name for t in trials for name in t.outcome.outputs))
+
+
+def _folds(trials: Sequence[Trial], name: str, splits: int) -> NDArray[np.float64]:
+    """Shape (candidates, splits); nan where a fold was not run."""
+    table = np.full((len(trials), splits), np.nan)
+    for row, trial in zip(table, trials, strict=True):
+        told = trial.outcome[name].folds[:splits]
+        row[: len(told)] = told
+    return table
+
+
+def _times(table: dict[str, Any], name: str, folds: NDArray[np.float64]) -> None:
+    """Of the folds that were run."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # none were
+        table[f"mean_{name}"], table[f"std_{name}"] = np.nanmean(folds, axis=1), np.nanstd(folds, axis=1)
+
+
+def _scores(table: dict[str, Any], name: str, folds: NDArray[np.float64]) -> None:
+    for split, column in enumerate(folds.T):
+        table[f"split{split}_{name}"] = column
+    table[f"mean_{name}"], table[f"std_{name}"] = folds.mean(axis=1), folds.std(axis=1)
+
+
+def _ranks(means: NDArray[np.float64], feasible: NDArray[np.bool_] | None) -> NDArray[np.int32]:
+    """1 is the best; nan ranks last, together."""
+    known = ~np.isnan(means)
+    first = known if feasible is None else known & feasible
+    ranks = np.full(len(means), 1 + int(known.sum()), dtype=np.int32)
+    ranks[first] = rankdata(-means[first], method="min")
+    others = known & ~first
+    ranks[others] = int(first.sum()) + rankdata(-means[others], method="min")
+    return ranks
+
+
+def _masked(params: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """``param_NAME``, masked where a parameter is inactive."""
+    found = {}
+    for name in dict.fromkeys(n for p in params for n in p):
+        values = [p[name] for p in params if name in p]
+        plain = all(type(v) is type(values[0]) and isinstance(v, (bool, int, float)) for v in values)
+        column = np.ma.MaskedArray(np.empty(len(params), dtype=type(values[0]) if plain else object), mask=True)
+        for row, p in enumerate(params):
+            if name in p:
+                column[row] = p[name]
+        found[f"param_{name}"] = column
+    return found

@@ -1,0 +1,212 @@
+"""``SpaceSearchCV``: the parameters of any estimator, searched under rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from sklearn.base import clone
+from sklearn.utils._param_validation import HasMethods
+
+from mipcash.errors import SpaceError
+from mipcash.integrations.sklearn.search.base import OPTIONS, SpaceSearch
+from mipcash.integrations.sklearn.search.hints import meant
+from mipcash.integrations.sklearn.search.objective import Splits
+from mipcash.modelling.parameters import ModuleParameter
+from mipcash.space.space import Space
+
+
+class SpaceSearchCV(SpaceSearch):
+    """Search the parameters of an estimator, or of a pipeline, under the rules of a space.
+
+    In the place of ``RandomizedSearchCV`` or ``GridSearchCV``:
+
+    >>> search = SpaceSearchCV(SVC(), {"C": loguniform(1e-2, 1e3), "kernel": ["rbf", "linear"]}, n_iter=30)
+    >>> search.fit(x, y).best_params_
+
+    Args:
+        estimator: with ``fit``; scored by ``scoring``, or by its own ``score``.
+        space: a :class:`mipcash.Space` whose parameters are named as those of the estimator (``step__parameter`` of a pipeline),
+            or what ``RandomizedSearchCV`` takes (:meth:`mipcash.Space.from_sklearn`). A parameter that is not active keeps the
+            estimator's own value. The hyperparameters of a module have the estimator's names; the module itself is set only where
+            the estimator has a parameter of its name.
+        n_iter: configurations that are evaluated; or ``mc.Fits(200)``.
+        scoring, cv, refit, error_score, return_train_score, n_jobs, verbose: as of ``RandomizedSearchCV``. A configuration of
+            which a fold fails has failed, and its other folds are not fitted; with a number as ``error_score`` it is scored so.
+            Workers are processes, or what ``joblib.parallel_config`` says.
+        limits: what the answer must keep, each an upper end or ``(low, high)`` with None for none: scores by name
+            (scikit-learn's, or of ``scoring``), ``latency_ms``, ``single_ms``, ``model_bytes``, ``fit_seconds``; see
+            :mod:`mipcash.integrations.sklearn.measures`.
+        optimizer, settings, solver, storage: as of :func:`mipcash.minimize`. What is in the storage is not evaluated again: use
+            one per data set.
+        racing: as of :func:`mipcash.minimize`: configurations that are clearly worse are not fitted to all folds.
+        confirm: as of :func:`mipcash.minimize`: finalists are evaluated on other folds, and the best there is the answer. They
+            count in ``n_iter``.
+        ensemble_size: steps of a greedy selection (Caruana et al. 2004); then ``best_estimator_`` is an ensemble of the best
+            configurations. It need not keep the limits that each member keeps.
+        random_state: of the search; an int gives the same search again (with one worker). None: another one each time, but for
+            one that is kept in a storage.
+        timeout: seconds after which no evaluation starts.
+        evaluation_timeout, evaluation_memory: seconds and megabytes after which an evaluation is ended and has failed; it runs in
+            a process of its own then.
+
+    Attributes:
+        cv_results_, best_estimator_, best_params_, best_score_, best_index_, scorer_, n_splits_, refit_time_, multimetric_,
+        classes_,
+            n_features_in_, feature_names_in_: as of ``RandomizedSearchCV``. ``cv_results_`` also has ``status`` and, under limits,
+            ``feasible`` and ``limited_NAME``.
+        result_: the :class:`mipcash.Result`.
+        space_: the space that was searched.
+        ensemble_: the members and their weights, where ``ensemble_size`` is given.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit"])],
+        "space": [Space, dict, list, tuple],
+        **OPTIONS,
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        space: Space | Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        n_iter: Any = 40,
+        scoring: Any = None,
+        cv: Any = None,
+        limits: Any = None,
+        optimizer: Any = "hybrid",
+        settings: Any = None,
+        solver: Any = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        storage: Any = None,
+        racing: Any = False,
+        confirm: Any = None,
+        ensemble_size: int | None = None,
+        refit: Any = True,
+        timeout: float | None = None,
+        evaluation_timeout: float | None = None,
+        evaluation_memory: float | None = None,
+        error_score: Any = math.nan,
+        return_train_score: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            estimator,
+            scoring=scoring,
+            n_jobs=n_jobs,
+            refit=refit,
+            cv=cv,
+            verbose=verbose,
+            error_score=error_score,
+            return_train_score=return_train_score,
+        )
+        self.space = space
+        self.n_iter = n_iter
+        self.limits = limits
+        self.optimizer = optimizer
+        self.settings = settings
+        self.solver = solver
+        self.random_state = random_state
+        self.storage = storage
+        self.racing = racing
+        self.confirm = confirm
+        self.ensemble_size = ensemble_size
+        self.timeout = timeout
+        self.evaluation_timeout = evaluation_timeout
+        self.evaluation_memory = evaluation_memory
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Search, and fit the best to all rows.
+
+        Args:
+            X: rows that the estimator takes.
+            y: what is predicted; None where nothing is.
+            params: of the estimator's ``fit``, of the scorers and the splitter (``groups``), as for ``RandomizedSearchCV``.
+
+        Raises:
+            SpaceError: the space has a parameter that the estimator lacks.
+            DataError: a scoring or a limit that there is not, all configurations failed, or none keeps the limits.
+        """
+        return self._search(X, y, params)
+
+    def _prepared(self, x: Any, y: Any, splits: Splits, seed: int) -> tuple[Space, Any]:
+        space = deepcopy(self.space) if isinstance(self.space, Space) else Space.from_sklearn(self.space)
+        self._names = names_of(space, self.estimator)
+        return space, WithParameters(self.estimator, self._names)
+
+    def _told(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        return parameters_of(config, self._names)
+
+
+@dataclass(frozen=True)
+class WithParameters:
+    """Builds an estimator of a configuration.
+
+    Attributes:
+        estimator: whose parameters are set.
+        names: parameter of the space -> of the estimator; None: of none.
+    """
+
+    estimator: Any
+    names: Mapping[str, str | None] = field(default_factory=dict)
+
+    def __call__(self, config: Mapping[str, Any]) -> Any:
+        # values too are cloned: a step of a pipeline that is chosen is an estimator
+        return clone(self.estimator).set_params(**clone(parameters_of(config, self.names), safe=False))
+
+
+def parameters_of(config: Mapping[str, Any], names: Mapping[str, str | None]) -> dict[str, Any]:
+    """The parameters that a configuration sets, by the estimator's names."""
+    found = {}
+    for name, value in config.items():
+        if (told := names[name]) is not None:
+            found[told] = value
+    return found
+
+
+def names_of(space: Space, estimator: Any) -> dict[str, str | None]:
+    """Parameter of a space -> of an estimator; None: of none, it only chooses which others are active.
+
+    Raises:
+        SpaceError: the estimator lacks one, or the space is empty.
+    """
+    if not space.parameters:
+        raise SpaceError(f"space {space.name!r} has no parameters; declare some, such as space.real('C', 0.1, 100)")
+    modules = {n: p for n, p in space.parameters.items() if isinstance(p, ModuleParameter)}
+    own = {
+        f"{module}.{algorithm}.{hyper}": hyper
+        for module, parameter in modules.items()
+        for algorithm, hypers in parameter.hyperparameters.items()
+        for hyper in hypers
+    }
+    chosen = [v for p in space.parameters.values() for v in getattr(p.domain, "values", ()) if hasattr(v, "get_params")]
+    found: dict[str, str | None] = {}
+    for name in space.parameters:
+        told = own.get(name, name)
+        if _has(estimator, told, chosen):
+            found[name] = told
+        elif name in modules:
+            found[name] = None
+        else:
+            raise SpaceError(_lacks(space, name, told, estimator))
+    return found
+
+
+def _has(estimator: Any, name: str, chosen: Sequence[Any]) -> bool:
+    """Whether an estimator has a parameter, or may have it: ``clf__C`` of a step that is chosen."""
+    known = estimator.get_params()
+    if name in known:
+        return True
+    step, _, rest = name.partition("__")
+    return bool(rest) and step in known and any(rest in e.get_params() for e in chosen)
+
+
+def _lacks(space: Space, name: str, told: str, estimator: Any) -> str:
+    hint = meant(told, estimator.get_params())
+    of = f" (here {told!r})" if told != name else ""
+    return f"parameter {name!r} of space {space.name!r}{of} is no parameter of {type(estimator).__name__}; {hint}"

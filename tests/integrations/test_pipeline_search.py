@@ -1,0 +1,255 @@
+"""``PipelineSearchCV``: the space of the task, modules of one's own, weights, groups and routing, what goes wrong."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier, is_regressor
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import accuracy_score, get_scorer, make_scorer
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, cross_val_score
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import mipcash as mc
+from mipcash.errors import MipcashError
+from mipcash.integrations.sklearn import PipelineSearchCV
+
+X, Y = load_iris(return_X_y=True)
+
+
+class Weighed(ClassifierMixin, BaseEstimator):
+    """Remembers what it was fitted with."""
+
+    def __init__(self, depth: int = 1) -> None:
+        self.depth = depth
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Weighed:
+        self.classes_, self.weights_, self.process_ = np.unique(y), sample_weight, os.getpid()
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), self.classes_[0])
+
+
+def own() -> mc.Space:
+    space = mc.Space("own")
+    scale = space.module("scale", {"StandardScaler": {}, "MinMaxScaler": {}, "none": {}})
+    tree = {"max_depth": mc.Integer(1, 4), "criterion": mc.Categorical(["gini", "entropy"])}
+    model = space.module("model", {"tree": tree, "GaussianNB": {"var_smoothing": mc.Real(1e-9, 1, log=True)}})
+    space.rule("trees need no scaling", model["tree"] + scale["StandardScaler"] <= 1)
+    return space
+
+
+def search(space: Any = None, **options: Any) -> PipelineSearchCV:
+    told = {
+        "n_iter": 6,
+        "random_state": 0,
+        "optimizer": "random",
+        "cv": 3,
+        "estimators": {"tree": DecisionTreeClassifier},
+    }
+    return PipelineSearchCV(own() if space is None else space, **{**told, **options})
+
+
+@pytest.mark.parametrize(
+    ("load", "task", "scoring"),
+    [
+        (load_iris, "classification", None),
+        (load_iris, "classification", "roc_auc_ovr"),
+        (load_diabetes, "regression", None),
+    ],
+)
+def test_the_space_of_the_task_needs_nothing(load: Any, task: str, scoring: str | None) -> None:
+    x, y = (part[::3] for part in load(return_X_y=True))
+    made = PipelineSearchCV(n_iter=3, scoring=scoring, cv=3, random_state=0, optimizer="random")
+    found = made.fit(x, y)
+    names = {p["estimator"] for p in found.cv_results_["params"]}
+    of_task = {"gaussian_nb", "qda"} if task == "classification" else {"least_squares", "ridge"}
+    assert names <= {*of_task, "gradient_boosting", "knn", "random_forest", "extra_trees"}
+    assert (found.task_, is_classifier(found), is_regressor(found)) == (
+        task,
+        task != "regression",
+        task == "regression",
+    )
+    folds = StratifiedKFold(3) if task == "classification" else KFold(3)
+    score = scoring or {"classification": "accuracy", "regression": "r2"}[task]
+    again = cross_val_score(clone(found.best_estimator_), x, y, cv=folds, scoring=score)
+    assert found.best_score_ == pytest.approx(again.mean(), abs=1e-12)
+    again = pickle.loads(pickle.dumps(found))
+    np.testing.assert_array_equal(again.predict(x), found.predict(x))
+
+
+def test_tables_with_texts_and_gaps() -> None:
+    table = pd.DataFrame(X, columns=list("abcd")).assign(text=np.where(X[:, 0] > 5, "long", "short"), flag=X[:, 1] > 3)
+    table.iloc[3, 1] = np.nan
+    found = PipelineSearchCV(n_iter=2, cv=2, random_state=0, optimizer="random").fit(table, Y.astype(str))
+    assert next(iter(found.best_estimator_.named_steps)) == "prepare"
+    assert found.predict(table).dtype.kind in "UO"
+    assert list(found.feature_names_in_) == [*"abcd", "text", "flag"]
+    gaps = X.copy()
+    gaps[0, 0] = np.nan
+    assert PipelineSearchCV(n_iter=1, cv=2, random_state=0, optimizer="random").fit(gaps, Y).score(gaps, Y) > 0.5
+    with pytest.raises(ValueError, match=r"X is sparse.*toarray"):
+        PipelineSearchCV(n_iter=2).fit(csr_array(X), Y)
+
+
+def test_modules_are_steps_and_algorithms_are_estimators() -> None:
+    found = search(n_iter=12).fit(X, Y)
+    for params in found.cv_results_["params"]:
+        assert not (params["model"] == "tree" and params["scale"] == "StandardScaler")
+    best = found.best_params_
+    assert list(found.best_estimator_.named_steps) == [*(["scale"] if best["scale"] != "none" else []), "model"]
+    begin = f"model.{best['model']}."
+    told = {n.removeprefix(begin): v for n, v in best.items() if n.startswith(begin)}
+    assert told.items() <= found.best_estimator_["model"].get_params().items()
+    assert clone(found).fit(X, Y).cv_results_["params"] == search(n_iter=12).fit(X, Y).cv_results_["params"]
+
+
+def test_an_ordering_orders_the_steps() -> None:
+    space = mc.Space()
+    a, b = space.module("a", ["StandardScaler"]), space.module("b", ["MinMaxScaler"])
+    space.module("model", ["GaussianNB"])
+    order = space.ordering("order", [a, b])
+    space.rule("b first", order.position(b) <= 1)
+    assert list(search(space, estimators=None, n_iter=2).fit(X, Y).best_estimator_.named_steps) == ["b", "a", "model"]
+
+
+def test_a_function_builds_what_modules_do_not_say() -> None:
+    space = mc.Space()
+    space.integer("depth", 1, 5)
+    found = search(space, build=lambda c: DecisionTreeClassifier(max_depth=c["depth"]), estimators=None, n_iter=3).fit(
+        X, Y
+    )
+    assert found.best_estimator_.max_depth == found.best_params_["depth"]
+    with pytest.raises(ValueError, match=r"build= .* give space= too"):
+        PipelineSearchCV(build=DummyClassifier).fit(X, Y)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_weights_reach_the_steps_and_groups_the_folds(routing: bool) -> None:
+    space = mc.Space()
+    space.module("scale", ["StandardScaler", "Normalizer"])
+    space.module("model", {"weighed": {"depth": mc.Integer(1, 3)}})
+    weights, groups = np.linspace(1, 2, len(Y)), np.arange(len(Y)) % 6
+    with sklearn.config_context(enable_metadata_routing=routing):
+        scoring: Any = make_scorer(accuracy_score).set_score_request(sample_weight=True) if routing else "accuracy"
+        made = search(space, estimators={"weighed": Weighed}, n_iter=3, cv=GroupKFold(3), scoring=scoring)
+        found = made.fit(X, Y, sample_weight=weights, groups=groups)
+        nested = made.set_fit_request(sample_weight=True) if routing else made
+        assert not routing or "sample_weight" in str(nested.get_metadata_routing())
+    np.testing.assert_array_equal(found.best_estimator_["model"].weights_, weights)
+    held_out = [rows for _, rows in GroupKFold(3).split(X, Y, groups)]
+    expected = [np.average(Y[rows] == 0, weights=weights[rows]) for rows in held_out]
+    assert [found.cv_results_[f"split{k}_test_score"][0] for k in range(3)] == pytest.approx(expected)
+    if not routing:
+        with pytest.raises(TypeError, match=r"takes sample_weight and groups, got 'model__sample_weight'"):
+            made.fit(X, Y, groups=groups, model__sample_weight=weights)
+
+
+def process(model: Any, x: Any, y: Any) -> float:
+    """The process that a model was fitted in, as a score."""
+    return float(model["model"].process_)
+
+
+def test_workers_are_processes_unless_joblib_says_threads() -> None:
+    def processes(**context: Any) -> set[float]:
+        space = mc.Space()
+        space.module("model", {"weighed": {"depth": mc.Integer(1, 9)}})
+        made = search(space, estimators={"weighed": Weighed}, scoring=process, n_iter=4, cv=2)
+        with joblib.parallel_config(**context):
+            found = made.set_params(n_jobs=None if context.get("n_jobs") else 2).fit(X, Y)
+        assert len({repr(p) for p in found.cv_results_["params"]}) == 4
+        return set(found.cv_results_["split0_test_score"])
+
+    assert float(os.getpid()) not in processes(backend="loky", n_jobs=2)
+    assert processes(backend="threading") == {float(os.getpid())}
+
+
+def test_evaluations_that_take_too_long_fail() -> None:
+    import time
+
+    def slow(config: Mapping[str, Any]) -> Any:
+        time.sleep(60 if config["depth"] == 1 else 0)
+        return DecisionTreeClassifier(max_depth=config["depth"])
+
+    space = mc.Space()
+    space.integer("depth", 1, 2)
+    with pytest.warns(FitFailedWarning, match="1 of 2 configurations failed"):
+        found = search(space, build=slow, estimators=None, n_iter=2, evaluation_timeout=2).fit(X, Y)
+    assert found.best_params_ == {"depth": 2}
+
+
+def unknown(**model: Any) -> mc.Space:
+    space = mc.Space()
+    space.module("model", model or {"RandomForrestClassifier": {}})
+    return space
+
+
+def plain() -> mc.Space:
+    space = own()
+    space.real("alpha", 0, 1)
+    return space
+
+
+FEW = np.r_[Y[:-3], 7, 7, 7]
+
+
+@pytest.mark.parametrize(
+    ("made", "y", "said"),
+    [
+        (
+            lambda: search(unknown(), estimators=None),
+            Y,
+            "'RandomForrestClassifier' .*did you mean 'RandomForestClassifier'",
+        ),
+        (lambda: search(estimators={"treee": None}), Y, "names 'treee'.*did you mean 'tree'"),
+        (lambda: search(estimators={"tree": 3}), Y, "is int 3, which is no estimator"),
+        (
+            lambda: search(unknown(SVC={"c": mc.Real(1, 2)}), estimators=None),
+            Y,
+            "'model.SVC.c': SVC has no .*did you mean 'C'",
+        ),
+        (
+            lambda: search(unknown(Ridge={}), estimators=None),
+            Y,
+            "'Ridge' of the last module 'model' is no estimator of class",
+        ),
+        (lambda: search(unknown(StandardScaler={}), estimators=None), Y, "'StandardScaler' .* predicts nothing"),
+        (lambda: search(unknown(ColumnTransformer={}), estimators=None), Y, "cannot be made without arguments"),
+        (lambda: search(mc.Space(), estimators=None), Y, "has no modules to make a pipeline of.*SpaceSearchCV"),
+        (lambda: search(plain()), Y, "'alpha' of space 'own' belongs to no module"),
+        (lambda: search("a4"), Y, "'space' parameter of PipelineSearchCV .* 'a3'.* Got 'a4'"),
+        (lambda: search(cv=5), FEW, r"class 7 has 3 rows, fewer than the 5 folds: .*cv=3"),
+        (lambda: search(n_iter=0), Y, "'n_iter' parameter .*Got 0"),
+        (lambda: search(scoring="acuracy"), Y, "did you mean 'accuracy'"),
+        (lambda: search(task="regresion"), Y, "'task' parameter .*Got 'regresion'"),
+        (lambda: search(task="regression"), Y.astype(str), "regression needs numbers; use task='classification'"),
+        (lambda: search(), None, "requires y to be passed"),
+    ],
+)
+def test_mistakes_are_named_with_their_cure(made: Callable[[], PipelineSearchCV], y: Any, said: str) -> None:
+    with pytest.raises((ValueError, MipcashError)) as caught:
+        made().fit(X, y)
+    assert re.search(said, str(caught.value))
+
+
+def test_it_stands_in_a_pipeline_and_in_a_cross_validation() -> None:
+    outer = Pipeline([("scale", StandardScaler()), ("search", search(n_iter=3, task="classification"))])
+    assert cross_val_score(outer, X, Y, cv=2, scoring=get_scorer("accuracy")).mean() > 0.6
+    assert is_classifier(outer)
+    assert hasattr(search(task="classification"), "predict_proba")
+    assert not hasattr(search(task="regression"), "predict_proba")

@@ -1,0 +1,265 @@
+"""``SpaceSearchCV``: scikit-learn's conventions, held against GridSearchCV; rules and conditions; what goes wrong."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn
+from scipy.stats import loguniform
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import FitFailedWarning
+from sklearn.linear_model import Ridge
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit, TimeSeriesSplit, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+import mipcash as mc
+from mipcash.integrations.sklearn import SpaceSearchCV
+
+X, Y = load_iris(return_X_y=True)
+GRID = {"max_depth": [1, 2, 3], "criterion": ["gini", "entropy"]}
+TREE = DecisionTreeClassifier(random_state=0)
+
+
+def search(estimator: Any = TREE, space: Any = GRID, **options: Any) -> SpaceSearchCV:
+    told = {"n_iter": 6, "random_state": 0, "optimizer": "random", "cv": 3, **options}
+    return SpaceSearchCV(estimator, space, **told)
+
+
+def weights() -> np.ndarray:
+    return np.random.default_rng(0).uniform(0.1, 2.0, len(Y))
+
+
+def groups() -> np.ndarray:
+    return np.arange(len(Y)) % 6
+
+
+@pytest.mark.parametrize(
+    ("options", "params", "routing"),
+    [
+        ({}, lambda: {}, False),
+        ({"scoring": "roc_auc_ovr", "return_train_score": True}, lambda: {}, False),
+        ({"scoring": ["accuracy", "f1_macro"], "refit": "f1_macro", "return_train_score": True}, lambda: {}, False),
+        ({"scoring": {"a": "accuracy", "b": make_scorer(accuracy_score)}, "refit": "b"}, lambda: {}, False),
+        ({"cv": GroupKFold(3)}, lambda: {"groups": groups()}, False),
+        ({}, lambda: {"sample_weight": weights()}, False),
+        ({"scoring": "W", "cv": GroupKFold(3)}, lambda: {"sample_weight": weights(), "groups": groups()}, True),
+    ],
+)
+def test_an_exhausted_space_gives_the_table_of_a_grid_search(
+    options: dict[str, Any], params: Callable[[], dict[str, Any]], routing: bool
+) -> None:
+    with sklearn.config_context(enable_metadata_routing=routing):
+        estimator = clone(TREE)
+        if routing:
+            estimator.set_fit_request(sample_weight=True)
+            options = {**options, "scoring": make_scorer(accuracy_score).set_score_request(sample_weight=True)}
+        ours = search(estimator, **options).fit(X, Y, **params())
+        theirs = GridSearchCV(estimator, GRID, **{"cv": 3, **options}).fit(X, Y, **params())
+    order = [ours.cv_results_["params"].index(p) for p in theirs.cv_results_["params"]]
+    for name, column in theirs.cv_results_.items():
+        if name == "params" or "_time" in name:
+            assert len(ours.cv_results_[name]) == len(column)
+        elif name.startswith("param_"):
+            assert ours.cv_results_[name][order].tolist() == column.tolist()
+        else:
+            np.testing.assert_allclose(ours.cv_results_[name][order].astype(float), column.astype(float), err_msg=name)
+    assert ours.best_score_ == theirs.best_score_
+    assert ours.cv_results_[f"rank_test_{options.get('refit', 'score')}"][ours.best_index_] == 1
+    assert (ours.n_splits_, ours.multimetric_, list(ours.classes_)) == (3, theirs.multimetric_, [0, 1, 2])
+    assert ours.score(X, Y) == pytest.approx(accuracy_score(Y, ours.predict(X)), abs=0.1)
+    assert set(vars(theirs)) - set(vars(ours)) <= {"_checked_cv_orig", "param_grid", "pre_dispatch"}
+
+
+def test_it_is_cloned_pickled_and_set_as_an_estimator() -> None:
+    made = search().set_params(n_iter=3, estimator__min_samples_leaf=4)
+    first, second = clone(made).fit(X, Y), clone(made).fit(X, Y)
+    assert first.cv_results_["params"] == second.cv_results_["params"]
+    assert len(first.cv_results_["params"]) == 3
+    assert first.best_estimator_.min_samples_leaf == 4
+    again = pickle.loads(pickle.dumps(first))
+    np.testing.assert_array_equal(again.predict_proba(X), first.predict_proba(X))
+    assert not hasattr(made, "classes_")
+    assert not hasattr(search(refit=False).fit(X, Y), "predict")
+    assert np.mean(cross_val_score(made, X, Y, cv=2)) > 0.8
+
+
+def test_a_random_state_gives_the_same_search_and_none_another() -> None:
+    def tried(state: Any) -> Any:
+        return search(SVC(), {"C": loguniform(1e-3, 1e3)}, n_iter=2, random_state=state).fit(X, Y).cv_results_["params"]
+
+    assert tried(3) == tried(3)
+    assert tried(np.random.RandomState(3)) == tried(np.random.RandomState(3)) != tried(3)
+    assert tried(None) != tried(None)
+
+
+def test_rules_hold_and_inactive_parameters_keep_the_estimators_own_values() -> None:
+    space = mc.Space("machines")
+    kernel = space.categorical("svc__kernel", ["rbf", "linear"])
+    c = space.real("svc__C", 0.01, 100, log=True)
+    space.real("svc__gamma", 0.001, 1.0, log=True, when=kernel["rbf"])
+    space.rule("linear machines are soft", c <= 1, when=kernel["linear"])
+    pipeline = Pipeline([("scale", StandardScaler()), ("svc", SVC(gamma=0.77))])
+    found = search(pipeline, space, n_iter=12, optimizer="hybrid").fit(X, Y)
+    tried = found.cv_results_["params"]
+    assert all(p["svc__C"] <= 1 for p in tried if p["svc__kernel"] == "linear")
+    assert {p["svc__kernel"] for p in tried} == {"rbf", "linear"}
+    mask = found.cv_results_["param_svc__gamma"].mask
+    assert mask.tolist() == [p["svc__kernel"] == "linear" for p in tried]
+    linear = search(pipeline, {"svc__kernel": ["linear"]}, n_iter=1).fit(X, Y)
+    assert linear.best_estimator_["svc"].gamma == 0.77
+
+
+def test_estimators_are_values_with_parameters_of_their_own() -> None:
+    pipeline = Pipeline([("scale", StandardScaler()), ("clf", SVC())])
+    grids = [
+        {"clf": [SVC()], "clf__C": loguniform(0.1, 10), "scale": [MinMaxScaler(), "passthrough"]},
+        {"clf": [GaussianNB(), DecisionTreeClassifier()], "scale": ["passthrough"]},
+    ]
+    found = search(pipeline, grids, n_iter=8).fit(X, Y)
+    kinds = {(type(p["clf"]).__name__, "clf__C" in p) for p in found.cv_results_["params"]}
+    assert kinds == {("SVC", True), ("GaussianNB", False), ("DecisionTreeClassifier", False)}
+    assert found.best_estimator_["clf"] is not found.best_params_["clf"]
+
+
+def test_limits_are_kept_and_told() -> None:
+    scoring = {"a": "accuracy", "leaves": lambda tree, x, y: -tree.get_n_leaves()}
+    limits = {"leaves": (-3, None), "f1_macro": (0.5, None), "model_bytes": 1e9, "latency_ms": 1e4, "fit_seconds": 1e4}
+    found = search(scoring=scoring, refit="a", limits=limits).fit(X, Y)
+    table = found.cv_results_
+    assert table["feasible"].tolist() == (table["mean_test_leaves"] >= -3).tolist()
+    assert 0 < table["feasible"].sum() < 6
+    assert table["feasible"][table["rank_test_a"].argmin()]
+    assert found.best_index_ == table["rank_test_a"].argmin()
+    assert found.best_score_ < table["mean_test_a"].max()
+    assert all(np.isfinite(table[f"limited_{name}"]).all() for name in limits)
+    nothing = search(limits={"model_bytes": 1})
+    with pytest.raises(ValueError, match=r"no configuration keeps all limits.*model_bytes.*loosen limits="):
+        nothing.fit(X, Y)
+    assert not clone(nothing).set_params(refit=False).fit(X, Y).cv_results_["feasible"].any()
+
+
+def test_it_searches_what_has_no_target() -> None:
+    found = search(KMeans(n_init=1, random_state=0), {"n_clusters": [2, 3, 4]}, n_iter=3).fit(X)
+    assert found.best_params_ == {"n_clusters": 4}
+    assert found.transform(X).shape == (150, 4)
+
+
+def test_racing_leaves_folds_out_and_says_so() -> None:
+    x, y = make_classification(300, flip_y=0.2, random_state=0)
+    found = search(SVC(), {"C": loguniform(1e-4, 10), "gamma": loguniform(1e-4, 10)}, n_iter=14, cv=5, racing=True).fit(
+        x, y
+    )
+    table = found.cv_results_
+    stopped = table["status"] == "stopped"
+    assert stopped.any()
+    assert np.isnan(table["mean_test_score"][stopped]).all()
+    assert not np.isnan(table["split0_test_score"]).any()
+    assert table["rank_test_score"][~stopped].max() < table["rank_test_score"][stopped].min()
+    assert found.best_score_ == np.nanmax(table["mean_test_score"])
+
+
+def test_confirm_evaluates_finalists_on_other_folds() -> None:
+    found = search(n_iter=6, confirm=2).fit(X, Y)
+    assert len(found.cv_results_["params"]) == 4  # two of the six are repeats
+    assert len(found.result_.finalists) == 2
+    with pytest.raises(ValueError, match=r"confirm= evaluates finalists on other folds.*TimeSeriesSplit"):
+        search(confirm=2, cv=TimeSeriesSplit(2)).fit(X, Y)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_ensemble_is_the_best_estimator(workers: int) -> None:
+    found = search(n_iter=5, ensemble_size=8, n_jobs=workers, scoring="neg_log_loss").fit(X, Y)
+    assert len(found.best_estimator_.estimators_) == len(found.ensemble_.members) > 1
+    np.testing.assert_allclose(found.predict_proba(X).sum(axis=1), 1.0)
+    assert -found.ensemble_.selection.loss >= found.best_score_
+    assert found.score(X, Y) > found.best_score_
+    with pytest.raises(ValueError, match=r"ensemble_size= .*out of fold"):
+        search(ensemble_size=8, cv=ShuffleSplit(2)).fit(X, Y)
+
+
+def test_a_storage_resumes(tmp_path: Path) -> None:
+    made = search(
+        GaussianNB(), {"var_smoothing": loguniform(1e-9, 1)}, storage=str(tmp_path / "run.db"), random_state=None
+    )
+    first = clone(made).set_params(n_iter=3).fit(X, Y)
+    second = clone(made).set_params(n_iter=5).fit(X, Y)
+    assert len(second.cv_results_["params"]) == 5
+    for name in ("params", "mean_fit_time", "mean_test_score"):
+        assert list(second.cv_results_[name][:3]) == list(first.cv_results_[name])
+
+
+class Fragile(DecisionTreeClassifier):
+    def fit(self, X: Any, y: Any) -> Any:
+        if self.max_depth == 2:
+            raise RuntimeError("too deep")
+        return super().fit(X, y)
+
+
+def test_what_fails_scores_nan_or_what_is_said() -> None:
+    with pytest.warns(FitFailedWarning, match="2 of 6 configurations failed.*\n.*too deep"):
+        found = search(Fragile()).fit(X, Y)
+    assert np.isnan(found.cv_results_["mean_test_score"]).sum() == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = search(Fragile(), error_score=-1.0).fit(X, Y)
+    assert sorted(found.cv_results_["mean_test_score"])[:2] == [-1.0, -1.0]
+    with pytest.raises(RuntimeError, match="too deep"):
+        search(Fragile(), error_score="raise").fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (
+            lambda: search(space={"max_dept": [1]}),
+            "'max_dept' .*no parameter of DecisionTreeClassifier; did you mean 'max_depth'",
+        ),
+        (lambda: search(Pipeline([("t", TREE)]), {"max_depth": [1]}), "'max_depth' .*did you mean 't__max_depth'"),
+        (lambda: search(scoring="acuracy"), "no scoring 'acuracy'; did you mean 'accuracy'"),
+        (lambda: search(scoring=["accuracy", "f1_makro"], refit="accuracy"), "'f1_makro'; did you mean 'f1_macro'"),
+        (lambda: search(scoring=["accuracy"]), "refit must be set to a scorer key"),
+        (lambda: search(n_iter=0), "'n_iter' parameter of SpaceSearchCV must be an int in the range .* Got 0"),
+        (lambda: search(limits={"latency": 1}), "limits= names 'latency'.*did you mean 'latency_ms'"),
+        (lambda: search(space={"max_depth": [-1, -2]}), "all 2 configurations failed.*\n.*max_depth"),
+        (lambda: search(optimizer="hybrd"), "no optimizer 'hybrd'; did you mean 'hybrid'"),
+        (lambda: search(space=mc.Space()), "has no parameters"),
+    ],
+)
+def test_mistakes_are_named_with_their_cure(made: Callable[[], SpaceSearchCV], said: str) -> None:
+    with pytest.raises((ValueError, mc.errors.MipcashError)) as caught:
+        made().fit(X, Y)
+    assert re.search(said, str(caught.value))
+
+
+def test_boosting_of_other_packages() -> None:
+    xgboost, lightgbm = pytest.importorskip("xgboost"), pytest.importorskip("lightgbm")
+    shared = {"n_estimators": [10, 20, 30], "learning_rate": loguniform(0.01, 0.5), "max_depth": [2, 3, 4]}
+    for made in (xgboost.XGBClassifier(n_jobs=1), lightgbm.LGBMClassifier(n_jobs=1, verbose=-1, min_child_samples=5)):
+        space = mc.Space.from_sklearn(shared)
+        space.rule("few deep trees", space["n_estimators"] * space["max_depth"] <= 60)
+        found = search(made, space, n_iter=3).fit(X, Y)
+        assert all(p["n_estimators"] * p["max_depth"] <= 60 for p in found.cv_results_["params"])
+        assert found.best_score_ > 0.9
+
+
+def test_regression() -> None:
+    x, y = np.c_[X[:, :3], X[:, 0] ** 2], X[:, 3]
+    found = search(
+        Ridge(), {"alpha": loguniform(1e-4, 1e4)}, n_iter=5, optimizer="hybrid", scoring="neg_mean_squared_error"
+    )
+    found.fit(x, y)
+    assert found.best_score_ == max(found.cv_results_["mean_test_score"])

@@ -1,0 +1,117 @@
+"""``Space.from_sklearn``: what RandomizedSearchCV and GridSearchCV search, as spaces."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+import mipcash as mc
+from mipcash.errors import SpaceError
+
+
+def domains(given: Any) -> dict[str, Any]:
+    return {name: p.domain for name, p in mc.Space.from_sklearn(given).parameters.items()}
+
+
+@pytest.mark.parametrize(
+    ("given", "domain"),
+    [
+        ([1, 3, 5], mc.Integer(1, 5, 2)),
+        (range(2, 9), mc.Integer(2, 8)),
+        ([3, 1, 10], mc.Ordinal([1, 3, 10])),
+        (np.array([0.1, 1.0, 0.01]), mc.Ordinal([0.01, 0.1, 1.0])),
+        (["a", "b"], mc.Categorical(["a", "b"])),
+        ([None, 5], mc.Categorical([None, 5])),
+        ([True, False], mc.Categorical([True, False])),
+        ([(50,), (20, 20)], mc.Categorical([(50,), (20, 20)])),
+        ([7, 7], mc.Categorical([7])),
+        (stats.uniform(2, 3), mc.Real(2.0, 5.0)),
+        (stats.loguniform(1e-3, 10), mc.Real(1e-3, 10.0, log=True)),
+        (stats.reciprocal(1e-3, 10), mc.Real(1e-3, 10.0, log=True)),
+        (stats.randint(2, 9), mc.Integer(2, 8)),
+        (mc.Real(0, 1), mc.Real(0, 1)),
+    ],
+)
+def test_lists_and_distributions_are_domains(given: Any, domain: Any) -> None:
+    found = domains({"p": given})["p"]
+    assert found == domain
+    assert all(
+        type(a) is type(b) for a, b in zip(getattr(found, "values", ()), getattr(domain, "values", ()), strict=True)
+    )
+
+
+@pytest.mark.parametrize("distribution", [stats.uniform(2, 3), stats.loguniform(1e-3, 10), stats.randint(2, 9)])
+def test_what_a_distribution_draws_is_legal(distribution: Any) -> None:
+    space = mc.Space.from_sklearn({"p": distribution})
+    assert all(space.is_legal({"p": value}) for value in distribution.rvs(50, random_state=0).tolist())
+
+
+def test_objects_are_values_and_rules_may_be_added() -> None:
+    svc, logistic = SVC(), LogisticRegression()
+    space = mc.Space.from_sklearn({"clf": [svc, logistic, "passthrough"], "f": [math.log, None]})
+    space.rule("no logs with machines", space["clf"][svc] + space["f"][math.log] <= 1)
+    assert space.count() == 5
+    assert space.is_legal({"clf": logistic, "f": math.log})
+    assert not space.is_legal({"clf": svc, "f": math.log})
+    assert all(any(c["clf"] is known for known in (svc, logistic, "passthrough")) for c in space.sample(5))
+
+
+def test_dicts_that_a_parameter_tells_apart_are_conditions() -> None:
+    space = mc.Space.from_sklearn(
+        [
+            {"kernel": ["linear"], "C": [1, 10, 100]},
+            {"kernel": ["rbf", "poly"], "C": [1, 10, 100], "gamma": stats.loguniform(1e-3, 1)},
+            {"kernel": ["poly2"], "C": [1, 10, 100], "degree": [2, 3]},
+        ]
+    )
+    assert space.is_legal({"kernel": "linear", "C": 1})
+    assert space.is_legal({"kernel": "poly", "C": 1, "gamma": 0.5})
+    assert space.is_legal({"kernel": "poly2", "C": 100, "degree": 3})
+    assert not space.is_legal({"kernel": "linear", "C": 1, "gamma": 0.5})
+    assert not space.is_legal({"kernel": "poly", "C": 1})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [{"kernel": ["linear"], "C": [1, 2]}, {"kernel": ["rbf"], "C": [1, 5]}],  # two parameters C
+        [{"C": [1, 2]}, {"C": [1, 2], "gamma": [1, 2]}],  # nothing tells them apart
+        [{"kernel": ["linear", "rbf"]}, {"kernel": ["rbf"], "gamma": [1, 2]}],  # rbf is in both
+    ],
+)
+def test_other_dicts_are_algorithms_of_a_module(given: Any) -> None:
+    space = mc.Space.from_sklearn(given)
+    assert space["grid"].domain == mc.Categorical(["1", "2"])
+    expected = {f"grid.{k}.{name}" for k, block in enumerate(given, 1) for name in block}
+    assert set(space.parameters) == expected | {"grid"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"C": stats.norm()}, "'C': the distribution 'norm' has no bounds, .* mc.Real"),
+        (
+            {"C": stats.beta(1, 2)},
+            "'C': the distribution 'beta' is of a kind that is not known here; give scipy.stats.uniform",
+        ),
+        ({"C": stats.loguniform(1, 2, loc=3)}, "'C': a loguniform that is shifted"),
+        ({"C": "linear"}, r"'C': expected a list of values.*\['linear'\]"),
+        ({"C": 5}, r"'C': expected a list.*\[5\]"),
+        ({"C": []}, "'C': the categorical domain is empty"),
+        ({"C": {1, 2}}, "'C': .*got a set"),
+        ({1: [2]}, "a parameter's name is a text"),
+        (3, "takes a dict"),
+        ([], "takes a dict"),
+    ],
+)
+def test_what_is_no_space_is_refused_by_its_name(given: Any, said: str) -> None:
+    with pytest.raises(SpaceError) as caught:
+        mc.Space.from_sklearn(given)
+    assert re.search(said, str(caught.value))
