@@ -8,9 +8,8 @@ Notation
 
     racing      stop after k fits where v_k - v*_k > c sqrt(V_k)
     halving     stop at rung k = first factor^i where v_k is not among the best 1 / factor of what reached the rung
-    told        L* + v_k - v*_k, of variance V_k
-    V_k         folds: s2 (1/k - 1/K), the variance of a mean of k out of K about the mean of all
-                learning curves: the mean square of (L - L*) - (v_k - v*_k) over the whole evaluations but the incumbent
+    told        folds: L* + v_k - v*_k, of variance V_k = s2 (1/k - 1/K), that of a mean of k out of K about the mean of all
+                learning curves: what the whole evaluations came to from v_k (:mod:`mipcash.study.curves`)
 
 The incumbent is the best whole evaluation of this study that keeps the rules and the limits. As long as there is none, or too few
 whole evaluations tell the variances, nothing is stopped. Racing is for folds: learning curves cross, and it leaves them alone.
@@ -23,13 +22,14 @@ import bisect
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from numbers import Integral, Real
 from typing import Any
 
 from mipcash.optimizers.base import Limit
 from mipcash.optimizers.outcome import LOSS
+from mipcash.study.curves import Outlook
 from mipcash.study.folds import Estimates, Judge, TurnedJudge
 from mipcash.study.standing import Standing
 from mipcash.study.text import shown
@@ -147,14 +147,15 @@ def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: S
         if len(whole) == racing.least:
             warnings.warn(CURVES, stacklevel=2)
         return None
-    reference = _references(whole, best, averaged)
+    rungs = racing.rungs(len(best.folds)) if isinstance(racing, Halving) else []
+    reference = _references(whole, best, None if averaged else rungs)
     if isinstance(racing, Racing):
         return Race(reference, float(racing.c))
     inside = {trials[k].number for row in standing.inside for k in row.parts}
     there = [t for t in trials if t.number in inside and not t.known and t.loss is not None]
     reached = {
         rung: tuple(sorted(so_far(t.folds, averaged)[rung - 1] for t in there if len(t.folds) >= rung))
-        for rung in racing.rungs(len(best.folds))
+        for rung in rungs
     }
     return Rungs(reference, int(racing.factor), reached)
 
@@ -180,14 +181,19 @@ class Reference:
     Attributes:
         value: L*.
         so_far: v*_k, by k - 1: K of them.
-        variances: V_k, likewise.
-        averaged: whether v_k is a mean.
+        variances: V_k, likewise; empty for learning curves.
+        outlooks: for learning curves, by rung; empty where v_k is a mean.
     """
 
     value: float
     so_far: tuple[float, ...]
-    variances: tuple[float, ...]
-    averaged: bool
+    variances: tuple[float, ...] = ()
+    outlooks: Mapping[int, Outlook] = field(default_factory=dict)
+
+    @property
+    def averaged(self) -> bool:
+        """Whether v_k is a mean."""
+        return not self.outlooks
 
     def difference(self, folds: Sequence[float]) -> float:
         """v_k - v*_k of the k fits so far."""
@@ -196,6 +202,9 @@ class Reference:
 
     def estimate(self, folds: Sequence[float]) -> tuple[float, float]:
         """Of the whole evaluation, and its variance."""
+        if self.outlooks:
+            outlook = self.outlooks[len(folds)]
+            return outlook(folds[-1]), outlook.variance
         return self.value + self.difference(folds), self.variances[len(folds) - 1]
 
 
@@ -263,40 +272,44 @@ def _averaged(trial: Trial) -> bool:
     return trial.loss is not None and abs(trial.loss - mean) <= SAME * max(abs(mean), *map(abs, trial.folds))
 
 
-def _references(whole: Sequence[Trial], best: Trial, averaged: bool) -> dict[str, Reference]:
-    """Of every output that all whole evaluations gave by each fit; others cannot be told of one that is stopped."""
-    found = {}
+def _references(whole: Sequence[Trial], best: Trial, rungs: Sequence[int] | None) -> dict[str, Reference]:
+    """Of every output that all whole evaluations gave by each fit; others cannot be told of one that is stopped.
+
+    Args:
+        rungs: of learning curves; None where v_k is a mean.
+    """
+    found, averaged = dict[str, Reference](), rungs is None
     for name in best.outcome.outputs:
         outputs = [t.outcome[name] for t in whole]
         if all(o.value is not None and len(o.folds) == len(best.folds) for o in outputs):
             rows = [(o.value or 0.0, so_far(o.folds, averaged), o.folds) for o in outputs]
             finite = all(math.isfinite(v) for value, *parts in rows for v in (value, *(f for p in parts for f in p)))
             if finite:
-                found[name] = _reference(rows, whole.index(best), averaged)
+                found[name] = _reference(rows, whole.index(best), rungs)
     return found
 
 
-def _reference(rows: Sequence[tuple[float, Sequence[float], Sequence[float]]], best: int, averaged: bool) -> Reference:
+def _reference(
+    rows: Sequence[tuple[float, Sequence[float], Sequence[float]]], best: int, rungs: Sequence[int] | None
+) -> Reference:
     """Of one output.
 
     Args:
         rows: per whole evaluation L, v_1 to v_K and l_1 to l_K.
         best: the incumbent's.
+        rungs: as above.
     """
     value, values, folds = rows[best]
+    if rungs is not None:
+        outlooks = {rung: Outlook.of([(row[1][rung - 1], row[0]) for row in rows]) for rung in rungs}
+        return Reference(value, tuple(values), outlooks=outlooks)
     others = [row for k, row in enumerate(rows) if k != best]
     count = len(folds)
-    if averaged:
-        apart = [[l - i for l, i in zip(row[2], folds, strict=True)] for row in others]
-        squares = math.fsum((d - math.fsum(ds) / count) ** 2 for ds in apart for d in ds)
-        pooled = squares / (len(others) * (count - 1))
-        variances = [pooled * (1.0 / k - 1.0 / count) for k in range(1, count + 1)]
-    else:
-        variances = [
-            math.fsum(((row[0] - value) - (row[1][k] - values[k])) ** 2 for row in others) / len(others)
-            for k in range(count)
-        ]
-    return Reference(value, tuple(values), tuple(variances), averaged)
+    apart = [[l - i for l, i in zip(row[2], folds, strict=True)] for row in others]
+    squares = math.fsum((d - math.fsum(ds) / count) ** 2 for ds in apart for d in ds)
+    pooled = squares / (len(others) * (count - 1))
+    variances = [pooled * (1.0 / k - 1.0 / count) for k in range(1, count + 1)]
+    return Reference(value, tuple(values), tuple(variances))
 
 
 def _estimates(references: References, fits: Sequence[Mapping[str, float]]) -> Estimates:
