@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from statistics import median
 
 from mipcash.errors import DefectError, ExecutorError, SpaceExhaustedError, StorageError
@@ -19,7 +20,7 @@ from mipcash.study.racing import Halving, Racing, judge_for
 from mipcash.study.result import LEAST, SUSPICIOUS
 from mipcash.study.spending import BudgetError, Reserve, Spending
 from mipcash.study.study import Study
-from mipcash.study.trial import TellError, Trial
+from mipcash.study.trial import LateError, TellError, Trial
 
 Callback = Callable[[Study, Trial], object]
 """Called after each evaluation; returning True ends the run."""
@@ -39,6 +40,8 @@ NOTABLE = 0.05
 """Share of an evaluation, from which on proposals are made ahead. One that is made ahead knows one outcome less."""
 LATEST = 5
 """Trials by which the share is judged."""
+LOOK = (0.05, 1.0)
+"""Seconds between looks at what others evaluate, where nothing else is left: the first, which doubles each time, and the most."""
 
 
 class Pace:
@@ -88,6 +91,8 @@ class Loop:
         while True:
             trial = self._next(())
             if trial is None:
+                if self._others():
+                    continue
                 return self._end()
             with self._kept([trial]):
                 self._evaluated(trial, self._here(trial))
@@ -112,8 +117,25 @@ class Loop:
                 elif self._ahead(in_flight.values(), workers):
                     continue
                 if not in_flight:
+                    if self._others():
+                        continue
                     return self._end()
                 self._collect(in_flight, None)
+
+    def _others(self) -> bool:
+        """Wait until something comes of what others evaluate, which may be left for this worker; whether there was any."""
+        if self._ended in (TIMEOUT, CALLBACK):
+            return False
+        before, pause = self._study.elsewhere, LOOK[0]
+        while before and not self._late():
+            time.sleep(min(pause, self._left() or pause))
+            pause = min(2.0 * pause, LOOK[1])
+            self._study.look()
+            if [(t.number, t.attempt) for t in self._study.elsewhere] != [(t.number, t.attempt) for t in before]:
+                break
+        if before:
+            self._ended = ""
+        return bool(before)
 
     def _collect(self, in_flight: dict[Future[Evaluation], Trial], seconds: float | None) -> None:
         """Tell what has ended; None: wait for the next that does."""
@@ -180,10 +202,13 @@ class Loop:
             return None
         self._display.asking()
         try:
-            trial = self._study.ask(seconds=self._left())
+            trial = self._study.ask_within(lambda: self._affordable(in_flight), seconds=self._left())
         except SpaceExhaustedError as left:
             if not (in_flight and self._study.costs):  # what is being evaluated may call for another output
                 self._ended = EXHAUSTED if left.proven else UNPROVEN
+            return None
+        if trial is None:  # others were first
+            self._ended = BUDGET
             return None
         if self._late():  # the ask itself took the rest of the time
             self._ended = TIMEOUT
@@ -196,7 +221,11 @@ class Loop:
         return trial
 
     def _affordable(self, in_flight: Collection[Trial], cost: float | None = None) -> bool:
-        """Whether the budget pays for another trial of a cost; None: of the least there may be."""
+        """Whether the budget pays for another trial of a cost, beside what others evaluate; None: of the least there may be."""
+        if self._study.record.budget is not None:  # others may have been given another since: it is the study's
+            self._spending = replace(self._spending, total=self._study.record.budget)
+        mine = {trial.number for trial in in_flight}
+        in_flight = [*in_flight, *(trial for trial in self._study.elsewhere if trial.number not in mine)]
         if not (self._spending.costs or self._spending.by_fits):
             return self._spending.admits(self._study.n_told + len(in_flight) + 1 + self._reserve.evaluations)
         trials = self._study.trials
@@ -227,7 +256,11 @@ class Loop:
         try:
             evaluation = collect(future)
         except LostWorkerError as cause:
-            after = self._study.lose(trial, str(cause))
+            try:
+                after = self._study.lose(trial, str(cause))
+            except LateError as late:
+                self._display.note(str(late))
+                return
             if after.pending:
                 if self._ended not in (TIMEOUT, CALLBACK):
                     self._ended = ""  # there is something to evaluate again
@@ -240,9 +273,13 @@ class Loop:
     def _evaluated(self, trial: Trial, evaluation: Evaluation) -> None:
         parts = evaluation.parts
         cost = {name: part.seconds for name, part in parts.items()} if parts else None
-        told = self._study.tell(
-            trial, evaluation.returned, evaluation.seconds, partial=False, cost=cost, worker=evaluation.worker
-        )
+        try:
+            told = self._study.tell(
+                trial, evaluation.returned, evaluation.seconds, partial=False, cost=cost, worker=evaluation.worker
+            )
+        except LateError as late:
+            self._display.note(str(late))
+            return
         called = {name: (p.returned, p.raised) for name, p in (parts or {"": evaluation}).items()}
         self._defects.note(told, called, lambda: self._study.trials)
         self._told(told)

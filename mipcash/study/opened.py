@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 from mipcash.display import config_text, counted, table
 from mipcash.study.records.ledger import Ledger
 from mipcash.study.standing import Standing
-from mipcash.study.storage.base import Storage, StudyRecord
+from mipcash.study.storage.base import Storage, StudyRecord, title_of
 from mipcash.study.trial import Trial
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Opened:
 
     @property
     def storage(self) -> Path | None:
-        """The journal's file; None in memory."""
+        """The journal's file; None in memory, and in a database that is no file."""
         return self._storage.path
 
     @property
@@ -75,7 +75,7 @@ class Opened:
         found = "" if best is None else f", best {best.loss:.6g}"
         return (
             f"study of {self.space.name!r}: {self.optimizer.name}, seed {self.seed}, {held} in "
-            f"{self.storage or 'memory'}{found}"
+            f"{title_of(self._storage)}{found}"
         )
 
     def _repr_html_(self) -> str:

@@ -10,7 +10,6 @@ import os
 import threading
 import weakref
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -31,6 +30,7 @@ from mipcash.study.calls import explained
 from mipcash.study.cuts.columns import columns_of
 from mipcash.study.cuts.proposing import proposed
 from mipcash.study.cuts.search import LEVEL, MOST
+from mipcash.study.proposing import Proposing
 from mipcash.study.racing import RacingGiven, racing_of
 from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
 from mipcash.study.records.goals import goals_of
@@ -39,9 +39,9 @@ from mipcash.study.records.limits import LimitsGiven, limits_of
 from mipcash.study.records.opening import record_of
 from mipcash.study.records.telling import Telling, finite, told_costs
 from mipcash.study.repeating import copy_of
-from mipcash.study.reporting import Reporting, outcome_of
+from mipcash.study.reporting import outcome_of
 from mipcash.study.result import Result
-from mipcash.study.storage.base import NOTHING, Storage, TakenError
+from mipcash.study.storage.base import NOTHING, Storage
 from mipcash.study.storage.registry import make_storage
 from mipcash.study.text import MESSAGE_LIMIT, shown, storable
 from mipcash.study.trial import Trial
@@ -55,7 +55,7 @@ SECONDS_PER_PROPOSAL = 5.0
 """What a proposal may take where nothing else is said."""
 
 
-class Study(Reporting):
+class Study(Proposing):
     """Proposes configurations and records their outcomes.
 
     Args:
@@ -64,8 +64,10 @@ class Study(Reporting):
         solver: name of the solver behind the proposals, or a backend; an optimizer given as an object brings its own.
         direction: ``minimize`` the loss or ``maximize`` it. Trials, results, limits and the journal have it as it is told.
         seed: a whole number >= 0; the same seed gives the same proposals for the same outcomes.
-        storage: file of the journal, for its owner alone (0600); one that exists is resumed. None keeps it in memory;
-            a :class:`~mipcash.study.storage.base.Storage` is used as it is.
+        storage: file of the journal, for its owner alone (0600); one that exists is resumed. An address,
+            ``postgresql://user@host/database`` or ``sqlite:///run.db``: several processes may hold the study at a time, see
+            :mod:`mipcash.study.storage.address`. None keeps it in memory; a :class:`~mipcash.study.storage.base.Storage` is used
+            as it is.
         settings: of a named optimizer, those that differ from its defaults as a dict, or an object of :mod:`mipcash.settings`.
         limits: what outputs of a good configuration keep, by name: an upper limit, or (low, high) with None for no limit.
             An optimizer that does not learn from them refuses them.
@@ -186,67 +188,6 @@ class Study(Reporting):
                 break
         return batch
 
-    def prepare(self, *, seconds: float | None = None) -> bool:
-        """Make the next proposal ahead, while evaluations run: it is journaled and pending, and the next ``ask`` returns it.
-
-        Nothing is done where a trial waits already.
-
-        Args:
-            seconds: see :meth:`ask`.
-
-        Returns:
-            Whether a proposal was made.
-
-        Raises:
-            SpaceExhaustedError, IllegalProposalError, ValueError: as for :meth:`ask`.
-        """
-        limit = self._limit(seconds)
-        with self._asking:
-            while True:
-                with self._lock:
-                    self._ledger.sync()
-                    if self._ledger.waiting:
-                        return False
-                with suppress(TakenError):
-                    self._new(None, limit, begin=False)
-                    return True
-
-    def _limit(self, seconds: float | None) -> float | None:
-        """What a proposal may take."""
-        given = [s for s in (self._seconds, seconds_of("seconds", seconds)) if s is not None]
-        return min(given, default=None)
-
-    def _ask(self, apart: Apart | None, seconds: float | None) -> Trial:
-        while True:
-            with suppress(TakenError):  # by another writer, or an addition meanwhile: look again
-                return self._reporting(self._waiting() or self._new(apart, seconds))
-
-    def _waiting(self) -> Trial | None:
-        """Another attempt at the first trial that nobody is at; None: there is none."""
-        with self._lock:
-            self._ledger.sync()
-            waiting = self._ledger.waiting
-            return copy_of(self._ledger.restart(waiting[0])) if waiting else None
-
-    def _new(self, apart: Apart | None, seconds: float | None, begin: bool = True) -> Trial:
-        """A new trial, its first attempt begun or left to a later ask.
-
-        The optimizer is asked of a snapshot, so that others may tell outcomes meanwhile.
-
-        Raises:
-            TakenError: meanwhile its number has become another's.
-        """
-        with self._asking:
-            with self._lock:
-                self._ledger.sync()
-                history, state = self._ledger.history, self._ledger.state
-            self._questions = self._questions.renewed()
-            self.optimizer = self._questions.optimizer
-            row = self._questions.proposal(history, state, apart, seconds)
-            with self._lock:
-                self._ledger.sync()
-                return copy_of(self._ledger.add(row, begin))
-
     def tell(
         self,
         trial: Trial,
@@ -273,17 +214,21 @@ class Study(Reporting):
             worker: who evaluated it; empty: this process.
 
         Raises:
-            TellError: the trial belongs to another study, or its outcome is known already.
+            TellError: the trial belongs to another study, or its outcome is known already; :class:`LateError`: others who share
+                the storage took this worker for gone, and told it.
             ValueError: seconds or cost is no finite number; nothing is recorded, tell again.
         """
         said = "seconds must be a finite number, how long the evaluation took"
         taken = None if seconds is None else finite(seconds, said)
-        with self._lock:
+
+        def told() -> Trial:
             mine = self._ledger.mine(trial)
             duration = self._ledger.seconds(mine.number) if taken is None else taken
-            outcome = outcome_of(trial, mine, outcome)
-            telling = Telling.of(mine, outcome, partial, duration if cost is None else told_costs(cost), self.limits)
-            return copy_of(self._ledger.tell(mine.number, telling, worker, duration))
+            whole = outcome_of(trial, mine, outcome)
+            telling = Telling.of(mine, whole, partial, duration if cost is None else told_costs(cost), self.limits)
+            return self._ledger.tell(mine.number, telling, worker, duration)
+
+        return copy_of(self._agreed(told))
 
     def lose(self, trial: Trial, cause: str) -> Trial:
         """Record that the worker that evaluated a trial died, and return the trial with what became of it.
@@ -296,8 +241,8 @@ class Study(Reporting):
         Raises:
             TellError: as for :meth:`tell`.
         """
-        with self._lock:
-            return copy_of(self._ledger.lose(self._ledger.mine(trial).number, storable(cause, MESSAGE_LIMIT)))
+        said = storable(cause, MESSAGE_LIMIT)
+        return copy_of(self._agreed(lambda: self._ledger.lose(self._ledger.mine(trial).number, said)))
 
     def give_back(self, trial: Trial) -> None:
         """Leave a trial for later: it stays without an outcome, and a later ``ask`` hands it out again.
@@ -305,8 +250,7 @@ class Study(Reporting):
         Raises:
             TellError: as for :meth:`tell`.
         """
-        with self._lock:
-            self._ledger.give_back(self._ledger.mine(trial).number)
+        self._agreed(lambda: self._ledger.give_back(self._ledger.mine(trial).number))
 
     def reopen(self, trial: Trial) -> Trial:
         """Take the outcome of a trial back: it says nothing of its configuration, which a later ``ask`` hands out again.
@@ -314,8 +258,7 @@ class Study(Reporting):
         Raises:
             TellError: the trial belongs to another study, has no outcome, or was evaluated elsewhere.
         """
-        with self._lock:
-            return copy_of(self._ledger.reopen(self._ledger.mine(trial, told=True).number))
+        return copy_of(self._agreed(lambda: self._ledger.reopen(self._ledger.mine(trial, told=True).number)))
 
     # -- what a user brings -------------------------------------------------------------------------------------
 

@@ -69,6 +69,10 @@ class TellError(MipcashError, ValueError):
     """An outcome was told for a trial of another study, or for the second time."""
 
 
+class LateError(TellError):
+    """An outcome was told that another worker told meanwhile, as this one was given up for lost."""
+
+
 class Reporter(Protocol):
     """What an evaluation that runs reports; see :class:`mipcash.study.reports.Reports`."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,9 @@ from mipcash.study.records.telling import Telling
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
 from mipcash.study.standing import observation
 from mipcash.study.storage.attempts import Change, begun, ended, given_up, reopened, told
-from mipcash.study.storage.base import LOST, RETURNED, Storage, StudyRecord, TakenError, TrialRow, this_worker
+from mipcash.study.storage.base import LOST, RETURNED, Storage, StudyRecord, TakenError, TrialRow, this_worker, title_of
 from mipcash.study.storage.checks import DamageError, parse
-from mipcash.study.trial import TellError, Trial
+from mipcash.study.trial import LateError, TellError, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,6 +47,7 @@ class Ledger:
         self._space, self._storage, self._retries = space, storage, retries
         self._rows: list[TrialRow] = []
         self._clocks: dict[int, float] = {}
+        self._begun: dict[int, int] = {}  # attempts that this writer is at, by trial
         self._pending: set[int] = set()
         self._known: list[int] = []
         self._seen: list[Observation | None] = []
@@ -57,13 +58,14 @@ class Ledger:
             for row in storage.rows():
                 self._take(row)
         storage.begin()
-        for row in list(self._rows):
-            if row.waits and row.lost > retries:
-                self._give_up(row)
         self._accepted = accepted_rules(space)
         warn_of_lacking(space, storage)
         note_accepted(space, storage)
-        self._rule_out()
+        while True:
+            with suppress(TakenError):
+                self.sync()
+                self._rule_out()
+                break
 
     @property
     def record(self) -> StudyRecord:
@@ -71,13 +73,19 @@ class Ledger:
 
     @property
     def waiting(self) -> list[int]:
-        """Numbers of trials that have no outcome and that nobody is at."""
-        return [number for number in sorted(self._pending) if self._rows[number].waits]
+        """Numbers of trials that have no outcome and that nobody is at; what others take for lost may still run here."""
+        return [n for n in sorted(self._pending) if self._rows[n].waits and n not in self._begun]
 
     @property
     def suspects(self) -> bool:
         """Whether a trial waits that lost a worker."""
         return any(self._rows[number].lost for number in self.waiting)
+
+    @property
+    def elsewhere(self) -> list[int]:
+        """Numbers of trials that other writers are at."""
+        rows = ((number, self._rows[number]) for number in sorted(self._pending))
+        return [number for number, row in rows if row.running and row.attempt != self._begun.get(number)]
 
     @property
     def n_told(self) -> int:
@@ -97,10 +105,14 @@ class Ledger:
 
         Raises:
             RuleError: an accepted rule forbids what works.
+            TakenError: another writer came before what follows from that; call it again.
         """
         with self._explained():
             for row in self._storage.news():
                 self._take(row)
+        for number in self.waiting:
+            if self._rows[number].lost > self._retries:
+                self._give_up(self._rows[number])
         if not_the_same(self._accepted, accepted_rules(self._space)) or any(
             t.forbidden and t.loss is not None for t in self.trials
         ):
@@ -118,20 +130,20 @@ class Ledger:
                 self._write(given_up(self._rows[number], f"{RULED_OUT_BY}{names[0]!r}", time.time()))
 
     def add(self, row: TrialRow, begin: bool = True) -> Trial:
-        """A proposal, its first attempt begun, or waiting for it.
+        """A proposal that follows the trials that there are, its first attempt begun, or waiting for it.
 
         The trial is made from the row, so that a resumed run sees the same values.
 
         Raises:
-            TakenError: another trial has the number.
+            TakenError: another writer was first.
         """
-        if row.number != len(self._rows):
-            raise TakenError(f"trial {row.number} is another one already")
         if begin:
             row, _ = begun(row, this_worker(), time.time())
         trial = trial_of(self._space, row, self.record.id, self.record.goals)
         self._storage.insert(row)
         self._hold(row, trial)
+        if begin:
+            self._begun[row.number] = row.attempt
         self.state = json.loads(row.state)
         self._clocks[row.number] = time.perf_counter()
         return trial
@@ -211,6 +223,11 @@ class Ledger:
         if trial.study != self.record.id or trial.number >= len(self.trials):
             raise TellError(f"trial {trial.number} was asked of another study; tell it to the study that proposed it")
         mine = self.trials[trial.number]
+        if not (mine.pending or told) and trial.number in self._begun:
+            del self._begun[trial.number]
+            raise LateError(
+                f"trial {trial.number} was given up for lost here, and another worker told its outcome; this one is ignored"
+            )
         if not (mine.pending or told):
             raise TellError(f"trial {trial.number} has been told already ({mine.status}); each trial is told once")
         if told and (mine.pending or mine.known):
@@ -226,7 +243,7 @@ class Ledger:
         """
         row, evaluations = begun(self._rows[number], this_worker(), time.time())
         self._storage.start(evaluations)
-        self._clocks[number] = time.perf_counter()
+        self._begun[number], self._clocks[number] = row.attempt, time.perf_counter()
         return self._keep(row)
 
     def seconds(self, number: int) -> float:
@@ -235,19 +252,35 @@ class Ledger:
         return now - self._clocks.get(number, now)
 
     def tell(self, number: int, telling: Telling, worker: str, duration: float) -> Trial:
-        """Outputs of the latest attempt."""
-        took = duration if telling.complete else None
-        row = self._rows[number]
-        return self._write(told(row, telling.part, telling.status, worker or this_worker(), time.time(), took))
+        """Outputs of the attempt that was begun here; of one that was begun elsewhere, those of the latest."""
+        took, attempt = duration if telling.complete else None, self._begun.get(number)
+        change = told(
+            self._rows[number], telling.part, telling.status, worker or this_worker(), time.time(), took, attempt
+        )
+        trial = self._write(change)
+        if telling.complete:
+            self._begun.pop(number, None)
+        return trial
 
     def lose(self, number: int, cause: str) -> Trial:
         """The worker of the latest attempt died: the trial waits for another, or has failed."""
-        trial = self._write(ended(self._rows[number], LOST, cause, time.time()))
-        return trial if trial.lost <= self._retries else self._give_up(self._rows[number])
+        trial = self._end(number, LOST, cause)
+        return (
+            trial if not self._rows[number].waits or trial.lost <= self._retries else self._give_up(self._rows[number])
+        )
 
     def give_back(self, number: int) -> Trial:
         """The latest attempt is given up; the trial waits."""
-        return self._write(ended(self._rows[number], RETURNED, "", time.time()))
+        return self._end(number, RETURNED, "")
+
+    def _end(self, number: int, status: str, message: str) -> Trial:
+        """End the latest attempt; one that another writer has begun since goes on."""
+        row, attempt = self._rows[number], self._begun.get(number)
+        trial = self.trials[number]
+        if attempt is None or attempt == row.attempt:
+            trial = self._write(ended(row, status, message, time.time()))
+        self._begun.pop(number, None)
+        return trial
 
     def reopen(self, number: int) -> Trial:
         """The outcome of a trial counts no longer; the trial waits."""
@@ -304,7 +337,7 @@ class Ledger:
         try:
             yield
         except DamageError as error:
-            name = self._storage.path or "the storage"
+            name = title_of(self._storage)
             raise StorageError(
                 f"{name} is damaged or was edited: {error}; restore it from a copy, or move it aside and start a new journal"
             ) from error

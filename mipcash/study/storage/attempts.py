@@ -21,12 +21,25 @@ def begun(row: TrialRow, worker: str, now: float) -> Change:
     return with_evaluations(row, rows), rows
 
 
-def told(row: TrialRow, part: Outcome, status: str, worker: str, now: float, duration: float | None) -> Change:
-    """Outputs of the latest attempt, and the status that the trial has with them.
+def told(
+    row: TrialRow,
+    part: Outcome,
+    status: str,
+    worker: str,
+    now: float,
+    duration: float | None,
+    attempt: int | None = None,
+) -> Change:
+    """Outputs of an attempt, and the status that the trial has with them.
 
     Where all that an objective gives was asked for, the attempt runs on, under the name of the loss, until the trial is told.
+
+    Args:
+        attempt: whose outputs they are; None: the latest. One that was given up for lost may be told after all, and what was begun
+            in its place is given back where the trial is told by it.
     """
-    at = {e.output: e for e in row.evaluations if e.attempt == row.attempt}
+    attempt = row.attempt if attempt is None else attempt
+    at = {e.output: e for e in row.evaluations if e.attempt == attempt}
     begin = min((e.started for e in at.values()), default=now)
     whole = not json.loads(row.outputs)
     changed = {}
@@ -35,7 +48,7 @@ def told(row: TrialRow, part: Outcome, status: str, worker: str, now: float, dur
             continue
         on = whole and name == LOSS and status == PENDING
         end = None if on else now
-        changed[name] = EvaluationRow.of(row.number, name, row.attempt, worker, output, begin, end, on)
+        changed[name] = EvaluationRow.of(row.number, name, attempt, worker, output, begin, end, on)
     if status != PENDING:  # what was told so far is what there is
         for name, so_far in at.items():
             output = row.outcome[name]
@@ -43,14 +56,20 @@ def told(row: TrialRow, part: Outcome, status: str, worker: str, now: float, dur
                 changed[name] = replace(so_far, status=output.status, finished=now)
     row = replace(row, status=status, finished=None if status == PENDING else now, duration=duration)
     rows = tuple(changed.values())
+    if status != PENDING:
+        others = [e for e in row.running if e.attempt != attempt]
+        rows += tuple(replace(e, status=RETURNED, value=None, variance=None, finished=now) for e in others)
     return with_evaluations(row, rows), rows
 
 
-def ended(row: TrialRow, status: str, message: str, now: float) -> Change:
-    """The attempt that runs ends without an outcome: ``lost`` or ``returned``."""
-    rows = tuple(
-        replace(e, status=status, value=None, variance=None, message=message, finished=now) for e in row.running
-    )
+def ended(row: TrialRow, status: str, message: str, now: float, worker: str | None = None) -> Change:
+    """The attempt that runs ends without an outcome: ``lost`` or ``returned``.
+
+    Args:
+        worker: whose attempt; None: anybody's.
+    """
+    running = (e for e in row.running if worker is None or e.worker == worker)
+    rows = tuple(replace(e, status=status, value=None, variance=None, message=message, finished=now) for e in running)
     return with_evaluations(row, rows), rows
 
 

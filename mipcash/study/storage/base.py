@@ -3,7 +3,7 @@
 A trial is what was proposed; an evaluation is one attempt at one of its outputs. A storage takes rows and gives them back as
 they were, each write whole or not at all. It may have one writer (a file, memory) or several (a server); then
 
-* ``insert`` and ``start`` raise :class:`TakenError` where another writer was first, and the study looks again,
+* ``insert``, ``start`` and ``write`` raise :class:`TakenError` where another writer was first, and the study looks again,
 * ``news`` says what the others have done since the last look,
 * the attempts of a writer that vanished are given out as ``lost``, by whatever sign of life the storage keeps.
 """
@@ -278,7 +278,11 @@ class Storage(Protocol):
         ...
 
     def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
-        """Write what became of a trial: status, finished, duration, and the evaluations that changed or joined it."""
+        """Write what became of a trial: status, finished, duration, and the evaluations that changed or joined it.
+
+        Raises:
+            TakenError: another writer changed the trial meanwhile.
+        """
         ...
 
     def note(self, record: StudyRecord) -> None:
@@ -293,6 +297,11 @@ class Storage(Protocol):
 def this_worker() -> str:
     """Who evaluates here."""
     return f"{platform.node()}:{os.getpid()}"
+
+
+def title_of(storage: Storage) -> str:
+    """What messages call a storage: its file, or its address without a password; ``memory`` where it is neither."""
+    return str(getattr(storage, "title", "memory") if storage.path is None else storage.path)
 
 
 def asked_for(outputs: Sequence[str]) -> tuple[str, ...]:

@@ -11,7 +11,12 @@ from mipcash.study.storage.base import StudyRecord
 from mipcash.study.text import storable
 
 
-def compare(name: Path | str, stored: StudyRecord, wanted: StudyRecord) -> None:
+def compare(
+    name: Path | str,
+    stored: StudyRecord,
+    wanted: StudyRecord,
+    cure: str = "give another storage or move this file aside",
+) -> None:
     """Refuse a journal whose proposals would not go on as they began.
 
     Raises:
@@ -44,5 +49,5 @@ def compare(name: Path | str, stored: StudyRecord, wanted: StudyRecord) -> None:
     )
     raise StorageError(
         f"{name} belongs to another study: {named}.{upgrade} To resume it, use what it was started with; for a new "
-        "study, give another storage or move this file aside"
+        f"study, {cure}"
     )

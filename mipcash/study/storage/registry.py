@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 
-from mipcash.study.storage.base import Storage
+from mipcash.errors import StorageError
+from mipcash.study.storage.address import SQLITE, Address, is_address
+from mipcash.study.storage.base import Storage, StudyRecord, TrialRow
 from mipcash.study.storage.memory import MemoryStorage
+from mipcash.study.storage.shared.storage import SharedStorage
+from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite.shared import SQLiteTables
 from mipcash.study.storage.sqlite.storage import SQLiteStorage
 from mipcash.study.text import shown
 
@@ -13,7 +18,7 @@ MEMORY = ":memory:"
 
 
 def make_storage(storage: str | os.PathLike[str] | Storage | None) -> Storage:
-    """A storage that is not open yet: memory for None, a journal for a path, one's own as it is.
+    """A storage that is not open yet: memory for None, a journal for a path, what an address names, one's own as it is.
 
     Raises:
         TypeError: it is nothing of the kind.
@@ -21,8 +26,49 @@ def make_storage(storage: str | os.PathLike[str] | Storage | None) -> Storage:
     """
     if storage is None or storage == MEMORY:
         return MemoryStorage()
+    if isinstance(storage, str) and is_address(storage):
+        return shared_storage(Address.of(storage))
     if isinstance(storage, (str, os.PathLike)):
         return SQLiteStorage(storage)
     if isinstance(storage, type) or not callable(getattr(storage, "open", None)) or not hasattr(storage, "news"):
-        raise TypeError(f"storage must be the path of a journal, a Storage, or None for memory; got {shown(storage)}")
+        raise TypeError(
+            f"storage must be the path of a journal, an address such as postgresql://user@host/database, a Storage, or None for "
+            f"memory; got {shown(storage)}"
+        )
     return storage
+
+
+def shared_storage(address: Address) -> SharedStorage:
+    """A storage that several may write to.
+
+    Raises:
+        StorageError: what it needs is not installed, or the database cannot be reached.
+    """
+    if address.kind == SQLITE:
+        return SharedStorage(SQLiteTables(address.path), address.heartbeat_seconds)
+    from mipcash.study.storage.shared.postgres import PostgresTables  # needs packages of its own
+
+    return SharedStorage(PostgresTables(address), address.heartbeat_seconds)
+
+
+def read_study(where: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialRow]]:
+    """The study of a path or an address and its trials, for a look: nothing is written, and whoever writes goes on.
+
+    Raises:
+        StorageError: there is none, or it cannot be read.
+    """
+    if not (isinstance(where, str) and is_address(where)):
+        return read_journal(where)
+    address = Address.of(where)
+    if address.kind == SQLITE:
+        return read_journal(address.path)
+    from mipcash.study.storage.shared.postgres import PostgresTables
+
+    tables = PostgresTables(address)
+    try:
+        found = tables.read()
+    finally:
+        tables.close()
+    if found is None:
+        raise StorageError(f"{address} holds no such study; `mipcash work ADDRESS --model FILE` begins one")
+    return found

@@ -1,12 +1,13 @@
-"""One writer per journal: a lock that dies with its process.
+"""One writer per journal, or several that share it: a lock that dies with its process.
 
-The lock is an exclusive SQLite transaction on an empty file beside the journal. The operating system drops it when
-the process ends, however it ends, so a journal is never left locked; and because the journal itself carries no lock
-between writes, ``mipcash show`` can read a run that is going on.
+The lock is an exclusive SQLite transaction on an empty file beside the journal, or one that reads, which several may have. The
+operating system drops it when the process ends, however it ends, so a journal is never left locked; and because the journal itself
+carries no lock between writes, ``mipcash show`` can read a run that is going on.
 
 The lock goes by the journal's real path, absolute and with symbolic links resolved, so that all paths to a file lead to
 one lock. It is not put on the journal's inode, which hard links share: ``flock`` and the POSIX locks that SQLite takes on
-the same file are independent on Linux alone. Journals with hard links are refused instead (see ``journal._prepare``).
+the same file are independent on Linux alone. Journals with hard links are refused instead, by
+:mod:`mipcash.study.storage.sqlite.file`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ import stat
 from pathlib import Path
 
 from mipcash.errors import StorageError
+
+
+class InUseError(StorageError):
+    """Another writer has the journal open."""
 
 
 def real_path(path: Path) -> Path:
@@ -51,12 +56,17 @@ def create_private(path: Path) -> bool:
 class WriterLock:
     """Held from construction to :meth:`release`.
 
+    Args:
+        shared: whether others may hold it that say the same.
+
     Raises:
-        StorageError: another study writes to the journal, or its folder cannot be written to.
+        InUseError: another study writes to the journal.
+        StorageError: its folder cannot be written to.
     """
 
-    def __init__(self, journal: Path) -> None:
+    def __init__(self, journal: Path, shared: bool = False) -> None:
         file = real_path(journal)
+        self._shared = shared
         self._path = file.with_name(file.name + ".lock")
         self._connection: sqlite3.Connection | None = None
         for _ in range(100):
@@ -81,7 +91,7 @@ class WriterLock:
             raise StorageError(f"{self._path} is not a lock of mipcash (no regular file); move it aside")
         connection = sqlite3.connect(self._path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
-            connection.execute("BEGIN EXCLUSIVE")
+            self._begin(connection)
             after = os.lstat(self._path)
         except FileNotFoundError:
             connection.close()
@@ -94,12 +104,25 @@ class WriterLock:
             return None
         return connection
 
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        if self._shared:
+            connection.execute("BEGIN")
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        else:
+            connection.execute("BEGIN EXCLUSIVE")
+
     def _refusal(self, journal: Path, error: sqlite3.Error) -> StorageError:
         code = getattr(error, "sqlite_errorcode", None)
         if code == sqlite3.SQLITE_BUSY:
-            return StorageError(
+            if self._shared:
+                return InUseError(
+                    f"{journal} is in use by another study, which does not share it. Wait for it, or stop it and start it again "
+                    f"with storage='sqlite:///{journal}' (or `mipcash work {journal}`), which others may join"
+                )
+            return InUseError(
                 f"{journal} is in use by another study (in this or another process); two writers would spoil "
-                "each other. Wait for it, stop it (or close() it), or give another storage"
+                "each other. Wait for it, stop it (or close() it), or give another storage; to write to one study from several "
+                f"processes, start each of them with storage='sqlite:///{journal}' (or `mipcash work {journal}`)"
             )
         if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
             return StorageError(
@@ -112,8 +135,11 @@ class WriterLock:
         """Give the lock back and remove its file; doing it twice does no harm."""
         if self._connection is None:
             return
-        # Removed while the lock is held: whoever opened the old file notices in _acquire that it is not at the path.
-        with contextlib.suppress(OSError):
+        # Removed while nobody else has it: whoever opened the old file notices in _acquire that it is not at the path.
+        with contextlib.suppress(OSError, sqlite3.Error):
+            if self._shared:
+                self._connection.execute("ROLLBACK")
+                self._connection.execute("BEGIN EXCLUSIVE")  # fails where others share it
             self._path.unlink()
         self._connection.close()
         self._connection = None

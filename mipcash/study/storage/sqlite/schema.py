@@ -6,10 +6,11 @@ quotation mark, are written as JSON.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -112,31 +113,54 @@ def insert_evaluations(database: sqlite3.Connection, rows: Iterable[EvaluationRo
     _insert(database, "evaluation", EVALUATION, coded, UPSERT if replace else "")
 
 
-def read_trials(database: sqlite3.Connection, names: Sequence[str] = EVALUATION) -> list[TrialRow]:
-    """All trials by number, checked.
+def update_trial(database: sqlite3.Connection, row: TrialRow, evaluations: Iterable[EvaluationRow]) -> None:
+    """What became of a trial: its own columns that change, and the evaluations that changed or joined it."""
+    database.execute(
+        "UPDATE trial SET status = ?, finished = ?, duration = ? WHERE number = ?",
+        (row.status, row.finished, row.duration, row.number),
+    )
+    insert_evaluations(database, evaluations, replace=True)
+
+
+def read_trials(
+    database: sqlite3.Connection, names: Sequence[str] = EVALUATION, numbers: Collection[int] | None = None
+) -> list[TrialRow]:
+    """Trials by number, checked.
 
     Args:
         names: the columns of an evaluation.
+        numbers: of the trials to read; None: all.
 
     Raises:
         DamageError: a row is not as mipcash writes it.
     """
     told: dict[Any, list[Mapping[str, Any]]] = {}
-    for columns in select(database, "evaluation", names, "trial, attempt, rowid"):
+    some = None if numbers is None else sorted(numbers)
+    for columns in select(database, "evaluation", names, "trial, attempt, rowid", "trial", some):
         value = math.nan if columns["value"] == NAN else columns["value"]
-        coded = {**columns, "output": _decoded_name(columns["output"]), "value": value}
+        coded = {**columns, "output": decoded_name(columns["output"]), "value": value}
         told.setdefault(columns["trial"], []).append(coded)
-    found = select(database, "trial", TRIAL, "number")
-    rows = [trial_row(columns, told.pop(k, []), k) for k, columns in enumerate(found)]
+    found = select(database, "trial", TRIAL, "number", "number", some)
+    expected: Iterable[int] = itertools.count() if some is None else some
+    rows = [trial_row(columns, told.pop(k, []), k) for columns, k in zip(found, expected, strict=False)]
     if told:
         raise DamageError(f"it holds an evaluation of trial {next(iter(told))!r}, which is not there")
     return rows
 
 
-def select(database: sqlite3.Connection, table: str, names: Sequence[str], order: str) -> Iterable[dict[str, Any]]:
-    """The rows of a table as mappings."""
+def select(
+    database: sqlite3.Connection,
+    table: str,
+    names: Sequence[str],
+    order: str,
+    key: str = "",
+    among: Sequence[int] | None = None,
+) -> Iterable[dict[str, Any]]:
+    """The rows of a table as mappings; those whose key is among some numbers, or all."""
     columns = ", ".join(f'"{n}"' for n in names)
-    for row in database.execute(f"SELECT {columns} FROM {table} ORDER BY {order}"):
+    where = "" if among is None else f" WHERE {key} IN (SELECT value FROM json_each(?))"
+    given = () if among is None else (json.dumps(among),)
+    for row in database.execute(f"SELECT {columns} FROM {table}{where} ORDER BY {order}", given):
         yield dict(zip(names, row, strict=True))
 
 
@@ -149,7 +173,12 @@ def coded_name(name: str) -> str:
     return json.dumps(name) if name.startswith('"') or "\0" in name else name
 
 
-def _decoded_name(text: Any) -> Any:
+def decoded_name(text: Any) -> Any:
+    """The name of an output that is stored so.
+
+    Raises:
+        DamageError: it is none that :func:`coded_name` gives.
+    """
     if not isinstance(text, str) or not text.startswith('"'):
         return text
     try:

@@ -10,20 +10,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import stat
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 from mipcash.errors import StorageError
 from mipcash.study.storage.attempts import ended
 from mipcash.study.storage.base import FORMAT, LOST, RETURNED, RUNNING, EvaluationRow, StudyRecord, TrialRow
 from mipcash.study.storage.compare import compare
-from mipcash.study.storage.sqlite.lock import WriterLock, create_private, real_path
-from mipcash.study.storage.sqlite.reading import connect, explain, is_new, read_record, read_trials, tables_of
-from mipcash.study.storage.sqlite.schema import create, insert_evaluations, insert_trial, rewrite
+from mipcash.study.storage.sqlite.file import JournalFile
+from mipcash.study.storage.sqlite.reading import explain, is_new, read_record, read_trials, tables_of
+from mipcash.study.storage.sqlite.schema import create, insert_evaluations, insert_trial, rewrite, update_trial
 
 LARGEST = 2**63 - 1
 """The largest integer of SQLite."""
@@ -48,37 +46,23 @@ class SQLiteStorage:
     record: StudyRecord
 
     def __init__(self, storage: str | os.PathLike[str]) -> None:
-        given = Path(os.fspath(storage)).expanduser()
-        self.path = given.absolute()  # a later chdir must not lead elsewhere
-        file = real_path(given)
-        _check_folder(given, file)
         self._process, self._begun = os.getpid(), False
-        self._lock = WriterLock(given)
-        try:
-            with explain(self.path):
-                self._identity = _prepare(file)
-                self._file = str(file)
-                self._database = connect(self._file)
-        except BaseException:
-            self.close()
-            raise
+        self._journal = JournalFile(storage)
+        self.path, self._database = self._journal.path, self._journal.database
+        self._transaction = self._journal.transaction
 
     def open(self, record: StudyRecord) -> None:
         """See :meth:`mipcash.study.storage.base.Storage.open`."""
         with explain(self.path):
-            self._database.execute("PRAGMA journal_mode = DELETE")
-            self._database.execute(
-                "PRAGMA synchronous = EXTRA"
-            )  # FULL, and the removal of the rollback file is synced too
             if is_new(self._database):
                 record = replace(record, created=time.time())
-                self._tighten()
+                self._journal.tighten()
                 with self._transaction():
                     create(self._database, record)
             else:
                 stored = read_record(self._database, self.path)
                 compare(self.path, stored, record)
-                self._tighten()  # only now: what is no journal of this study is left as it is
+                self._journal.tighten()  # only now: what is no journal of this study is left as it is
                 record = stored
             self.record = record
 
@@ -117,16 +101,11 @@ class SQLiteStorage:
     def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
         """See :meth:`mipcash.study.storage.base.Storage.write`."""
         with self._transaction():
-            self._database.execute(
-                "UPDATE trial SET status = ?, finished = ?, duration = ? WHERE number = ?",
-                (row.status, row.finished, row.duration, row.number),
-            )
-            insert_evaluations(self._database, changed, replace=True)
+            update_trial(self._database, row, changed)
 
     def note(self, record: StudyRecord) -> None:
         """See :meth:`mipcash.study.storage.base.Storage.note`."""
-        budget = None if record.budget is None else min(int(record.budget), LARGEST)
-        record = replace(record, budget=budget)
+        record = replace(record, **storable_budget({"budget": record.budget}))
         with self._transaction():
             self._database.execute(
                 "UPDATE study SET budget = ?, timeout = ?, stopped = ?, recommended = ?, listing = ?",
@@ -142,10 +121,7 @@ class SQLiteStorage:
             self._begun = False
             with contextlib.suppress(StorageError):  # it was taken away, or cannot be written to: then they are lost
                 self._end_attempts(RETURNED, "")
-        database = getattr(self, "_database", None)
-        if database is not None:
-            database.close()
-        self._lock.release()
+        self._journal.close()
 
     def _end_attempts(self, status: str, message: str) -> None:
         """Give all attempts that run an end."""
@@ -159,66 +135,8 @@ class SQLiteStorage:
                 (status, message, time.time(), RUNNING),
             )
 
-    def _tighten(self) -> None:
-        """0600 for the journal, from which SQLite takes the mode of its rollback file."""
-        with contextlib.suppress(OSError):  # the file of another user, or a file system without modes
-            os.chmod(self._file, stat.S_IRUSR | stat.S_IWUSR)
 
-    def _check_place(self) -> None:
-        """What is written to a file that was moved, deleted or replaced is lost, or meets the writes of another study."""
-        with contextlib.suppress(FileNotFoundError):
-            now = os.stat(self._file)
-            if (now.st_dev, now.st_ino) == self._identity:
-                return
-        raise StorageError(
-            f"the journal {self.path} was moved, deleted or replaced while this study writes to it; put it back and "
-            "resume it, or start a new one"
-        )
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with explain(self.path):
-            self._check_place()
-            self._database.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._database.execute("COMMIT")
-            except BaseException:
-                if self._database.in_transaction:  # SQLite itself rolls back where the disk is full
-                    self._database.execute("ROLLBACK")
-                raise
-
-
-def _check_folder(given: Path, file: Path) -> None:
-    try:
-        is_folder, exists = file.is_dir(), file.exists()
-    except OSError as error:
-        raise StorageError(f"{given} cannot be looked at: {error.strerror}; give another storage") from error
-    if is_folder:
-        raise StorageError(f"{given} is a folder; give a file for the journal, such as {given / 'run.db'}")
-    if not file.parent.is_dir():
-        parent = file.parent if given.is_symlink() else given.parent
-        raise StorageError(
-            f"the folder {parent} of journal {given.name!r} does not exist; create it (mkdir -p {parent})"
-        )
-    if exists and not file.is_file():
-        raise StorageError(f"{given} is no regular file; give another storage")
-
-
-def _prepare(file: Path) -> tuple[int, int]:
-    """Make the file, private, where there is none; its device and inode.
-
-    A file of two names is refused: SQLite calls its rollback file after the name it was given, so that a run killed
-    under one name is not mended under the other, and neither name's lock keeps the other's writer out.
-    """
-    try:
-        create_private(file)
-        found = os.stat(file)
-    except OSError as error:
-        raise StorageError(f"the journal {file} cannot be used: {error.strerror}; check its permissions") from error
-    if found.st_nlink > 1:
-        raise StorageError(
-            f"the journal {file} has {found.st_nlink} names (hard links); a run resumed under one of them would spoil what "
-            f"another has open. Remove the others (find . -samefile {file.name} lists them), or copy the file and use the copy"
-        )
-    return found.st_dev, found.st_ino
+def storable_budget(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns of a study, the budget, if it is among them, as a database can hold it."""
+    budget = changes.get("budget")
+    return {**changes, "budget": min(int(budget), LARGEST)} if budget is not None else dict(changes)

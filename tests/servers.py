@@ -1,0 +1,69 @@
+"""A PostgreSQL server of the machine's own binaries, for the time of a test session."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+USER = "tester"
+
+
+def binaries() -> Path | None:
+    """The folder of ``initdb`` and ``postgres``; None: there is none. Debian keeps them outside the PATH."""
+    found = [Path(p).resolve().parent for p in [shutil.which("initdb")] if p]
+    found += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((folder for folder in found if (folder / "postgres").exists() and (folder / "initdb").exists()), None)
+
+
+@contextmanager
+def postgres(folder: Path) -> Iterator[str]:
+    """The address of a server with an empty database ``studies``; without syncs, as nothing in it is to last."""
+    tools = binaries()
+    assert tools is not None
+    account = _account()
+    data, port = folder / "data", _free_port()
+    data.mkdir()
+    if account is not None:
+        for path in (folder, data):
+            os.chown(path, account.pw_uid, account.pw_gid)
+        for parent in folder.parents:  # pytest keeps its folders for their owner
+            if parent.stat().st_uid == os.getuid() and parent != Path("/"):
+                parent.chmod(parent.stat().st_mode | 0o111)
+
+    def call(*command: str) -> None:
+        options = {} if account is None else {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False, **options)  # type: ignore[call-overload]
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+
+    call(str(tools / "initdb"), "-D", str(data), "-U", USER, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+    settings = f"-p {port} -h 127.0.0.1 -k {folder} -F -c full_page_writes=off -c max_connections=40"
+    control = (str(tools / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log"))
+    call(*control, "-o", settings, "start")
+    try:
+        yield f"postgresql://{USER}@127.0.0.1:{port}/postgres"
+    finally:
+        call(*control, "-m", "immediate", "stop")
+
+
+def _account() -> pwd.struct_passwd | None:
+    """Whom the server runs as; None: as this user. It refuses to run as root."""
+    if os.getuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise AssertionError("PostgreSQL does not run as root, and there is no other user")
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
