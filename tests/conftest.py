@@ -6,9 +6,14 @@
 from __future__ import annotations
 
 import os
+import uuid
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture import providers
+
+from tests import servers
 
 _COMMON = {
     "deadline": None,
@@ -23,3 +28,20 @@ settings.load_profile(PROFILE)
 if PROFILE == "ci" and hasattr(providers, "_get_local_constants"):
     # hypothesis mixes in constants of whatever modules are loaded: examples would depend on what else a worker ran
     providers._get_local_constants = lambda: providers._local_constants
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The address of an empty database of a PostgreSQL server that runs for this session."""
+    pytest.importorskip("sqlalchemy")
+    pytest.importorskip("psycopg")
+    if servers.binaries() is None:
+        pytest.skip("PostgreSQL's binaries (initdb, postgres) are not installed")
+    with servers.postgres() as address:
+        yield address
+
+
+@pytest.fixture
+def postgres(postgres_server: str) -> str:
+    """The address of a study that is not there yet."""
+    return f"{postgres_server}?study={uuid.uuid4().hex}"

@@ -7,6 +7,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,19 +23,22 @@ def binaries() -> Path | None:
 
 
 @contextmanager
-def postgres(folder: Path) -> Iterator[str]:
-    """The address of a server with an empty database ``studies``; without syncs, as nothing in it is to last."""
+def postgres() -> Iterator[str]:
+    """The address of an empty database of a server of its own; without syncs, as nothing in it is to last."""
+    # not in a folder of pytest's, which are their owner's alone: the server may have to run as another user
+    with tempfile.TemporaryDirectory(prefix="mipcash-postgres-", ignore_cleanup_errors=True) as folder:
+        with _server(Path(folder)) as address:
+            yield address
+
+
+@contextmanager
+def _server(folder: Path) -> Iterator[str]:
     tools = binaries()
     assert tools is not None
     account = _account()
-    data, port = folder / "data", _free_port()
-    data.mkdir()
     if account is not None:
-        for path in (folder, data):
-            os.chown(path, account.pw_uid, account.pw_gid)
-        for parent in folder.parents:  # pytest keeps its folders for their owner
-            if parent.stat().st_uid == os.getuid() and parent != Path("/"):
-                parent.chmod(parent.stat().st_mode | 0o111)
+        os.chown(folder, account.pw_uid, account.pw_gid)
+    data, port = folder / "data", _free_port()
 
     def call(*command: str) -> None:
         options = {} if account is None else {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}

@@ -13,7 +13,9 @@ from mipcash.study.loop import EXHAUSTED, OPTIMIZER
 from mipcash.study.records.limits import read_limits
 from mipcash.study.records.trials import readable_trial
 from mipcash.study.result import BY_LOSS, Result
+from mipcash.study.storage.address import Address, is_address
 from mipcash.study.storage.base import NOTHING, StudyRecord
+from mipcash.study.storage.registry import read_study
 from mipcash.study.storage.sqlite.lock import WriterLock
 from mipcash.study.storage.sqlite.reading import read_journal
 
@@ -22,9 +24,13 @@ FOLDER = Path("runs")
 
 @dataclass(frozen=True)
 class Archive:
-    """A journal that was read for show. Configurations are the readable ones: no model is loaded for it."""
+    """A journal that was read for show. Configurations are the readable ones: no model is loaded for it.
 
-    path: Path
+    Attributes:
+        path: of its file; where it is none, the address of its database, without a password.
+    """
+
+    path: Path | str
     record: StudyRecord
     result: Result
 
@@ -49,13 +55,21 @@ class Archive:
         return f"{self.record.space}: {self.record.optimizer}, seed {self.record.seed}"
 
 
-def open_archive(path: Path) -> Archive:
-    """Read a journal.
+def place_of(text: str) -> Path | str:
+    """What is typed for a journal: the path of a file, or the address of a database."""
+    return text if is_address(text) else Path(text)
+
+
+def open_archive(path: Path | str) -> Archive:
+    """Read a journal: a path, or an address.
 
     Raises:
-        StorageError: see :func:`mipcash.study.storage.sqlite.reading.read_journal`.
+        StorageError: see :func:`mipcash.study.storage.registry.read_study`.
     """
-    record, rows = read_journal(path)
+    record, rows = read_study(path)
+    if isinstance(path, str):
+        address = Address.of(path)
+        path = Path(address.path) if address.path else str(address)
     trials = tuple(readable_trial(row, record.goals) for row in rows)
     said = record.recommended
     best = BY_LOSS if said is None else None if said == NOTHING else said

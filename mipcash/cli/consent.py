@@ -19,6 +19,7 @@ import typer
 from mipcash.backends.registry import solver_names, split_options
 from mipcash.cli import modelfile
 from mipcash.errors import ModelError, SolverError, StorageError
+from mipcash.study.storage.address import Address
 from mipcash.study.storage.base import StudyRecord
 from mipcash.study.storage.sqlite.lock import real_path
 from mipcash.study.text import shown, visible
@@ -49,7 +50,7 @@ class Loadable:
     solver: str
 
 
-def agreed(journal: Path, record: StudyRecord, said: Said) -> Loadable:
+def agreed(journal: Path | str, record: StudyRecord, said: Said) -> Loadable:
     """What ``mipcash resume`` loads, once the user has agreed to it. Nothing is imported here.
 
     Raises:
@@ -85,8 +86,11 @@ def agreed(journal: Path, record: StudyRecord, said: Said) -> Loadable:
     return Loadable(model, solver)
 
 
-def resume_command(journal: Path, record: StudyRecord | None = None) -> str:
-    """The command that goes on with a run without asking."""
+def resume_command(journal: Path | str, record: StudyRecord | None = None) -> str:
+    """The command that goes on with a run without asking; of an address, the one that joins it, without a password."""
+    if isinstance(journal, str):
+        model = "FILE" if record is None or record.model is None else record.model
+        return shlex.join(["mipcash", "work", str(Address.of(journal)), "--model", model])
     words = ["mipcash", "resume", str(journal)]
     if record is not None and record.model is not None and modelfile.is_path(record.model):
         words += ["--model", record.model]
@@ -100,7 +104,7 @@ def runs_more(solver: str) -> bool:
     return not solver.replace("-", "_").isidentifier()
 
 
-def _check_known(journal: Path, record: StudyRecord) -> None:
+def _check_known(journal: Path | str, record: StudyRecord) -> None:
     """Whether optimizer and solver can be had at all, before anything is imported for them.
 
     Raises:
@@ -138,7 +142,7 @@ def lies_in(file: Path, folders: Sequence[Path]) -> bool:
     return any(file.is_relative_to(real_path(folder)) for folder in folders)
 
 
-def _ask(journal: Path, record: StudyRecord, wanted: Sequence[tuple[str, str, str]]) -> None:
+def _ask(journal: Path | str, record: StudyRecord, wanted: Sequence[tuple[str, str, str]]) -> None:
     """Name what would be run, and ask.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The command ``mipcash``: run, resume, show, report, dash, models, solvers, check.
+"""The command ``mipcash``: run, resume, work, show, report, dash, models, solvers, check.
 
 Exit codes: 0 done, 1 no evaluation succeeded or kept the limits (or the space is empty), 2 a mistake that a red line explains,
 130 stopped by Ctrl-C (the run can be resumed).
@@ -15,8 +15,28 @@ import typer
 
 from mipcash import __version__
 from mipcash.cli.dash import dash
+from mipcash.cli.options import (
+    Confirm,
+    Debug,
+    Direction,
+    EvaluationMemory,
+    EvaluationTimeout,
+    Journal,
+    Limits,
+    ModelName,
+    MostCost,
+    MostFits,
+    Options,
+    Place,
+    Quiet,
+    Race,
+    SecondsPerProposal,
+    Timeout,
+    Workers,
+)
 from mipcash.cli.printing import errors, fail, say, show_table
 from mipcash.cli.report import report
+from mipcash.cli.work import work
 from mipcash.errors import InfeasibleSpaceError, ModelError
 from mipcash.study.text import visible
 
@@ -33,56 +53,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only the end.")]
-Options = Annotated[
-    list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the model; repeatable.")
-]
-MostCost = Annotated[
-    float | None,
-    typer.Option(
-        "--cost", min=1e-9, help="What evaluations may cost in all, by the model's COSTS; goes before --budget."
-    ),
-]
-MostFits = Annotated[
-    int | None, typer.Option("--fits", min=1, help="How many fits evaluations may take in all; goes before --budget.")
-]
-Limits = Annotated[
-    list[str] | None,
-    typer.Option("--limit", metavar="NAME=HIGH", help="Of an output; also NAME=LOW: or NAME=LOW:HIGH; repeatable."),
-]
-Workers = Annotated[int | None, typer.Option(min=1, help="Evaluations at a time, in threads.")]
-Timeout = Annotated[float | None, typer.Option(min=0.001, help="Seconds after which no new evaluation starts.")]
-SecondsPerProposal = Annotated[
-    float | None, typer.Option(min=0.001, help="Seconds that a proposal may take; default 5, inf for no limit.")
-]
-EvaluationTimeout = Annotated[
-    float | None, typer.Option(min=0.001, help="Seconds after which an evaluation is killed; default: no limit.")
-]
-EvaluationMemory = Annotated[
-    float | None,
-    typer.Option(min=0.001, help="Megabytes beyond which an evaluation is killed; default: no limit."),
-]
-Race = Annotated[
-    str | None,
-    typer.Option("--racing", metavar="on|off|halving", help="Whether evaluations in several fits are stopped early."),
-]
-Confirm = Annotated[
-    int | None,
-    typer.Option(
-        min=0, metavar="N", help="Evaluate N finalists again and answer with the best of them; default: none."
-    ),
-]
-Journal = Annotated[Path, typer.Argument(metavar="RUN.DB", help="The journal of a run.")]
-Direction = Annotated[
-    str | None,
-    typer.Option(metavar="minimize|maximize", help="Where the loss is to go; default: minimize, or as the model says."),
-]
-ModelName = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A name of `mipcash models`, or the path of a Python file.")
-]
-
 
 # -- commands -------------------------------------------------------------------------------------------------------
 
@@ -147,10 +117,11 @@ def run(
             "direction": direction,
         }
         plan = Plan.of(loaded, given, storage, options, limits.parsed(limit or []), quiet, cost, fits)
-        if fresh and plan.storage.exists():
-            say(f"moved {plan.storage} aside to {archive.move_aside(plan.storage)}")
-        if plan.storage.exists() and plan.storage.stat().st_size:
-            old = archive.open_archive(plan.storage)
+        path = Path(plan.storage)
+        if fresh and path.exists():
+            say(f"moved {path} aside to {archive.move_aside(path)}")
+        if path.exists() and path.stat().st_size:
+            old = archive.open_archive(path)
             if cost is None and fits is None and old.finished(plan.budget) and not plan.differs(old):
                 say(f"this run is finished ({old.told} evaluations); raise --budget to go on, --fresh starts anew\n")
                 running.close(old, None)
@@ -228,7 +199,7 @@ def resume(
 
 @app.command()
 def show(
-    journal: Journal,
+    journal: Place,
     plot: Annotated[Path | None, typer.Option(help="The picture, .png or .svg; default: next to the journal.")] = None,
     top: Annotated[int | None, typer.Option(min=1, help="Only the best N trials, best first.")] = None,
     debug: Debug = False,
@@ -237,7 +208,7 @@ def show(
     with errors(debug):
         from mipcash.cli import archive, failures, running, tables
 
-        old = archive.open_archive(journal)
+        old = archive.open_archive(archive.place_of(journal))
         result = old.result
         trials = list(result.history) if top is None else tables.best_first(result)[:top]
         show_table(tables.trials_table(trials, result, f"{old.title}, {len(result.history)} trials"))
@@ -290,6 +261,9 @@ def check(model: ModelName, option: Options = None, debug: Debug = False) -> Non
             say(f"there may be less under the rules: {CHECK_SECONDS:g} s are not enough to prove what is left\n")
         say(f"legal discrete configurations: {loaded.space.count(COUNT_LIMIT, time_limit=CHECK_SECONDS)}\n")
         show_table(tables.config_table(example, "a legal configuration"))
+
+
+app.command()(work)
 
 
 def main() -> None:

@@ -69,7 +69,7 @@ class Plan:
     evaluation_memory: float | None
     racing: RacingGiven
     confirm: ConfirmGiven
-    storage: Path
+    storage: Path | str
     options: Mapping[str, str]
     limits: Pairs
     quiet: bool
@@ -124,7 +124,7 @@ class Plan:
         cls,
         loaded: modelfile.Model,
         given: Mapping[str, Any],
-        storage: Path | None,
+        storage: Path | str | None,
         options: Mapping[str, str],
         limits: Pairs,
         quiet: bool,

@@ -25,7 +25,7 @@ INTERRUPTED = 130
 
 
 def start(loaded: modelfile.Model, plan: Plan) -> None:
-    if plan.storage.parent == archive.FOLDER:
+    if isinstance(plan.storage, Path) and plan.storage.parent == archive.FOLDER:
         plan.storage.parent.mkdir(exist_ok=True)
     if not plan.quiet:
         with_what = f"{plan.optimizer} and {plan.solver}, seed {plan.seed}"
@@ -84,7 +84,7 @@ def _interrupted(plan: Plan) -> NoReturn:
     raise typer.Exit(INTERRUPTED)
 
 
-def _resume_command(storage: Path) -> str:
+def _resume_command(storage: Path | str) -> str:
     try:
         return consent.resume_command(storage, archive.open_archive(storage).record)
     except StorageError:  # interrupted before anything was written
@@ -119,18 +119,18 @@ def close(old: archive.Archive, plot: Path | None, report: str = "") -> None:
     if report:
         say(f"\n{report.rstrip()}")
     say("")
-    if result.history:
-        say(f"picture: {_picture(old, plot)}")
+    if result.history and (plot or isinstance(old.path, Path)):
+        say(f"picture: {_picture(old, plot or archive.picture_path(Path(old.path)))}")
     say(f"journal: {old.path}")
     if old.record.model is not None and old.record.budget and not old.finished(old.record.budget):
         say(f"to go on: {consent.resume_command(old.path, old.record)}")
 
 
-def _picture(old: archive.Archive, plot: Path | None) -> str:
+def _picture(old: archive.Archive, plot: Path) -> str:
     """Where the picture went, or how to get one."""
     from mipcash.report.convergence import drawable, plot_convergence
 
     if not drawable():
-        command = ["mipcash", "show", str(old.path), *(["--plot", str(plot)] if plot else [])]
+        command = ["mipcash", "show", str(old.path), "--plot", str(plot)]
         return f"none without matplotlib; pip install 'mipcash[plots]', then {shlex.join(command)}"
-    return str(plot_convergence(old.result, plot or archive.picture_path(old.path), old.title))
+    return str(plot_convergence(old.result, plot, old.title))

@@ -124,18 +124,18 @@ class Loop:
 
     def _others(self) -> bool:
         """Wait until something comes of what others evaluate, which may be left for this worker; whether there was any."""
-        if self._ended in (TIMEOUT, CALLBACK):
-            return False
         before, pause = self._study.elsewhere, LOOK[0]
-        while before and not self._late():
+        if not before or self._ended in (TIMEOUT, CALLBACK):
+            return False
+        while [(t.number, t.attempt) for t in self._study.elsewhere] == [(t.number, t.attempt) for t in before]:
+            if self._late():
+                self._ended = TIMEOUT
+                return False
             time.sleep(min(pause, self._left() or pause))
             pause = min(2.0 * pause, LOOK[1])
             self._study.look()
-            if [(t.number, t.attempt) for t in self._study.elsewhere] != [(t.number, t.attempt) for t in before]:
-                break
-        if before:
-            self._ended = ""
-        return bool(before)
+        self._ended = ""
+        return True
 
     def _collect(self, in_flight: dict[Future[Evaluation], Trial], seconds: float | None) -> None:
         """Tell what has ended; None: wait for the next that does."""

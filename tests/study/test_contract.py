@@ -201,7 +201,8 @@ def test_what_is_no_optimizer_no_proposal_or_no_storage_is_told(space: mc.Space)
     ):
         mc.Study(space, object())  # type: ignore[arg-type]
     with pytest.raises(
-        TypeError, match=r"storage must be the path of a journal, an address such as .*, a Storage, or None for memory; got int 5"
+        TypeError,
+        match=r"storage must be the path of a journal, an address such as .*, a Storage, or None for memory; got int 5",
     ):
         mc.Study(space, tiny.Sampler(space), storage=5)  # type: ignore[arg-type]
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import tiny
 
 import mipcash as mc
 from mipcash.errors import StorageError
 from mipcash.optimizers.base import Proposal, Request
-from mipcash.study.storage.attempts import ended
-from mipcash.study.storage.base import LOST, RUNNING, EvaluationRow, Storage, StudyRecord, TakenError, TrialRow
-from mipcash.study.storage.compare import compare
+from mipcash.study.storage.base import Storage
 from mipcash.study.storage.memory import MemoryStorage
 from mipcash.study.storage.sqlite.reading import read_journal
 from mipcash.study.storage.sqlite.storage import SQLiteStorage
@@ -105,163 +101,9 @@ def test_the_recommendation_is_noted_for_those_who_look(space: mc.Space, journal
         assert (seen.best and seen.best.number) == (result.best and result.best.number) == expected
 
 
-# -- several writers ----------------------------------------------------------------------------------------------
-
-
-class Server:
-    """What several writers share, as a database would: rows, who was seen last, and a log of changes."""
-
-    def __init__(self) -> None:
-        self.record: StudyRecord | None = None
-        self.rows: list[TrialRow] = []
-        self.log: list[int] = []
-
-    def put(self, row: TrialRow) -> None:
-        self.rows[row.number : row.number + 1] = [row]
-        self.log.append(row.number)
-
-    def vanish(self, worker: str) -> None:
-        """No heartbeat of a worker was heard for long."""
-        for row in self.rows:
-            if any(e.worker == worker for e in row.running):
-                self.put(ended(row, LOST, "no sign of life", 0.0)[0])
-
-
-class Client:
-    """One writer of a :class:`Server`."""
-
-    path = None
-
-    def __init__(self, server: Server, worker: str) -> None:
-        self.server, self.worker, self.read = server, worker, 0
-
-    @property
-    def record(self) -> StudyRecord:
-        assert self.server.record is not None
-        return self.server.record
-
-    def open(self, record: StudyRecord) -> None:
-        if self.server.record is None:
-            self.server.record = record
-        compare("the server", self.record, record)
-
-    def rows(self) -> list[TrialRow]:
-        self.read = len(self.server.log)
-        return list(self.server.rows)
-
-    def begin(self) -> None:
-        pass
-
-    def news(self) -> Sequence[TrialRow]:
-        numbers = sorted(set(self.server.log[self.read :]))
-        self.read = len(self.server.log)
-        return [self.server.rows[k] for k in numbers]
-
-    def insert(self, *rows: TrialRow) -> None:
-        if rows[0].number < len(self.server.rows):
-            raise TakenError(f"trial {rows[0].number} is another's")
-        for row in rows:
-            self.server.put(self._signed(row))
-
-    def start(self, evaluations: Sequence[EvaluationRow]) -> None:
-        row = self.server.rows[evaluations[0].trial]
-        if not row.waits:
-            raise TakenError(f"trial {row.number} is being evaluated")
-        self.server.put(self._signed(replace(row, evaluations=(*row.evaluations, *evaluations))))
-
-    def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
-        self.server.put(row)
-
-    def note(self, record: StudyRecord) -> None:
-        self.server.record = record
-
-    def close(self) -> None:
-        pass
-
-    def _signed(self, row: TrialRow) -> TrialRow:
-        mine = [replace(e, worker=self.worker) if e.status == RUNNING else e for e in row.evaluations]
-        return replace(row, evaluations=tuple(mine))
-
-
-def test_two_writers_share_a_study_and_one_that_vanishes_gives_its_trial_back() -> None:
-    server = Server()
-    studies = []
-    for name in ("a", "b"):
-        space = tiny.tiny_space()
-        studies.append(mc.Study(space, tiny.Counter(space), seed=7, storage=Client(server, name)))
-    a, b = studies
-    first, second = a.ask(), b.ask()
-    assert (first.number, second.number) == (0, 1)
-    a.tell(first, 1.0)
-    third = b.ask()
-    seen = b.optimizer.histories[-1]  # type: ignore[attr-defined]
-    assert [o.status for o in seen] == ["done", "pending"]
-    server.vanish("b")
-    again = a.ask()
-    assert (again.number, again.config, again.lost) == (1, second.config, 1)
-    assert a.tell(again, 2.0).done
-    assert a.tell(a.ask(), 3.0).number == third.number
-    assert [t.loss for t in a.trials] == [1.0, 2.0, 3.0]
-    b.ask()
-    assert [t.loss for t in b.trials] == [1.0, 2.0, 3.0, None]
-    assert a.record.id == b.record.id
-
-
-def test_a_writer_that_was_too_late_looks_again() -> None:
-    server = Server()
-    space = tiny.tiny_space()
-    slow: list[mc.Study] = []
-
-    class Overtaken(tiny.Counter):
-        """While it proposes, another writer is faster."""
-
-        def propose(self, request: Request) -> Proposal:
-            if len(request.history) == 0:
-                other = tiny.tiny_space()
-                slow.append(mc.Study(other, tiny.Counter(other), seed=7, storage=Client(server, "fast")))
-                slow[0].tell(slow[0].ask(), 1.0)
-            return super().propose(request)
-
-    study = mc.Study(space, Overtaken(space), seed=7, storage=Client(server, "slow"))
-    assert study.ask().number == 1
-    assert [t.loss for t in study.trials] == [1.0, None]
-
-
-def test_what_one_writer_knows_and_wants_is_there_for_all() -> None:
-    server, spaces = Server(), (tiny.tiny_space(), tiny.tiny_space())
-    a, b = (mc.Study(s, tiny.Counter(s), seed=7, storage=Client(server, n)) for s, n in zip(spaces, "ab", strict=True))
-    known = [(tiny.draw(spaces[0], np.random.default_rng(k)), float(k)) for k in range(3)]
-    a.add_missing(known)
-    b.add_missing(known)  # it says the same
-    b.add_missing([*known, known[0]])  # and that one was measured twice
-    assert [(t.loss, t.origin) for t in a.result.history] == [(0.0, "known"), (1.0, "known"), (2.0, "known")]
-    wanted = tiny.draw(spaces[0], np.random.default_rng(9))
-    assert b.enqueue(wanted).number == 4  # a has not looked yet, and still finds it
-    assert a.enqueue(wanted).number == 4
-    assert (a.ask().config, b.ask().number, a.ask().number) == (wanted, 5, 6)
-    assert [t.number for t in a.trials] == list(range(7))
-    assert a.n_told == b.n_told == 0
-
-
-def test_an_addition_that_was_too_late_is_made_again(space: mc.Space) -> None:
-    server = Server()
-    known = [(tiny.draw(space, np.random.default_rng(k)), float(k)) for k in range(3)]
-    other = mc.Study(tiny.tiny_space(), tiny.Counter(space), seed=7, storage=Client(server, "fast"))
-
-    class Slow(Client):
-        def insert(self, *rows: TrialRow) -> None:
-            if not self.server.rows:
-                other.add_missing(known[:2])
-            super().insert(*rows)
-
-    study = mc.Study(space, tiny.Counter(space), seed=7, storage=Slow(server, "slow"))
-    study.add_missing(known)
-    assert [t.loss for t in study.trials] == [0.0, 1.0, 2.0]
-
-
 def test_storages_are_what_the_protocol_says(journal: Path, space: mc.Space) -> None:
     file = SQLiteStorage(journal)
-    for storage in (MemoryStorage(), file, Client(Server(), "a")):
+    for storage in (MemoryStorage(), file):
         with mc.Study(space, tiny.Sampler(space), storage=storage) as study:
             assert isinstance(storage, Storage)
             study.tell(study.ask(), 1.0)

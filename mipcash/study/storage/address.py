@@ -18,7 +18,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from mipcash.errors import StorageError
 from mipcash.study.storage.shared.storage import HEARTBEAT
@@ -112,21 +112,28 @@ class Address:
             query=query,
         )
 
+    @property
+    def whole(self) -> str:
+        """With the password, to open it by; not to be shown."""
+        return self._text(secret=True)
+
     def __str__(self) -> str:
         """Without the password."""
-        told = {
-            **({"study": self.study} if self.study else {}),
-            **{k: v for k, v in self.query.items() if k != "password"},
-        }
+        return self._text(secret=False)
+
+    def _text(self, secret: bool) -> str:
+        told = {"study": self.study} if self.study else {}
+        told |= {name: value for name, value in self.query.items() if secret or name != "password"}
         if self.heartbeat_seconds != HEARTBEAT:
             told["heartbeat_seconds"] = f"{self.heartbeat_seconds:g}"
         query = f"?{urlencode(told)}" if told else ""
         if self.kind == SQLITE:
-            return f"{SQLITE}:///{self.path}{query}"
-        host = f"[{self.host}]" if self.host and ":" in self.host else self.host or ""
-        at = f"{self.user}@" if self.user else ""
+            return f"{SQLITE}:///{quote(self.path)}{query}"
+        host = f"[{self.host}]" if self.host and ":" in self.host else quote(self.host or "", safe="")
+        password = f":{quote(self.password, safe='')}" if secret and self.password else ""
+        at = f"{quote(self.user or '', safe='')}{password}@" if self.user or password else ""
         port = "" if self.port is None else f":{self.port}"
-        return f"{POSTGRESQL}://{at}{host}{port}/{self.database}{query}"
+        return f"{POSTGRESQL}://{at}{host}{port}/{quote(self.database or '', safe='')}{query}"
 
 
 def _unquoted(text: str | None) -> str | None:

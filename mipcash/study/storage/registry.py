@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from mipcash.errors import StorageError
 from mipcash.study.storage.address import SQLITE, Address, is_address
@@ -62,13 +63,29 @@ def read_study(where: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialRo
     address = Address.of(where)
     if address.kind == SQLITE:
         return read_journal(address.path)
-    from mipcash.study.storage.shared.postgres import PostgresTables
-
-    tables = PostgresTables(address)
-    try:
-        found = tables.read()
-    finally:
-        tables.close()
+    found = _read(address)
     if found is None:
         raise StorageError(f"{address} holds no such study; `mipcash work ADDRESS --model FILE` begins one")
     return found
+
+
+def exists(address: Address) -> bool:
+    """Whether there is a study at an address.
+
+    Raises:
+        StorageError: the database cannot be reached.
+    """
+    if address.kind == SQLITE:
+        file = Path(address.path)
+        return file.is_file() and file.stat().st_size > 0
+    return _read(address) is not None
+
+
+def _read(address: Address) -> tuple[StudyRecord, list[TrialRow]] | None:
+    from mipcash.study.storage.shared.postgres import PostgresTables  # needs packages of its own
+
+    tables = PostgresTables(address)
+    try:
+        return tables.read()
+    finally:
+        tables.close()

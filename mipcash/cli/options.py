@@ -1,0 +1,58 @@
+"""Options and arguments that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only the end.")]
+Options = Annotated[
+    list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the model; repeatable.")
+]
+MostCost = Annotated[
+    float | None,
+    typer.Option(
+        "--cost", min=1e-9, help="What evaluations may cost in all, by the model's COSTS; goes before --budget."
+    ),
+]
+MostFits = Annotated[
+    int | None, typer.Option("--fits", min=1, help="How many fits evaluations may take in all; goes before --budget.")
+]
+Limits = Annotated[
+    list[str] | None,
+    typer.Option("--limit", metavar="NAME=HIGH", help="Of an output; also NAME=LOW: or NAME=LOW:HIGH; repeatable."),
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="Evaluations at a time, in threads.")]
+Timeout = Annotated[float | None, typer.Option(min=0.001, help="Seconds after which no new evaluation starts.")]
+SecondsPerProposal = Annotated[
+    float | None, typer.Option(min=0.001, help="Seconds that a proposal may take; default 5, inf for no limit.")
+]
+EvaluationTimeout = Annotated[
+    float | None, typer.Option(min=0.001, help="Seconds after which an evaluation is killed; default: no limit.")
+]
+EvaluationMemory = Annotated[
+    float | None,
+    typer.Option(min=0.001, help="Megabytes beyond which an evaluation is killed; default: no limit."),
+]
+Race = Annotated[
+    str | None,
+    typer.Option("--racing", metavar="on|off|halving", help="Whether evaluations in several fits are stopped early."),
+]
+Confirm = Annotated[
+    int | None,
+    typer.Option(
+        min=0, metavar="N", help="Evaluate N finalists again and answer with the best of them; default: none."
+    ),
+]
+Journal = Annotated[Path, typer.Argument(metavar="RUN.DB", help="The journal of a run.")]
+Direction = Annotated[
+    str | None,
+    typer.Option(metavar="minimize|maximize", help="Where the loss is to go; default: minimize, or as the model says."),
+]
+Place = Annotated[str, typer.Argument(metavar="RUN.DB", help="The journal of a run, or the address of a database.")]
+ModelName = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A name of `mipcash models`, or the path of a Python file.")
+]

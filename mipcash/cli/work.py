@@ -1,0 +1,155 @@
+"""``mipcash work``: one of several workers at a study, each of which asks, evaluates and tells."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mipcash.cli.options import (
+    Confirm,
+    Debug,
+    Direction,
+    EvaluationMemory,
+    EvaluationTimeout,
+    Limits,
+    MostCost,
+    MostFits,
+    Options,
+    Quiet,
+    Race,
+    SecondsPerProposal,
+    Timeout,
+    Workers,
+)
+from mipcash.cli.printing import errors, say
+
+if TYPE_CHECKING:
+    from mipcash.study.storage.address import Address
+
+
+def work(
+    storage: Annotated[
+        str,
+        typer.Argument(
+            metavar="STORAGE",
+            help="The file of a journal, or the address of a database: postgresql://user@host/database.",
+        ),
+    ],
+    model: Annotated[
+        str, typer.Option("--model", metavar="FILE", help="The model: a Python file, or a name of `models`.")
+    ],
+    budget: Annotated[
+        int | None,
+        typer.Option(min=1, help="Evaluations of all workers together; default: the study's, else the model's."),
+    ] = None,
+    heartbeat_seconds: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="Seconds of silence after which others take up what this worker is at; default 60."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of a new study.")] = None,
+    solver: Annotated[
+        str | None, typer.Option(help="Of a new study; or one of this study that is more than a name.")
+    ] = None,
+    optimizer: Annotated[str | None, typer.Option(help="Of a new study: the method that proposes.")] = None,
+    direction: Direction = None,
+    option: Options = None,
+    limit: Limits = None,
+    cost: MostCost = None,
+    fits: MostFits = None,
+    timeout: Timeout = None,
+    workers: Workers = None,
+    seconds_per_proposal: SecondsPerProposal = None,
+    evaluation_timeout: EvaluationTimeout = None,
+    evaluation_memory: EvaluationMemory = None,
+    racing: Race = None,
+    confirm: Confirm = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Work at a study together with others who are given the same: on this machine, or on any that reaches its database.
+
+    The first begins the study. A worker that is stopped gives its trial back; that of one that vanishes is taken up by others.
+    """
+    with errors(debug), _stopped_by_sigterm():
+        from dataclasses import replace
+
+        from mipcash.cli import consent, limits, modelfile, running
+        from mipcash.cli.archive import open_archive
+        from mipcash.cli.plans import Plan
+        from mipcash.study.storage.registry import exists
+
+        options, typed = modelfile.pairs(option or []), limits.parsed(limit or [])
+        loaded = modelfile.load(model, options)
+        address = _address(storage, heartbeat_seconds, loaded.space.name)
+        given: dict[str, Any] = {
+            "budget": budget,
+            "seed": seed,
+            "solver": solver,
+            "optimizer": optimizer,
+            "timeout": timeout,
+            "workers": workers,
+            "seconds_per_proposal": seconds_per_proposal,
+            "evaluation_timeout": evaluation_timeout,
+            "evaluation_memory": evaluation_memory,
+            "racing": racing,
+            "confirm": confirm,
+            "direction": direction,
+        }
+        old = open_archive(address.whole) if exists(address) else None
+        if old is not None:
+            record = old.record
+            if record.options != options and not options:
+                options = dict(record.options)
+                loaded = modelfile.load(model, options)
+            chosen = consent.agreed(str(address), record, consent.Said(model, solver))
+            study = {
+                "seed": record.seed,
+                "optimizer": record.optimizer,
+                "solver": chosen.solver,
+                "budget": record.budget,
+            }
+            given = {
+                **study,
+                **{name: value for name, value in given.items() if value is not None and name != "solver"},
+            }
+            loaded = replace(loaded, limits={name: (low, high) for name, (low, high) in record.limits.items()})
+        plan = Plan.of(loaded, given, address.whole, options, typed, quiet, cost, fits)
+        if old is not None and cost is None and fits is None and old.finished(plan.budget) and not plan.differs(old):
+            say(f"this study is finished ({old.told} evaluations); give a larger --budget to go on\n")
+            running.close(old, None)
+            return
+        running.start(loaded, plan)
+
+
+def _address(storage: str, heartbeat_seconds: float | None, space: str) -> Address:
+    """The address by which workers share what is typed, with the name of the study in it."""
+    from dataclasses import replace
+
+    from mipcash.study.storage.address import SQLITE, Address, is_address
+
+    address = Address.of(storage) if is_address(storage) else Address(SQLITE, path=str(Path(storage).expanduser()))
+    if heartbeat_seconds is not None:
+        address = replace(address, heartbeat_seconds=heartbeat_seconds)
+    if address.kind != SQLITE and not address.study:
+        address = replace(address, study=space)
+    return address
+
+
+@contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """What ends a worker of a cluster ends it as Ctrl-C does: its trial is given back at once."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

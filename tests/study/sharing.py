@@ -1,0 +1,124 @@
+"""Storages that several writers share: a made-up one in memory, a SQLite file, a PostgreSQL database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mipcash.study.storage.address import Address
+from mipcash.study.storage.attempts import ended
+from mipcash.study.storage.base import LOST, RUNNING, EvaluationRow, Storage, StudyRecord, TakenError, TrialRow
+from mipcash.study.storage.compare import compare
+from mipcash.study.storage.registry import shared_storage
+from mipcash.study.storage.shared.storage import SharedStorage
+
+
+class Server:
+    """What several writers share, as a database would: rows, who was seen last, and a log of changes."""
+
+    def __init__(self) -> None:
+        self.record: StudyRecord | None = None
+        self.rows: list[TrialRow] = []
+        self.log: list[int] = []
+
+    def put(self, row: TrialRow) -> None:
+        self.rows[row.number : row.number + 1] = [row]
+        self.log.append(row.number)
+
+    def vanish(self, worker: str) -> None:
+        """No heartbeat of a worker was heard for long."""
+        for row in self.rows:
+            if any(e.worker == worker for e in row.running):
+                self.put(ended(row, LOST, "no sign of life", 0.0)[0])
+
+
+class Client:
+    """One writer of a :class:`Server`."""
+
+    path = None
+
+    def __init__(self, server: Server, worker: str) -> None:
+        self.server, self.worker, self.read = server, worker, 0
+
+    @property
+    def record(self) -> StudyRecord:
+        assert self.server.record is not None
+        return self.server.record
+
+    def open(self, record: StudyRecord) -> None:
+        if self.server.record is None:
+            self.server.record = record
+        compare("the server", self.record, record)
+
+    def rows(self) -> list[TrialRow]:
+        self.read = len(self.server.log)
+        return list(self.server.rows)
+
+    def begin(self) -> None:
+        pass
+
+    def news(self) -> Sequence[TrialRow]:
+        numbers = sorted(set(self.server.log[self.read :]))
+        self.read = len(self.server.log)
+        return [self.server.rows[k] for k in numbers]
+
+    def insert(self, *rows: TrialRow) -> None:
+        if rows[0].number < len(self.server.rows):
+            raise TakenError(f"trial {rows[0].number} is another's")
+        for row in rows:
+            self.server.put(self._signed(row))
+
+    def start(self, evaluations: Sequence[EvaluationRow]) -> None:
+        row = self.server.rows[evaluations[0].trial]
+        if not row.waits:
+            raise TakenError(f"trial {row.number} is being evaluated")
+        self.server.put(self._signed(replace(row, evaluations=(*row.evaluations, *evaluations))))
+
+    def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
+        self.server.put(row)
+
+    def note(self, record: StudyRecord) -> None:
+        self.server.record = record
+
+    def close(self) -> None:
+        pass
+
+    def _signed(self, row: TrialRow) -> TrialRow:
+        mine = [replace(e, worker=self.worker) if e.status == RUNNING else e for e in row.evaluations]
+        return replace(row, evaluations=tuple(mine))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where several writers keep one study.
+
+    Attributes:
+        writer: makes a writer of a name.
+        vanish: that writer gives no sign of life any more, and has not for long.
+        address: by which others join; None: there is none.
+    """
+
+    writer: Callable[[str], Storage]
+    vanish: Callable[[Any], None]
+    address: str | None = None
+
+
+def in_memory() -> Place:
+    server = Server()
+    return Place(lambda name: Client(server, name), lambda client: server.vanish(client.worker))
+
+
+def at(address: str) -> Place:
+    def vanish(storage: SharedStorage) -> None:
+        storage._end.set()
+        assert storage._heart is not None
+        storage._heart.join()
+        storage._tables.beat(storage.worker, -1.0)
+
+    return Place(lambda _: shared_storage(Address.of(address)), vanish, address)
+
+
+def in_file(path: Path) -> Place:
+    return at(f"sqlite:///{path}")

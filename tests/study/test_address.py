@@ -1,0 +1,187 @@
+"""Storage by address: what is understood, what is refused, and that no password is ever said."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tiny
+
+import mipcash as mc
+from mipcash.errors import StorageError
+from mipcash.study.storage.address import Address, is_address
+from mipcash.study.storage.registry import read_study
+
+PASSWORD = "s3cr3t/@:w0rd"
+ENCODED = "s3cr3t%2F%40%3Aw0rd"
+
+
+def test_addresses_are_told_from_paths() -> None:
+    for text in (
+        "sqlite:///run.db",
+        "postgresql://u@h/d",
+        "postgresql+psycopg://h/d",
+        "postgresql:/u@h/d",
+        "mysql://h/d",
+    ):
+        assert is_address(text)
+    for text in ("run.db", "/data/run.db", "C:/run.db", "runs/a:b.db", ":memory:"):
+        assert not is_address(text)
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
+def test_an_address_is_read(scheme: str) -> None:
+    address = Address.of(
+        f"{scheme}://ann%40lab:{ENCODED}@db.lab:5433/studies?study=a%20b&heartbeat_seconds=9&sslmode=require"
+    )
+    assert (address.user, address.password, address.host, address.port) == ("ann@lab", PASSWORD, "db.lab", 5433)
+    assert (address.database, address.study, address.heartbeat_seconds) == ("studies", "a b", 9.0)
+    assert address.query == {"sslmode": "require"}
+    assert Address.of(address.whole) == address
+    for text in (str(address), repr(address)):
+        assert "s3cr3t" not in text
+    assert str(address) == "postgresql://ann%40lab@db.lab:5433/studies?study=a+b&sslmode=require&heartbeat_seconds=9"
+    assert Address.of("postgresql://db.lab/studies").port is None
+
+
+def test_a_file_is_read_from_an_address(tmp_path: Path) -> None:
+    assert Address.of("sqlite:///runs/a%20b.db").path == "runs/a b.db"
+    assert Address.of(f"sqlite:///{tmp_path}/run.db?heartbeat_seconds=5").path == f"{tmp_path}/run.db"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "mysql://u:p@h/d",
+            r"no storage of the kind str 'mysql'; give the path of a file, or an address such as sqlite:///run.db",
+        ),
+        ("postgresql://u@h", "names no database; give postgresql://user@host/database"),
+        (f"postgresql://u:{ENCODED}@h:port/d", "is no address; give one such as"),
+        ("sqlite://run.db", "names no file; give sqlite:///run.db, with three slashes"),
+        ("sqlite:///run.db?study=a", "a file holds one study, .*leave out study, or give each study a file of its own"),
+        (
+            "sqlite:///run.db?heartbeat_seconds=soon",
+            "heartbeat_seconds in the storage's address must be a number above 0",
+        ),
+        ("postgresql://h/d?heartbeat_seconds=0", "heartbeat_seconds in the storage's address must be a number above 0"),
+    ],
+)
+def test_what_is_no_address_is_told(space: mc.Space, text: str, said: str) -> None:
+    with pytest.raises(StorageError, match=said) as error:
+        mc.Study(space, storage=text)
+    assert "s3cr3t" not in str(error.value)
+
+
+def test_a_server_that_is_not_there_is_named_and_its_password_is_not(
+    space: mc.Space, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("psycopg")
+    address = f"postgresql://ann:{ENCODED}@127.0.0.1:1/studies?connect_timeout=2"
+    with pytest.raises(StorageError) as error:
+        mc.minimize(tiny.loss, space, 3, storage=address, progress=False)
+    said = str(error.value)
+    assert "host 127.0.0.1, port 1" in said
+    assert "see that the server runs and takes connections from here" in said
+    assert error.value.__cause__ is None
+    assert error.value.__suppress_context__
+    with pytest.raises(StorageError, match=r"host 127.0.0.1, port 1"):
+        read_study(address)
+    assert "s3cr3t" not in said + "".join(capfd.readouterr())
+
+
+def test_a_database_that_does_not_exist_is_told(space: mc.Space, postgres_server: str) -> None:
+    with pytest.raises(StorageError, match='database "none" does not exist'):
+        mc.Study(space, storage=postgres_server.replace("/postgres", "/none"))
+
+
+def test_a_password_is_in_no_message_and_no_row(space: mc.Space, postgres_server: str) -> None:
+    import sqlalchemy
+
+    address = postgres_server.replace("tester@", f"tester:{ENCODED}@") + "?study=quiet"
+    with mc.Study(space, tiny.Sampler(space), storage=address) as study:
+        study.tell(study.ask(), 1.0)
+        assert "s3cr3t" not in repr(study) + repr(study.record) + repr(study.result)
+        assert "study=quiet" in repr(study)
+    engine = sqlalchemy.create_engine(postgres_server.replace("postgresql", "postgresql+psycopg"))
+    with engine.connect() as connection:
+        for table in ("study", "trial", "evaluation", "worker", "change"):
+            assert "s3cr3t" not in str(connection.execute(sqlalchemy.text(f"SELECT * FROM mipcash_{table}")).all())
+    engine.dispose()
+    with pytest.raises(StorageError, match=r"belongs to another study: .*give another name, [?]study=NAME") as error:
+        mc.Study(space, tiny.Sampler(space), seed=3, storage=address)
+    assert "s3cr3t" not in str(error.value)
+
+
+def test_a_database_holds_several_studies(postgres_server: str) -> None:
+    import sqlalchemy
+
+    engine = sqlalchemy.create_engine(postgres_server.replace("postgresql", "postgresql+psycopg"))
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(sqlalchemy.text("CREATE DATABASE several"))
+    engine.dispose()
+    address = postgres_server.replace("/postgres", "/several")
+    with pytest.raises(StorageError, match="holds no such study"):
+        read_study(address)
+    for name, losses in (("", [1.0]), ("more", [2.0, 3.0])):
+        space = tiny.tiny_space(name="few")
+        with mc.Study(space, tiny.Sampler(space), storage=address + (f"?study={name}" if name else "")) as study:
+            for loss in losses:
+                study.tell(study.ask(), loss)
+    with pytest.raises(StorageError, match=r"holds 2 studies; say which one: [?]study=few or [?]study=more"):
+        read_study(address)
+    for name, losses in (("few", [1.0]), ("more", [2.0, 3.0])):  # the space's name is the default
+        assert [row.loss for row in read_study(f"{address}?study={name}")[1]] == losses
+
+
+def test_what_a_database_holds_is_checked_when_it_is_read(postgres: str, space: mc.Space) -> None:
+    import sqlalchemy
+
+    with mc.Study(space, tiny.Sampler(space), storage=postgres) as study:
+        study.tell(study.ask(), 1.0)
+        ours = study.record.id
+    server, _, name = postgres.partition("?study=")
+    engine = sqlalchemy.create_engine(server.replace("postgresql", "postgresql+psycopg"))
+    with engine.begin() as connection:
+        edit = "UPDATE mipcash_trial SET exact = '{}' WHERE study = :study"
+        connection.execute(sqlalchemy.text(edit), {"study": ours})
+    with pytest.raises(
+        StorageError, match=f"study={name} is damaged or was edited: the two records of the configuration"
+    ):
+        mc.Study(space, tiny.Sampler(space), storage=postgres)
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.text("UPDATE mipcash_study SET schema = 9 WHERE id = :study"), {"study": ours})
+    engine.dispose()
+    with pytest.raises(StorageError, match=r"has journal format 9 and this mipcash .* works with format 4"):
+        mc.Study(space, tiny.Sampler(space), storage=postgres)
+
+
+def test_without_its_packages_the_extra_is_named(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['sqlalchemy'] = None\n"
+        "import mipcash as mc\n"
+        "from mipcash.errors import StorageError\n"
+        "space = mc.Space('s'); space.real('x', 0, 1)\n"
+        "try: mc.Study(space, 'random', storage='postgresql://h/d')\n"
+        "except StorageError as error: print(error)\n"
+        "mc.Study(space, 'random', storage='sqlite:///' + sys.argv[1]).close()\n"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code, "x.db"], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert "pip install 'mipcash[postgres]'" in out.stdout, out.stderr
+    assert out.returncode == 0, out.stderr
+
+
+def test_the_tables_of_those_who_share_a_file_are_no_damage(space: mc.Space, journal: Path) -> None:
+    with mc.Study(space, tiny.Sampler(space), storage=f"sqlite:///{journal}") as study:
+        study.tell(study.ask(), 1.0)
+    tables = {
+        name for (name,) in sqlite3.connect(journal).execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    }
+    assert tables == {"study", "trial", "evaluation", "worker", "change"}
+    with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
+        assert [t.loss for t in study.trials] == [1.0]

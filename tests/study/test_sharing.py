@@ -1,0 +1,330 @@
+"""Several writers of one study: they learn from each other, take nothing twice, and give back what one of them dropped."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sharing
+import tiny
+
+import mipcash as mc
+from mipcash.errors import StorageError
+from mipcash.optimizers.base import Proposal, Request
+from mipcash.study.minimize import run
+from mipcash.study.progress import Progress
+from mipcash.study.storage.base import Storage, TakenError, TrialRow
+from mipcash.study.storage.registry import read_study
+from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.trial import LateError, TellError
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, journal: Path) -> sharing.Place:
+    if request.param == "memory":
+        return sharing.in_memory()
+    return sharing.in_file(journal) if request.param == "sqlite" else sharing.at(request.getfixturevalue("postgres"))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request: pytest.FixtureRequest, journal: Path) -> str:
+    return f"sqlite:///{journal}" if request.param == "sqlite" else str(request.getfixturevalue("postgres"))
+
+
+def counting(storage: Any, optimizer: Callable[[mc.Space], Any] = tiny.Counter, **options: Any) -> mc.Study:
+    """A writer in a space of its own, as another process would have it."""
+    space = tiny.tiny_space()
+    return mc.Study(space, optimizer(space), seed=7, storage=storage, **options)
+
+
+def test_two_writers_share_a_study_and_one_that_vanishes_gives_its_trial_back(place: sharing.Place) -> None:
+    writers = [place.writer("a"), place.writer("b")]
+    a, b = (counting(writer) for writer in writers)
+    first, second = a.ask(), b.ask()
+    assert (first.number, second.number) == (0, 1)
+    a.tell(first, 1.0)
+    third = b.ask()
+    seen = b.optimizer.histories[-1]  # type: ignore[attr-defined]
+    assert [o.status for o in seen] == ["done", "pending"]
+    place.vanish(writers[1])
+    again = a.ask()
+    assert (again.number, again.config, again.lost) == (1, second.config, 1)
+    assert a.tell(again, 2.0).done
+    assert a.tell(a.ask(), 3.0).number == third.number
+    assert [t.loss for t in a.trials] == [1.0, 2.0, 3.0]
+    b.ask()
+    assert [t.loss for t in b.trials] == [1.0, 2.0, 3.0, None]
+    assert a.record.id == b.record.id
+
+
+def test_a_writer_that_was_too_late_looks_again(place: sharing.Place) -> None:
+    others: list[mc.Study] = []
+
+    class Overtaken(tiny.Counter):
+        """While it proposes, another writer is faster."""
+
+        def propose(self, request: Request) -> Proposal:
+            if len(request.history) == 0:
+                others.append(counting(place.writer("fast")))
+                others[0].tell(others[0].ask(), 1.0)
+            return super().propose(request)
+
+    study = counting(place.writer("slow"), Overtaken)
+    assert study.ask().number == 1
+    assert [t.loss for t in study.trials] == [1.0, None]
+
+
+def test_what_one_writer_knows_and_wants_is_there_for_all(place: sharing.Place) -> None:
+    a, b = counting(place.writer("a")), counting(place.writer("b"))
+    known = [(tiny.draw(a.space, np.random.default_rng(k)), float(k)) for k in range(3)]
+    a.add_missing(known)
+    b.add_missing(known)  # it says the same
+    b.add_missing([*known, known[0]])  # and that one was measured twice
+    assert [(t.loss, t.origin) for t in a.result.history] == [(0.0, "known"), (1.0, "known"), (2.0, "known")]
+    wanted = tiny.draw(a.space, np.random.default_rng(9))
+    assert b.enqueue(wanted).number == 4  # a has not looked yet, and still finds it
+    assert a.enqueue(wanted).number == 4
+    assert (a.ask().config, b.ask().number, a.ask().number) == (wanted, 5, 6)
+    assert [t.number for t in a.trials] == list(range(7))
+    assert a.n_told == b.n_told == 0
+
+
+def test_an_addition_that_was_too_late_is_made_again(place: sharing.Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, other = place.writer("slow"), counting(place.writer("fast"))
+    known = [(tiny.draw(other.space, np.random.default_rng(k)), float(k)) for k in range(3)]
+    insert, calls = slow.insert, []
+
+    def late(*rows: TrialRow) -> None:
+        calls.append(rows)
+        if len(calls) == 1:
+            other.add_missing(known[:2])
+        insert(*rows)
+
+    monkeypatch.setattr(slow, "insert", late)
+    study = counting(slow)
+    study.add_missing(known)
+    assert [t.loss for t in study.trials] == [0.0, 1.0, 2.0]
+    assert len(calls) == 2
+
+
+def test_a_worker_that_was_taken_for_gone_may_tell_what_nobody_told(place: sharing.Place) -> None:
+    """The first outcome counts, whosever it is; the other is refused, and whoever is still at it gives up nothing but its work."""
+    gone = place.writer("a")
+    a, b = counting(gone), counting(place.writer("b"))
+    first, second, third = a.ask(), a.ask(), a.ask()
+    place.vanish(gone)
+    again, more = b.ask(), b.ask()
+    assert ([again.number, more.number], again.attempt, again.lost) == ([0, 1], 2, 1)
+    assert a.tell(first, 1.0).loss == 1.0  # b is at it, and has not told
+    with pytest.raises(LateError, match="trial 0 was given up for lost here, and another worker told its outcome"):
+        b.tell(again, 5.0)
+    b.tell(more, 2.0)
+    with pytest.raises(LateError, match="trial 1 "):
+        a.tell(second, 6.0)
+    with pytest.raises(TellError, match="trial 1 has been told already"):
+        a.tell(second, 6.0)
+    assert a.tell(third, 3.0).done  # b knows it as lost, and has not taken it up
+    for study in (a, b):
+        study.look()
+        assert ([t.loss for t in study.trials], study.n_told) == ([1.0, 2.0, 3.0], 3)
+    assert b.ask().number == 3
+
+
+def test_what_a_worker_returns_is_not_what_another_is_at(place: sharing.Place) -> None:
+    gone = place.writer("a")
+    a, b = counting(gone), counting(place.writer("b"), retries=1)
+    trial = a.ask()
+    place.vanish(gone)
+    again = b.ask()
+    a.give_back(trial)
+    assert b.tell(again, 1.0).done
+    assert a.ask().number == 1
+
+
+def test_a_trial_that_loses_too_many_workers_has_failed_for_all(place: sharing.Place) -> None:
+    last, kept = counting(place.writer("last"), retries=1), []
+    for name in ("a", "b"):
+        writer = place.writer(name)
+        kept.append(counting(writer, retries=1))
+        assert kept[-1].ask().number == 0
+        place.vanish(writer)
+    assert last.ask().number == 1
+    assert (last.trials[0].status, last.trials[0].lost) == ("failed", 2)
+    assert "its worker died 2 times; at last: " in last.trials[0].message
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_budget_is_the_studys_and_no_race_exceeds_it(place: sharing.Place, workers: int) -> None:
+    calls: list[str] = []
+    lock, ready = threading.Lock(), threading.Barrier(4)
+
+    def objective(config: Any) -> float:
+        with lock:
+            calls.append(repr(config))
+        return tiny.loss(config)
+
+    def work(k: int, found: dict[int, mc.Result]) -> None:
+        with counting(place.writer(str(k)), tiny.Sampler) as study:
+            ready.wait()
+            found[k] = run(study, objective, 13, workers=workers, progress=False)
+
+    found: dict[int, mc.Result] = {}
+    threads = [threading.Thread(target=work, args=(k, found)) for k in range(4)]
+    [t.start() for t in threads]
+    [t.join(60.0) for t in threads]
+    assert [r.stopped for r in found.values()] == ["budget"] * 4
+    assert (len(calls), len(set(calls))) == (13, 13)
+    assert {r.n_done for r in found.values()} == {13}  # each waits for what the others evaluate
+    numbers = [t.number for t in found[0].history if t.done]
+    assert len(numbers) == len(set(numbers)) == 13
+
+
+def test_the_last_worker_takes_up_what_one_that_vanished_was_at(place: sharing.Place) -> None:
+    """Nothing is left but a trial of another: it waits for that, and takes it up when it is lost."""
+    gone = place.writer("gone")
+    other = counting(gone, tiny.Sampler)
+    trial = other.ask()
+    study = counting(place.writer("here"), tiny.Sampler)
+    threading.Timer(0.3, lambda: place.vanish(gone)).start()
+    result = run(study, tiny.loss, 3, progress=False)
+    assert (result.n_done, result.history[trial.number].attempt) == (3, 2)
+
+
+def test_a_late_outcome_is_ignored_with_a_note(place: sharing.Place) -> None:
+    class Noting(Progress):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    notes: list[str] = []
+    gone, other = place.writer("gone"), counting(place.writer("other"), tiny.Sampler)
+
+    def objective(config: Any) -> float:
+        if not gate:
+            gate.append(1)
+            place.vanish(gone)
+            other.tell(other.ask(), 0.25)
+        return 1.0
+
+    gate: list[int] = []
+    result = run(counting(gone, tiny.Sampler), objective, 2, progress=Noting())
+    assert [t.loss for t in result.history] == [0.25, 1.0]
+    assert len(notes) == 1
+    assert "trial 0 was given up for lost here, and another worker told its outcome; this one is ignored" in notes[0]
+
+
+# -- by address -----------------------------------------------------------------------------------------------------
+
+
+def test_a_study_by_address_is_joined_left_and_resumed(address: str) -> None:
+    space = tiny.tiny_space()
+
+    def go(budget: int, **options: Any) -> mc.Result:
+        optimizer = tiny.Counter(space)
+        return mc.minimize(tiny.loss, space, budget, optimizer=optimizer, storage=address, progress=False, **options)
+
+    in_memory = mc.minimize(tiny.loss, space, 6, optimizer=tiny.Counter(space), progress=False)
+    assert go(4).n_done == 4
+    result = go(6)
+    assert [t.config for t in result.history] == [t.config for t in in_memory.history]
+    assert [t.proof for t in result.history] == [t.proof for t in in_memory.history]
+    record, rows = read_study(address)
+    assert (record.budget, record.stopped, [r.loss for r in rows]) == (6, "budget", [t.loss for t in result.history])
+    with pytest.raises(StorageError, match="belongs to another study: seed was 0 and is 3 now"):
+        go(8, seed=3)
+
+
+def test_what_is_evaluated_for_long_is_not_lost_while_its_worker_lives(address: str) -> None:
+    beating = f"{address}{'&' if '?' in address else '?'}heartbeat_seconds=0.4"
+    a, b = counting(beating), counting(beating)
+    trial = a.ask()
+    until = time.monotonic() + 1.2
+    while time.monotonic() < until:
+        b.look()
+        assert [t.number for t in b.elsewhere] == [0]
+        time.sleep(0.05)
+    assert a.tell(trial, 1.0).attempt == 1
+
+
+def test_a_larger_budget_that_one_worker_says_holds_for_all(address: str) -> None:
+    def objective(config: Any) -> float:
+        if study.n_told == 2:
+            other.plan(7, None)
+        return tiny.loss(config)
+
+    study, other = counting(address, tiny.Sampler), counting(address, tiny.Sampler)
+    assert run(study, objective, 4, progress=False).n_done == 7
+
+
+def test_attempts_are_returned_on_closing(address: str) -> None:
+    with counting(address) as a, counting(address) as b:
+        trial = a.ask()
+        a.close()
+        again = b.ask()
+        assert (again.number, again.config, again.attempt, again.lost) == (0, trial.config, 2, 0)
+
+
+# -- a file --------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_shared_by_those_who_say_so(journal: Path) -> None:
+    shared = f"sqlite:///{journal}"
+    with counting(str(journal)) as alone:
+        alone.tell(alone.ask(), 1.0)
+        with pytest.raises(StorageError, match=r"which does not share it\. .*storage='sqlite:///"):
+            _hasty(shared)
+    with counting(shared) as a, counting(shared) as b:
+        assert [t.loss for t in b.trials] == [1.0]
+        with pytest.raises(StorageError, match="is in use by another study"):
+            counting(str(journal))
+        a.close()
+        with pytest.raises(StorageError, match="is in use by another study"):  # b still has it
+            counting(str(journal))
+        assert b.tell(b.ask(), 2.0).number == 1
+        assert len(read_journal(journal)[1]) == 2  # and whoever wants to may look
+    with counting(str(journal)) as alone:
+        assert [t.loss for t in alone.trials] == [1.0, 2.0]
+        assert alone.record.schema == 4
+    assert sorted(p.name for p in journal.parent.iterdir()) == ["run.db"]
+
+
+def _hasty(shared: str) -> mc.Study:
+    """A writer that does not wait for one who may be about to share the file."""
+    from mipcash.study.storage.sqlite import shared as module
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "OPENING", 0.0)
+        return counting(shared)
+
+
+def test_the_first_who_shares_a_file_finds_what_a_killed_process_left(journal: Path) -> None:
+    killed = counting(str(journal))
+    trial = killed.ask()
+    killed._storage._begun = False  # type: ignore[attr-defined]  # so that nothing is returned
+    killed.close()
+    with counting(f"sqlite:///{journal}") as study:
+        again = study.ask()
+        assert (again.number, again.config, again.lost) == (0, trial.config, 1)
+
+
+def test_storages_that_are_shared_are_storages(place: sharing.Place) -> None:
+    storage = place.writer("a")
+    with counting(storage) as study:
+        assert isinstance(storage, Storage)
+        study.tell(study.ask(), 1.0)
+        assert study.result.value == 1.0
+
+
+def test_a_writer_does_not_write_over_what_it_has_not_seen(address: str) -> None:
+    a, b = counting(address), counting(address)
+    first = a.ask()
+    b.look()
+    row = b._ledger._rows[0]
+    a.tell(first, 1.0)
+    with pytest.raises(TakenError):
+        b._storage.write(row, row.evaluations)
+    assert read_study(address)[1][0].loss == 1.0
