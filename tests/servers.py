@@ -26,9 +26,9 @@ def binaries() -> Path | None:
 def postgres() -> Iterator[str]:
     """The address of an empty database of a server of its own; without syncs, as nothing in it is to last."""
     # not in a folder of pytest's, which are their owner's alone: the server may have to run as another user
-    with tempfile.TemporaryDirectory(prefix="mipcash-postgres-", ignore_cleanup_errors=True) as folder:
-        with _server(Path(folder)) as address:
-            yield address
+    kept = tempfile.TemporaryDirectory(prefix="mipcash-postgres-", ignore_cleanup_errors=True)
+    with kept as folder, _server(Path(folder)) as address:
+        yield address
 
 
 @contextmanager

@@ -113,6 +113,7 @@ def work(
                 "optimizer": record.optimizer,
                 "solver": chosen.solver,
                 "budget": record.budget,
+                "direction": record.goals.goals[0].direction,
             }
             given = {
                 **study,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ class Server:
         self.record: StudyRecord | None = None
         self.rows: list[TrialRow] = []
         self.log: list[int] = []
+        self.lock = threading.RLock()
 
     def put(self, row: TrialRow) -> None:
         self.rows[row.number : row.number + 1] = [row]
@@ -29,7 +32,7 @@ class Server:
 
     def vanish(self, worker: str) -> None:
         """No heartbeat of a worker was heard for long."""
-        for row in self.rows:
+        for row in list(self.rows):
             if any(e.worker == worker for e in row.running):
                 self.put(ended(row, LOST, "no sign of life", 0.0)[0])
 
@@ -53,31 +56,41 @@ class Client:
         compare("the server", self.record, record)
 
     def rows(self) -> list[TrialRow]:
-        self.read = len(self.server.log)
-        return list(self.server.rows)
+        with self.server.lock:
+            self.read = len(self.server.log)
+            return list(self.server.rows)
 
     def begin(self) -> None:
         pass
 
     def news(self) -> Sequence[TrialRow]:
-        numbers = sorted(set(self.server.log[self.read :]))
-        self.read = len(self.server.log)
-        return [self.server.rows[k] for k in numbers]
+        with self.server.lock:
+            numbers = sorted(set(self.server.log[self.read :]))
+            self.read = len(self.server.log)
+            return [self.server.rows[k] for k in numbers]
 
     def insert(self, *rows: TrialRow) -> None:
-        if rows[0].number < len(self.server.rows):
-            raise TakenError(f"trial {rows[0].number} is another's")
-        for row in rows:
-            self.server.put(self._signed(row))
+        with self._change() as change:
+            for row in rows:
+                change(self._signed(row))
 
     def start(self, evaluations: Sequence[EvaluationRow]) -> None:
-        row = self.server.rows[evaluations[0].trial]
-        if not row.waits:
-            raise TakenError(f"trial {row.number} is being evaluated")
-        self.server.put(self._signed(replace(row, evaluations=(*row.evaluations, *evaluations))))
+        with self._change() as change:
+            row = self.server.rows[evaluations[0].trial]
+            change(self._signed(replace(row, evaluations=(*row.evaluations, *evaluations))))
 
     def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
-        self.server.put(row)
+        with self._change() as change:
+            change(self._signed(row))
+
+    @contextmanager
+    def _change(self) -> Iterator[Callable[[TrialRow], None]]:
+        """A change of what this writer has seen; what it writes itself is no news to it."""
+        with self.server.lock:
+            if self.read != len(self.server.log):
+                raise TakenError("another writer was first")
+            yield self.server.put
+            self.read = len(self.server.log)
 
     def note(self, record: StudyRecord) -> None:
         self.server.record = record
