@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.domains import Configuration
+from mipcash.modelling.exchange.configspace import declare_configspace
 from mipcash.modelling.exchange.optuna import declare_distributions, distributions_of
 from mipcash.modelling.exchange.sklearn import declare_param_distributions
+from mipcash.modelling.exchange.to_configspace import configspace_of
 
 
 class Exchanged:
@@ -53,6 +56,33 @@ class Exchanged:
         space = cls._empty(name)
         declare_param_distributions(space._declaration, param_distributions)
         return space
+
+    @classmethod
+    def from_configspace(cls, space: Any, name: str | None = None) -> Self:
+        """A ``ConfigSpace.ConfigurationSpace``, its conditions as ``when=`` and its forbidden clauses as rules.
+
+        Args:
+            name: None: that of the space.
+
+        Raises:
+            SpaceError: see :func:`mipcash.modelling.exchange.configspace.declare_configspace`.
+        """
+        made = cls._empty(name or getattr(space, "name", None) or "space")
+        declare_configspace(made._declaration, space)
+        return made
+
+    def to_configspace(self) -> Any:
+        """A ``ConfigSpace.ConfigurationSpace`` of the same configurations, its default a legal one.
+
+        Raises:
+            SpaceError: a rule, a condition or an ordering that it cannot say, by name.
+            InfeasibleSpaceError: the space is empty.
+        """
+        return configspace_of(self._declaration, self._one())
+
+    def _one(self) -> Configuration:
+        """A legal configuration."""
+        raise NotImplementedError
 
     @classmethod
     def _empty(cls, name: str) -> Self:

@@ -304,6 +304,9 @@ class Space(Exchanged):
             )
         return found
 
+    def _one(self) -> Configuration:
+        return self.sample()[0]
+
     def optimum(
         self,
         expression: Any,

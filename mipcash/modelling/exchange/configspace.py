@@ -1,0 +1,299 @@
+"""A space of ConfigSpace as a declaration: hyperparameters, conditions as activity, forbidden clauses as rules.
+
+    Float, Integer                     real and integer, with their log scale; of normal and beta ones the bounds alone
+    Categorical, Ordinal, Constant     the same; a constant is a categorical of one value
+    conditions                         ``when=``: a conjunction of disjunctions over the levels of discrete parents
+    forbidden clauses                  one rule for each conjunction of literals: they do not all hold
+
+What is inactive satisfies no condition but "not equal", and breaks no forbidden clause, as in ConfigSpace. Bounds that are open for
+reals keep a margin of ``MARGIN`` of the range.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mipcash.errors import SpaceError
+from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.domains import Integer, Ordinal, Real, Value, is_number
+from mipcash.modelling.exchange.shared import GRID_LIMIT, list_domain, number_domain, package
+from mipcash.modelling.formulas import any_of
+from mipcash.modelling.parameters import NumericParameter, Parameter
+
+MARGIN = 1e-6
+
+
+def declare_configspace(declaration: Declaration, space: Any) -> None:
+    """Declare the hyperparameters, conditions and forbidden clauses of a ``ConfigurationSpace``.
+
+    Raises:
+        SpaceError: no such space; a condition on a parent that is no list of at most ``GRID_LIMIT`` values.
+
+    Priors (normal, beta, weights of categories) are dropped with a warning: mipcash learns where it is good.
+    """
+    theirs = package("ConfigSpace", "configspace", "a space from ConfigSpace")
+    if not isinstance(space, theirs.ConfigurationSpace):
+        raise SpaceError(f"from_configspace takes a ConfigSpace.ConfigurationSpace, got {type(space).__name__}")
+    deciding = {parent.name for name in space for parent in space.parents_of[name]}
+    for hyperparameter in _parents_first(space):
+        name = hyperparameter.name
+        domain = _domain(hyperparameter)
+        if name in deciding and isinstance(domain, Integer) and declaration.expand_limit < len(domain) <= GRID_LIMIT:
+            domain = Ordinal(domain.values)  # activity follows from levels
+        declaration.declare(name, domain, _when(declaration, space, name))
+    priors = [hp.name for hp in space.values() if _has_prior(hp)]
+    if priors:
+        warnings.warn(
+            f"the priors of {', '.join(map(repr, priors))} are dropped; their ranges and choices are kept", stacklevel=4
+        )
+    for clause in space.forbidden_clauses:
+        for literals in _disjuncts(clause, theirs):
+            _forbid(declaration, str(clause), literals)
+
+
+def _parents_first(space: Any) -> Iterator[Any]:
+    left = dict(space.items())
+    while left:
+        ready = [hp for name, hp in left.items() if not any(p.name in left for p in space.parents_of[name])]
+        for hp in ready:
+            yield left.pop(hp.name)
+
+
+def _domain(hyperparameter: Any) -> Any:
+    name, kind = hyperparameter.name, type(hyperparameter).__name__
+    if kind == "Constant":
+        return list_domain(name, [hyperparameter.value])
+    if kind == "CategoricalHyperparameter":
+        return list_domain(name, [_plain(v) for v in hyperparameter.choices])
+    if kind == "OrdinalHyperparameter":
+        return list_domain(name, [_plain(v) for v in hyperparameter.sequence], ordered=True)
+    low, high = getattr(hyperparameter, "lower", None), getattr(hyperparameter, "upper", None)
+    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
+        raise SpaceError(f"hyperparameter {name!r} ({kind}) has no finite bounds; give lower= and upper=")
+    whole, step = kind.endswith("IntegerHyperparameter"), getattr(hyperparameter, "q", None)  # q: before ConfigSpace 1
+    return number_domain(name, low, high, whole=whole, log=bool(hyperparameter.log), step=step)
+
+
+def _plain(value: Any) -> Value:
+    """A choice without numpy around it."""
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
+
+
+def _has_prior(hyperparameter: Any) -> bool:
+    if type(hyperparameter).__name__.startswith(("Normal", "Beta")):
+        return True
+    weights = getattr(hyperparameter, "weights", None)
+    return weights is not None and len(set(map(float, weights))) > 1
+
+
+# -- conditions -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Literal:
+    """A statement about one parent: it has one of these levels, or is not active and ``off`` holds."""
+
+    parent: str
+    levels: frozenset[int]
+    off: bool
+
+
+_Clause = dict[str, _Literal]
+"""A disjunction: at most one literal for each parent, by name."""
+
+
+def _when(declaration: Declaration, space: Any, child: str) -> list[Any] | None:
+    """The indicators that must all be 1 for a hyperparameter to be active."""
+    clauses = [c for condition in space.parent_conditions_of[child] for c in _clauses(declaration, condition, child)]
+    found = [_indicator(declaration, clause) for clause in clauses]
+    return [indicator for indicator in found if indicator is not None] or None
+
+
+def _clauses(declaration: Declaration, condition: Any, child: str) -> list[_Clause]:
+    """A condition as a conjunction of disjunctions."""
+    kind = type(condition).__name__
+    if kind == "AndConjunction":
+        return [c for part in condition.components for c in _clauses(declaration, part, child)]
+    if kind == "OrConjunction":
+        parts = [_clauses(declaration, part, child) for part in condition.components]
+        return [_joined(chosen) for chosen in itertools.product(*parts)]
+    parent = declaration.parameters[condition.parent.name]
+    values = _levels_of(declaration, parent)
+    if values is None:
+        raise SpaceError(
+            f"the condition {condition} of {child!r}: activity follows from lists of values in mipcash, and {parent.label!r} is "
+            f"{parent.domain}; make it an ordinal of the values that matter"
+        )
+    holds = [l for l, v in enumerate(values) if condition.satisfied_by_value({parent.label: v})]
+    literal = _Literal(parent.label, frozenset(holds), kind == "NotEqualsCondition")
+    return [{parent.label: literal}]
+
+
+def _joined(clauses: Iterable[_Clause]) -> _Clause:
+    joined: _Clause = {}
+    for clause in clauses:
+        for name, literal in clause.items():
+            other = joined.get(name, _Literal(name, frozenset(), False))
+            joined[name] = _Literal(name, literal.levels | other.levels, literal.off or other.off)
+    return joined
+
+
+def _indicator(declaration: Declaration, clause: _Clause) -> Any:
+    """A disjunction as a 0/1 indicator; None where it always holds."""
+    found = []
+    for name, literal in clause.items():
+        parent = declaration.parameters[name]
+        values = _levels_of(declaration, parent)
+        assert values is not None
+        missing = [v for l, v in enumerate(values) if l not in literal.levels]
+        present = [v for l, v in enumerate(values) if l in literal.levels]
+        if literal.off or name not in declaration.conditions:
+            if not missing:
+                return None
+            found.append(1 - parent.is_(*missing))
+        elif present:
+            found.append(parent.is_(*present))
+    if not found:
+        raise SpaceError(f"the conditions on {', '.join(map(repr, clause))} never hold; leave out what is never active")
+    return found[0] if len(found) == 1 else any_of(*found)
+
+
+def _levels_of(declaration: Declaration, parameter: Parameter) -> Sequence[Value] | None:
+    """The values of a parameter that has a binary for each; None: it is a number."""
+    values: Sequence[Value] | None = getattr(parameter.domain, "values", None)
+    if values is None or declaration.model.parameters[parameter.label].component("z") is None:
+        return None
+    return values
+
+
+# -- forbidden clauses ----------------------------------------------------------------------------------------------
+
+
+def _disjuncts(clause: Any, theirs: Any) -> list[list[Any]]:
+    """A clause as a disjunction of conjunctions of literals, each of which forbids by itself."""
+    kind = type(clause).__name__
+    if kind == "ForbiddenAndConjunction":
+        parts = [_disjuncts(part, theirs) for part in clause.components]
+        return [[literal for part in chosen for literal in part] for chosen in itertools.product(*parts)]
+    if kind == "ForbiddenOrConjunction":
+        return [disjunct for part in clause.components for disjunct in _disjuncts(part, theirs)]
+    return [[clause]]
+
+
+def _forbid(declaration: Declaration, text: str, literals: Sequence[Any]) -> None:
+    """One rule, or several: not all of the literals hold. In the end some is false, whichever indicators say that others hold."""
+    holding, relations = list[Any](), list[list[Any]]()
+    for literal in literals:
+        if hasattr(literal, "left"):
+            left, right = (declaration.parameters[hp.name] for hp in (literal.left, literal.right))
+            values = [_levels_of(declaration, p) for p in (left, right)]
+            if all(v is not None for v in values) and len(values[0]) * len(values[1]) <= GRID_LIMIT:  # type: ignore[arg-type]
+                return _forbid_pairs(declaration, text, literal, [x for x in literals if x is not literal])
+            holding += [left.is_active(), right.is_active()]
+            relations.append(_apart(declaration, literal, left, right))
+        else:
+            parameter = declaration.parameters[literal.hyperparameter.name]
+            levels = _levels_of(declaration, parameter)
+            if levels is None:
+                holding.append(parameter.is_active())
+                relations.append(_outside(literal, parameter))
+                continue
+            forbidden = [v for v in levels if literal.is_forbidden_value({parameter.label: v})]
+            if not forbidden:
+                return None
+            holding.append(parameter.is_(*forbidden))
+    _write(declaration, text, holding, relations)
+    return None
+
+
+def _forbid_pairs(declaration: Declaration, text: str, relation: Any, others: Sequence[Any]) -> None:
+    """A relation between two lists of values: for each of the first, what it forbids of the second."""
+    theirs = package("ConfigSpace", "configspace", "a space from ConfigSpace")
+    left, right = (declaration.parameters[hp.name] for hp in (relation.left, relation.right))
+    for a in _levels_of(declaration, left) or ():
+        try:
+            against = [
+                b
+                for b in _levels_of(declaration, right) or ()
+                if relation.is_forbidden_value({left.label: a, right.label: b})
+            ]
+        except TypeError as error:
+            raise SpaceError(f"{text}: {error}; compare values of one kind") from error
+        if against:
+            pair = [
+                theirs.ForbiddenEqualsClause(relation.left, a),
+                theirs.ForbiddenInClause(relation.right, against),
+            ]
+            _forbid(declaration, text, [*pair, *others])
+
+
+def _write(declaration: Declaration, text: str, holding: Sequence[Any], relations: Sequence[list[Any]]) -> None:
+    """Where all that is held to holds, one of the relations does, each a list of which all hold."""
+    conditions = [u for u in holding if not isinstance(u, int)]
+    if not relations:
+        declaration.rule(_free(declaration, text), sum(conditions) <= len(conditions) - 1)
+        return
+    for chosen in itertools.product(*relations):
+        relation = chosen[0] if len(chosen) == 1 else any_of(*chosen)
+        declaration.rule(_free(declaration, text), relation, when=conditions or None)
+
+
+def _outside(literal: Any, parameter: Any) -> list[Any]:
+    """What keeps a number out of a clause: relations that all hold."""
+    kind, domain = type(literal).__name__, parameter.domain
+    apart = _margin(domain)
+    if kind in ("ForbiddenEqualsClause", "ForbiddenInClause"):
+        values = getattr(literal, "values", None) or [literal.value]
+        return [any_of(parameter <= v - apart, parameter >= v + apart) for v in values]
+    value = literal.value
+    return {
+        "ForbiddenGreaterThanClause": [parameter <= value],
+        "ForbiddenGreaterThanEqualsClause": [parameter <= value - apart],
+        "ForbiddenLessThanClause": [parameter >= value],
+        "ForbiddenLessThanEqualsClause": [parameter >= value + apart],
+    }[kind]
+
+
+def _apart(declaration: Declaration, relation: Any, left: Parameter, right: Parameter) -> list[Any]:
+    """What keeps two parameters out of a relation, one of which is a number."""
+    a, b = (_as_number(p, str(relation)) for p in (left, right))
+    kind = type(relation).__name__
+    if kind == "ForbiddenLessThanRelation":
+        return [a >= b]
+    if kind == "ForbiddenGreaterThanRelation":
+        return [a <= b]
+    margin = max(_margin(left.domain), _margin(right.domain)) if _all_whole(left, right) else MARGIN
+    return [any_of(a <= b - margin, a >= b + margin)]
+
+
+def _all_whole(*parameters: Parameter) -> bool:
+    values = [getattr(p.domain, "values", (0.5,)) for p in parameters]
+    return all(isinstance(p.domain, Integer) for p in parameters) or all(
+        is_number(v) and float(v).is_integer() for each in values for v in each
+    )
+
+
+def _margin(domain: Any) -> float:
+    """The least step of whole numbers, a share of the range of others."""
+    return MARGIN * (domain.high - domain.low) if isinstance(domain, Real) else 1.0
+
+
+def _as_number(parameter: Parameter, text: str) -> Any:
+    if isinstance(parameter, NumericParameter):
+        return parameter
+    values = getattr(parameter.domain, "values", ())
+    if not all(is_number(v) for v in values):
+        raise SpaceError(f"{text}: {parameter.label!r} is {parameter.domain}, which has no numbers to compare")
+    return parameter.map(float)
+
+
+def _free(declaration: Declaration, text: str) -> str:
+    """A name for a rule: the clause as ConfigSpace writes it, numbered where there are several."""
+    if text not in declaration.rules:
+        return text
+    return next(f"{text} ({k})" for k in itertools.count(2) if f"{text} ({k})" not in declaration.rules)

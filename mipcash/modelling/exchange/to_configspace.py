@@ -1,0 +1,258 @@
+"""A declaration as a space of ConfigSpace, where that can say it.
+
+Said are parameters but orderings, activity, rules over lists of values (a setting that breaks one becomes a forbidden clause)
+and, of rules over numbers, bounds on one and comparisons of two. Others are refused by name.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mipcash.errors import SpaceError
+from mipcash.modelling.declaration import Declaration
+from mipcash.modelling.declared import OneHot
+from mipcash.modelling.domains import Categorical, Configuration, Integer, Real, Value
+from mipcash.modelling.exchange.shared import package
+from mipcash.modelling.helpers import settle
+from mipcash.modelling.live.components import relations_of
+from mipcash.modelling.quadratic import Quadratic
+from mipcash.modelling.rules import Rule
+
+MOST_SETTINGS, MOST_CLAUSES = 20_000, 1_000
+"""Joint settings that are looked at for one rule, and forbidden clauses that it may come to."""
+
+Setting = tuple[int | None, ...]
+"""A level of each of some groups; None: off."""
+
+
+def configspace_of(declaration: Declaration, legal: Configuration) -> Any:
+    """A ``ConfigurationSpace``.
+
+    Args:
+        legal: a legal configuration, which becomes the default: ConfigSpace refuses a space whose default is forbidden.
+
+    Raises:
+        SpaceError: what ConfigSpace cannot say, by name.
+    """
+    theirs = package("ConfigSpace", "configspace", "to_configspace")
+    for relation in relations_of(declaration):
+        raise SpaceError(_unsaid(f"the constraint {relation.name!r} of the model", "write it as a rule"))
+    space = theirs.ConfigurationSpace(name=declaration.name)
+    made = {name: _hyperparameter(theirs, name, p.domain, legal) for name, p in declaration.parameters.items()}
+    back = _Back(theirs, declaration, made)
+    clauses = [clause for rule in declaration.rules.values() for clause in back.clauses(rule)]
+    space.add(*made.values(), *filter(None, map(back.condition, declaration.conditions)), *clauses)
+    return space
+
+
+def _unsaid(what: str, cure: str) -> str:
+    return f"ConfigSpace cannot say {what}; {cure}, or keep the space in mipcash"
+
+
+def _hyperparameter(theirs: Any, name: str, domain: Any, legal: Configuration) -> Any:
+    default = {"default_value": legal[name]} if name in legal else {}
+    if isinstance(domain, Real):
+        return theirs.UniformFloatHyperparameter(name, domain.low, domain.high, log=domain.log, **default)
+    if isinstance(domain, Integer) and domain.step == 1 and domain.low < domain.high:
+        return theirs.UniformIntegerHyperparameter(name, domain.low, domain.high, log=domain.log, **default)
+    values = getattr(domain, "values", None)
+    if values is None:
+        raise SpaceError(_unsaid(f"{name!r}, {domain}", "leave it out"))
+    if len(values) == 1:
+        return theirs.Constant(name, values[0])
+    if isinstance(domain, Categorical):
+        return theirs.CategoricalHyperparameter(name, list(values), **default)
+    return theirs.OrdinalHyperparameter(name, list(values), **default)
+
+
+@dataclass(frozen=True)
+class _Back:
+    """The way back; ``made`` are ConfigSpace's hyperparameters by name."""
+
+    theirs: Any
+    declaration: Declaration
+    made: Mapping[str, Any]
+
+    # -- conditions -------------------------------------------------------------------------------------------------
+
+    def condition(self, child: str) -> Any:
+        """Where a conditional parameter is active; None: everywhere."""
+        parts = [part for w in self.declaration.conditions[child] for part in self._parts(child, w)]
+        return parts[0] if len(parts) == 1 else self.theirs.AndConjunction(*parts)
+
+    def _parts(self, child: str, indicator: Quadratic) -> list[Any]:
+        """Conditions that must all hold for an indicator."""
+        groups = self._groups(indicator.ids)
+        if len(groups) == 1:
+            (group,) = groups
+            holds = [l for l, v in enumerate(group.variables) if _value(indicator, v) > 0.5]
+            if indicator.constant > 0.5 and group.on is not None:  # also where the parent is off
+                left = [l for l in range(len(group.values)) if l not in holds]
+                return [
+                    self.theirs.NotEqualsCondition(self.made[child], self._of(group), group.values[l]) for l in left
+                ]
+            return [self._among(child, group, holds)]
+        if indicator.constant or any(c != 1.0 for c in indicator.linear.values()):
+            raise SpaceError(_unsaid(f"where {child!r} is active, {indicator}", "say it of one parent at a time"))
+        some = [self._among(child, g, [l for l, v in enumerate(g.variables) if id(v) in indicator.ids]) for g in groups]
+        return [self.theirs.OrConjunction(*some)]
+
+    def _among(self, child: str, group: OneHot, levels: Sequence[int]) -> Any:
+        values = [group.values[l] for l in levels]
+        if len(values) == 1:
+            return self.theirs.EqualsCondition(self.made[child], self._of(group), values[0])
+        return self.theirs.InCondition(self.made[child], self._of(group), values)
+
+    def _of(self, group: OneHot) -> Any:
+        return self.made[group.parameter]
+
+    # -- rules ------------------------------------------------------------------------------------------------------
+
+    def clauses(self, rule: Rule) -> Iterator[Any]:
+        """What a rule forbids."""
+        parts = rule.parts or (rule,)
+        ids = {i for part in parts for q in (part.body, *part.when) for i in q.ids}
+        numbers = {id(n.variable): n.label for n in self.declaration.numbers if n.tuned}
+        if ids & numbers.keys():
+            yield from self._of_numbers(rule, numbers)
+            return
+        groups = self._groups(ids)
+        for broken in (self._broken(parts, groups), self._broken(parts, self._with_parents(groups))):
+            listed, over = broken
+            if all(level is not None for setting in listed for level in setting) or over != groups:
+                yield from self._forbidding(rule, listed, over)
+                return
+
+    def _broken(self, parts: Sequence[Rule], groups: list[OneHot]) -> tuple[list[Setting], list[OneHot]]:
+        """The settings of some groups that break a rule."""
+        choices = [[*range(len(g.values)), *([] if g.on is None else [None])] for g in groups]
+        if math.prod(map(len, choices)) > MOST_SETTINGS:
+            raise SpaceError(
+                _unsaid(f"the rule {parts[0].name!r}, of {MOST_SETTINGS:,} settings or more", "leave it out")
+            )
+        found = []
+        for setting in itertools.product(*choices):
+            assignment = {id(v): 0.0 for g in groups for v in g.variables}
+            for group, level in zip(groups, setting, strict=True):
+                if level is not None:
+                    assignment[id(group.variables[level])] = 1.0
+            if self._possible(groups, setting, assignment):
+                settled = settle(list(parts), assignment)
+                if settled.undecided:
+                    raise SpaceError(_unsaid(f"the rule {parts[0].name!r} with its auxiliaries", "leave it out"))
+                if settled.misfits:
+                    found.append(setting)
+        return found, groups
+
+    def _possible(self, groups: Sequence[OneHot], setting: Setting, assignment: Mapping[int, float]) -> bool:
+        """Whether activity admits a setting, as far as its groups tell."""
+        for group, level in zip(groups, setting, strict=True):
+            conditions = self.declaration.conditions.get(group.parameter, ())
+            known = [w.value(assignment) > 0.5 for w in conditions if w.ids <= assignment.keys()]
+            if level is not None and not all(known):
+                return False
+            if level is None and len(known) == len(conditions) and all(known):
+                return False
+        return True
+
+    def _with_parents(self, groups: list[OneHot]) -> list[OneHot]:
+        """With all groups that decide where these are active."""
+        found = list(groups)
+        for group in found:  # it grows
+            for w in self.declaration.conditions.get(group.parameter, ()):
+                found += [g for g in self._groups(w.ids) if g not in found]
+        return found
+
+    def _forbidding(self, rule: Rule, broken: Sequence[Setting], groups: Sequence[OneHot]) -> Iterator[Any]:
+        """Clauses for broken settings; those that differ in the longest list alone are one."""
+        longest = max(range(len(groups)), key=lambda k: len(groups[k].values), default=0)
+        joined: dict[Setting, list[int | None]] = {}
+        for setting in broken:
+            joined.setdefault((*setting[:longest], *setting[longest + 1 :]), []).append(setting[longest])
+        if len(joined) > MOST_CLAUSES:
+            raise SpaceError(_unsaid(f"the rule {rule.name!r}, which is {len(joined):,} clauses", "leave it out"))
+        others = [g for k, g in enumerate(groups) if k != longest]
+        for setting, levels in joined.items():
+            literals = [
+                self._literal(g, [level]) for g, level in zip(others, setting, strict=True) if level is not None
+            ]
+            on = [level for level in levels if level is not None]
+            if on:
+                yield self._together([*literals, self._literal(groups[longest], on)])
+            if None in levels:
+                yield self._together(literals)
+
+    def _literal(self, group: OneHot, levels: Sequence[int]) -> Any:
+        values: list[Value] = [group.values[l] for l in levels]
+        if len(values) == 1:
+            return self.theirs.ForbiddenEqualsClause(self._of(group), values[0])
+        return self.theirs.ForbiddenInClause(self._of(group), values)
+
+    def _together(self, literals: Sequence[Any]) -> Any:
+        return literals[0] if len(literals) == 1 else self.theirs.ForbiddenAndConjunction(*literals)
+
+    # -- rules over numbers -----------------------------------------------------------------------------------------
+
+    def _of_numbers(self, rule: Rule, numbers: Mapping[int, str]) -> Iterator[Any]:
+        """``c x <= b`` and ``x <= y``, where other parameters have given values."""
+        body, cure = rule.body, "bound one number, or compare two"
+        refused = SpaceError(_unsaid(f"the rule {rule.name!r} ({rule})", cure))
+        labels = [numbers.get(i, "") for i in body.linear]
+        if rule.parts or body.products or not 1 <= len(labels) <= 2 or "" in labels:
+            raise refused
+        literals = []
+        own = [w for label in labels for w in self.declaration.conditions.get(label, ())]
+        for w in rule.when:
+            groups = self._groups(w.ids)
+            if any(_same(w, other) for other in own):
+                continue  # ConfigSpace forbids nothing of what is not active
+            if len(groups) != 1 or (w.constant > 0.5 and groups[0].on is not None):
+                raise refused
+            literals.append(
+                self._literal(groups[0], [l for l, v in enumerate(groups[0].variables) if _value(w, v) > 0.5])
+            )
+        for w in own:  # where it is off it reads as 0, and the rule may say something of that
+            at_zero = body.constant
+            if not any(_same(w, other) for other in rule.when) and (len(labels) > 1 or rule.broken(at_zero)):
+                raise refused
+        comparison = self._bounds(labels[0], rule) if len(labels) == 1 else self._comparisons(labels, rule, refused)
+        for literal in comparison:
+            yield self._together([*literals, literal])
+
+    def _bounds(self, label: str, rule: Rule) -> Iterator[Any]:
+        (slope,), domain = rule.body.linear.values(), self.declaration.parameters[label].domain
+        ends = [(end - rule.body.constant) / slope for end in (rule.lower, rule.upper)]
+        low, high = ends if slope > 0 else reversed(ends)
+        whole = isinstance(domain, Integer)
+        low, high = (
+            (math.ceil(low - 1e-9), math.floor(high + 1e-9)) if whole and math.isfinite(low + high) else (low, high)
+        )
+        for end, kind in ((low, "ForbiddenLessThanClause"), (high, "ForbiddenGreaterThanClause")):
+            if math.isfinite(end) and domain.low <= end <= domain.high:  # type: ignore[union-attr]
+                yield getattr(self.theirs, kind)(self.made[label], int(end) if whole else end)
+
+    def _comparisons(self, labels: Sequence[str], rule: Rule, refused: SpaceError) -> Iterator[Any]:
+        a, b = rule.body.linear.values()
+        if a != -b or rule.body.constant or any(math.isfinite(end) and end for end in (rule.lower, rule.upper)):
+            raise refused
+        first, second = (self.made[label] for label in (labels if a > 0 else reversed(labels)))
+        if math.isfinite(rule.upper):
+            yield self.theirs.ForbiddenGreaterThanRelation(first, second)
+        if math.isfinite(rule.lower):
+            yield self.theirs.ForbiddenLessThanRelation(first, second)
+
+    def _groups(self, ids: Any) -> list[OneHot]:
+        return [g for g in self.declaration.groups if any(id(v) in ids for v in g.variables)]
+
+
+def _value(indicator: Quadratic, variable: Any) -> float:
+    """Of an indicator over one group, where that group takes a level."""
+    return indicator.constant + indicator.linear.get(id(variable), 0.0)
+
+
+def _same(a: Quadratic, b: Quadratic) -> bool:
+    return a.constant == b.constant and dict(a.linear) == dict(b.linear)
