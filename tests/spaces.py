@@ -80,3 +80,17 @@ def loss(config: dict[str, object]) -> float:
         else:
             total += weight * (sum(map(ord, str(value))) % 5) / 5
     return total
+
+
+def alternatives() -> mc.Space:
+    """Parameters that are active where one of several conditions holds, or several of those do."""
+    space = mc.Space("alternatives")
+    kind = space.categorical("kind", ["x", "y", "z"])
+    depth = space.integer("depth", 0, 2)
+    norm = space.categorical("norm", ["l1", "l2"], when=kind["x"] | depth.is_(2))
+    space.real("rate", 0.1, 1.0, when=(kind["x"] | depth.is_(2)) & (kind["y"] | norm["l1"] | depth.is_(0)))
+    space.integer("size", 1, 201, when=~(kind["x"] & depth.is_(2)))
+    space.real("free", 0.0, 1.0)
+    space.rule("size", space["size"] + 40 * depth <= 220)
+    space.rule("rate", space["rate"] + depth / 4 <= 1.3)
+    return space

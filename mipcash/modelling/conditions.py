@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from pyomo.core.expr.relational_expr import RelationalExpression
 
 from mipcash.errors import SpaceError
 from mipcash.modelling.declared import Declared
-from mipcash.modelling.formulas import ALL, NOT, Formula
+from mipcash.modelling.formulas import ALL, ANY, NOT, Formula
 from mipcash.modelling.names import user_name
 from mipcash.modelling.parameters import Expression, Parameter
 from mipcash.modelling.quadratic import Quadratic, take_apart
@@ -76,8 +77,64 @@ def _given(value: Any) -> str:
     return "a function" if callable(value) and not hasattr(value, "label") else repr(value)
 
 
-def conditions_of(declaration: Declared, name: str, when: Any) -> list[Quadratic]:
-    """The indicators of a parameter, over levels only: ``child.is_active()`` stands for the conditions of the child."""
+Alternatives = tuple[Quadratic, ...]
+"""Indicators of which one at least must be 1."""
+
+
+def conditions_of(declaration: Declared, name: str, when: Any) -> list[Alternatives]:
+    """The conditions of a parameter, all of which must hold, over levels only.
+
+    ``a | b`` is one condition with two alternatives; ``child.is_active()`` stands for the conditions of the child.
+    """
+    indicators, formulas = conjunction(when)
+    found: list[Alternatives] = [(w,) for w in _over_levels(declaration, name, indicators)]
+    for clause in [clause for formula in formulas for clause in _clauses(formula)]:
+        alternatives = [_over_levels(declaration, name, [each]) for each in clause]
+        if any(len(each) != 1 for each in alternatives):
+            raise SpaceError(
+                f"parameter {name!r}: an alternative in {written(when)} stands for several conditions; write them out"
+            )
+        several = tuple(w for (w,) in alternatives)
+        whole = added(several)
+        found.append((whole,) if declaration.interval(whole)[1] <= 1 else several)
+    return found
+
+
+def _clauses(formula: Any) -> list[list[Any]]:
+    """A formula over indicators as a conjunction of alternatives."""
+    if not isinstance(formula, Formula):
+        return [[formula]]
+    if formula.kind == ALL:
+        return [clause for part in formula.parts for clause in _clauses(part)]
+    if formula.kind == ANY:
+        chosen = itertools.product(*map(_clauses, formula.parts))
+        return [[each for clause in clauses for each in clause] for clauses in chosen]
+    negated = formula.parts[0]
+    if formula.kind == NOT and isinstance(negated, Formula) and negated.kind in (ALL, ANY):
+        other = {ALL: ANY, ANY: ALL}[negated.kind]
+        return _clauses(Formula(other, tuple(Formula(NOT, (part,)) for part in negated.parts)))
+    if formula.kind == NOT and isinstance(negated, Formula) and negated.kind == NOT:
+        return _clauses(negated.parts[0])
+    if formula.kind == NOT and not isinstance(negated, (Formula, RelationalExpression)):
+        return [[1 - negated]]
+    return [[formula]]  # refused where it is checked
+
+
+def added(alternatives: Alternatives) -> Quadratic:
+    """Their sum: at least 1 where one of them is 1."""
+    if len(alternatives) == 1:
+        return alternatives[0]
+    linear: dict[int, float] = {}
+    for w in alternatives:
+        for i, c in w.linear.items():
+            linear[i] = linear.get(i, 0.0) + c
+    variables = {i: v for w in alternatives for i, v in w.variables.items()}
+    kept = {i: c for i, c in linear.items() if c}
+    return Quadratic(sum(w.constant for w in alternatives), kept, {}, {i: variables[i] for i in kept})
+
+
+def _over_levels(declaration: Declared, name: str, when: Any) -> list[Quadratic]:
+    """Indicators over levels only."""
     found: list[Quadratic] = []
     levels = {id(v) for g in declaration.groups for v in g.variables}
     conjunctions = {
@@ -103,16 +160,21 @@ def conditions_of(declaration: Declared, name: str, when: Any) -> list[Quadratic
     return found
 
 
-def activity(block: Any, indicators: Sequence[Quadratic]) -> Expression:
+def single(conditions: Sequence[Alternatives]) -> bool:
+    """Whether a parameter is active where one affine indicator is 1."""
+    return len(conditions) == 1 and len(conditions[0]) == 1
+
+
+def activity(block: Any, conditions: Sequence[Alternatives]) -> Expression:
     """``on`` as an affine expression.
 
-    A conjunction has on <= w_i and on >= sum w_i - (k - 1), where on is the sum of the parameter's own levels, or a
-    binary of its own for a number.
+    Of k conditions, on is the sum of the parameter's own levels, or a binary of its own for a number: on <= w_i, where w_i is the
+    sum of the alternatives of the i-th, and on >= sum_i u_i - (k - 1) for every choice u_i of one alternative of each.
     """
-    if not indicators:
+    if not conditions:
         return None
-    expressions = [expression_of(w) for w in indicators]
-    if len(expressions) == 1:
+    expressions = [expression_of(added(alternatives)) for alternatives in conditions]
+    if single(conditions):
         return expressions[0]
     if block.component("z") is not None:
         block.at_most_one = pyo.Constraint(expr=sum(block.z.values()) <= 1)
@@ -123,7 +185,13 @@ def activity(block: Any, indicators: Sequence[Quadratic]) -> Expression:
     block.on_only_if = pyo.Constraint(range(len(expressions)))
     for i, expression in enumerate(expressions):
         block.on_only_if[i] = on <= expression
-    block.on_if = pyo.Constraint(expr=on >= sum(expressions) - (len(expressions) - 1))
+    chosen = list(itertools.product(*conditions))
+    if len(chosen) == 1:
+        block.on_if = pyo.Constraint(expr=on >= sum(expressions) - (len(expressions) - 1))
+        return on
+    block.on_if = pyo.Constraint(range(len(chosen)))
+    for i, each in enumerate(chosen):
+        block.on_if[i] = on >= sum(map(expression_of, each)) - (len(each) - 1)
     return on
 
 

@@ -20,7 +20,16 @@ import pyomo.environ as pyo
 
 from mipcash.errors import RuleError, SpaceError
 from mipcash.modelling.composed import Composer, is_composed
-from mipcash.modelling.conditions import activity, check_indicators, conditions_of, conjunction, expression_of, row_of
+from mipcash.modelling.conditions import (
+    activity,
+    added,
+    check_indicators,
+    conditions_of,
+    conjunction,
+    expression_of,
+    row_of,
+    single,
+)
 from mipcash.modelling.declared import Link, Number, OneHot
 from mipcash.modelling.domains import (
     Categorical,
@@ -351,21 +360,21 @@ class Declaration:
             kind: of a parameter that rules use by its levels.
         """
         self._free_name(name)
-        indicators = conditions_of(self, name, when)
+        conditions = conditions_of(self, name, when)
         block = self.block(name)
         number = isinstance(domain, Real) or (isinstance(domain, Integer) and len(domain) > self.expand_limit)
         if not number:
             block.z = Indicators(range(len(domain.values)), domain=pyo.Binary)
-        on = activity(block, indicators)
-        if indicators:
-            self.conditions[name] = tuple(indicators)
+        on = activity(block, conditions)
+        if conditions:
+            self.conditions[name] = tuple(map(added, conditions))
         block.on_expression = 1 if on is None else on
         polynomial = None if on is None else take_apart(on, f"the condition of {name!r}")
         parameter: Parameter
         if number:
             parameter = self._declare_number(block, name, domain, on, polynomial)
         else:
-            if len(indicators) < 2:
+            if not conditions or single(conditions):
                 block.one_hot = pyo.Constraint(expr=sum(block.z.values()) == (1 if on is None else on))
             if domain.kind == "integer" or (isinstance(domain, Ordinal) and domain.numeric):
                 worth = sum(float(v) * block.z[l] if v else 0.0 for l, v in enumerate(domain.values))

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
 from mipcash.program.program import BaseRow, BinaryProgram, NumberColumn
+from mipcash.program.unit_scale import degree
 
 MANY = 300
 """Rows with numbers from which on they are taken together, and those that hold whatever the levels are left out."""
@@ -201,7 +202,7 @@ def _apart(row: BaseRow, program: BinaryProgram) -> AffineRow:
     numbers = [n for n in program.numbers if n.column in used]
     latent = any(n.latent in used and n.latent != n.column for n in program.numbers)
     helpers = frozenset(c for c in used if c >= program.n_z) - {n.column for n in numbers}
-    if any(len(n.conditions) > 1 for n in numbers):
+    if any(degree(n.conditions) > 1 for n in numbers):
         return AffineRow(row, helpers, latent, row.form, None)
     own = {n.column for n in numbers}
     linear = np.where(np.isin(np.arange(row.form.n), list(own)), 0.0, row.form.linear)

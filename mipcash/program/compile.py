@@ -109,7 +109,8 @@ class _Compiler:
         for condition in self.declaration.conditions.get(label, ()):
             columns = [self._only_column(self.algebra.image[i]) for i in condition.linear]
             coefficients = np.array(list(condition.linear.values()))
-            found.append(Indicator(condition.constant, np.array(columns, dtype=np.int64), coefficients))
+            most = self.declaration.interval(condition)[1]
+            found.append(Indicator(condition.constant, np.array(columns, dtype=np.int64), coefficients, most))
         return tuple(found)
 
     def make_numbers(self, wanted: Collection[str]) -> set[str]:

@@ -28,14 +28,19 @@ from mipcash.program.products import Product
 
 @dataclass(frozen=True)
 class Indicator:
-    """An affine 0/1 function of the one-hot binaries, ``constant + coefficients . z[columns]``."""
+    """A condition on the one-hot binaries: ``constant + coefficients . z[columns]`` is at least 1, and 0 where it fails.
+
+    Attributes:
+        most: what it can be at most: 1, or the number of alternatives of which several may hold.
+    """
 
     constant: float
     columns: Indices
     coefficients: Vector
+    most: float = 1.0
 
     def holds(self, z: Vector) -> NDArray[np.bool_]:
-        """Whether it is 1: (..., n_z) -> (...)."""
+        """Whether it does: (..., n_z) -> (...)."""
         return np.asarray(self.constant + z[..., self.columns] @ self.coefficients > 0.5)
 
     def holds_at(self, program: BinaryProgram, levels: Indices) -> NDArray[np.bool_]:

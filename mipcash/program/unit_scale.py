@@ -147,6 +147,16 @@ class UnitScale:
         return np.array([d.to_unit(values[l]) if l in values else INACTIVE for l, d in pairs])
 
 
+def degree(conditions: Sequence[Indicator]) -> int:
+    """Of on(z) as a product of conditions; beyond RESOLVED where one has alternatives, as no product of affine functions is on."""
+    return len(conditions) if all(c.most <= 1.0 for c in conditions) else RESOLVED + len(conditions)
+
+
+def resolved(conditions: Sequence[Indicator]) -> tuple[Indicator, ...]:
+    """Those conditions that a form can multiply, RESOLVED of them at most."""
+    return tuple(c for c in conditions if c.most <= 1.0)[:RESOLVED]
+
+
 def activity_product(conditions: Sequence[Indicator], n: int) -> tuple[float, Vector, tuple[Indices, Indices, Vector]]:
     """on(z) of at most RESOLVED conditions: constant, linear part (n,), and products as rows, columns and values."""
     empty = np.zeros(0, dtype=np.int64)

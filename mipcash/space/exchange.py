@@ -12,6 +12,9 @@ from mipcash.modelling.exchange.optuna import declare_distributions, distributio
 from mipcash.modelling.exchange.sklearn import declare_param_distributions
 from mipcash.modelling.exchange.to_configspace import configspace_of
 
+DEFAULTS = 16
+"""Legal configurations that are tried as the default of a space of ConfigSpace."""
+
 
 class Exchanged:
     """What ``Space`` makes of other libraries' spaces, and of itself for them. Libraries are imported where they are needed."""
@@ -78,10 +81,10 @@ class Exchanged:
             SpaceError: a rule, a condition or an ordering that it cannot say, by name.
             InfeasibleSpaceError: the space is empty.
         """
-        return configspace_of(self._declaration, self._one())
+        return configspace_of(self._declaration, (each for n in (1, DEFAULTS) for each in self._some(n)))
 
-    def _one(self) -> Configuration:
-        """A legal configuration."""
+    def _some(self, n: int) -> list[Configuration]:
+        """Legal configurations."""
         raise NotImplementedError
 
     @classmethod

@@ -65,7 +65,7 @@ def why_illegal(space: CompiledSpace, config: Configuration) -> str:
 
 def _switch(space: CompiledSpace, label: str) -> Switch:
     """The activity of a conditional number over the columns of a program."""
-    if len(space.declaration.conditions[label]) == 1:
+    if space.declaration.model.parameters[label].component("conjunction") is None:
         (only,) = space.program.conditions[label]
         return only.constant, only.columns, only.coefficients
     on = space.algebra.image[id(space.declaration.model.parameters[label].on)]

@@ -304,8 +304,8 @@ class Space(Exchanged):
             )
         return found
 
-    def _one(self) -> Configuration:
-        return self.sample()[0]
+    def _some(self, n: int) -> list[Configuration]:
+        return self.sample(n)
 
     def optimum(
         self,

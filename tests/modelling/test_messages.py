@@ -85,6 +85,9 @@ TYPED: dict[str, list[str]] = {
         'space.rule("r", ~(lr <= 0.1))',
         'space.rule("r", ~((layers <= 3) & (drop <= 0.1)))',
         'space.real("momentum", 0.0, 1.0, when=act["relu"] | est["forest"])',
+        'space.real("momentum", 0.0, 1.0, when=~(act["relu"] & ~est["forest"]) & layers.is_(2))',
+        'space.real("momentum", 0.0, 1.0, when=act["relu"] | (layers <= 3))',
+        'space.real("momentum", 0.0, 1.0, when=act["relu"] ^ est["forest"])',
         'space.rule("r", (layers <= 3) & (layers >= 1) <= 2)',
     ],
     "Comparisons": [

@@ -24,6 +24,7 @@ from mipcash.surrogates.structured.kernel import Encoded, Kernel, _distinct
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.tables import Tables
+from tests.spaces import alternatives
 
 
 def nested() -> mc.Space:
@@ -42,7 +43,7 @@ def nested() -> mc.Space:
 SPACES = {
     name: lambda name=name: import_module(f"mipcash.models.{name}").space for name in ("synthetic", "vae", "xgboost")
 }
-SPACES["nested"] = nested
+SPACES |= {"nested": nested, "alternatives": alternatives}
 
 
 def observed(space: mc.Space, n: int = 30, sparse: bool = False) -> tuple[BinaryProgram, Structure, Points, Encoded]:

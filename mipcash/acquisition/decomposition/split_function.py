@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mipcash.errors import SpaceError
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram, Indicator
-from mipcash.program.unit_scale import RESOLVED, UnitScale
+from mipcash.program.unit_scale import RESOLVED, UnitScale, degree, resolved
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
 from mipcash.surrogates.linear.features.maps import CosineMap
 from mipcash.surrogates.linear.functions import Block, WeightSample
@@ -104,11 +104,11 @@ class SplitFunction:
             weights = w * cosines_of(block).amplitude
             if isinstance(block.discrete, DiscreteFeatures):
                 base[span] += _spread(block.discrete, weights, program, span, m, tables)
-            elif not block.discrete:
+            elif not (conditions := resolved(block.discrete)):
                 base[span] += weights[0]
             else:
-                key = tuple(_written(i) for i in block.discrete[:RESOLVED])
-                activities[key] = block.discrete[:RESOLVED]
+                key = tuple(_written(i) for i in conditions)
+                activities[key] = conditions
                 tables.setdefault(key, np.zeros((2, m)))[1, span] += weights[0]
         plain = [k for k, b in enumerate(f.blocks) if b.fourier is None]
         rest = replace(f, blocks=tuple(f.blocks[k] for k in plain), weights=tuple(f.weights[k] for k in plain))
@@ -229,7 +229,7 @@ def _branchable(f: WeightSample, scale: UnitScale) -> NDArray[np.bool_]:
         own = scale.conditions[d]
         maps = [b for b in f.blocks if b.fourier is not None]
         sees = [b for b in maps if np.any(cosines_of(b).embedded(f.n_numbers)[:, d] != 0)]
-        found[d] = len(own) <= RESOLVED and all(
+        found[d] = degree(own) <= RESOLVED and all(
             not isinstance(b.discrete, DiscreteFeatures)
             and [_written(i) for i in b.discrete] == [_written(i) for i in own]
             for b in sees

@@ -45,14 +45,16 @@ def declare_configspace(declaration: Declaration, space: Any) -> None:
         domain = _domain(hyperparameter)
         if name in deciding and isinstance(domain, Integer) and declaration.expand_limit < len(domain) <= GRID_LIMIT:
             domain = Ordinal(domain.values)  # activity follows from levels
-        declaration.declare(name, domain, _when(declaration, space, name))
+        when = _when(declaration, space, name)
+        if when is not NEVER:
+            declaration.declare(name, domain, when)
     priors = [hp.name for hp in space.values() if _has_prior(hp)]
     if priors:
         warnings.warn(
             f"the priors of {', '.join(map(repr, priors))} are dropped; their ranges and choices are kept", stacklevel=4
         )
     for clause in space.forbidden_clauses:
-        for literals in _disjuncts(clause, theirs):
+        for literals in _disjuncts(clause):
             _forbid(declaration, str(clause), literals)
 
 
@@ -107,11 +109,16 @@ _Clause = dict[str, _Literal]
 """A disjunction: at most one literal for each parent, by name."""
 
 
-def _when(declaration: Declaration, space: Any, child: str) -> list[Any] | None:
-    """The indicators that must all be 1 for a hyperparameter to be active."""
+NEVER = "never"
+
+
+def _when(declaration: Declaration, space: Any, child: str) -> Any:
+    """What must all hold for a hyperparameter to be active; None: it always is, NEVER: it never is."""
     clauses = [c for condition in space.parent_conditions_of[child] for c in _clauses(declaration, condition, child)]
     found = [_indicator(declaration, clause) for clause in clauses]
-    return [indicator for indicator in found if indicator is not None] or None
+    if any(each is NEVER for each in found):
+        return NEVER
+    return [each for each in found if each is not None] or None
 
 
 def _clauses(declaration: Declaration, condition: Any, child: str) -> list[_Clause]:
@@ -122,7 +129,10 @@ def _clauses(declaration: Declaration, condition: Any, child: str) -> list[_Clau
     if kind == "OrConjunction":
         parts = [_clauses(declaration, part, child) for part in condition.components]
         return [_joined(chosen) for chosen in itertools.product(*parts)]
-    parent = declaration.parameters[condition.parent.name]
+    name, off = condition.parent.name, kind == "NotEqualsCondition"
+    if name not in declaration.parameters:  # it is never active
+        return [{name: _Literal(name, frozenset(), off)}]
+    parent = declaration.parameters[name]
     values = _levels_of(declaration, parent)
     if values is None:
         raise SpaceError(
@@ -130,8 +140,7 @@ def _clauses(declaration: Declaration, condition: Any, child: str) -> list[_Clau
             f"{parent.domain}; make it an ordinal of the values that matter"
         )
     holds = [l for l, v in enumerate(values) if condition.satisfied_by_value({parent.label: v})]
-    literal = _Literal(parent.label, frozenset(holds), kind == "NotEqualsCondition")
-    return [{parent.label: literal}]
+    return [{name: _Literal(name, frozenset(holds), off)}]
 
 
 def _joined(clauses: Iterable[_Clause]) -> _Clause:
@@ -144,23 +153,26 @@ def _joined(clauses: Iterable[_Clause]) -> _Clause:
 
 
 def _indicator(declaration: Declaration, clause: _Clause) -> Any:
-    """A disjunction as a 0/1 indicator; None where it always holds."""
+    """A disjunction as an indicator, or several joined; None: it always holds, NEVER: it never does."""
     found = []
     for name, literal in clause.items():
+        if name not in declaration.parameters:
+            if literal.off:
+                return None
+            continue
         parent = declaration.parameters[name]
         values = _levels_of(declaration, parent)
         assert values is not None
         missing = [v for l, v in enumerate(values) if l not in literal.levels]
         present = [v for l, v in enumerate(values) if l in literal.levels]
-        if literal.off or name not in declaration.conditions:
-            if not missing:
-                return None
+        always = name not in declaration.conditions
+        if (literal.off or always) and not missing:
+            return None
+        if literal.off or (always and present and len(missing) < len(present)):
             found.append(1 - parent.is_(*missing))
         elif present:
             found.append(parent.is_(*present))
-    if not found:
-        raise SpaceError(f"the conditions on {', '.join(map(repr, clause))} never hold; leave out what is never active")
-    return found[0] if len(found) == 1 else any_of(*found)
+    return NEVER if not found else found[0] if len(found) == 1 else any_of(*found)
 
 
 def _levels_of(declaration: Declaration, parameter: Parameter) -> Sequence[Value] | None:
@@ -174,20 +186,23 @@ def _levels_of(declaration: Declaration, parameter: Parameter) -> Sequence[Value
 # -- forbidden clauses ----------------------------------------------------------------------------------------------
 
 
-def _disjuncts(clause: Any, theirs: Any) -> list[list[Any]]:
+def _disjuncts(clause: Any) -> list[list[Any]]:
     """A clause as a disjunction of conjunctions of literals, each of which forbids by itself."""
     kind = type(clause).__name__
     if kind == "ForbiddenAndConjunction":
-        parts = [_disjuncts(part, theirs) for part in clause.components]
+        parts = [_disjuncts(part) for part in clause.components]
         return [[literal for part in chosen for literal in part] for chosen in itertools.product(*parts)]
     if kind == "ForbiddenOrConjunction":
-        return [disjunct for part in clause.components for disjunct in _disjuncts(part, theirs)]
+        return [disjunct for part in clause.components for disjunct in _disjuncts(part)]
     return [[clause]]
 
 
 def _forbid(declaration: Declaration, text: str, literals: Sequence[Any]) -> None:
     """One rule, or several: not all of the literals hold. In the end some is false, whichever indicators say that others hold."""
     holding, relations = list[Any](), list[list[Any]]()
+    about = {hp.name for x in literals for hp in ((x.left, x.right) if hasattr(x, "left") else (x.hyperparameter,))}
+    if not about <= declaration.parameters.keys():
+        return None  # one of them is never active
     for literal in literals:
         if hasattr(literal, "left"):
             left, right = (declaration.parameters[hp.name] for hp in (literal.left, literal.right))

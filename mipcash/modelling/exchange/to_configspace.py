@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,11 +29,12 @@ Setting = tuple[int | None, ...]
 """A level of each of some groups; None: off."""
 
 
-def configspace_of(declaration: Declaration, legal: Configuration) -> Any:
+def configspace_of(declaration: Declaration, legal: Iterable[Configuration]) -> Any:
     """A ``ConfigurationSpace``.
 
     Args:
-        legal: a legal configuration, which becomes the default: ConfigSpace refuses a space whose default is forbidden.
+        legal: legal configurations, the first of which that it takes becomes the default. ConfigSpace refuses a space whose default
+            is forbidden, and some others: of a parent that is not active it says "not equal" in one place and not in another.
 
     Raises:
         SpaceError: what ConfigSpace cannot say, by name.
@@ -41,12 +42,20 @@ def configspace_of(declaration: Declaration, legal: Configuration) -> Any:
     theirs = package("ConfigSpace", "configspace", "to_configspace")
     for relation in relations_of(declaration):
         raise SpaceError(_unsaid(f"the constraint {relation.name!r} of the model", "write it as a rule"))
-    space = theirs.ConfigurationSpace(name=declaration.name)
-    made = {name: _hyperparameter(theirs, name, p.domain, legal) for name, p in declaration.parameters.items()}
-    back = _Back(theirs, declaration, made)
-    clauses = [clause for rule in declaration.rules.values() for clause in back.clauses(rule)]
-    space.add(*made.values(), *filter(None, map(back.condition, declaration.conditions)), *clauses)
-    return space
+    problem = ""
+    for default in legal:
+        space = theirs.ConfigurationSpace(name=declaration.name)
+        made = {name: _hyperparameter(theirs, name, p.domain, default) for name, p in declaration.parameters.items()}
+        back = _Back(theirs, declaration, made)
+        clauses = [clause for rule in declaration.rules.values() for clause in back.clauses(rule)]
+        parts = [*made.values(), *filter(None, map(back.condition, declaration.conditions)), *clauses]
+        try:
+            space.add(*parts)
+        except ValueError as error:  # all of its exceptions are
+            problem = str(error)
+        else:
+            return space
+    raise SpaceError(f"ConfigSpace takes none of the legal configurations that were tried as its default: {problem}")
 
 
 def _unsaid(what: str, cure: str) -> str:
@@ -82,6 +91,9 @@ class _Back:
     def condition(self, child: str) -> Any:
         """Where a conditional parameter is active; None: everywhere."""
         parts = [part for w in self.declaration.conditions[child] for part in self._parts(child, w)]
+        return self._all(parts) if parts else None
+
+    def _all(self, parts: Sequence[Any]) -> Any:
         return parts[0] if len(parts) == 1 else self.theirs.AndConjunction(*parts)
 
     def _parts(self, child: str, indicator: Quadratic) -> list[Any]:
@@ -90,22 +102,30 @@ class _Back:
         if len(groups) == 1:
             (group,) = groups
             holds = [l for l, v in enumerate(group.variables) if _value(indicator, v) > 0.5]
-            if indicator.constant > 0.5 and group.on is not None:  # also where the parent is off
-                left = [l for l in range(len(group.values)) if l not in holds]
-                return [
-                    self.theirs.NotEqualsCondition(self.made[child], self._of(group), group.values[l]) for l in left
-                ]
-            return [self._among(child, group, holds)]
-        if indicator.constant or any(c != 1.0 for c in indicator.linear.values()):
+            return self._among(child, group, holds, off=indicator.constant > 0.5)
+        some, constant = list[Any](), indicator.constant
+        for group in groups:  # alternatives: of each parent, levels that it has or has not
+            named = [l for l, v in enumerate(group.variables) if id(v) in indicator.ids]
+            signs = {indicator.linear[id(group.variables[l])] for l in named}
+            others = [l for l in range(len(group.values)) if l not in named]
+            if signs not in ({1.0}, {-1.0}):
+                constant = math.nan
+                break
+            constant -= signs == {-1.0}
+            some.append(self._all(self._among(child, group, *((named, False) if signs == {1.0} else (others, True)))))
+        if constant:
             raise SpaceError(_unsaid(f"where {child!r} is active, {indicator}", "say it of one parent at a time"))
-        some = [self._among(child, g, [l for l, v in enumerate(g.variables) if id(v) in indicator.ids]) for g in groups]
         return [self.theirs.OrConjunction(*some)]
 
-    def _among(self, child: str, group: OneHot, levels: Sequence[int]) -> Any:
+    def _among(self, child: str, group: OneHot, levels: Sequence[int], off: bool) -> list[Any]:
+        """Conditions that all hold where a group has one of some levels, or is off and that will do."""
+        if off and group.on is not None:
+            missing = [v for l, v in enumerate(group.values) if l not in levels]
+            return [self.theirs.NotEqualsCondition(self.made[child], self._of(group), v) for v in missing]
         values = [group.values[l] for l in levels]
         if len(values) == 1:
-            return self.theirs.EqualsCondition(self.made[child], self._of(group), values[0])
-        return self.theirs.InCondition(self.made[child], self._of(group), values)
+            return [self.theirs.EqualsCondition(self.made[child], self._of(group), values[0])]
+        return [self.theirs.InCondition(self.made[child], self._of(group), values)]
 
     def _of(self, group: OneHot) -> Any:
         return self.made[group.parameter]
@@ -201,9 +221,10 @@ class _Back:
         """``c x <= b`` and ``x <= y``, where other parameters have given values."""
         body, cure = rule.body, "bound one number, or compare two"
         refused = SpaceError(_unsaid(f"the rule {rule.name!r} ({rule})", cure))
-        labels = [numbers.get(i, "") for i in body.linear]
-        if rule.parts or body.products or not 1 <= len(labels) <= 2 or "" in labels:
+        slopes = self._slopes(body, numbers)
+        if rule.parts or body.products or slopes is None or len(slopes) > 2:
             raise refused
+        labels = list(slopes)
         literals = []
         own = [w for label in labels for w in self.declaration.conditions.get(label, ())]
         for w in rule.when:
@@ -219,9 +240,23 @@ class _Back:
             at_zero = body.constant
             if not any(_same(w, other) for other in rule.when) and (len(labels) > 1 or rule.broken(at_zero)):
                 raise refused
-        comparison = self._bounds(labels[0], rule) if len(labels) == 1 else self._comparisons(labels, rule, refused)
+        one = len(labels) == 1
+        comparison = self._bounds(labels[0], rule) if one else self._comparisons(slopes, rule, refused)
         for literal in comparison:
             yield self._together([*literals, literal])
+
+    def _slopes(self, body: Quadratic, numbers: Mapping[int, str]) -> dict[str, float] | None:
+        """A polynomial as a sum of parameters' values: label -> factor; None: it is none."""
+        slopes = {numbers[i]: c for i, c in body.linear.items() if i in numbers}
+        left = body.linear.keys() - numbers.keys()
+        for group in self._groups(left):
+            worth = [(id(v), float(value)) for v, value in zip(group.variables, group.values, strict=True) if value]
+            factors = {body.linear.get(i, 0.0) / value for i, value in worth}
+            if len(factors) != 1 or group.kind not in ("integer", "ordinal"):
+                return None
+            slopes[group.parameter] = factors.pop()
+            left -= {i for i, _ in worth}
+        return None if left else slopes
 
     def _bounds(self, label: str, rule: Rule) -> Iterator[Any]:
         (slope,), domain = rule.body.linear.values(), self.declaration.parameters[label].domain
@@ -235,8 +270,8 @@ class _Back:
             if math.isfinite(end) and domain.low <= end <= domain.high:  # type: ignore[union-attr]
                 yield getattr(self.theirs, kind)(self.made[label], int(end) if whole else end)
 
-    def _comparisons(self, labels: Sequence[str], rule: Rule, refused: SpaceError) -> Iterator[Any]:
-        a, b = rule.body.linear.values()
+    def _comparisons(self, slopes: Mapping[str, float], rule: Rule, refused: SpaceError) -> Iterator[Any]:
+        labels, (a, b) = list(slopes), slopes.values()
         if a != -b or rule.body.constant or any(math.isfinite(end) and end for end in (rule.lower, rule.upper)):
             raise refused
         first, second = (self.made[label] for label in (labels if a > 0 else reversed(labels)))

@@ -18,7 +18,7 @@ import numpy as np
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.points import Points
 from mipcash.program.program import BinaryProgram, Indicator
-from mipcash.program.unit_scale import RESOLVED, activity_product
+from mipcash.program.unit_scale import activity_product, resolved
 from mipcash.surrogates.cosines import Waves
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
 from mipcash.surrogates.linear.features.maps import CosineMap, FeatureMap
@@ -44,7 +44,7 @@ class Block:
         if isinstance(self.discrete, DiscreteFeatures):
             return self.discrete(z)
         on = np.ones(len(z))
-        for indicator in self.discrete[:RESOLVED]:
+        for indicator in resolved(self.discrete):
             on *= indicator.holds(z)
         return on[:, None]
 
@@ -104,7 +104,7 @@ class WeightSample:
                 features[key] = block.discrete
                 merged[key] = merged.get(key, 0.0) + weights
                 continue
-            c, l, (r, s, v) = activity_product(block.discrete[:RESOLVED], self.program.n)
+            c, l, (r, s, v) = activity_product(resolved(block.discrete), self.program.n)
             constant += c * weights[0]
             linear += l * weights[0]
             rows.append(r)

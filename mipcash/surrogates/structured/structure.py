@@ -14,7 +14,7 @@ import numpy as np
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram, Group, Indicator
 from mipcash.program.recent import Recent
-from mipcash.program.unit_scale import RESOLVED, Activities, UnitScale
+from mipcash.program.unit_scale import RESOLVED, Activities, UnitScale, degree
 from mipcash.program.width import is_wide
 from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, LevelDistance, LevelKernel, has_length
@@ -51,8 +51,8 @@ class Structure:
             interactions: pairs that may interact; None: all of them, and P and R too.
         """
         conditions = scale.conditions
-        degree = np.array([1] * len(program.groups) + [len(c) for c in conditions])
-        pairs = ((degree[:, None] + degree) <= 2).astype(float)
+        degrees = np.array([1] * len(program.groups) + [degree(c) for c in conditions])
+        pairs = ((degrees[:, None] + degrees) <= 2).astype(float)
         if interactions is not None:
             pairs *= _matrix(interactions, len(program.groups), len(scale))
         np.fill_diagonal(pairs, 0.0)
@@ -95,19 +95,19 @@ class Structure:
     @cached_property
     def conditional(self) -> Indices:
         """Numbers with one condition, shape (J_1,)."""
-        return np.array([j for j, c in enumerate(self.conditions) if len(c) == 1], dtype=np.int64)
+        return np.array([j for j, c in enumerate(self.conditions) if degree(c) == 1], dtype=np.int64)
 
     @cached_property
     def conjunctions(self) -> list[int]:
         """Numbers with two conditions."""
-        return [j for j, c in enumerate(self.conditions) if len(c) == RESOLVED]
+        return [j for j, c in enumerate(self.conditions) if degree(c) == RESOLVED]
 
     @cached_property
     def switched(self) -> list[Indices]:
         """The numbers of K by their conditions: those of a part are on at the same points."""
         parts: dict[tuple[tuple[float, bytes, bytes], ...], list[int]] = {}
         for j, conditions in enumerate(self.conditions):
-            if len(conditions) <= RESOLVED:
+            if degree(conditions) <= RESOLVED:
                 key = tuple((c.constant, c.columns.tobytes(), c.coefficients.tobytes()) for c in conditions)
                 parts.setdefault(key, []).append(j)
         return [np.array(part, dtype=np.int64) for part in parts.values()]
@@ -198,7 +198,7 @@ class Structure:
     @cached_property
     def _deep(self) -> Indices:
         """Numbers with more conditions than a quadratic form can multiply."""
-        return np.array([j for j, c in enumerate(self.conditions) if len(c) > RESOLVED], dtype=np.int64)
+        return np.array([j for j, c in enumerate(self.conditions) if degree(c) > RESOLVED], dtype=np.int64)
 
     @cached_property
     def _activities(self) -> Activities:

@@ -1,0 +1,311 @@
+"""Spaces of ConfigSpace as spaces, and back: the same configurations are legal."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("ConfigSpace")
+
+import ConfigSpace as CS
+from ConfigSpace.exceptions import ForbiddenValueError
+
+import mipcash as mc
+from mipcash.errors import SpaceError
+
+
+def admitted(theirs: Any, config: dict[str, Any]) -> bool:
+    """Whether ConfigSpace takes a configuration."""
+    try:
+        CS.Configuration(theirs, values=config).check_valid_configuration()
+    except ValueError:  # all of its exceptions are
+        return False
+    return True
+
+
+def agree(space: mc.Space, theirs: Any, n: int = 60) -> None:
+    """What one of them draws is legal in the other."""
+    for configuration in theirs.sample_configuration(n):
+        if admitted(
+            theirs, dict(configuration)
+        ):  # its sampler looks at ForbiddenLessThanEqualsClause the wrong way round
+            assert space.validate(dict(configuration)) == [], configuration
+    for config in space.sample(n // 3):
+        assert admitted(theirs, config), config
+
+
+# -- what benchmarks declare: HPOBench's spaces and their like ---------------------------------------------------------
+
+
+def svm() -> Any:
+    space = CS.ConfigurationSpace(name="svm", seed=1)
+    kernel = CS.Categorical("kernel", ["linear", "rbf", "poly", "sigmoid"])
+    c = CS.Float("C", (2**-10, 2**10), log=True)
+    gamma = CS.Float("gamma", (2**-10, 2**10), log=True)
+    degree, coef0 = CS.Integer("degree", (2, 5)), CS.Float("coef0", (0.0, 10.0))
+    shrinking = CS.Categorical("shrinking", [True, False])
+    space.add(kernel, c, gamma, degree, coef0, shrinking)
+    space.add(
+        CS.InCondition(gamma, kernel, ["rbf", "poly", "sigmoid"]),
+        CS.EqualsCondition(degree, kernel, "poly"),
+        CS.OrConjunction(CS.EqualsCondition(coef0, kernel, "poly"), CS.EqualsCondition(coef0, kernel, "sigmoid")),
+    )
+    return space
+
+
+def random_forest() -> Any:
+    space = CS.ConfigurationSpace(name="forest", seed=1)
+    depth = CS.Integer("max_depth", (1, 50), log=True)
+    leaf = CS.Integer("min_samples_leaf", (1, 20))
+    split = CS.Integer("min_samples_split", (2, 128), log=True)
+    features, bootstrap = CS.Float("max_features", (0.0, 1.0)), CS.Categorical("bootstrap", [True, False])
+    samples, trees = CS.Float("max_samples", (0.1, 1.0)), CS.Constant("n_estimators", 500)
+    space.add(depth, leaf, split, features, bootstrap, samples, trees)
+    space.add(
+        CS.EqualsCondition(samples, bootstrap, True),
+        CS.ForbiddenLessThanRelation(split, leaf),
+        CS.ForbiddenAndConjunction(CS.ForbiddenGreaterThanClause(depth, 20), CS.ForbiddenLessThanClause(leaf, 2)),
+        CS.ForbiddenAndConjunction(CS.ForbiddenEqualsClause(bootstrap, True), CS.ForbiddenLessThanClause(samples, 0.2)),
+    )
+    return space
+
+
+def xgboost() -> Any:
+    space = CS.ConfigurationSpace(name="xgboost", seed=1)
+    booster = CS.Categorical("booster", ["gbtree", "gblinear", "dart"])
+    eta = CS.Float("eta", (2**-10, 1.0), log=True)
+    depth, rounds = CS.Integer("max_depth", (1, 50), log=True), CS.Integer("n_rounds", (1, 2000), log=True)
+    rate, skip = CS.Float("rate_drop", (0.0, 1.0)), CS.Float("skip_drop", (0.0, 1.0))
+    grow = CS.OrdinalHyperparameter("grow_policy", ["depthwise", "lossguide"])
+    bins = CS.OrdinalHyperparameter("max_bin", [64, 128, 256, 512])
+    colsample, subsample = CS.Float("colsample", (0.1, 1.0)), CS.Float("subsample", (0.1, 1.0))
+    lam = CS.NormalFloatHyperparameter("lambda", mu=1.0, sigma=5.0, lower=2**-10, upper=2.0**10, log=True)
+    space.add(booster, eta, depth, rounds, rate, skip, grow, bins, colsample, subsample, lam)
+    trees = ["gbtree", "dart"]
+    space.add(
+        *(CS.InCondition(child, booster, trees) for child in (depth, grow, colsample, subsample)),
+        CS.AndConjunction(CS.InCondition(bins, booster, trees), CS.GreaterThanCondition(bins, grow, "depthwise")),
+        CS.EqualsCondition(rate, booster, "dart"),
+        CS.AndConjunction(CS.EqualsCondition(skip, booster, "dart"), CS.NotEqualsCondition(skip, grow, "lossguide")),
+        CS.ForbiddenAndConjunction(
+            CS.ForbiddenGreaterThanRelation(colsample, subsample), CS.ForbiddenEqualsClause(booster, "dart")
+        ),
+        CS.ForbiddenAndConjunction(
+            CS.ForbiddenGreaterThanEqualsClause(rounds, 1500),
+            CS.ForbiddenInClause(bins, [256, 512]),
+            CS.ForbiddenLessThanEqualsClause(eta, 0.01),
+        ),
+        CS.ForbiddenEqualsRelation(rate, skip),
+    )
+    return space
+
+
+def autosklearn() -> Any:
+    """Choices with hyperparameters of their own, combinations that do not go together, and one that hangs on either of two."""
+    space = CS.ConfigurationSpace(name="autosklearn", seed=1)
+    classifier = CS.Categorical("classifier", ["forest", "svc", "liblinear", "nb"])
+    selection = CS.Categorical("preprocessor", ["none", "pca", "nystroem", "kitchen_sinks"])
+    penalty, loss = (
+        CS.Categorical("liblinear:penalty", ["l1", "l2"]),
+        CS.Categorical("liblinear:loss", ["hinge", "squared"]),
+    )
+    dual = CS.Categorical("liblinear:dual", [True, False])
+    kernel, gamma = CS.Categorical("svc:kernel", ["rbf", "poly"]), CS.Float("svc:gamma", (1e-5, 8.0), log=True)
+    features = CS.Categorical("forest:max_features", ["sqrt", "log2", None])
+    keep, whiten = CS.Float("pca:keep", (0.5, 0.9999)), CS.Categorical("pca:whiten", [True, False])
+    components = CS.Integer("components", (50, 10000), log=True)
+    shared = CS.Integer("rescale", (0, 3))
+    space.add(classifier, selection, penalty, loss, dual, kernel, gamma, features, keep, whiten, components, shared)
+    linear = [CS.ForbiddenEqualsClause(penalty, "l1"), CS.ForbiddenEqualsClause(loss, "hinge")]
+    space.add(
+        *(CS.EqualsCondition(child, classifier, "liblinear") for child in (penalty, loss, dual)),
+        CS.EqualsCondition(kernel, classifier, "svc"),
+        CS.AndConjunction(CS.EqualsCondition(gamma, classifier, "svc"), CS.EqualsCondition(gamma, kernel, "rbf")),
+        CS.EqualsCondition(features, classifier, "forest"),
+        *(CS.EqualsCondition(child, selection, "pca") for child in (keep, whiten)),
+        CS.InCondition(components, selection, ["nystroem", "kitchen_sinks"]),
+        CS.OrConjunction(
+            CS.EqualsCondition(shared, classifier, "svc"),
+            CS.AndConjunction(
+                CS.EqualsCondition(shared, selection, "pca"), CS.NotEqualsCondition(shared, whiten, True)
+            ),
+        ),
+        CS.ForbiddenAndConjunction(*linear),
+        CS.ForbiddenAndConjunction(CS.ForbiddenEqualsClause(dual, False), CS.ForbiddenEqualsClause(loss, "hinge")),
+        CS.ForbiddenAndConjunction(
+            CS.ForbiddenInClause(classifier, ["forest", "nb"]),
+            CS.ForbiddenInClause(selection, ["nystroem", "kitchen_sinks"]),
+        ),
+    )
+    return space
+
+
+SPACES = [svm, random_forest, xgboost, autosklearn]
+
+
+@pytest.mark.parametrize("declared", SPACES)
+@pytest.mark.filterwarnings("ignore:the priors")
+def test_spaces_of_benchmarks(declared: Callable[[], Any]) -> None:
+    theirs = declared()
+    space = mc.Space.from_configspace(theirs)
+    assert space.name == theirs.name
+    agree(space, theirs)
+
+
+@pytest.mark.parametrize("declared", [svm, random_forest, autosklearn])
+def test_and_back(declared: Callable[[], Any]) -> None:
+    """All that came from ConfigSpace can be said there again, clauses of two numbers in one aside."""
+    theirs = declared()
+    again = mc.Space.from_configspace(theirs).to_configspace()
+    agree(mc.Space.from_configspace(again), theirs)
+    for configuration in theirs.sample_configuration(60):
+        assert admitted(again, dict(configuration))
+    for configuration in again.sample_configuration(60):
+        assert admitted(theirs, dict(configuration))
+
+
+def test_values_scales_and_priors() -> None:
+    with pytest.warns(UserWarning, match="the priors of 'lambda' are dropped; their ranges and choices are kept"):
+        space = mc.Space.from_configspace(xgboost())
+    assert space["lambda"].domain == mc.Real(2**-10, 2**10, log=True)
+    assert space["n_rounds"].domain == mc.Integer(1, 2000, log=True)
+    assert space["max_bin"].domain == mc.Ordinal([64, 128, 256, 512])
+    weighted = CS.ConfigurationSpace({"a": CS.Categorical("a", ["x", "y"], weights=[0.9, 0.1]), "n": 7})
+    with pytest.warns(UserWarning, match="the priors of 'a' are dropped"):
+        assert mc.Space.from_configspace(weighted).count() == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert mc.Space.from_configspace(CS.ConfigurationSpace({"a": ["x", "y"]}), "other").name == "other"
+
+
+# -- against brute force -----------------------------------------------------------------------------------------------
+
+
+@st.composite
+def drawn_spaces(draw: Any) -> Any:
+    """Two to five short lists, conditions on earlier ones, forbidden clauses of all kinds."""
+    hyperparameters: list[Any] = []
+    for k in range(draw(st.integers(2, 5))):
+        kind, size = draw(st.sampled_from(["categorical", "integer", "ordinal"])), draw(st.integers(2, 3))
+        name = f"h{k}"
+        if kind == "integer":
+            hyperparameters.append(CS.Integer(name, (0, size - 1)))
+        elif kind == "ordinal":
+            hyperparameters.append(
+                CS.OrdinalHyperparameter(name, [1, 4, 2][:size])
+            )  # its order is not that of its numbers
+        else:
+            hyperparameters.append(
+                CS.Categorical(name, [1, 2, 3][:size] if draw(st.booleans()) else ["a", "b", "c"][:size])
+            )
+
+    def value(of: Any) -> Any:
+        return draw(st.sampled_from(values_of(of)))
+
+    def condition(child: Any, earlier: list[Any], depth: int) -> Any:
+        if depth and draw(st.booleans()):
+            kind = draw(st.sampled_from([CS.AndConjunction, CS.OrConjunction]))
+            return kind(condition(child, earlier, depth - 1), condition(child, earlier, depth - 1))
+        parent = draw(st.sampled_from(earlier))
+        kinds = [CS.EqualsCondition, CS.NotEqualsCondition, CS.InCondition]
+        if not isinstance(parent, CS.CategoricalHyperparameter):
+            kinds += [CS.GreaterThanCondition, CS.LessThanCondition]
+        kind = draw(st.sampled_from(kinds))
+        given = values_of(parent)[: draw(st.integers(1, 2))] if kind is CS.InCondition else value(parent)
+        return kind(child, parent, given)
+
+    def forbidden(depth: int) -> Any:
+        if depth and draw(st.booleans()):
+            kind = draw(st.sampled_from([CS.ForbiddenAndConjunction, CS.ForbiddenOrConjunction]))
+            return kind(forbidden(depth - 1), forbidden(depth - 1))
+        hp, other = draw(st.sampled_from(hyperparameters)), draw(st.sampled_from(hyperparameters))
+        numeric = all(isinstance(v, int) for each in (hp, other) for v in values_of(each))
+        kinds: list[Any] = [CS.ForbiddenEqualsClause, CS.ForbiddenInClause]
+        if numeric and hp is not other:
+            kinds += [CS.ForbiddenLessThanRelation, CS.ForbiddenGreaterThanRelation, CS.ForbiddenEqualsRelation]
+        if not isinstance(hp, CS.CategoricalHyperparameter):
+            kinds += [CS.ForbiddenGreaterThanClause, CS.ForbiddenLessThanEqualsClause]
+        kind = draw(st.sampled_from(kinds))
+        if kind.__name__.endswith("Relation"):
+            return kind(hp, other)
+        return kind(hp, values_of(hp)[:2] if kind is CS.ForbiddenInClause else value(hp))
+
+    conditions = [
+        condition(hp, hyperparameters[:k], 2) for k, hp in enumerate(hyperparameters) if k and draw(st.booleans())
+    ]
+    clauses = [forbidden(2) for _ in range(draw(st.integers(0, 2)))]
+    space = CS.ConfigurationSpace(seed=0)
+    try:
+        space.add(*hyperparameters, *conditions, *clauses)
+    except (ForbiddenValueError, ValueError):  # its default is forbidden, or it refuses what contradicts itself
+        assume(False)
+    return space
+
+
+def values_of(hyperparameter: Any) -> list[Any]:
+    if hasattr(hyperparameter, "choices"):
+        return list(hyperparameter.choices)
+    if hasattr(hyperparameter, "sequence"):
+        return list(hyperparameter.sequence)
+    return list(range(hyperparameter.lower, hyperparameter.upper + 1))
+
+
+def brute_force(theirs: Any) -> list[dict[str, Any]]:
+    """Every configuration that ConfigSpace takes."""
+    choices = [[(name, v) for v in values_of(hp)] + [(name, None)] for name, hp in theirs.items()]
+    drawn = [{name: v for name, v in chosen if v is not None} for chosen in itertools.product(*choices)]
+    return [config for config in drawn if admitted(theirs, config)]
+
+
+@given(drawn_spaces())
+@settings(max_examples=40)
+def test_drawn_spaces_against_brute_force(theirs: Any) -> None:
+    legal = brute_force(theirs)
+    space = mc.Space.from_configspace(theirs)
+    choices = [[(name, v) for v in values_of(hp)] + [(name, None)] for name, hp in theirs.items()]
+    for chosen in itertools.product(*choices):
+        config = {name: v for name, v in chosen if v is not None}
+        assert space.is_legal(config) == (config in legal), config
+    assert space.count() == len(legal)  # by the program
+    again = space.to_configspace()
+    assert {frozenset(c.items()) for c in brute_force(again)} == {frozenset(c.items()) for c in legal}
+
+
+# -- what cannot be said -----------------------------------------------------------------------------------------------
+
+
+def test_refusals_on_the_way_in() -> None:
+    with pytest.raises(SpaceError, match=r"takes a ConfigSpace\.ConfigurationSpace, got dict"):
+        mc.Space.from_configspace({"a": [1, 2]})
+    theirs = CS.ConfigurationSpace({"x": (0.0, 1.0), "y": (0.0, 1.0)})
+    theirs.add(CS.GreaterThanCondition(theirs["y"], theirs["x"], 0.5))
+    with pytest.raises(
+        SpaceError, match=r"the condition y \| x > 0.5 of 'y': .* make it an ordinal of the values that matter"
+    ):
+        mc.Space.from_configspace(theirs)
+
+
+def test_refusals_on_the_way_back() -> None:
+    def with_rule(declare: Callable[[mc.Space], object]) -> mc.Space:
+        space = mc.Space("s")
+        space.real("x", 0, 1)
+        space.real("y", 0, 1)
+        declare(space)
+        return space
+
+    for declare, said in (
+        (lambda s: s.rule("sum", s["x"] + s["y"] <= 1), r"ConfigSpace cannot say the rule 'sum' \(x \+ y <= 1\)"),
+        (lambda s: s.ordering("o", [s.module("a", ["p"]), s.module("b", ["q"])]), "cannot say 'o', ordering of a, b"),
+    ):
+        with pytest.raises(SpaceError, match=said):
+            with_rule(declare).to_configspace()
+    said_well = with_rule(
+        lambda s: (s.rule("order", s["x"] <= s["y"]), s.rule("low", 2 * s["x"] <= 1))
+    ).to_configspace()
+    assert sorted(map(str, said_well.forbidden_clauses)) == ["Forbidden: x > 0.5", "Forbidden: x > y"]
