@@ -109,7 +109,10 @@ class _Compiler:
         for condition in self.declaration.conditions.get(label, ()):
             columns = [self._only_column(self.algebra.image[i]) for i in condition.linear]
             coefficients = np.array(list(condition.linear.values()))
-            most = self.declaration.interval(condition)[1]
+            best = dict.fromkeys((self.group_of[c] for c in columns), 0.0)
+            for c, coefficient in zip(columns, coefficients.tolist(), strict=True):
+                best[self.group_of[c]] = max(best[self.group_of[c]], coefficient)
+            most = condition.constant + sum(best.values())
             found.append(Indicator(condition.constant, np.array(columns, dtype=np.int64), coefficients, most))
         return tuple(found)
 

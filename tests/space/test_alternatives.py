@@ -78,8 +78,8 @@ def test_only_indicators_are_alternatives() -> None:
 @pytest.mark.parametrize(
     ("optimizer", "options"),
     [
-        ("hybrid", mc.HybridSettings(samples=1, n_initial=4)),
-        ("mivabo", mc.MiVaBOSettings(certificate=mc.DecompositionSettings(), n_initial=4)),
+        ("hybrid", mc.settings.HybridSettings(samples=1, n_initial=4)),
+        ("mivabo", mc.settings.MiVaBOSettings(certificate=mc.settings.DecompositionSettings(), n_initial=4)),
         ("admm", None),
     ],
 )
