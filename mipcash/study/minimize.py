@@ -124,10 +124,10 @@ def minimize(
         evaluation_memory: megabytes (of 10^6 bytes) beyond which an evaluation is ended in the same way; None: no limit. What
             its process and those that it started hold counts, with all that was loaded; looked at every 0.05 seconds, in which
             an evaluation may exceed it.
-        racing: whether an objective that yields is stopped before its last fit, where it is clearly worse than the best so far; see
-            :mod:`mipcash.study.racing`. ``True``: by the paired differences of folds; ``"halving"``: by successive halving, also
-            for learning curves; :class:`mipcash.Racing`, :class:`mipcash.Halving`: with other settings. What was stopped is
-            one evaluation, is learned from as a noisier one, and is never the answer.
+        racing: whether an objective that yields or reports is stopped before its last fit, where it is clearly worse than the best
+            so far; see :mod:`mipcash.study.racing`. ``True``: by the paired differences of folds; ``"halving"``: by successive
+            halving, also for learning curves; :class:`mipcash.Racing`, :class:`mipcash.Halving`: with other settings. What was
+            stopped is one evaluation, is learned from as a noisier one, and is never the answer.
         confirm: a number of finalists, or :class:`mipcash.Confirm`: the best of the search are evaluated again, with
             ``repeat=1``, 2 ... where the objective has a parameter of that name, and the best of them there, limits included, is
             the answer. They count in the budget. ``result.finalists`` has both losses. Without such a parameter repeats of a

@@ -97,6 +97,21 @@ def test_the_benchmark_of_fair_pipelines(tmp_path: Path, capsys: pytest.CaptureF
     assert "| 5 | 0.05 | `hybrid`, filtered |" in capsys.readouterr().out
 
 
+def test_kept_runs_of_fair_pipelines_are_of_one_version_of_code_and_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    version = fair_pipelines.version
+    made = fair_pipelines._file("quick", fair_pipelines.STAND_IN, "hybrid", None, 0)
+    assert version() in made.parent.name
+    before = version()
+    version.cache_clear()
+    monkeypatch.setenv("MIPCASH_DATA", "elsewhere")
+    assert version() != before
+    monkeypatch.setattr(fair_pipelines.metadata, "version", lambda name: "99")
+    now = version()
+    version.cache_clear()
+    assert version() != now
+    version.cache_clear()
+
+
 def test_the_network_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
     out = tmp_path / "network.json"
