@@ -15,7 +15,15 @@ import mipcash as mc
 from mipcash.errors import MipcashError
 from mipcash.study.minimize import run
 
-WORDS = {"limits": "limit", "settings": None, "known": None, "retries": None, "executor": None, "costs": None}
+WORDS = {
+    "limits": "limit",
+    "objectives": "objective",
+    "settings": None,
+    "known": None,
+    "retries": None,
+    "executor": None,
+    "costs": None,
+}
 """Arguments of ``minimize`` that ``mipcash run`` has in another form, or that a model file gives."""
 SCRIPT = {"objective", "space", "callbacks", "progress"}
 """Of scripts alone."""

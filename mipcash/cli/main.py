@@ -21,6 +21,7 @@ from mipcash.cli.options import (
     Direction,
     EvaluationMemory,
     EvaluationTimeout,
+    Goals,
     Journal,
     Limits,
     ModelName,
@@ -79,6 +80,7 @@ def run(
     ] = None,
     optimizer: Annotated[str | None, typer.Option(help="The method that proposes configurations.")] = None,
     direction: Direction = None,
+    objective: Goals = None,
     storage: Annotated[Path | None, typer.Option(help="The journal; default runs/MODEL-seedS.db.")] = None,
     timeout: Timeout = None,
     option: Options = None,
@@ -98,7 +100,7 @@ def run(
     """Optimise a model, or go on where an earlier run of it stopped."""
     with errors(debug):
         from mipcash.cli import archive, limits, modelfile, running
-        from mipcash.cli.plans import Plan
+        from mipcash.cli.plans import Plan, objectives_said
 
         options = modelfile.pairs(option or [])
         loaded = modelfile.load(model, options)
@@ -115,6 +117,7 @@ def run(
             "racing": racing,
             "confirm": confirm,
             "direction": direction,
+            "objectives": objectives_said(objective or []),
         }
         plan = Plan.of(loaded, given, storage, options, limits.parsed(limit or []), quiet, cost, fits)
         path = Path(plan.storage)
@@ -157,6 +160,7 @@ def resume(
     with errors(debug):
         from mipcash.cli import archive, consent, modelfile, running
         from mipcash.cli.plans import STANDARD, Plan, racing_said
+        from mipcash.study.records.goals import stored_goals
 
         old = archive.open_archive(journal)
         record = old.record
@@ -192,7 +196,7 @@ def resume(
             quiet,
             cost,
             fits,
-            record.goals.goals[0].direction,
+            **stored_goals(record.goals),
         )
         running.start(loaded, plan)
 

@@ -52,6 +52,14 @@ Direction = Annotated[
     str | None,
     typer.Option(metavar="minimize|maximize", help="Where the loss is to go; default: minimize, or as the model says."),
 ]
+Goals = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--objective",
+        metavar="NAME",
+        help="One of several outputs to minimise, or NAME=maximize; repeatable: a front is found.",
+    ),
+]
 Place = Annotated[str, typer.Argument(metavar="RUN.DB", help="The journal of a run, or the address of a database.")]
 ModelName = Annotated[
     str, typer.Argument(metavar="MODEL", help="A name of `mipcash models`, or the path of a Python file.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,11 @@ from typing import Any
 from mipcash.cli import archive, modelfile
 from mipcash.cli.limits import Pairs, together
 from mipcash.errors import ModelError
-from mipcash.space.direction import MINIMIZE, direction_of
+from mipcash.space.direction import MINIMIZE
 from mipcash.study.arguments import costs_by_output
 from mipcash.study.confirm import ConfirmGiven, check_paid, confirm_of
 from mipcash.study.racing import HALVING, RacingGiven, racing_of
-from mipcash.study.records.goals import goals_of
+from mipcash.study.records.goals import ObjectivesGiven, goals_of
 from mipcash.study.records.limits import limits_of, stored_limits
 from mipcash.study.spending import Budget, Cost, Fits, Spending
 from mipcash.study.text import shown
@@ -32,6 +32,7 @@ STANDARD = {
     "racing": None,
     "confirm": None,
     "direction": MINIMIZE,
+    "objectives": None,
 }
 """Of ``mipcash run``, where neither the command nor the model says more."""
 
@@ -76,12 +77,18 @@ class Plan:
     cost: float | None = None
     fits: int | None = None
     direction: str = MINIMIZE
+    objectives: ObjectivesGiven = None
 
     def __post_init__(self) -> None:
         try:
             confirm_of(self.confirm, self.pays)
         except ValueError as error:
             raise ModelError(f"{error}; on the command line --confirm 3, or --confirm 0 for none") from None
+
+    @property
+    def goals(self) -> dict[str, Any]:
+        """What is optimised, as arguments of a study."""
+        return {"direction": self.direction, "objectives": self.objectives}
 
     @property
     def pays(self) -> Budget:
@@ -146,7 +153,7 @@ class Plan:
         if cost is not None and fits is not None:
             raise ModelError("a run has one budget: give --cost or --fits")
         try:
-            direction_of(chosen["direction"])
+            goals_of(chosen["direction"], chosen["objectives"])
         except ValueError as error:
             raise ModelError(str(error)) from None
         chosen["racing"] = racing_said(chosen["racing"])
@@ -166,5 +173,20 @@ class Plan:
         record = old.record
         then = (record.seed, record.solver, record.optimizer, dict(record.options), dict(record.limits), record.goals)
         limits = stored_limits(limits_of(self.limits))
-        now = (self.seed, self.solver, self.optimizer, dict(self.options), limits, goals_of(self.direction))
+        now = (self.seed, self.solver, self.optimizer, dict(self.options), limits, goals_of(**self.goals))
         return then != now
+
+
+def objectives_said(given: Sequence[str]) -> dict[str, str] | None:
+    """``--objective loss --objective accuracy=maximize`` as directions by name; None: nothing was said.
+
+    Raises:
+        ModelError: one has no name, or is given twice.
+    """
+    found: dict[str, str] = {}
+    for text in given:
+        name, _, direction = text.partition("=")
+        if not name.strip() or name in found:
+            raise ModelError(f"--objective takes NAME or NAME=maximize, each name once; got {shown(text)}")
+        found[name] = direction or MINIMIZE
+    return found or None

@@ -38,7 +38,7 @@ def start(loaded: modelfile.Model, plan: Plan) -> None:
                 loaded.space,
                 plan.optimizer,
                 plan.solver,
-                direction=plan.direction,
+                **plan.goals,
                 seed=plan.seed,
                 storage=plan.storage,
                 limits=plan.limits,
@@ -105,6 +105,8 @@ def _report(loaded: modelfile.Model, result: Any) -> str:
 def close(old: archive.Archive, plot: Path | None, report: str = "") -> None:
     """The end of ``run``, ``resume`` and ``show``: best configuration, summary, report, picture, journal."""
     result = old.result
+    if result.best is not None and result.goals.several:
+        show_table(tables.front_table(result))
     if result.best is not None:
         show_table(tables.best_table(result, f"best configuration of {old.record.space}"))
     elif result.under and result.nearest is not None:

@@ -17,6 +17,7 @@ from mipcash.display import counted
 from mipcash.modelling.domains import Permutation
 from mipcash.modelling.parameters import Parameter
 from mipcash.space.compiled import declaration_of
+from mipcash.study.front import objectives_of
 from mipcash.study.result import Result
 from mipcash.study.text import one_line, readable, visible
 from mipcash.study.trial import Trial
@@ -53,7 +54,10 @@ def summary(result: Result) -> Text:
     text = Text()
     best = result.best
     if best is not None:
-        text.append(f"best {result.goals.word} {result.value:.6g}", style="bold green")
+        found = f"best {result.goals.word} {result.value:.6g}"
+        if result.goals.several:
+            found = f"{len(result.front)} on the front, balanced"
+        text.append(found, style="bold green")
         text.append(f" (trial {best.number})  ")
     text.append(f"{result.n_done} done, {result.n_failed} failed")
     pending = sum(t.pending for t in result.history)
@@ -98,13 +102,27 @@ def safety(result: Result) -> str:
     return f"{said}; with at least {SURE}: trial {safe.number}, {result.goals.word} {safe.loss:.6g}"
 
 
+def front_table(result: Result) -> RenderableType:
+    """The trials of the front, one row each, with their objectives and configurations."""
+    table = _table("trial", *map(visible, result.goals.names), "configuration")
+    for trial in result.front:
+        shown = "  ".join(f"{k}={show(v)}" for k, v in trial.config.items())
+        balanced = result.best is not None and trial.number == result.best.number
+        values = [plain_text(text) for text in objectives_of(trial)]
+        config = plain_text(one_line(shown), overflow="ellipsis", no_wrap=True)
+        table.add_row(str(trial.number), *values, config, style="green bold" if balanced else "")
+    return _titled("the front, and in bold its balanced trial", table)
+
+
 def trials_table(trials: Sequence[Trial], result: Result, title: str) -> RenderableType:
     """One row per trial: loss or status, the limits that it breaks, times, and the configuration in short."""
     best, limited = result.best, ["breaks"] if result.under else []
-    table = _table("trial", result.goals.word, *limited, "ask", "eval", "origin", "configuration or failure")
+    names = [visible(n) for n in result.goals.names] if result.goals.several else [result.goals.word]
+    table = _table("trial", *names, *limited, "ask", "eval", "origin", "configuration or failure")
     for trial in trials:
         loss = _evaluated(trial) if trial.loss is None else f"{trial.loss:.6g}"
         loss = loss if trial.whole else f"{loss} stopped at fit {trial.fits}"
+        values = [loss, *[""] * (len(names) - 1)] if trial.loss is None or len(names) == 1 else objectives_of(trial)
         ask, duration = trial.seconds.get("ask"), None if trial.known else trial.duration
         what = trial.message if trial.failed else "  ".join(f"{k}={show(v)}" for k, v in trial.config.items())
         breaks = [] if trial.failed or trial.pending else result.breaks(trial)
@@ -112,7 +130,7 @@ def trials_table(trials: Sequence[Trial], result: Result, title: str) -> Rendera
         style = "green bold" if best is not None and trial.number == best.number else style
         table.add_row(
             str(trial.number),
-            plain_text(loss),
+            *map(plain_text, values),
             *([plain_text(_short(", ".join(map(str, breaks))))] if limited else []),
             "" if ask is None else f"{ask:.2f} s",
             "" if duration is None else f"{duration:.2f} s",

@@ -17,6 +17,7 @@ from mipcash.cli.options import (
     Direction,
     EvaluationMemory,
     EvaluationTimeout,
+    Goals,
     Limits,
     MostCost,
     MostFits,
@@ -58,6 +59,7 @@ def work(
     ] = None,
     optimizer: Annotated[str | None, typer.Option(help="Of a new study: the method that proposes.")] = None,
     direction: Direction = None,
+    objective: Goals = None,
     option: Options = None,
     limit: Limits = None,
     cost: MostCost = None,
@@ -81,7 +83,8 @@ def work(
 
         from mipcash.cli import consent, limits, modelfile, running
         from mipcash.cli.archive import open_archive
-        from mipcash.cli.plans import Plan
+        from mipcash.cli.plans import Plan, objectives_said
+        from mipcash.study.records.goals import stored_goals
         from mipcash.study.storage.registry import exists
 
         options, typed = modelfile.pairs(option or []), limits.parsed(limit or [])
@@ -100,6 +103,7 @@ def work(
             "racing": racing,
             "confirm": confirm,
             "direction": direction,
+            "objectives": objectives_said(objective or []),
         }
         old = open_archive(address.whole) if exists(address) else None
         if old is not None:
@@ -113,7 +117,7 @@ def work(
                 "optimizer": record.optimizer,
                 "solver": chosen.solver,
                 "budget": record.budget,
-                "direction": record.goals.goals[0].direction,
+                **stored_goals(record.goals),
             }
             given = {
                 **study,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mipcash.optimizers.base import Limit
-from mipcash.optimizers.outcome import LOSS
+from mipcash.optimizers.outcome import FAILED, LOSS, PRESENT, Outcome, Output
 from mipcash.space.direction import DIRECTIONS, MAXIMIZE, MINIMIZE
 
 
@@ -45,6 +45,27 @@ class Goals:
     """
 
     goals: tuple[Goal, ...] = (Goal(),)
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one."""
+        return len(self.goals) > 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the outputs."""
+        return tuple(goal.output for goal in self.goals)
+
+    def completed(self, outcome: Outcome) -> Outcome:
+        """An outcome of several objectives with its loss: that of this name, or the first; failed where one is no number."""
+        told = [outcome[name] for name in self.names]
+        problem = next((k for k, output in enumerate(told) if output.status != PRESENT), None)
+        if problem is not None:
+            message = told[problem].message or f"{self.names[problem]!r} was not told"
+            return Outcome({**outcome.outputs, LOSS: Output(FAILED, message=message, cost=told[problem].cost)})
+        if LOSS in self.names or outcome[LOSS].status == PRESENT:
+            return outcome
+        return Outcome({LOSS: told[0], **outcome.outputs})
 
     @property
     def maximised(self) -> bool:

@@ -9,6 +9,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from mipcash.optimizers.base import Limit, Optimizer
+from mipcash.optimizers.goals import Goals
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.records.limits import limits_of
 from mipcash.study.text import listed, shown
@@ -87,6 +88,23 @@ def costs_of(given: Any, limits: Sequence[Limit], unasked: bool = False) -> dict
                 f"{listed(found)}; add it, in the same unit"
             )
     return found
+
+
+def check_goals(goals: Goals, costs: Mapping[str, float], racing: Any = None, confirm: Any = None) -> None:
+    """Several objectives come out of one function, whole, and no order among configurations follows from them.
+
+    Raises:
+        ValueError: something is given that is for one loss alone.
+    """
+    if not goals.several:
+        return
+    for given, what in (
+        (costs, "costs= is for outputs that are evaluated apart: let one function return all of them"),
+        (racing, "racing= stops what is clearly worse by one loss: leave it out"),
+        (confirm, "confirm= evaluates again what has the lowest loss: leave it out"),
+    ):
+        if given:
+            raise ValueError(f"there are several objectives, {listed(goals.names)}, and {what}")
 
 
 def costs_by_output(objective: Any, given: Any, limits: Any) -> dict[str, float]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mipcash.optimizers.base import History, Limit, Optimizer, Proposal, Request
+from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.scalarising import scalarised, weights_of
 from mipcash.space.cuts.accepting import accepted_rules
 from mipcash.study.finalists import answer
 from mipcash.study.records.accepted import not_the_same
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
     from mipcash.study.storage.base import TrialRow
 
 
+WEIGHTS = 1
+"""The stream of random numbers, beside that of a proposal, that its weights of several objectives come from."""
+
+
 @dataclass(frozen=True)
 class Asking:
     """What stays the same from one ask of a study to the next.
@@ -31,6 +37,7 @@ class Asking:
     Attributes:
         make: makes the optimizer of the space as it is; one that was given as an object stays what it is.
         accepted: rules of the space that were accepted when it was made.
+        goals: of several objectives each proposal minimises one weighting.
     """
 
     space: Space
@@ -40,6 +47,7 @@ class Asking:
     costs: Mapping[str, float] = field(default_factory=dict)
     make: Callable[[], Optimizer] | None = None
     accepted: tuple[Rule, ...] = ()
+    goals: Goals = MINIMISED
 
     def renewed(self) -> Asking:
         """With an optimizer of the space as it is, where rules were accepted or withdrawn since the last was made."""
@@ -61,7 +69,11 @@ class Asking:
         began, number = time.perf_counter(), len(history)
         rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
         kept = apart if apart and apart.configs and apart.distance else None
-        proposal = self.optimizer.ask(Request(history, rng, state, kept, self.limits, self.costs, seconds))
+        limits = self.limits
+        if self.goals.several:  # by a generator of its own, so that what the optimizer draws stays what it is for one
+            drawn = np.random.default_rng(np.random.SeedSequence([self.seed, number, WEIGHTS]))
+            history, limits = scalarised(history, limits, self.goals, weights_of(drawn, self.goals))
+        proposal = self.optimizer.ask(Request(history, rng, state, kept, limits, self.costs, seconds))
         if not isinstance(proposal, Proposal):
             raise TypeError(f"optimizer {self.optimizer.name!r} must return a Proposal, and returned {shown(proposal)}")
         self._check(number, proposal)
@@ -71,7 +83,7 @@ class Asking:
 
     def recommended(self, history: History) -> int | None:
         """The number of the trial that the optimizer recommends; None: it recommends none."""
-        found = answer(self.optimizer, history, self.limits)
+        found = None if self.goals.several else answer(self.optimizer, history, self.limits)
         if found is None:
             return None
         for number, observation in enumerate(history):

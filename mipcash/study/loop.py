@@ -172,7 +172,7 @@ class Loop:
 
     def _task(self, trial: Trial) -> Task:
         judge = None if self._racing is None else judge_for(self._racing, trial, self._study.trials, self._study.limits)
-        return Task(trial.number, trial.attempt, trial.repeat, judge)
+        return Task(trial.number, trial.attempt, trial.repeat, judge, self._study.goals.names)
 
     def _room(self, in_flight: Collection[Trial], workers: int) -> bool:
         """Whether another evaluation may start. A broken pool ends all that run in it, so a suspect runs alone."""

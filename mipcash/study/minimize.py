@@ -15,7 +15,7 @@ from mipcash.optimizers.base import Limit, Optimizer
 from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome
 from mipcash.space.direction import MINIMIZE
 from mipcash.space.space import Space
-from mipcash.study.arguments import check_costs, costs_by_output, seconds_of
+from mipcash.study.arguments import check_costs, check_goals, costs_by_output, seconds_of
 from mipcash.study.calls import callbacks_of, check_direction, check_objective, check_order, explained
 from mipcash.study.confirm import (
     CONFIRMED,
@@ -35,6 +35,7 @@ from mipcash.study.loop import BUDGET, EXHAUSTED, PROVEN, Callback, Loop
 from mipcash.study.progress import Progress, make_progress
 from mipcash.study.racing import RacingGiven, racing_of
 from mipcash.study.records.given import KnownGiven
+from mipcash.study.records.goals import ObjectivesGiven, goals_of
 from mipcash.study.records.limits import LimitsGiven
 from mipcash.study.result import Result
 from mipcash.study.signatures import takes
@@ -54,6 +55,7 @@ def minimize(
     budget: Budget,
     *,
     direction: str = MINIMIZE,
+    objectives: ObjectivesGiven = None,
     limits: LimitsGiven = None,
     known: KnownGiven = (),
     seed: int = 0,
@@ -97,6 +99,9 @@ def minimize(
             together, by ``costs``. What would exceed it is not started.
         direction: ``minimize`` or ``maximize``. Trials, results, limits and the journal have what the objective gave, with its own
             sign, under the name of the loss.
+        objectives: names of several outputs, ``["loss", "latency_ms"]``, or directions by name, ``{"accuracy": "maximize",
+            "latency_ms": "minimize"}``: the objective returns a dict that has them all, and ``result.front`` has what nothing is
+            better than in all of them. None: the loss alone.
         limits: what outputs of a good configuration keep, by name, at most or (low, high): ``{"latency_ms": 5.0, "accuracy": (0.9,
             None)}``. They are learned, and the answer is the best that kept them.
         known: evaluations made elsewhere, as pairs of a configuration and its outcome; see :meth:`mipcash.Study.add`. What is in
@@ -165,10 +170,12 @@ def minimize(
     racing_of(racing)
     confirming = confirm_of(confirm, budget)
     check_direction(objective, direction)
+    goals = goals_of(direction, objectives)
     callbacks = callbacks_of(callbacks)
     if isinstance(space, Space):  # else the study says so
         check_objective(objective, space.parameters)
     costs = costs_by_output(objective, costs, limits)
+    check_goals(goals, costs, racing_of(racing), confirming)
     check_paid(confirming, Spending.of_budget(budget, costs))
     if allowed is not None:
         brought(objective)  # before a journal is made
@@ -177,6 +184,7 @@ def minimize(
         optimizer,
         solver,
         direction=direction,
+        objectives=objectives,
         seed=seed,
         storage=storage,
         settings=settings,
@@ -227,6 +235,7 @@ def run(
     allowed, raced = Allowed.of(evaluation_timeout, evaluation_memory, executor), racing_of(racing)
     confirming = confirm_of(confirm, budget)
     check_paid(confirming, spending)
+    check_goals(study.goals, study.costs, raced, confirming)
     reserve = reserve_of(confirming)
     with _place(objective, executor, workers, allowed) as place, make_progress(progress) as display:
         study.plan(None if isinstance(budget, (Cost, Fits)) else int(budget), timeout)
@@ -270,6 +279,8 @@ def _all_known(study: Study) -> bool:
     Where outputs are evaluated apart, as much of it as shows that a configuration is not better than the answer.
     """
     found = study.result
+    if study.goals.several:
+        return all(t.done for t in study.trials if t.legal and not t.repeat)
     best, first = found.best, found.standing.best
     lowest = math.nan if best is None or best.minimised is None else best.minimised
     if first is not None and first.minimised is not None and not lowest <= first.minimised:

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from mipcash.optimizers.base import Limit
+from mipcash.study.front import Front, objectives_of
 from mipcash.study.spending import Spending
 from mipcash.study.standing import Standing, breaches
 from mipcash.study.text import one_line, visible
@@ -29,6 +30,7 @@ class Progress:
         self.best_number: int | None = None
         self.limits: tuple[Limit, ...] = ()
         self._parts: list[Trial] = []
+        self._front: int | None = None
 
     def begin(self, title: str, budget: float, trials: Sequence[Trial]) -> None:
         """The run starts; ``trials`` are those of a resumed journal. The budget is evaluations, or what they may cost."""
@@ -64,7 +66,10 @@ class Progress:
             self.told_count += 0 if trial.pending else self._count_of(trial)
             self.failed_count += trial.failed
         found = self._best_of(trial)
-        if found is not None and found.loss is not None and found.minimised is not None:
+        if trial.goals.several:
+            self._parts.append(trial)
+            self._front = len(Front.of(Standing.of(self._parts, self.limits)).rows)
+        elif found is not None and found.loss is not None and found.minimised is not None:
             sign = found.goals.sign
             if self.best_number is None or found.minimised < sign * self.best:
                 self.best, self.best_number = found.loss, found.number
@@ -85,6 +90,8 @@ class Progress:
         return int(cost) if cost.is_integer() else cost
 
     def _best_text(self) -> str:
+        if self._front:
+            return f"{self._front} on the front"
         if self.best_number is not None:
             return f"{self.best:.6g} (#{self.best_number})"
         return "none keeps all limits yet" if self.limits and self.told_count > self.failed_count else "-"
@@ -243,6 +250,8 @@ def _broken(trial: Trial, limits: Sequence[Limit]) -> str:
 def _said(trial: Trial) -> str:
     if trial.failed:
         return f"failed: {one_line(trial.message, 160)}"
+    if trial.loss is not None and trial.goals.several:
+        return ", ".join(f"{n} {v}" for n, v in zip(trial.goals.names, objectives_of(trial), strict=True))
     if trial.loss is not None:
         word = trial.goals.word
         return (

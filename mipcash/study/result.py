@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
@@ -19,6 +19,7 @@ from mipcash.optimizers.base import Limit
 from mipcash.optimizers.goals import Goals
 from mipcash.optimizers.outcome import PENDING
 from mipcash.study.finalists import Finalist, finalists_of, text_of
+from mipcash.study.front import Front, front_of
 from mipcash.study.standing import Breach, Nearest, Standing, goals_of_all, observation, told
 from mipcash.study.text import one_line, shown, visible, without_address
 from mipcash.study.tradeoffs import LimitTable
@@ -89,11 +90,38 @@ class Result:
         """The trial that the optimizer recommends, or that ``confirm=`` chose among finalists; None: there is none.
 
         As a rule it is the first that keeps all limits with the lowest loss (or the highest, where it is maximised). It is always
-        one of the search, and no repeat.
+        one of the search, and no repeat. Of several objectives it is a compromise, the balanced trial of the front
+        (:mod:`mipcash.study.front`).
         """
+        if self.goals.several:
+            return Front.of(self.standing).balanced
         if self.recommended != BY_LOSS:
             return None if self.recommended is None else self.history[self.recommended]
         return self.standing.best
+
+    @property
+    def front(self) -> tuple[Trial, ...]:
+        """The trials that nothing is better than in all objectives, of what is legal and keeps all limits: the Pareto front.
+
+        By the first objective, best first; of trials with equal values the first.
+
+        Raises:
+            MipcashError: there is one objective.
+        """
+        return front_of(self.standing).members
+
+    def hypervolume(self, reference: Mapping[str, float] | Sequence[float] | None = None) -> float:
+        """How much the front dominates, up to a reference point, in the units of the objectives multiplied.
+
+        Args:
+            reference: a value of each objective that is just not good enough, by name or in their order; what does not reach it
+                counts nothing. None: the worst that this study saw of each, which tells the progress of one run alone.
+
+        Raises:
+            ValueError: no such point.
+            MipcashError: there is one objective.
+        """
+        return front_of(self.standing).hypervolume(reference)
 
     @property
     def config(self) -> Configuration | None:
@@ -279,7 +307,9 @@ class Result:
         ``violation.<name>``, how far an output lies outside its limit, in its own unit (0: it keeps it; None: it failed, or is
         not known).
         """
-        return [{**_flat(trial), **self._stands(trial)} for trial in self.history]
+        rows = [{**_flat(trial), **self._stands(trial)} for trial in self.history]
+        front = {t.number for t in self.front} if self.goals.several else set()
+        return [{**row, "front": row["number"] in front} for row in rows] if self.goals.several else rows
 
     def _stands(self, trial: Trial) -> dict[str, Any]:
         if not self.under:
@@ -310,6 +340,8 @@ class Result:
         best = self.best
         nothing = "nothing keeps all limits" if self.under and self.n_done else "nothing found"
         found = nothing if best is None else f"best {self.value:.6g} (trial {best.number})"
+        if best is not None and self.goals.several:
+            found = f"front of {len(self.front)} ({', '.join(self.goals.names)})"
         failed = f", {self.n_failed:,} failed" if self.n_failed else ""
         stopped = f", stopped: {self.stopped}" if self.stopped else ""
         return f"{found} in {counted(self.n_evaluations, 'evaluation')}{failed}{stopped}"
@@ -336,8 +368,12 @@ class Result:
         best = self.best
         if best is None and self.under and self.nearest is not None:
             yield f"{'nothing keeps all limits' if self.nearest.breaks else 'no loss is known'} yet; {self.nearest}"
-        if best is not None:
+        if best is not None and self.goals.several:
+            yield from front_of(self.standing).lines()
+            yield f"balanced (trial {best.number})"
+        elif best is not None:
             yield f"best value {self.value:.6g} (trial {best.number})"
+        if best is not None:
             yield from (f"  {name} = {value!r}" for name, value in best.config.items())
             yield from (f"  [{name}] {value:.6g}" for name, value in self.values.items())
             yield from (f"  [{name}] {one_line(text, 160)}" for name, text in best.texts.items())

@@ -24,7 +24,7 @@ from mipcash.space.cuts.proposed import ProposedRule
 from mipcash.space.direction import MINIMIZE
 from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
-from mipcash.study.arguments import costs_of, optimizer_of, retries_of, seconds_of, seed_of
+from mipcash.study.arguments import check_goals, costs_of, optimizer_of, retries_of, seconds_of, seed_of
 from mipcash.study.asking import Asking
 from mipcash.study.calls import explained
 from mipcash.study.cuts.columns import columns_of
@@ -33,7 +33,7 @@ from mipcash.study.cuts.search import LEVEL, MOST
 from mipcash.study.proposing import Proposing
 from mipcash.study.racing import RacingGiven, racing_of
 from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
-from mipcash.study.records.goals import goals_of
+from mipcash.study.records.goals import ObjectivesGiven, goals_of
 from mipcash.study.records.ledger import Ledger
 from mipcash.study.records.limits import LimitsGiven, limits_of
 from mipcash.study.records.opening import record_of
@@ -63,6 +63,8 @@ class Study(Proposing):
         optimizer: a name of ``mipcash.optimizers.registry``, or an :class:`~mipcash.optimizers.base.Optimizer`.
         solver: name of the solver behind the proposals, or a backend; an optimizer given as an object brings its own.
         direction: ``minimize`` the loss or ``maximize`` it. Trials, results, limits and the journal have it as it is told.
+        objectives: names of several outputs, or directions by name, ``{"accuracy": "maximize", "latency_ms": "minimize"}``:
+            proposals minimise random weightings of them, and ``result.front`` has what nothing is better than in all.
         seed: a whole number >= 0; the same seed gives the same proposals for the same outcomes.
         storage: file of the journal, for its owner alone (0600); one that exists is resumed. An address,
             ``postgresql://user@host/database`` or ``sqlite:///run.db``: several processes may hold the study at a time, see
@@ -100,6 +102,7 @@ class Study(Proposing):
         solver: str | Backend = "auto",
         *,
         direction: str = MINIMIZE,
+        objectives: ObjectivesGiven = None,
         seed: int = 0,
         storage: str | os.PathLike[str] | Storage | None = None,
         settings: Any = None,
@@ -122,13 +125,14 @@ class Study(Proposing):
         self._lock, self._asking = threading.RLock(), threading.RLock()
         # A name says more than the object made from it: a preset may share its class with another name.
         name = optimizer if isinstance(optimizer, str) else optimizer.name
-        self.limits, self.goals = limits_of(limits), goals_of(direction)
+        self.limits, self.goals = limits_of(limits), goals_of(direction, objectives)
         self.optimizer.check_limits(self.limits)
         self.costs = costs_of(costs, self.limits)
         self.racing = racing_of(racing)
+        check_goals(self.goals, self.costs, self.racing)
         seen = self.goals.turned(self.limits)
         self._questions = Asking(space, self.optimizer, self.seed, seen, self.costs, make)
-        self._questions = replace(self._questions, accepted=accepted_rules(space))
+        self._questions = replace(self._questions, accepted=accepted_rules(space), goals=self.goals)
         told = (settings, self.limits, model, options, self.goals)
         record = record_of(space, self.optimizer, name, solver, self.seed, *told)
         retries = retries_of(retries)
@@ -275,7 +279,9 @@ class Study(Proposing):
             ConfigurationError: unknown, missing or inactive parameters, values outside their domains; or broken rules.
             ValueError: no outcome (None, a text, a dict without the loss ...), or another word for ``illegal``.
         """
-        known = Known.of(self.space, config, outcome, illegal, apart=tuple(self.costs), limits=self.limits)
+        known = Known.of(
+            self.space, config, outcome, illegal, apart=tuple(self.costs), limits=self.limits, goals=self.goals
+        )
         return copy_of(self._agreed(lambda: self._ledger.know([known])[0]))
 
     def add_missing(self, known: KnownGiven) -> None:
@@ -287,7 +293,7 @@ class Study(Proposing):
             ConfigurationError, ValueError: as for :meth:`add`, with the pair's index.
             TypeError: no pairs.
         """
-        listed = Known.listed(self.space, known, tuple(self.costs), self.limits)
+        listed = Known.listed(self.space, known, tuple(self.costs), self.limits, self.goals)
         self._agreed(lambda: self._ledger.know(self._ledger.unknown(listed)))
 
     def enqueue(self, config: Mapping[str, Value]) -> Trial:

@@ -185,6 +185,8 @@ class Trial:
         if self.failed:
             return f"failed: {one_line(self.message, 80)}" if self.message else "failed"
         told = [] if self.loss is None else [(self.goals.word, self.loss)]
+        if self.loss is not None and self.goals.several:
+            told = [(name, self.outcome[name].value or 0.0) for name in self.goals.names]
         told += [(name, value) for name, value in self.values.items() if self.loss is None and name in self.evaluate]
         failed = ((name, o.message) for name, o in self.outcome.outputs.items() if o.status == FAILED)
         said = [f"{name} {value:.6g}" for name, value in told]

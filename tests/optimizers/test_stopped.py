@@ -142,7 +142,7 @@ def test_processes_over_vectors_are_told_the_noise(name: str, monkeypatch: pytes
         space.categorical("d", list("abcdefghi"))
     else:
         space.real("x", 0.0, 1.0)
-    options: dict[str, Any] = {"settings": mc.AdmmSettings(z_min="gp")} if choices else {}
+    options: dict[str, Any] = {"settings": mc.settings.AdmmSettings(z_min="gp")} if choices else {}
     name = name.split(",")[0]
     found = mc.minimize(objective, space, 16, optimizer=name, racing=mc.Racing(c=0.5), progress=False, **options)
     assert found.n_stopped > 3

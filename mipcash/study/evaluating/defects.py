@@ -23,7 +23,7 @@ from importlib import metadata
 
 from mipcash.errors import ModelError
 from mipcash.optimizers.base import Limit
-from mipcash.optimizers.outcome import LOSS, MISSING, Outcome
+from mipcash.optimizers.outcome import MISSING, Outcome
 from mipcash.study.failures import OUT_OF_MEMORY, kind_of_failure
 from mipcash.study.reading import describe_error, statement
 from mipcash.study.result import LEAST, SUSPICIOUS
@@ -142,7 +142,8 @@ class Defects:
             trials: gives all of the study.
         """
         self._succeeded |= told.done
-        at_fault = told.failed and (raised is not None or not statement(returned, told.evaluate or (LOSS,)))
+        said = (statement(returned, told.evaluate or (name,)) for name in told.goals.names)
+        at_fault = told.failed and (raised is not None or not all(said))
         at_fault = (
             at_fault and kind_of_failure(told.message) != OUT_OF_MEMORY
         )  # that is the size of what was configured

@@ -37,12 +37,14 @@ class Task:
         attempt: number of this attempt at it.
         repeat: k > 0: the k-th further evaluation of a configuration; an objective that has a parameter of this name is told.
         judge: when to stop the loss of an objective that yields or reports; None: at its end.
+        owed: outputs of which each partial result has a number.
     """
 
     trial: int = 0
     attempt: int = 1
     repeat: int = 0
     judge: Judge | None = None
+    owed: tuple[str, ...] = (LOSS,)
 
 
 ALONE = Task()
@@ -97,7 +99,8 @@ def evaluate(
     try:
         returned = objective(config, **_beside(objective, config, task, reports))
         if isinstance(returned, Iterator):
-            returned = gathered(returned, fits, lambda fit: _numbers(fit, output), judge)
+            owed = task.owed if output == LOSS else (output,)
+            returned = gathered(returned, fits, lambda fit: _numbers(fit, owed), judge)
             if len(reports):
                 raise TypeError("the objective yields its results and reports them too; do one of the two")
         if said := reports.forgotten(returned):
@@ -126,9 +129,9 @@ def _beside(function: Function, config: Configuration, task: Task, reports: Repo
     return told
 
 
-def _numbers(fit: Any, output: str) -> dict[str, float] | None:
-    """The outputs of a partial result; None: it lacks the one that counts."""
-    read = read_outcome(fit, (output,))
-    if read[output].status == FAILED:
+def _numbers(fit: Any, owed: Sequence[str]) -> dict[str, float] | None:
+    """The outputs of a partial result; None: it lacks one that counts."""
+    read = read_outcome(fit, owed)
+    if any(read[output].status == FAILED for output in owed):
         return None
     return {name: o.value for name, o in read.outputs.items() if o.value is not None}

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 from mipcash.errors import ConfigurationError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import Limit
-from mipcash.optimizers.outcome import LOSS, MISSING, PENDING, Outcome
+from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.outcome import MISSING, PENDING, Outcome
 from mipcash.space.compiled import compiled
 from mipcash.space.cuts.accepting import legal_but_for_accepted
 from mipcash.space.novelty import repeats
 from mipcash.study.reading import read_outcome, statement
 from mipcash.study.records.encoding import encode_config, misplaced, readable_config
+from mipcash.study.records.telling import completed
 from mipcash.study.storage.base import EvaluationRow, TrialRow
 from mipcash.study.text import shown
 from mipcash.study.trial import ENQUEUED, ILLEGAL, KNOWN, Trial, repeat_origin
@@ -62,6 +64,7 @@ class Known:
         what: str = "the configuration",
         apart: Sequence[str] = (),
         limits: Sequence[Limit] = (),
+        goals: Goals = MINIMISED,
     ) -> Known:
         """Arguments as of :meth:`mipcash.Study.add`; ``what`` is what messages call it.
 
@@ -82,8 +85,10 @@ class Known:
             )
         plain = _plain(space, config)
         part = bool(apart) and isinstance(outcome, Mapping)
-        limited = [limit.output for limit in limits if isinstance(outcome, Mapping) and limit.output != LOSS]
-        read = read_outcome(outcome, (*apart,) if part else (LOSS, *limited), () if part else (LOSS,))
+        limited = [limit.output for limit in limits if isinstance(outcome, Mapping)]
+        names = (*apart,) if part else tuple(dict.fromkeys((*goals.names, *limited)))
+        read = read_outcome(outcome, names, () if part else goals.names)
+        read = completed(goals, Outcome(), read) if goals.several else read
         broken = space.validate(plain)
         if broken and read.loss is None and legal_but_for_accepted(space, plain):
             broken = []  # a rule was learned from what failed
@@ -93,7 +98,7 @@ class Known:
                 "it, which never recommends it: study.add(config, outcome, illegal='learn')"
             )
         # nothing is lost by saying so, and a table that was read as texts is noticed
-        if not statement(outcome, apart if part else (LOSS,)):
+        if not all(statement(outcome, apart if part else (n,)) for n in goals.names):
             raise ValueError(
                 f"what came of {what} is not known: {read.message.replace('the objective returned', 'it is')}"
             )
@@ -101,7 +106,12 @@ class Known:
 
     @classmethod
     def listed(
-        cls, space: Space, given: KnownGiven, apart: Sequence[str] = (), limits: Sequence[Limit] = ()
+        cls,
+        space: Space,
+        given: KnownGiven,
+        apart: Sequence[str] = (),
+        limits: Sequence[Limit] = (),
+        goals: Goals = MINIMISED,
     ) -> list[Known]:
         """What ``known=`` holds, all of it checked.
 
@@ -114,7 +124,7 @@ class Known:
             raise TypeError(f"known= is a list of pairs (configuration, outcome), got {shown(given)}")
         what = "the configuration of known[{}]"
         return [
-            cls.of(space, *_pair(k, pair), what=what.format(k), apart=apart, limits=limits)
+            cls.of(space, *_pair(k, pair), what=what.format(k), apart=apart, limits=limits, goals=goals)
             for k, pair in enumerate(given)
         ]
 

@@ -36,7 +36,7 @@ def record_of(
     effective = plain(getattr(optimizer, "settings", settings))
     stored = effective if effective is None or isinstance(effective, dict) else {"settings": effective}
     if goals != MINIMISED:
-        stored = {**(stored or {}), GOALS: {goal.output: goal.direction for goal in goals.goals}}
+        stored = {**(stored or {}), GOALS: [[goal.output, goal.direction] for goal in goals.goals]}
     return StudyRecord(
         id=uuid.uuid4().hex,
         space=space.name,

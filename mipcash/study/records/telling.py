@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mipcash.optimizers.base import Limit
-from mipcash.optimizers.outcome import LOSS, PENDING, Outcome
-from mipcash.study.reading import read_outcome
+from mipcash.optimizers.goals import Goals
+from mipcash.optimizers.outcome import LOSS, PENDING, PRESENT, Outcome
+from mipcash.study.reading import read_outcome, unread
 from mipcash.study.text import shown
 from mipcash.study.trial import Trial
 
@@ -42,15 +44,29 @@ class Telling:
         limits: Sequence[Limit] = (),
     ) -> Telling:
         """Arguments as of :meth:`mipcash.Study.tell`; an evaluation of all outputs owes those with limits besides the loss."""
-        asked, known = trial.evaluate, trial.outcome
+        asked, known, goals = trial.evaluate, trial.outcome, trial.goals
         if partial is None:
             partial = bool(asked) and isinstance(told, Mapping)
-        missing = known.missing(asked or (LOSS, *(limit.output for limit in limits if limit.output != LOSS)))
-        wanted = missing if asked or LOSS in missing else (LOSS, *missing)
+        missing = known.missing(asked or dict.fromkeys((*goals.names, *(limit.output for limit in limits))))
+        wanted = missing if asked or LOSS in missing or goals.several else (LOSS, *missing)
         part = read_outcome(told, wanted, () if partial else missing, cost)
+        if goals.several and not partial:
+            part = completed(goals, known, part)
         outcome = known.with_part(part)
         pending = partial and (not asked or bool(outcome.missing(asked)))
         return cls(outcome, part, PENDING if pending else outcome.status(asked))
+
+
+def completed(goals: Goals, known: Outcome, part: Outcome) -> Outcome:
+    """The last part of an outcome of several objectives, with its loss; of one that is not there, with what was meant."""
+    whole = known.with_part(part)
+    found = goals.completed(whole)[LOSS]
+    lacking = next((n for n in goals.names if whole[n].status != PRESENT), None)
+    if lacking is not None and unread(whole[lacking]):
+        others = [n for n, o in whole.outputs.items() if o.status == PRESENT and n not in goals.names]
+        close = difflib.get_close_matches(lacking, others, n=1)
+        found = replace(found, message=found.message + (f"; did you mean {close[0]!r}?" if close else ""))
+    return Outcome({LOSS: found, **{n: o for n, o in part.outputs.items() if n != LOSS}})
 
 
 def told_costs(cost: Any) -> float | dict[str, float]:

@@ -43,7 +43,7 @@ NOTHING = -1
 
 
 GOALS = "objectives"
-"""Among the settings of a study: the direction of each objective, by its name. Nothing stands for a loss that is minimised."""
+"""Among the settings of a study: name and direction of each objective. Nothing stands for a loss that is minimised."""
 
 
 def read_goals(settings: Mapping[str, Any] | None) -> Goals:
@@ -55,9 +55,9 @@ def read_goals(settings: Mapping[str, Any] | None) -> Goals:
     stored = (settings or {}).get(GOALS)
     if stored is None:
         return Goals()
-    if not isinstance(stored, Mapping) or not stored:
-        raise ValueError(f"the objectives are {stored!r} and no directions by name")
-    return Goals(tuple(Goal(str(name), direction) for name, direction in stored.items()))
+    if not isinstance(stored, list) or not stored or not all(isinstance(p, list) and len(p) == 2 for p in stored):
+        raise ValueError(f"the objectives are {stored!r} and no pairs of a name and a direction")
+    return Goals(tuple(Goal(str(name), direction) for name, direction in stored))
 
 
 class TakenError(StorageError):

@@ -54,7 +54,7 @@ def test_the_multipliers_and_residuals_of_an_iteration() -> None:
 
 
 def test_a_z_min_without_an_answer_leaves_the_multipliers_and_no_residual_of_limits() -> None:
-    z, delta, settings = np.array([0, 1]), np.array([0.25, 1.0, 0.7]), mc.AdmmSettings(rho=0.5)
+    z, delta, settings = np.array([0, 1]), np.array([0.25, 1.0, 0.7]), mc.settings.AdmmSettings(rho=0.5)
     after = state(outside=0.5).chosen(z, delta, np.array([0.1]), None, METRIC, settings)
     assert (after.mu.tolist(), after.outside) == ([0.4], math.inf)
     assert after.as_dict()["outside"] is None

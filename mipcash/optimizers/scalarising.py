@@ -1,0 +1,75 @@
+"""Several objectives as one: each proposal minimises them with weights of its own (ParEGO, Knowles 2006).
+
+The objectives of all evaluations so far are put on one scale, 0 at the best and 1 at the worst of the front, and are joined by the
+augmented Tchebycheff function with weights that are drawn anew for each proposal. What an optimizer is asked with is a history like
+any other, with that number as its loss: limits, what is pending, failures, rules and proofs are what they are for one objective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mipcash.optimizers.base import History, Limit, Observation
+from mipcash.optimizers.goals import Goals
+from mipcash.optimizers.outcome import LOSS, Outcome, Output
+from mipcash.optimizers.pareto import Values, tchebycheff, unit_values
+
+TOLD = "loss, as it was told"
+"""The name of a loss that is one of several objectives, or has a limit, beside the number in its place."""
+
+
+def values_of(history: History, goals: Goals) -> tuple[list[int], Values]:
+    """What is known of all objectives.
+
+    Returns:
+        Numbers of the observations, n of them, increasing; and the objectives, to be minimised, shape (n, m). The loss of an
+        observation is to be minimised already.
+    """
+    signs = [1.0 if goal.output == LOSS else goal.sign for goal in goals.goals]
+    rows, found = [], []
+    for k, o in enumerate(history):
+        told = [o.outcome[goal.output].value for goal in goals.goals]
+        if o.loss is not None and all(v is not None and np.isfinite(v) for v in told):
+            rows.append(k)
+            found.append([sign * (v or 0.0) for sign, v in zip(signs, told, strict=True)])
+    return rows, np.array(found, dtype=np.float64).reshape(len(rows), len(signs))
+
+
+def weights_of(rng: np.random.Generator, goals: Goals) -> Values:
+    """Weights of the objectives, uniform over all that add up to 1: shape (m,)."""
+    return np.asarray(rng.dirichlet(np.ones(len(goals.goals))))
+
+
+def scalarised(
+    history: History, limits: Sequence[Limit], goals: Goals, weights: Values
+) -> tuple[History, tuple[Limit, ...]]:
+    """A history with one loss for several objectives, and its limits.
+
+    Args:
+        weights: of the objectives, shape (m,).
+    """
+    rows, values = values_of(history, goals)
+    found = list(history)
+    if rows:
+        kept = np.array([_keeps(history[k], limits) for k in rows], dtype=bool)
+        legal = np.array([history[k].legal for k in rows], dtype=bool)
+        by = next((values[some] for some in (kept & legal, legal) if some.any()), values)
+        losses = tchebycheff(unit_values(values, by), weights)
+        for k, loss in zip(rows, losses.tolist(), strict=True):
+            found[k] = _with_loss(history[k], loss)
+    seen = [replace(limit, output=TOLD) if limit.output == LOSS else limit for limit in limits]
+    return tuple(found), tuple(seen)
+
+
+def _keeps(o: Observation, limits: Sequence[Limit]) -> bool:
+    return not any(limit.violation(o.outcome[limit.output].value) for limit in limits)
+
+
+def _with_loss(o: Observation, loss: float) -> Observation:
+    told = o.outcome[LOSS]
+    number = Output(told.status, loss, cost=told.cost)
+    outcome = Outcome({**o.outcome.outputs, LOSS: number, TOLD: told})
+    return replace(o, loss=loss, values=outcome.values, outcome=outcome)

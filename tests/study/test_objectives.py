@@ -1,0 +1,211 @@
+"""Several objectives: a front that is legal and keeps limits, the same after a break, and words for what cannot be."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import mipcash as mc
+from mipcash.cli.main import app
+from mipcash.errors import DefectError, MipcashError, StorageError
+
+NAMES = ["loss", "latency_ms"]
+
+
+def space() -> mc.Space:
+    found = mc.Space("network")
+    layers = found.integer("layers", 1, 4)
+    width = found.ordinal("width", [16, 32, 64, 128])
+    found.categorical("act", ["relu", "tanh"])
+    found.real("rate", 0.0, 1.0)
+    found.rule("memory", layers * width <= 256)
+    return found
+
+
+def network(config: dict[str, Any]) -> dict[str, float]:
+    size = config["layers"] * config["width"]
+    loss = 8.0 / size + (config["rate"] - 0.3) ** 2 + 0.05 * (config["act"] == "tanh")
+    return {"loss": loss, "latency_ms": size / 64 + 0.3 * (config["act"] == "relu")}
+
+
+def run(objective: Any = network, budget: int = 16, **given: Any) -> mc.Result:
+    return mc.minimize(objective, space(), budget, **{"objectives": NAMES, "progress": False, **given})
+
+
+def dominates(a: mc.Trial, b: mc.Trial) -> bool:
+    pairs = [(a.outcome[n].value, b.outcome[n].value) for n in NAMES]
+    return all(x <= y for x, y in pairs) and any(x < y for x, y in pairs)  # type: ignore[operator]
+
+
+def test_a_front_which_is_the_same_after_a_break(tmp_path: Path) -> None:
+    whole = run()
+    assert all(space().is_legal(t.config) for t in whole.history)
+    assert len(whole.front) >= 4
+    assert not any(dominates(a, b) for a in whole.history for b in whole.front)
+    assert all(t in whole.front or any(dominates(f, t) for f in whole.front) for t in whole.history if t.done)
+    losses = [t.loss for t in whole.front]
+    assert losses == sorted(losses)  # type: ignore[type-var]
+    assert whole.best in whole.front
+    assert whole.config == whole.best.config  # type: ignore[union-attr]
+    assert whole.hypervolume({"loss": 1.0, "latency_ms": 5.0}) == whole.hypervolume([1.0, 5.0]) > 2.5
+    assert whole.hypervolume() > 0.0
+    assert [row["front"] for row in whole.to_rows()] == [t in whole.front for t in whole.history]
+    text = str(whole)
+    assert f"front of {len(whole.front)}:" in text
+    assert re.search(r"loss +latency_ms", text)
+    assert "balanced" in text
+    run(budget=9, storage=tmp_path / "run.db")
+    resumed = run(storage=tmp_path / "run.db")
+    assert [t.config for t in resumed.history] == [t.config for t in whole.history]
+    with pytest.raises(StorageError, match="objectives was"):
+        run(storage=tmp_path / "run.db", objectives=["latency_ms", "loss"])
+    with pytest.raises(StorageError, match=r"objectives was .* and is 'not given' now"):
+        run(storage=tmp_path / "run.db", objectives=None)
+
+
+def test_names_that_are_no_loss_directions_limits_failures_and_known_data() -> None:
+    def objective(config: dict[str, Any]) -> Any:
+        if config["width"] == 16:
+            raise mc.Failed("too narrow", values={"ms": 0.1})
+        told = network(config)
+        return {"accuracy": 1.0 - told["loss"], "ms": told["latency_ms"], "note": "text"}
+
+    best = {"layers": 2, "width": 64, "act": "relu", "rate": 0.3}
+    result = run(
+        objective,
+        objectives={"accuracy": "maximize", "ms": "minimize"},
+        limits={"ms": 3.0},
+        known=[(best, objective(best))],
+        workers=2,
+    )
+    assert result.history[0].known
+    assert result.history[0].loss == result.history[0].values["accuracy"] == pytest.approx(1.0 - 8.0 / 128)
+    assert result.history[0] in result.front
+    assert all((t.values["ms"]) <= 3.0 for t in result.front)
+    accuracies = [t.values["accuracy"] for t in result.front]
+    assert accuracies == sorted(accuracies, reverse=True)
+    failed = [t for t in result.history if t.failed]
+    assert all(t.message == "too narrow" and t.config["width"] == 16 for t in failed)
+    assert result.hypervolume({"accuracy": 0.0, "ms": 4.0}) > 1.0
+    assert "accuracy 0.9" in str(result.front[0])
+
+
+def test_by_hand_in_parts_and_in_batches() -> None:
+    study = mc.Study(space(), objectives=NAMES, settings={"n_initial": 3})
+    first, *rest = study.ask(3)
+    told = study.tell(first, {"latency_ms": 2.0}, partial=True)
+    assert told.pending
+    told = study.tell(first, {"loss": 0.5})
+    assert told.done
+    assert told.values == {"latency_ms": 2.0}
+    for trial in rest:
+        study.tell(trial, network(trial.config))
+    batch = study.ask(3)
+    assert len({repr(t.config) for t in batch}) == 3
+    failed = study.tell(batch[0], {"loss": 0.1, "latency": 3.0})
+    assert failed.failed
+    assert failed.message == (
+        "the objective returned a dict without 'latency_ms', only ['loss', 'latency']; did you mean 'latency'?"
+    )
+    failed = study.tell(batch[1], {"loss": 0.1, "latency_ms": float("nan")})
+    assert failed.failed
+    assert "nan" in failed.message
+    failed = study.tell(batch[2], 0.3)
+    assert failed.message == "the objective returned float 0.3 and no 'latency_ms'"
+    assert len(study.result.front) <= 3
+    assert study.result.n_failed == 3
+
+
+def test_folds_of_several_objectives() -> None:
+    def objective(config: dict[str, Any]) -> Any:
+        for k in range(3):
+            told = network(config)
+            yield {"error": told["loss"] + 0.01 * k, "latency_ms": told["latency_ms"]}
+
+    result = run(objective, 3, objectives=["error", "latency_ms"], optimizer="random")
+    assert [t.fits for t in result.history] == [3, 3, 3]
+    assert [t.values["error"] for t in result.history] == pytest.approx(
+        [network(t.config)["loss"] + 0.01 for t in result.history]
+    )
+
+
+@pytest.mark.parametrize(
+    ("objectives", "said"),
+    [
+        ("loss", r"objectives are names of outputs, objectives=\[\"loss\", \"latency_ms\"\]"),
+        (5, "objectives are names of outputs"),
+        (["loss"], "objectives= is for several, and \\['loss'\\] was given; for one leave it out"),
+        ([], "objectives= is for several, and none was given"),
+        (["loss", "loss"], "the objective 'loss' is given twice; give each once"),
+        (["loss", ""], "an objective has the name of an output, a text that is not empty"),
+        ({"loss": "minimize", "ms": "up"}, "objective 'ms': direction must be 'minimize' or 'maximize', got 'up'"),
+    ],
+)
+def test_objectives_that_cannot_be(objectives: Any, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=said):
+        run(objectives=objectives, storage=tmp_path / "run.db")
+    assert not (tmp_path / "run.db").exists()
+
+
+def test_what_several_objectives_do_not_go_with() -> None:
+    for given, said in (
+        ({"racing": True}, "several objectives, \\['loss', 'latency_ms'\\], and racing="),
+        ({"confirm": 2}, "and confirm= evaluates again what has the lowest loss"),
+        ({"direction": "maximize", "objectives": {"a": "minimize", "b": "minimize"}}, "leave direction= out"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            run(**given)
+    apart = {"loss": lambda c: network(c)["loss"], "latency_ms": lambda c: network(c)["latency_ms"]}
+    with pytest.raises(ValueError, match="let one function return all of them"):
+        run(apart)
+    one = mc.minimize(lambda c: c["rate"], space(), 2, optimizer="random", progress=False)
+    with pytest.raises(MipcashError, match=r"a front is of several objectives, and this study has one.*result\.best"):
+        _ = one.front
+    with pytest.raises(ValueError, match=r"a finite number for each of \['loss', 'latency_ms'\]"):
+        run(budget=2, optimizer="random").hypervolume({"loss": 1.0})
+
+
+def test_an_objective_that_no_evaluation_gives_ends_the_run() -> None:
+    def objective(config: dict[str, Any]) -> dict[str, float]:
+        return {"loss": 1.0, "latency": 2.0}
+
+    with pytest.raises(DefectError, match=r"without 'latency_ms', only \['loss', 'latency'\]; did you mean 'latency'"):
+        run(objective, optimizer="random")
+
+
+MODEL = """
+import mipcash as mc
+
+DEFAULTS = {"budget": 8, "objectives": {"score": "maximize", "ms": "minimize"}, "optimizer": "random"}
+space = mc.Space("two")
+space.integer("n", 1, 9)
+
+
+def objective(config):
+    return {"score": config["n"] ** 0.5, "ms": config["n"] * 2.0, "mb": 10.0 - config["n"]}
+"""
+
+
+def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("two.py").write_text(MODEL, encoding="utf-8")
+
+    def mipcash(*arguments: str) -> str:
+        found = CliRunner().invoke(app, [*arguments])
+        assert found.exit_code == 0, found.output
+        return re.sub(r"\x1b\[[0-9;]*m", "", found.output)
+
+    said = mipcash("run", "two.py", "--storage", "two.db", "--quiet")
+    assert "8 on the front, balanced (trial" in said
+    assert re.search(r"trial +score +ms +configuration", said)
+    assert re.search(r"trial +score +ms +ask", mipcash("show", "two.db"))
+    assert "9 on the front" in mipcash("resume", "two.db", "--budget", "9", "--model", "two.py", "--quiet")
+    other = ["run", "two.py", "--objective", "score=maximize", "--objective", "mb", "--storage", "mb.db", "--quiet"]
+    assert "1 on the front" in mipcash(*other)
+    refused = CliRunner().invoke(app, ["run", "two.py", "--objective", "score", "--storage", "x.db"])
+    assert refused.exit_code == 2
+    assert "objectives= is for several" in refused.output
