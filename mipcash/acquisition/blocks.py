@@ -3,7 +3,7 @@
 Notation
     s (R, G)    levels;   u (R, D) unit values;   y losses, the best observation first
     block       a group of categories whose level switches other parameters on (a module and its algorithms), or, beside numbers,
-                any group of categories: what the numbers mean may be another thing beside another category
+                any group of categories: what the numbers (integers and ordinals too) mean may be another thing beside another
     memory      of a level of a block: the best observation that has it
 
 The splitting methods of liu2020 choose the algorithms while hyperparameters stay, and the hyperparameters while algorithms stay.
@@ -33,6 +33,8 @@ from mipcash.program.program import BinaryProgram
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import ANY, Exclusion
 
+ORDERED = ("integer", "ordinal")
+"""Kinds of groups with an order among their levels; orderings of modules are none."""
 MOST = 96
 """Swaps that are looked at in one proposal, at most."""
 TUNED, COPIES = 4, 16
@@ -41,6 +43,8 @@ REVISITS = 64
 """Points of all categories beside numbers together, at most."""
 SPREADS = (0.05, 0.15, 0.4)
 """Standard deviations, on the unit scale, by which numbers are moved."""
+ABOUT, SMALL = 32, (0.01, 0.05)
+"""Refinements of the incumbent that are looked at, and standard deviations by which their numbers are moved."""
 UNTRIED = 3
 """Draws of what is behind a level that was never observed."""
 ASKED = 12
@@ -77,6 +81,7 @@ def blocks_of(domain: Domain) -> tuple[Block, ...]:
     parents = [program.parents(group.conditions) for group in program.groups]
     of_numbers = [program.parents(conditions) for conditions in scale.conditions]
     always = any(not conditions for conditions in scale.conditions)
+    always |= any(g.kind in ORDERED and not g.conditions and g.n_levels > 2 for g in program.groups)
     found = []
     for g, group in enumerate(program.groups):
         if group.kind != "categorical" or group.n_levels < 2:
@@ -295,6 +300,10 @@ class BlockMoves:
         """The best few with some of their numbers, and of their ordered levels, moved."""
         return self._moved(self.observed[:TUNED], COPIES, rng)
 
+    def about(self, rng: np.random.Generator) -> Points:
+        """The incumbent with some of its numbers, and of its ordered levels, moved a little."""
+        return self._moved(self.observed[:1], ABOUT, rng, SMALL)
+
     def revisits(self, rng: np.random.Generator) -> Points:
         """Of every category beside numbers: its memory with the numbers moved, and with others all over the range."""
         plain = [b for b in self.blocks if not b.module]
@@ -310,14 +319,22 @@ class BlockMoves:
         inside = np.repeat(bests.levels, copies, axis=0)
         units = np.array([self.scale.rounded(u) for u in rng.random((len(inside), len(self.scale)))])
         units[:, self._held] = np.repeat(bests.units, copies, axis=0)[:, self._held]
-        return Points.joined(moved, Points(inside, units))
+        there = inside[:, self._ordered] != self.program.off_levels[self._ordered]
+        inner = self.program.n_levels[self._ordered] > 2  # the ends of a range are for descents
+        drawn = rng.integers(inner, self.program.n_levels[self._ordered] - inner, size=there.shape)
+        inside[:, self._ordered] = np.where(there, drawn, inside[:, self._ordered])
+        inside, legal = self._checked(inside, units)
+        keep = legal & self.near.admitted(inside)
+        return Points.joined(moved, Points(inside[keep], units[keep]))
 
-    def _moved(self, points: Points, copies: int, rng: np.random.Generator) -> Points:
+    def _moved(
+        self, points: Points, copies: int, rng: np.random.Generator, spreads: Sequence[float] = SPREADS
+    ) -> Points:
         """Copies of legal points with ordered levels and numbers moved, but for those in rules; illegal ones are left out."""
         levels, units = np.repeat(points.levels, copies, axis=0), np.repeat(points.units, copies, axis=0)
         if not len(levels):
             return points[:0]
-        spread = rng.choice(SPREADS, size=(len(units), 1))
+        spread = rng.choice(spreads, size=(len(units), 1))
         chosen = rng.random(units.shape) < 0.5
         moved = units + chosen * spread * rng.normal(size=units.shape)
         moved = np.clip(1.0 - np.abs(1.0 - np.abs(moved)), 0.0, 1.0)  # reflected: the ends of a range are for descents
@@ -337,9 +354,7 @@ class BlockMoves:
 
     @cached_property
     def _ordered(self) -> Indices:
-        """Groups with an order among their levels; orderings of modules are none."""
-        kinds = ("integer", "ordinal")
-        return np.array([g for g, group in enumerate(self.program.groups) if group.kind in kinds], dtype=np.int64)
+        return np.array([g for g, group in enumerate(self.program.groups) if group.kind in ORDERED], dtype=np.int64)
 
 
 def only_level(program: BinaryProgram, group: int, level: int) -> list[Exclusion]:

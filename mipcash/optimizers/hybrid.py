@@ -53,7 +53,8 @@ from mipcash.optimizers.noise import by_posterior_mean, evident_noise
 from mipcash.optimizers.one_output import IN_ONE, in_one_output
 from mipcash.optimizers.outcome import LOSS
 from mipcash.optimizers.pending import Awaited, beside_pending
-from mipcash.optimizers.turns import left_out
+from mipcash.optimizers.refining import Refining, calm_gain
+from mipcash.optimizers.turns import boldness, left_out
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
@@ -74,8 +75,6 @@ LEAN = PolishSettings(walks=320, survivors=6, moved=2, finalists=1, rounds=3, pa
 UNCERTIFIED = "left out: the space is wide"
 FAILURE = ""
 """The name of the output that says whether an evaluation failed; no output of an objective is called so."""
-PATIENCE, STALL_RATE = 5, 0.1
-"""Observations without a better one after which predicted deviations grow, and by how much with each."""
 EXCHANGES = 4
 """Exchanges of the search, at least, under limits and where rules tie numbers to levels: no level may move alone there."""
 DRAWN = ("mes", "thompson")
@@ -111,6 +110,9 @@ class HybridSettings:
         interactions: pairs of parameters that may interact in the structured model, by name; None: all may.
         alternation: limits of 3. of the module's description.
         polish: limits of 4.; None: the usual ones, or LEAN where no minimisers are in the pool.
+        refine: evaluations without a better one after which the incumbent is refined and other categories are visited, by turns
+            (:mod:`mipcash.optimizers.refining`); 0: neither.
+        min_gain: expected improvement, in standard deviations of the losses, that refining a stalled incumbent promises at least.
         cover: evaluations that the initial design may go on for until it has shown every algorithm of every module.
         blocks: whether moves of whole blocks join the pool (:mod:`mipcash.acquisition.blocks`).
         explore: of blocks, too: every so many proposals one module of the incumbent gets its least tried algorithm; 0: none.
@@ -132,6 +134,8 @@ class HybridSettings:
     boldest: float = 2.0
     interactions: NameTuple | None = None
     product_columns: int = 600
+    refine: int = 5
+    min_gain: float = 0.0
     blocks: bool = True
     explore: int = 5
     cover: int = 24
@@ -152,9 +156,8 @@ class HybridSettings:
             raise SpaceError(f"percentile is at least 0 and at most 100, got {self.percentile}")
         if self.samples is not None:
             at_least(self, samples=int(self.acquisition in DRAWN))
-        at_least(
-            self, n_initial=1, best=1, refit=1, restart_every=1, inflation=0, kappa=0, penalty=0, cover=0, explore=0
-        )
+        at_least(self, n_initial=1, best=1, refit=1, restart_every=1, inflation=0, kappa=0, penalty=0)
+        at_least(self, cover=0, explore=0, refine=0, min_gain=0)
 
     @property
     def surrogate(self) -> StructuredSettings:
@@ -287,7 +290,7 @@ class Hybrid(ModelBased):
         loss, after = self._loss_surrogate(data).fit(
             part, data.losses[rows], state, rng, data.noise(rows), deadline=deadline
         )
-        loss = replace(loss, inflation=self._boldness(data))
+        loss = replace(loss, inflation=boldness(data, self.settings.boldest))
         before, others, limited = state.get("outputs", {}), dict[str, Any](), dict[str, Limited]()
         for name, (at, values, ends) in self.learned_beside(data).items():
             posterior, others[name] = self.surrogate_for(name).fit(
@@ -324,10 +327,6 @@ class Hybrid(ModelBased):
             return surrogate
         return replace(surrogate, turn=float(np.median(kept)))
 
-    def _boldness(self, data: Data) -> float:
-        """Factor on predicted deviations: 1 while losses fall, growing with the observations since the incumbent."""
-        return min(self.settings.boldest, 1.0 + STALL_RATE * max(0, data.stalled() - PATIENCE))
-
     # -- the acquisition step -----------------------------------------------------------------------------------
 
     def _target(self, fitted: Ingredients, excluded: Sequence[Exclusion], step: Step) -> Target | None:
@@ -357,10 +356,11 @@ class Hybrid(ModelBased):
         if fitted.limited or self.program.tied:
             limits = replace(limits, exchanges=max(limits.exchanges, EXCHANGES))
         search = polishing._search_of(excluded, step.data.best(), limits)
-        further = BlockMoves(polishing.domain, self.blocks, search.near, step.data.best()).points(step.rng)
-        found = search.minimise(acquisition, self._batch(pool), step.rng, further)
+        moves = BlockMoves(polishing.domain, self.blocks, search.near, step.data.best())
+        refining = Refining(search, moves, step, settings.refine, settings.min_gain)
+        found = refining.minimise(acquisition, self._batch(pool), calm_gain(fitted, settings.acquisition, step))
         step.clock.add("polish", began, polishing.domain.deadline)
-        return None if found is None else Target(mean, acquisition, found)
+        return None if found is None else Target(mean, *found)
 
     def _samples(self, fitted: Ingredients) -> int | None:
         """How many samples are drawn and minimised, beside the posterior mean; None: not even that is."""

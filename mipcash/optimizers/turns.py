@@ -1,4 +1,4 @@
-"""Choices that proposals leave out by turns, so that others have theirs.
+"""Choices that proposals leave out by turns, so that others have theirs; and how bold they are while the search stalls.
 
 Every so many proposals: all but the least tried level of a module of the incumbent, whose other modules stay as they are. Every
 second time on a plateau: a choice that is shared there (:mod:`mipcash.acquisition.plateau`).
@@ -12,10 +12,19 @@ import numpy as np
 
 from mipcash.acquisition.blocks import Block, least_tried
 from mipcash.acquisition.plateau import shared_choice
+from mipcash.optimizers.data import Data
 from mipcash.optimizers.model_based import Step
 from mipcash.program.points import Points
 from mipcash.program.program import BinaryProgram
 from mipcash.space.exclusion import Exclusion
+
+PATIENCE, STALL_RATE = 5, 0.1
+"""Observations without a better one after which predicted deviations grow, and by how much with each."""
+
+
+def boldness(data: Data, boldest: float) -> float:
+    """Factor on predicted deviations: 1 while losses fall, growing with the observations since the incumbent."""
+    return min(boldest, 1.0 + STALL_RATE * max(0, data.stalled() - PATIENCE))
 
 
 def left_out(

@@ -19,6 +19,7 @@ from mipcash.errors import SpaceError
 from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.registry import make_optimizer
+from mipcash.optimizers.turns import boldness
 from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
@@ -184,9 +185,8 @@ def test_deviations_grow_while_the_incumbent_does_not_improve() -> None:
 
     def factor(best_at: int) -> float:
         losses = [0.0 if k == best_at else 1.0 + k for k in range(len(configs))]
-        return optimizer._boldness(
-            optimizer.data([Observation(c, "done", y) for c, y in zip(configs, losses, strict=True)])
-        )
+        data = optimizer.data([Observation(c, "done", y) for c, y in zip(configs, losses, strict=True)])
+        return boldness(data, optimizer.settings.boldest)
 
     factors = [factor(k) for k in (29, 24, 20, 15, 0)]
     assert factors[0] == factors[1] == 1.0
@@ -218,11 +218,11 @@ def test_predicted_deviations_grow_with_the_observations_since_the_incumbent() -
     optimizer = make_optimizer("hybrid", space)
     assert isinstance(optimizer, Hybrid)
     history = [replace(o, loss=float(k)) for k, o in enumerate(history_of(space, 40))]
-    factors = [optimizer._boldness(optimizer.data(history[:t])) for t in range(1, 41)]
+    factors = [boldness(optimizer.data(history[:t]), optimizer.settings.boldest) for t in range(1, 41)]
     assert factors[:6] == [1.0] * 6, "the first five without a better one do not count"
     assert np.all(np.diff(factors[5:15]) > 0.0)
     assert max(factors) == factors[-1] == optimizer.settings.boldest
-    assert optimizer._boldness(optimizer.data([*history, replace(history[0], loss=-1.0)])) == 1.0
+    assert boldness(optimizer.data([*history, replace(history[0], loss=-1.0)]), optimizer.settings.boldest) == 1.0
     assert optimizer.data([replace(o, status="failed", loss=None) for o in history[:3]]).stalled() == 2
 
 

@@ -1,0 +1,154 @@
+"""A search that stalls: the incumbent is refined now and then, a refinement promises a least gain, and visits are no copies.
+
+Predicted deviations grow while the incumbent stays, so that nearly all stalled proposals explore, and the last steps of a
+refinement come late; without that growth the same small promise beside the incumbent is found again and again. So
+
+    turns       after ``refine`` evaluations without a better one, after twice as many, four times and so on, the incumbent is
+                refined by what is predicted without that growth
+    least gain  a refinement that promises less expected improvement than ``min_gain`` gives way to the best point that is none
+    copies      a visit of another plain category does not copy the incumbent's numbers
+    categories  after every ``refine`` evaluations of a stall, and LATER ones, another category is visited with numbers of its own,
+                all inside of their ranges: in turn the least tried one, and the one of the best observation, for as long as that
+                becomes better
+
+Gains are in standard deviations of the losses (their warp included), so that all of it is for ``log-ei`` without limits. Figures:
+docs/decisions/061-turns-of-a-stalled-search.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.blocks import BlockMoves
+from mipcash.acquisition.catalogue import log_ei
+from mipcash.acquisition.ingredients import Ingredients
+from mipcash.acquisition.mixed_search import MixedSearch
+from mipcash.acquisition.refinement import Copies, Fresh, Inside, Outside, Refinements, Region
+from mipcash.optimizers.model_based import Step
+from mipcash.optimizers.turns import PATIENCE
+from mipcash.program.points import Point, Points
+from mipcash.surrogates.structured.posterior import StructuredPosterior
+
+LATER = 3
+FINALISTS = 2
+"""Refinements whose numbers go downhill."""
+LATER = 3
+"""Evaluations after the turn of a refinement that a category has its."""
+Found = tuple[Acquisition, Point]
+"""A point, and what it is the best of: infinite where proposals are not to be."""
+
+
+def calm_gain(fitted: Ingredients, acquisition: str, step: Step) -> Acquisition | None:
+    """Expected improvement where deviations do not grow; None: the acquisition is another, or has more in it."""
+    alone = not fitted.limited and not step.request.costs and math.isfinite(fitted.best)
+    if acquisition != "log-ei" or not alone or not isinstance(fitted.loss, StructuredPosterior):
+        return None
+    return log_ei(replace(fitted, loss=replace(fitted.loss, inflation=1.0)))
+
+
+@dataclass(frozen=True)
+class Refining:
+    """How one proposal treats the neighbourhood of the incumbent.
+
+    Attributes:
+        search: over the legal points.
+        moves: of the same observations.
+        step: the ask.
+        first, least: ``refine`` and ``min_gain`` of the module's description; 0: not.
+    """
+
+    search: MixedSearch
+    moves: BlockMoves
+    step: Step
+    first: int
+    least: float
+
+    def minimise(self, acquisition: Acquisition, pool: Points, calm: Acquisition | None) -> Found | None:
+        """What has its turn, or else what the search finds; while it stalls, outside of what is refused.
+
+        Args:
+            calm: expected improvement by what is predicted without growth; None: the acquisition is no expected improvement, and
+                nothing here is for it.
+        """
+        by_turns = calm is not None and self._alone
+        if by_turns and self._times(0).bit_count() == 1 and (refined := self._refined(calm)) is not None:
+            return refined
+        further = self.moves.points(self.step.rng)
+        if by_turns and (fresh := self._fresh()) is not None:
+            inside = Inside(acquisition, fresh)
+            visit = self.search.minimise(inside, pool, self.step.rng, further)
+            if visit is not None:
+                return inside, visit
+        found = self.search.minimise(acquisition, pool, self.step.rng, further)
+        region = None if found is None or calm is None else self._refused(acquisition, found)
+        if found is None or region is None:
+            return None if found is None else (acquisition, found)
+        outside = Outside(acquisition, region)
+        other = self.search.minimise(outside, pool, self.step.rng, further)
+        return (acquisition, found) if other is None else (outside, other)
+
+    @property
+    def _alone(self) -> bool:
+        """Whether there are plain categories and no modules, which have moves and turns of their own."""
+        groups = self.search.near.program.groups
+        plain = [not b.module and not groups[b.group].conditions for b in self.moves.blocks]
+        return bool(plain) and all(plain)
+
+    def _times(self, later: int) -> int:
+        """How many times ``first`` the evaluations since the incumbent are, less some; 0: not a multiple."""
+        since = self.step.data.stalled() + len(self.step.request.pending) - later
+        times, rest = divmod(since, self.first or 1)
+        return times if self.first > 0 and since > 0 and not rest else 0
+
+    def _refined(self, calm: Acquisition) -> Found | None:
+        """The best refinement; None where it was proposed before, or promises too little."""
+        domain, incumbent = self.search.near.domain, self.moves.observed[:1]
+        inside = Inside(calm, Refinements(domain.program, incumbent[0]))
+        near = Points.joined(incumbent, self.moves.about(self.step.rng))
+        best = np.argsort(inside.values(near), kind="stable")[:FINALISTS]
+        numbers = np.array([self.search.step.minimise(calm, near[int(k)], self.step.rng, 0) for k in best])
+        ends = Points.joined(near[best], Points(near.levels[best], numbers))
+        values = np.where(self.search.near.admitted(ends.levels), inside.values(ends), np.inf)
+        found = ends[int(np.argmin(values))]
+        worth = np.exp(-values.min()) >= max(self.least, np.finfo(float).tiny)
+        return (inside, found) if worth and not domain.repeats(domain.decode(found), self.step.before) else None
+
+    def _fresh(self) -> Fresh | None:
+        """The category that has its turn; None: none has."""
+        data, program, of = self.step.data, self.search.near.program, self.moves.observed
+        plain = [(b.group, program.groups[b.group].n_levels) for b in self.moves.blocks]
+        others = [(g, level) for g, n in plain for level in range(n) if level != of.levels[0, g]]
+        if not others or not self._stalled or not self.first:
+            return None
+        rows = [np.flatnonzero(of.levels[:, g] == level) for g, level in others]
+        places = [(int(r[0]) if len(r) else len(of), self.step.rng.random()) for r in rows]
+        best, times = places.index(min(places)), self._times(LATER)
+        if not times % 2:
+            latest = data.order[places[best][0]] == len(data.points) - 1 if places[best][0] < len(of) else False
+            return Fresh(self._copies, *others[best]) if times or latest else None
+        tried = [(int(np.sum(data.points.levels[:, g] == level)), self.step.rng.random()) for g, level in others]
+        return Fresh(self._copies, *others[tried.index(min(tried))])
+
+    @property
+    def _stalled(self) -> bool:
+        return self.step.data.stalled() >= PATIENCE
+
+    @property
+    def _copies(self) -> Copies:
+        domain = self.search.near.domain
+        return Copies(domain.program, domain.scale, self.moves.blocks, self.moves.observed[0])
+
+    def _refused(self, acquisition: Acquisition, found: Point) -> Region | None:
+        """What a point of a stalled search is to leave; None: nothing."""
+        if not self._stalled:
+            return None
+        one = Points(found.levels[None], found.units[None])
+        if self.first and self._alone and self._copies.holds(one)[0]:
+            return self._copies
+        refinements = Refinements(self.search.near.program, self.moves.observed[0])
+        gain = np.exp(-acquisition.values(one)[0])
+        return refinements if gain < self.least and refinements.holds(one)[0] else None
