@@ -37,7 +37,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "smoke": {"problems": ("wells-1",), "methods": ("hybrid", "random"), "seeds": 1, "evaluations": 26},
     "quick": {
         "problems": ("branin-cat", "hartman6-cat", "func2c", "wells-0", "wells-1", "wells-2", "wells-3"),
-        "methods": ("hybrid", "hybrid:min_gain=0.0", "optuna-gp"),
+        "methods": ("hybrid", "hybrid:refine=0,min_gain=0.0", "optuna-gp"),
         "seeds": 3,
         "evaluations": 60,
     },
@@ -46,7 +46,7 @@ SIZES: dict[str, dict[str, Any]] = {
             *("branin-cat", "hartman6-cat", "hartman6-rules", "nvs09-cat", "xgboost-monks", "func2c"),
             *("wells-0", "wells-1", "wells-2", "wells-3"),
         ),
-        "methods": ("hybrid", "hybrid:min_gain=0.0", "optuna-gp", "random"),
+        "methods": ("hybrid", "hybrid:refine=0,min_gain=0.0", "optuna-gp", "random"),
         "seeds": 7,
         "evaluations": 80,
     },

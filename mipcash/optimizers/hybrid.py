@@ -135,7 +135,7 @@ class HybridSettings:
     interactions: NameTuple | None = None
     product_columns: int = 600
     refine: int = 5
-    min_gain: float = 0.0
+    min_gain: float = 1e-4
     blocks: bool = True
     explore: int = 5
     cover: int = 24

@@ -4,7 +4,7 @@ Predicted deviations grow while the incumbent stays, so that nearly all stalled 
 refinement come late; without that growth the same small promise beside the incumbent is found again and again. So
 
     turns       after ``refine`` evaluations without a better one, after twice as many, four times and so on, the incumbent is
-                refined by what is predicted without that growth
+                refined by what is predicted without that growth: downhill from points beside it, as far as that leads
     least gain  a refinement that promises less expected improvement than ``min_gain`` gives way to the best point that is none
     copies      a visit of another plain category does not copy the incumbent's numbers
     categories  after every ``refine`` evaluations of a stall, and LATER ones, another category is visited with numbers of its own,
@@ -74,11 +74,11 @@ class Refining:
             calm: expected improvement by what is predicted without growth; None: the acquisition is no expected improvement, and
                 nothing here is for it.
         """
-        by_turns = calm is not None and self._alone
-        if by_turns and self._times(0).bit_count() == 1 and (refined := self._refined(calm)) is not None:
+        turns = calm if self._alone else None
+        if turns is not None and self._times(0).bit_count() == 1 and (refined := self._refined(turns)) is not None:
             return refined
         further = self.moves.points(self.step.rng)
-        if by_turns and (fresh := self._fresh()) is not None:
+        if turns is not None and (fresh := self._fresh()) is not None:
             inside = Inside(acquisition, fresh)
             visit = self.search.minimise(inside, pool, self.step.rng, further)
             if visit is not None:
@@ -105,17 +105,18 @@ class Refining:
         return times if self.first > 0 and since > 0 and not rest else 0
 
     def _refined(self, calm: Acquisition) -> Found | None:
-        """The best refinement; None where it was proposed before, or promises too little."""
+        """Downhill from beside the incumbent; None where that was proposed before, or promises too little."""
         domain, incumbent = self.search.near.domain, self.moves.observed[:1]
-        inside = Inside(calm, Refinements(domain.program, incumbent[0]))
         near = Points.joined(incumbent, self.moves.about(self.step.rng))
-        best = np.argsort(inside.values(near), kind="stable")[:FINALISTS]
+        best = np.argsort(calm.values(near), kind="stable")[:FINALISTS]
         numbers = np.array([self.search.step.minimise(calm, near[int(k)], self.step.rng, 0) for k in best])
-        ends = Points.joined(near[best], Points(near.levels[best], numbers))
-        values = np.where(self.search.near.admitted(ends.levels), inside.values(ends), np.inf)
+        ends = Points(near.levels[best], numbers)
+        values = np.where(self.search.near.admitted(ends.levels), calm.values(ends), np.inf)
         found = ends[int(np.argmin(values))]
         worth = np.exp(-values.min()) >= max(self.least, np.finfo(float).tiny)
-        return (inside, found) if worth and not domain.repeats(domain.decode(found), self.step.before) else None
+        if not worth or domain.repeats(domain.decode(found), self.step.before):
+            return None
+        return Inside(calm, Refinements(domain.program, incumbent[0])), found
 
     def _fresh(self) -> Fresh | None:
         """The category that has its turn; None: none has."""
@@ -124,12 +125,12 @@ class Refining:
         others = [(g, level) for g, n in plain for level in range(n) if level != of.levels[0, g]]
         if not others or not self._stalled or not self.first:
             return None
-        rows = [np.flatnonzero(of.levels[:, g] == level) for g, level in others]
-        places = [(int(r[0]) if len(r) else len(of), self.step.rng.random()) for r in rows]
+        memories = [np.flatnonzero(of.levels[:, g] == level) for g, level in others]
+        places = [(int(rows[0]) if len(rows) else len(of), self.step.rng.random()) for rows in memories]
         best, times = places.index(min(places)), self._times(LATER)
         if not times % 2:
-            latest = data.order[places[best][0]] == len(data.points) - 1 if places[best][0] < len(of) else False
-            return Fresh(self._copies, *others[best]) if times or latest else None
+            became_better = len(memories[best]) and data.order[memories[best][0]] == len(data.points) - 1
+            return Fresh(self._copies, *others[best]) if times or became_better else None
         tried = [(int(np.sum(data.points.levels[:, g] == level)), self.step.rng.random()) for g, level in others]
         return Fresh(self._copies, *others[tried.index(min(tried))])
 
