@@ -118,6 +118,8 @@ class LevelMatrix(ABC):
 
     def columns(self, levels: Indices) -> Vector:
         """Columns: (n,) -> (size, n)."""
+        if self.small:
+            return self.matrix.take(levels, axis=1)
         return self.at(np.arange(self.group.size)[:, None], levels)
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -25,8 +24,8 @@ from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.base import Noise
 from mipcash.surrogates.maximum import maximum
-from mipcash.surrogates.structured.kernel import Kernel, number_product
-from mipcash.surrogates.structured.pair_sums import Complete, Graph, PairSums
+from mipcash.surrogates.structured.kernel import Kernel
+from mipcash.surrogates.structured.pair_sums import Complete, Grams, Graph, PairSums
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.tables import Tables
 
@@ -89,9 +88,8 @@ class Evidence:
             theta[s.slices["lo"]] = self.held[s.slices["lo"]]
         kernel, at = Kernel(s, theta), s.slices
         c1, c2, sc, cm, cq = kernel.factors
-        terms = self._terms(kernel)
-        sums: PairSums = Complete(terms, s.n_groups) if s.complete else Graph(terms, s.n_groups, s.pairs)
-        joint = kernel.joint_product(tables.squares)
+        sums = self._sums(kernel)
+        joint = kernel.joint_product(tables.joint_squares)
         bracket = sc + cm * sums.total + cq * sums.discrete
         rest = kernel.residual_product(tables.distances, tables.squares)
         k = 1.0 + c1 * (sums.total + sums.extra) + c2 * sums.pairs + joint * bracket + rest
@@ -100,8 +98,8 @@ class Evidence:
         value = 0.5 * self.y @ alpha + np.sum(np.log(np.diag(lower))) + 0.5 * np.sum(((theta - mean) / sd) ** 2)
         weighted = w * joint
         sums.weigh(w, weighted, (c1, c2, cm, cq))
-        trace = self._trace(kernel, sums, terms)
-        trace[at["l"]] = tables.squares[s.joint] @ (weighted * bracket) / kernel.joint_length**2
+        trace = self._trace(kernel, sums)
+        trace[at["l"]] = tables.joint_squares @ (weighted * bracket) / kernel.joint_length**2
         trace[at["s1"]] = c1 * (w @ (sums.total + sums.extra))
         trace[at["s2"]] = c2 * (w @ sums.pairs)
         trace[at["sc"]] = sc * np.sum(weighted)
@@ -123,51 +121,47 @@ class Evidence:
         Raises:
             numpy.linalg.LinAlgError: the covariance is singular to the last digit.
         """
-        rows, cols = self.tables.pairs
-        matrix = np.zeros((len(self.y),) * 2)
-        matrix[rows, cols] = k
-        matrix[np.diag_indices_from(matrix)] += noise + JITTER + self.noise
-        lower, _ = cho_factor(matrix, lower=True, check_finite=False)
+        tables, n = self.tables, len(self.y)
+        matrix = np.zeros(n * n)
+        matrix[tables.places] = k
+        matrix[:: n + 1] += noise + JITTER + self.noise
+        # the upper half is not looked at
+        lower, _ = cho_factor(matrix.reshape(n, n), lower=True, check_finite=False)
         alpha = cho_solve((lower, True), self.y, check_finite=False)
         inverse, _ = dpotri(lower, lower=1)
-        w = alpha[rows] * alpha[cols] - inverse[rows, cols]
-        w[rows != cols] *= 2.0
+        w = (np.outer(alpha, alpha) - inverse).ravel().take(tables.places)
+        w *= tables.twice
         return lower, alpha, w, float(alpha @ alpha - np.trace(inverse))
 
-    def _trace(self, kernel: Kernel, sums: PairSums, terms: Vector) -> Vector:
+    def _trace(self, kernel: Kernel, sums: PairSums) -> Vector:
         """tr(W dK) for a, b, m and lo; 0 elsewhere."""
         s, at = self.structure, self.structure.slices
         trace = np.zeros(at["noise"].stop)
-        relevance = sums.relevance()
-        trace[at["a"]], trace[at["b"]] = relevance[: s.n_groups], relevance[s.n_groups :]
-        for j, (on, squares) in enumerate(self.tables.active_squares):
-            v = s.n_groups + j
-            trace[at["m"]][j] = sums.slope(v)[on] @ (terms[v, on] * squares) / kernel.m[j] ** 2
+        trace[at["a"]] = sums.groups()
+        trace[at["b"]], lengths = sums.numbers()
+        trace[at["m"]] = lengths / kernel.m**2
         if self.held is None:
             blocks, summed = kernel.blocks, self.tables.summed
             trace[at["lo"]] = [kernel.a[g] * summed(g, sums.slope(g), blocks[g]) for g in s.ordered]
         return trace
 
-    @cached_property
-    def _grams(self) -> Vector:
-        """k_g at the pairs, at the held length-scales or the medians: shape (G, n)."""
-        if self.held is None:
-            return self.tables.median_grams
-        return self.tables.grams(Kernel(self.structure, self.held).blocks)
+    def _grams(self, kernel: Kernel) -> Grams:
+        """k_g at the pairs: only groups with a length-scale under way are computed afresh."""
+        s = self.structure
+        if self.held is not None:
+            return self.tables.grams_at(self.held[s.slices["lo"]])
+        grams = self.tables.grams_at(s.prior[0][s.slices["lo"]]).values.copy()
+        for g in s.ordered:
+            grams[g] = self.tables.gram(g, kernel.blocks[g])
+        return Grams(grams)
 
-    def _terms(self, kernel: Kernel) -> Vector:
-        """A_v at the pairs, shape (V, n): only groups with a length-scale under way are computed afresh."""
-        n_groups = self.structure.n_groups
-        terms = np.zeros((len(self.structure.pairs), len(self.tables.pairs[0])))
-        np.multiply(kernel.a[:, None], self._grams, out=terms[:n_groups])
-        if self.held is None:
-            for g in self.structure.ordered:
-                np.multiply(kernel.a[g], self.tables.gram(g, kernel.blocks[g]), out=terms[g])
-        for term, b, m, (on, squares) in zip(
-            terms[n_groups:], kernel.b, kernel.m, self.tables.active_squares, strict=True
-        ):
-            term[on] = number_product(squares, b, m)
-        return terms
+    def _sums(self, kernel: Kernel) -> PairSums:
+        """Sums over pairs of variables."""
+        s, grams, numbers = self.structure, self._grams(kernel), self.tables.numbers.terms(kernel.b, kernel.m)
+        if s.complete:
+            return Complete(kernel.a, grams, numbers)
+        terms = np.concatenate([kernel.a[:, None] * grams.values, numbers.matrix()])
+        return Graph(terms, s.n_groups, s.pairs, self.tables.squares)
 
 
 def fit(

@@ -193,10 +193,7 @@ class Kernel:
     @cached_property
     def blocks(self) -> list[LevelKernel]:
         """k_g per group."""
-        blocks = list(self.structure.fixed_blocks)
-        for g, length in zip(self.structure.ordered.tolist(), self._part("lo").tolist(), strict=True):
-            blocks[g] = self.structure.block(g, length)
-        return blocks
+        return self.structure.blocks_at(self._part("lo"))
 
     def level_columns(self, y: Encoded) -> Vector:
         """a_g k_g of every level with those of some points: shape (n_z, B')."""
@@ -267,11 +264,10 @@ class Kernel:
     # -- from what two points differ by, at n pairs of points: squares (u_j - u'_j)^2 (J, n), distances d_g (G, n) ---------
 
     def joint_product(self, squares: Vector) -> Vector:
-        """P: (J, n) -> (n,); 0 where no number is in it."""
-        joint = self.structure.joint
-        if not len(joint):
+        """P, from the squares of the joint numbers: (D, n) -> (n,); 0 where no number is in it."""
+        if not len(squares):
             return np.zeros(squares.shape[1])
-        return np.asarray(np.exp(-0.5 * self.joint_length**-2 @ squares[joint]))
+        return np.asarray(np.exp(-0.5 * self.joint_length**-2 @ squares))
 
     def residual_product(self, distances: Vector, squares: Vector) -> Vector:
         """R: (G, n), (J, n) -> (n,)."""

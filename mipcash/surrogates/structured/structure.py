@@ -141,6 +141,13 @@ class Structure:
         """k_g at a length-scale; those that were asked for last are kept, as most fits hold their length-scales."""
         return self._blocks.get((g, length), lambda: LevelKernel(self.groups[g], length))
 
+    def blocks_at(self, lengths: Vector) -> list[LevelKernel]:
+        """k_g of every group at the length-scales lo of ordered ones, (O,)."""
+        blocks = list(self.fixed_blocks)
+        for g, length in zip(self.ordered.tolist(), lengths.tolist(), strict=True):
+            blocks[g] = self.block(g, length)
+        return blocks
+
     @cached_property
     def _blocks(self) -> Recent[LevelKernel]:
         return Recent(2 * len(self.groups))

@@ -12,14 +12,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
+from mipcash.program.recent import Recent
 from mipcash.surrogates.level_kernels import LevelDistance, LevelKernel
 from mipcash.surrogates.structured.kernel import Encoded
+from mipcash.surrogates.structured.number_pairs import NumberPairs
+from mipcash.surrogates.structured.pair_sums import Grams
 from mipcash.surrogates.structured.structure import Structure
+
+T = TypeVar("T", bound=np.generic)
+HELD = 2
+"""Length-scales at which the covariances of levels are kept."""
 
 
 @dataclass(frozen=True)
@@ -57,19 +66,26 @@ class Tables:
         return np.tril_indices(len(self))
 
     @cached_property
-    def entries(self) -> list[Indices]:
-        """Which entry of a matrix over its levels each pair reads, row by row, per group: G arrays of shape (n,)."""
+    def places(self) -> Indices:
+        """Where the pairs stand in a matrix over the points, row by row: (n,)."""
         rows, cols = self.pairs
-        groups = zip(self.x.levels.T, self.structure.groups, strict=True)
-        return [at[rows] * group.size + at[cols] for at, group in groups]
+        return np.asarray(rows * len(self) + cols)
+
+    @cached_property
+    def twice(self) -> Vector:
+        """How often a symmetric matrix has each pair: 1 on its diagonal, else 2. (n,)"""
+        rows, cols = self.pairs
+        return np.where(rows == cols, 1.0, 2.0)
+
+    @cached_property
+    def entries(self) -> Indices:
+        """Which entry of a matrix over its levels each pair reads, row by row, per group: shape (G, n)."""
+        levels, sizes = self.x.levels.T, self.structure.program.sizes
+        return self._at_pairs(levels[:, :, None] * sizes[:, None, None] + levels[:, None, :])
 
     def gram(self, g: int, k: LevelKernel | LevelDistance) -> Vector:
         """A matrix over the levels of group g, at the pairs: (n,)."""
-        return (
-            np.asarray(k.matrix.ravel()[self.entries[g]])
-            if k.small
-            else k.at(*np.divmod(self.entries[g], k.group.size))
-        )
+        return k.matrix.ravel().take(self.entries[g]) if k.small else k.at(*np.divmod(self.entries[g], k.group.size))
 
     def summed(self, g: int, weights: Vector, k: LevelKernel) -> float:
         """The derivative of k by log lo at the pairs, weighed (n,): by entry first where its matrix is formed."""
@@ -80,13 +96,18 @@ class Tables:
 
     def grams(self, blocks: Sequence[LevelKernel | LevelDistance]) -> Vector:
         """One matrix per group, at the pairs: shape (G, n)."""
-        layers = [self.gram(g, k) for g, k in enumerate(blocks)]
-        return np.array(layers).reshape(len(layers), len(self.pairs[0]))
+        if not blocks:
+            return np.zeros((0, len(self.places)))
+        columns = [k.columns(at) for k, at in zip(blocks, self.x.levels.T, strict=True)]
+        return self._at_pairs(np.concatenate(columns)[self.x.columns.T])
+
+    def grams_at(self, lengths: Vector) -> Grams:
+        """k_g at the pairs, at the length-scales lo of ordered groups, (O,), on a log scale; kept for all who hold them."""
+        return self._grams.get(lengths.tobytes(), lambda: Grams(self.grams(self.structure.blocks_at(np.exp(lengths)))))
 
     @cached_property
-    def median_grams(self) -> Vector:
-        """k_g at the medians of the length-scales lo, shape (G, n)."""
-        return self.grams(self.structure.fixed_blocks)
+    def _grams(self) -> Recent[Grams]:
+        return Recent(HELD)
 
     @cached_property
     def distances(self) -> Vector:
@@ -96,16 +117,19 @@ class Tables:
     @cached_property
     def squares(self) -> Vector:
         """(u_j - u'_j)^2 at the pairs, shape (J, n)."""
-        rows, cols = self.pairs
-        return np.asarray((self.x.shown[rows] - self.x.shown[cols]).T ** 2)
+        shown = self.x.shown.T
+        return self._at_pairs(shown[:, :, None] - shown[:, None, :]) ** 2
 
     @cached_property
-    def active_squares(self) -> list[tuple[Indices | slice, Vector]]:
-        """Per number: the pairs in which it is on at both points, and (u_j - u'_j)^2 there."""
-        rows, cols = self.pairs
-        found: list[tuple[Indices | slice, Vector]] = []
-        for active, squares in zip(self.x.on.T > 0, self.squares, strict=True):
-            both = np.flatnonzero(active[rows] & active[cols])
-            on = slice(None) if len(both) == len(rows) else both
-            found.append((on, squares[on]))
-        return found
+    def joint_squares(self) -> Vector:
+        """The same of the joint numbers, shape (D, n)."""
+        return np.asarray(self.squares[self.structure.joint])
+
+    @cached_property
+    def numbers(self) -> NumberPairs:
+        """The pairs in which numbers are on at both points."""
+        return NumberPairs.of(self.x.on, *self.pairs, self.squares)
+
+    def _at_pairs(self, matrices: NDArray[T]) -> NDArray[T]:
+        """Of matrices over the points: (k, t, t) -> (k, n)."""
+        return matrices.reshape(len(matrices), len(self) ** 2).take(self.places, axis=1)

@@ -1,0 +1,95 @@
+"""The terms of numbers at pairs of observations: many numbers are on at both points of few pairs, and only these are looked at.
+
+Notation
+    J numbers, n pairs of observations;   A_j (n,) = b_j exp(-(u_j - u'_j)^2 / (2 m_j^2)) where number j is on at both points, else 0
+    K of the numbers are on at every point; the entries of the others, N in all, stand in one list
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.program.forms import Indices, Vector
+from mipcash.surrogates.structured.kernel import number_product
+
+
+@dataclass(frozen=True)
+class NumberPairs:
+    """What terms are made of, whatever their hyperparameters.
+
+    Attributes:
+        shape: (J, n).
+        always: the numbers that are on at every point, shape (K,).
+        throughout: their (u_j - u'_j)^2, shape (K, n).
+        owner, at: number and pair of each entry of the others, shape (N,).
+        squares: its (u_j - u'_j)^2, shape (N,).
+    """
+
+    shape: tuple[int, int]
+    always: Indices
+    throughout: Vector
+    owner: Indices
+    at: Indices
+    squares: Vector
+
+    @classmethod
+    def of(cls, on: Vector, rows: Indices, cols: Indices, squares: Vector) -> NumberPairs:
+        """From the activities of t points, (t, J), the pairs, (n,) each, and (u_j - u'_j)^2 at these, (J, n)."""
+        active = np.ascontiguousarray(on.T > 0)
+        everywhere = active.all(axis=1)
+        always, others = np.flatnonzero(everywhere), np.flatnonzero(~everywhere)
+        part = active[others]
+        owner, at = np.nonzero(part[:, rows] & part[:, cols])
+        owner = others[owner]
+        return cls((len(active), len(rows)), always, squares[always], owner, at, squares[owner, at])
+
+    def terms(self, b: Vector, m: Vector) -> NumberTerms:
+        """The terms at relevances and lengths, (J,) each."""
+        whole = number_product(self.throughout, b[self.always, None], m[self.always, None])
+        return NumberTerms(self, whole, number_product(self.squares, b[self.owner], m[self.owner]))
+
+
+@dataclass(frozen=True)
+class NumberTerms:
+    """The terms at some hyperparameters.
+
+    Attributes:
+        pairs: what they are made of.
+        whole: those of numbers that are on at every point, shape (K, n).
+        listed: the entries of the others, shape (N,).
+    """
+
+    pairs: NumberPairs
+    whole: Vector
+    listed: Vector
+
+    def matrix(self) -> Vector:
+        """All of them: (J, n)."""
+        terms = np.zeros(self.pairs.shape)
+        terms[self.pairs.always] = self.whole
+        terms[self.pairs.owner, self.pairs.at] = self.listed
+        return terms
+
+    def sums(self) -> tuple[Vector, Vector]:
+        """sum_j A_j and sum_j A_j^2: (n,), (n,)."""
+        at, n = self.pairs.at, self.pairs.shape[1]
+        total, squares = self.whole.sum(axis=0), np.einsum("kn,kn->n", self.whole, self.whole)
+        if len(at):
+            total += np.bincount(at, self.listed, n)
+            squares += np.bincount(at, self.listed**2, n)
+        return total, squares
+
+    def weighed(self, first: Vector, second: Vector) -> tuple[Vector, Vector]:
+        """sum slope_j A_j and sum slope_j A_j (u_j - u'_j)^2 over the pairs, with slope_j = first - A_j second: (J,), (J,)."""
+        pairs, count = self.pairs, self.pairs.shape[0]
+        relevance, lengths = np.zeros(count), np.zeros(count)
+        if len(pairs.at):
+            entry = self.listed * (first[pairs.at] - self.listed * second[pairs.at])
+            relevance += np.bincount(pairs.owner, entry, count)
+            lengths += np.bincount(pairs.owner, entry * pairs.squares, count)
+        weights = self.whole * (first - self.whole * second)
+        relevance[pairs.always] = weights.sum(axis=1)
+        lengths[pairs.always] = np.einsum("kn,kn->k", weights, pairs.throughout)
+        return relevance, lengths
