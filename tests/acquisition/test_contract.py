@@ -12,7 +12,7 @@ from mipcash.acquisition.analytic import LOG_ROOT_2PI, AnalyticAcquisition, LogE
 from mipcash.acquisition.base import Acquisition
 from mipcash.program.points import Points
 from mipcash.surrogates.base import Section
-from mipcash.surrogates.structured.kernel import Encoded
+from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from tests.acquisition.checks import gradient_is_that_of_values, search_takes_it
 from tests.acquisition.test_mixed_search import Setting, legal_levels, value_of, values_of

@@ -17,7 +17,8 @@ from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
-from mipcash.surrogates.structured.kernel import Encoded, Kernel
+from mipcash.surrogates.structured.encoded import Encoded
+from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from tests.spaces import ALL

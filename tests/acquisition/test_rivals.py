@@ -19,7 +19,7 @@ from mipcash.optimizers.base import Limit, Observation
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.one_output import in_one_output
 from mipcash.space.domain import Domain
-from mipcash.surrogates.structured.kernel import Encoded
+from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from tests.acquisition.checks import gradient_is_that_of_values, search_takes_it
 from tests.acquisition.test_mixed_search import Setting

@@ -13,7 +13,8 @@ import mipcash as mc
 from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
-from mipcash.surrogates.structured.kernel import Encoded, Kernel
+from mipcash.surrogates.structured.encoded import Encoded
+from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from tests.surrogates.test_structured import nested, some_theta

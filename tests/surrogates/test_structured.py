@@ -18,9 +18,10 @@ from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
 from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.level_kernels import level_kernel
+from mipcash.surrogates.structured.encoded import Encoded, distinct_rows
 from mipcash.surrogates.structured.evidence import FITTED, JITTER, Evidence, fit
 from mipcash.surrogates.structured.functions.prior_draw import PriorSizes
-from mipcash.surrogates.structured.kernel import Encoded, Kernel, _distinct
+from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.tables import Tables
@@ -100,7 +101,7 @@ def test_the_evidence_is_that_of_the_kernel(name: str, held: bool) -> None:
 
 def test_distinct_rows_are_told_apart_even_where_their_keys_agree() -> None:
     rows = np.array([[math.sqrt(3.0), 0.0], [0.0, math.sqrt(2.0)], [0.5, 0.5], [math.sqrt(3.0), 0.0]])
-    unique, inverse = _distinct(rows)
+    unique, inverse = distinct_rows(rows)
     np.testing.assert_array_equal(unique[inverse], rows)
     assert len(unique) == 3
 

@@ -12,8 +12,9 @@ from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.surrogates.base import Surrogate
 from mipcash.surrogates.structured import surrogate as module
+from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.evidence import JITTER, Evidence
-from mipcash.surrogates.structured.kernel import Encoded, Kernel
+from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.surrogate import StructuredSettings, StructuredSurrogate

@@ -157,7 +157,7 @@ class BinarySurrogate:
         _, after = self.regression.fit(prepared, values, state, rng, noise, deadline)
         kernel = Kernel(self.regression.structure, np.array(after["theta"]))
         x, same = prepared.x, Warp(0.0, 1.0, 0.0, 0.0, 1.0)
-        covariance = kernel(x, x) + kernel.residual(x, x)
+        covariance = kernel.whole(x, x)
         covariance[np.diag_indices_from(covariance)] += JITTER
         found = [(Sites.of(covariance, values, slope), slope) for slope in self.slopes]
         sites, slope = max(found, key=lambda each: each[0].evidence)

@@ -33,33 +33,18 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from mipcash.program.forms import Indices, Vector
-from mipcash.program.points import Points
+from mipcash.program.forms import Vector
 from mipcash.program.recent import Recent
-from mipcash.program.unit_scale import INACTIVE
 from mipcash.surrogates.level_kernels import LevelKernel
+from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.level_tables import level_sums
+from mipcash.surrogates.structured.number_sums import Side, number_sums
 from mipcash.surrogates.structured.structure import Structure
 
 KEPT = 8
 """Tables of a wide space that are kept."""
-TOGETHER = 1 << 16
-"""Terms of numbers that are formed at a time."""
 DECLARED = 4_000_000
 """Terms of a wide space with declared pairs that are formed at a time."""
-
-
-def _distinct(rows: Vector) -> tuple[Vector, Indices]:
-    """The distinct rows of a matrix (B, J), and which of them each row is: (U, J), (B,).
-
-    Rows are sorted by one number each; a full comparison is made only where that misleads.
-    """
-    key = rows @ np.sqrt(np.arange(2.0, 2.0 + rows.shape[1]))
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    if np.array_equal(rows[first][inverse], rows):
-        return rows[first], inverse
-    unique, inverse = np.unique(rows, axis=0, return_inverse=True)
-    return unique, inverse
 
 
 def _squared_distances(left: Vector, right: Vector) -> Vector:
@@ -72,72 +57,6 @@ def number_product(squares: Vector, b: Vector, m: Vector) -> Vector:
     terms: Vector = np.exp(squares * (-0.5 / m**2))
     terms *= b
     return terms
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """A batch of points as the kernel reads it.
-
-    Attributes:
-        structure: the space.
-        levels: shape (B, G).
-        u: unit values, shape (B, J).
-        on: on_j of K, shape (B, J).
-        active: whether each number is active, shape (B, J).
-    """
-
-    structure: Structure
-    levels: Indices
-    u: Vector
-    on: Vector
-    active: Vector
-
-    @classmethod
-    def of(cls, structure: Structure, points: Points) -> Encoded:
-        active = structure.activity(points.levels)
-        return cls(structure, points.levels, points.units, structure.on(active), active)
-
-    @classmethod
-    def at(cls, structure: Structure, z: Vector, u: Vector) -> Encoded:
-        """One point, z (n_z,) and u (J,)."""
-        return cls.of(structure, Points(structure.program.levels_at(z)[None], u[None]))
-
-    def everywhere(self, u: Vector) -> Encoded:
-        """One point at u (J,) with every number on: for terms without on_j(z)."""
-        ones = np.ones((1, len(u)))
-        return Encoded(self.structure, self.levels[:1], u[None], ones, ones)
-
-    @cached_property
-    def z(self) -> Vector:
-        """Binaries, shape (B, n_z)."""
-        return self.structure.program.one_hot(self.levels)
-
-    @cached_property
-    def columns(self) -> Indices:
-        """The binaries that are one, shape (B, G)."""
-        return self.structure.program.starts + self.levels
-
-    @cached_property
-    def shown(self) -> Vector:
-        """Unit values as a configuration has them: numbers that are off in the middle. Shape (B, J)."""
-        return np.where(self.active > 0, self.u, INACTIVE)
-
-    @cached_property
-    def distinct(self) -> tuple[Vector, Indices]:
-        """The distinct rows of u, shape (U, J), and which of them each point has, shape (B,)."""
-        return _distinct(self.u)
-
-    def __len__(self) -> int:
-        return len(self.levels)
-
-    def __getitem__(self, rows: Indices | slice) -> Encoded:
-        return Encoded(self.structure, self.levels[rows], self.u[rows], self.on[rows], self.active[rows])
-
-    def joined(self, other: Encoded) -> Encoded:
-        """These points, then others."""
-        levels = np.concatenate([self.levels, other.levels])
-        pairs = ((self.u, other.u), (self.on, other.on), (self.active, other.active))
-        return Encoded(self.structure, levels, *(np.concatenate(pair) for pair in pairs))
 
 
 @dataclass(frozen=True)
@@ -205,14 +124,25 @@ class Kernel:
         parts, none = zip(self.structure.distances, self.w, y.levels.T, strict=True), np.zeros((0, len(y)))
         return self._kept("apart", y, lambda: np.concatenate([none, *(w * d.columns(at) for d, w, at in parts)]))
 
-    def level_squares(self, y: Encoded) -> Vector:
-        """:meth:`level_columns`, and beside them their squares: shape (n_z, 2 B')."""
+    def _level_table(self, y: Encoded) -> Vector:
+        """:meth:`level_columns`, their squares, and :meth:`distance_columns` beyond those of off: (n_z, 3 B')."""
 
-        def both() -> Vector:
-            similar = self.level_columns(y)
-            return np.concatenate([similar, similar**2], axis=1)
+        def made() -> Vector:
+            similar, apart, off = self.level_columns(y), self.distance_columns(y), self.structure.off_columns
+            return np.concatenate([similar, similar**2, apart - np.where(off[:, None] < 0, 0.0, apart[off])], axis=1)
 
-        return self._kept("squares", y, both)
+        return self._kept("levels", y, made)
+
+    def _off_distances(self, y: Encoded) -> Vector:
+        """sum_g w_g d_g where every group is off that can be: (B',)."""
+        off = np.unique(self.structure.off_columns)
+        return self._kept("off", y, lambda: np.asarray(self.distance_columns(y)[off[off >= 0]].sum(axis=0)))
+
+    def _level_sums(self, x: Encoded, y: Encoded) -> tuple[Vector, Vector, Vector]:
+        """sum_g A_g, sum_g A_g^2 and sum_g w_g d_g: (B, B') each."""
+        sums = x.lit @ self._level_table(y)
+        total, squares, apart = (sums[:, k * len(y) : (k + 1) * len(y)] for k in range(3))
+        return total, squares, apart + self._off_distances(y)
 
     @cached_property
     def _own(self) -> Vector:
@@ -243,13 +173,21 @@ class Kernel:
     def residual(self, x: Encoded, y: Encoded) -> Vector:
         """R: (B, B')."""
         if self.structure.wide:
-            (exponent,) = level_sums(x.columns, [self.distance_columns(y)])
-            unique, inverse = _distinct(x.shown)
-            exponent += 0.5 * _squared_distances(unique / self.r, y.shown / self.r)[inverse]
+            (apart,) = level_sums(x.columns, [self.distance_columns(y)])
         else:
-            exponent = x.z @ self.distance_columns(y)
-            exponent += 0.5 * _squared_distances(x.shown / self.r, y.shown / self.r)
-        return np.asarray(self.residual_variance * np.exp(-exponent))
+            apart = self._level_sums(x, y)[2]
+        return self._residual(apart, x, y)
+
+    def _residual(self, apart: Vector, x: Encoded, y: Encoded) -> Vector:
+        """R from sum_g w_g d_g, which is overwritten: (B, B')."""
+        unique, inverse = x.distinct_shown
+        squares = _squared_distances(unique / self.r, y.shown / self.r)
+        squares *= 0.5
+        apart += squares if inverse is None else squares[inverse]
+        np.negative(apart, out=apart)
+        np.exp(apart, out=apart)
+        apart *= self.residual_variance
+        return apart
 
     def apart_from(self, x: Encoded, y: Encoded) -> Vector:
         """sum_g w_g d_g between one point and others: (B',)."""
@@ -281,25 +219,9 @@ class Kernel:
     def _number_sums(self, x: Encoded, y: Encoded) -> tuple[Vector, Vector]:
         """sum_j A_j and sum_j A_j^2, both (B, B'); points that share their numbers share the exponentials."""
         unique, inverse = x.distinct
-        total, squares = np.zeros((len(x), len(y))), np.zeros((len(x), len(y)))
         if 2 * len(unique) > len(x):
-            for together in self.structure.switched:
-                # the numbers of one algorithm among many are active in few points
-                rows, cols = np.flatnonzero(x.on[:, together[0]]), np.flatnonzero(y.on[:, together[0]])
-                if not len(rows) or not len(cols):
-                    continue
-                at = np.ix_(rows, cols) if len(rows) * len(cols) < total.size else ...
-                share = max(1, TOGETHER // (len(rows) * len(cols)))
-                for j in (together[k : k + share, None, None] for k in range(0, len(together), share)):
-                    term = x.u.T[j, rows[:, None]] - y.u.T[j, cols]
-                    term *= term
-                    term *= -0.5 / self.m[j] ** 2
-                    np.exp(term, out=term)
-                    term *= self.b[j]
-                    total[at] += term.sum(axis=0)
-                    term *= term
-                    squares[at] += term.sum(axis=0)
-            return total, squares
+            return number_sums(self.structure.switched, self.b, self.m, Side(x.u, x.on), Side(y.u, y.on))
+        total, squares = np.zeros((len(x), len(y))), np.zeros((len(x), len(y)))
         for k, u in enumerate(unique):
             rows = np.flatnonzero(inverse == k)
             terms = self.number_terms(x.everywhere(u), y)[:, 0]
@@ -323,11 +245,7 @@ class Kernel:
         elif s.wide:
             return self._declared(x, y)
         elif s.complete:
-            sums = x.z @ self.level_squares(y)
-            total, squares = sums[:, : len(y)], sums[:, len(y) :]
-            discrete = 0.5 * (total**2 - squares)
-            extra, extra_squares = self._number_sums(x, y)
-            pairs = 0.5 * ((total + extra) ** 2 - squares - extra_squares)
+            return self._complete(*self._level_sums(x, y)[:2], x, y)
         else:
             numbers = self.number_terms(x, y)
             groups = self.group_terms(x, y)
@@ -341,6 +259,33 @@ class Kernel:
         if len(s.joint):
             unique, inverse = x.distinct
             k += self.joint_term(unique, y)[inverse] * (sc + cm * total + cq * discrete)
+        return k
+
+    def whole(self, x: Encoded, y: Encoded) -> Vector:
+        """K + R: (B, B')."""
+        if self.structure.wide or not self.structure.complete:
+            return self(x, y) + self.residual(x, y)
+        total, squares, apart = self._level_sums(x, y)
+        k = self._complete(total, squares, x, y)
+        k += self._residual(apart, x, y)
+        return k
+
+    def _complete(self, total: Vector, squares: Vector, x: Encoded, y: Encoded) -> Vector:
+        """K where every pair is in E, from sum_g A_g and sum_g A_g^2: (B, B')."""
+        c1, c2, sc, cm, cq = self.factors
+        k, number_squares = self._number_sums(x, y)
+        k += total
+        # 1 + c1 S + c2 (S^2 - squares) / 2, in place
+        number_squares += squares
+        number_squares *= 0.5 * c2
+        k *= 0.5 * c2 * k + c1
+        k -= number_squares
+        k += 1.0
+        if len(self.structure.joint):
+            unique, inverse = x.distinct
+            joint = self.joint_term(unique, y)[inverse]
+            joint *= sc + cm * total + 0.5 * cq * (total**2 - squares)
+            k += joint
         return k
 
     def _degree_sums(self, x: Encoded, y: Encoded) -> tuple[list[Vector], list[Vector]]:

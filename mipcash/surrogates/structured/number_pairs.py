@@ -1,7 +1,8 @@
 """The terms of numbers at pairs of observations: many numbers are on at both points of few pairs, and only these are looked at.
 
 Notation
-    J numbers, n pairs of observations;   A_j (n,) = b_j exp(-(u_j - u'_j)^2 / (2 m_j^2)) where number j is on at both points, else 0
+    J numbers, n pairs of observations
+    A_j (n,)    b_j exp(-(u_j - u'_j)^2 / (2 m_j^2)) where number j is on at both points, else 0
     K of the numbers are on at every point; the entries of the others, N in all, stand in one list
 """
 

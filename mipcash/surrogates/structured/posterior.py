@@ -22,11 +22,12 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
 from mipcash.surrogates.base import Noise
+from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.evidence import JITTER, chosen_part, taken
 from mipcash.surrogates.structured.functions.prior_draw import PriorDraw, PriorSizes
 from mipcash.surrogates.structured.functions.sections import KernelSection, ResidualSection
 from mipcash.surrogates.structured.functions.surface import Surface
-from mipcash.surrogates.structured.kernel import Encoded, Kernel
+from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.warping import Warp
 
 LIFTS = (1e-10, 1e-8, 1e-6, 1e-4)
@@ -66,7 +67,7 @@ class PosteriorSection:
 
 def _covariance(kernel: Kernel, x: Encoded, noise: Noise) -> Vector:
     """S between t points: (t, t)."""
-    k = kernel(x, x) + kernel.residual(x, x)
+    k = kernel.whole(x, x)
     k[np.diag_indices_from(k)] += kernel.noise + JITTER + noise
     return k
 
@@ -129,7 +130,7 @@ class StructuredPosterior:
             noise: v of the new ones, a number or shape (B,); the fitted s2 counts as well, and a negative one takes of it.
         """
         x = Encoded.of(self.kernel.structure, points)
-        cross = self.kernel(x, self.x) + self.kernel.residual(x, self.x)
+        cross = self.kernel.whole(x, self.x)
         half = solve_triangular(self.lower, cross.T, lower=True)
         corner, _ = cho_factor(_covariance(self.kernel, x, noise) - half.T @ half, lower=True)
         t, b = len(self.y), len(points)
@@ -190,17 +191,17 @@ class StructuredPosterior:
     def parts(self, points: Points) -> tuple[Vector, Vector]:
         """(K + R)(x, X) and the standard deviations of f: (B, t), (B,)."""
         x = Encoded.of(self.kernel.structure, points)
-        k = self.kernel(x, self.x) + self.kernel.residual(x, self.x)
-        half = k[:, self.near] @ self.near_inverse.T
+        k = self.kernel.whole(x, self.x)
+        half = (k if len(self.near) == len(self.y) else k[:, self.near]) @ self.near_inverse.T
         variance = self.kernel.diagonal(x) + self.kernel.residual_variance - np.einsum("bt,bt->b", half, half)
         return k, self.inflation * np.sqrt(np.maximum(variance, JITTER))
 
     def draws(self, points: Points, count: int, rng: np.random.Generator) -> Vector:
         """Joint draws of f at B points, the residual included: (count, B); O(B^3 + B^2 t)."""
         x = Encoded.of(self.kernel.structure, points)
-        k = self.kernel(x, self.x) + self.kernel.residual(x, self.x)
+        k = self.kernel.whole(x, self.x)
         half = solve_triangular(self.lower, k.T, lower=True)
-        covariance = self.kernel(x, x) + self.kernel.residual(x, x) - half.T @ half
+        covariance = self.kernel.whole(x, x) - half.T @ half
         spread = _factor(covariance) @ rng.normal(size=(len(points), count))
         return np.asarray(k @ self.weights + self.inflation * spread.T)
 

@@ -81,6 +81,13 @@ class Structure:
         return len(self.conditions)
 
     @cached_property
+    def off_columns(self) -> Indices:
+        """The off column of each binary's group, -1 where there is none: shape (n_z,)."""
+        program = self.program
+        off = np.where(program.off_levels < 0, -1, program.starts + program.off_levels)
+        return np.asarray(off[program.group_of])
+
+    @cached_property
     def joint(self) -> Indices:
         """Numbers of the joint kernel, those that are always active: shape (D,)."""
         if not self.joined:

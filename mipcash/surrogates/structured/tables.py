@@ -21,7 +21,7 @@ from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
 from mipcash.program.recent import Recent
 from mipcash.surrogates.level_kernels import LevelDistance, LevelKernel
-from mipcash.surrogates.structured.kernel import Encoded
+from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.number_pairs import NumberPairs
 from mipcash.surrogates.structured.pair_sums import Grams
 from mipcash.surrogates.structured.structure import Structure

@@ -12,7 +12,8 @@ from mipcash.optimizers.admmbo.coordinates import Coordinates, Quadratic
 from mipcash.optimizers.admmbo.improvement import Augmented, FeasibilityEI, augmented_ei
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain
-from mipcash.surrogates.structured.kernel import Encoded, Kernel
+from mipcash.surrogates.structured.encoded import Encoded
+from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from tests.spaces import ALL

@@ -22,8 +22,9 @@ from mipcash.program.forms import Vector
 from mipcash.surrogates.cosines import Waves
 from mipcash.surrogates.fourier import FourierFeatures
 from mipcash.surrogates.level_kernels import factor_of
+from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.functions.form_parts import FormParts
-from mipcash.surrogates.structured.kernel import Encoded, Kernel
+from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.structure import Structure
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from mipcash.program.forms import Vector
 from mipcash.program.unit_scale import INACTIVE
-from mipcash.surrogates.structured.kernel import Encoded, Kernel
+from mipcash.surrogates.structured.encoded import Encoded
+from mipcash.surrogates.structured.kernel import Kernel
 
 
 @dataclass(frozen=True)

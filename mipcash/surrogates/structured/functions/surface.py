@@ -16,10 +16,11 @@ import numpy as np
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.points import Points
 from mipcash.surrogates.cosines import Waves
+from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.functions.form_parts import FormParts
 from mipcash.surrogates.structured.functions.prior_draw import PriorDraw
 from mipcash.surrogates.structured.functions.sections import KernelSection
-from mipcash.surrogates.structured.kernel import Encoded, Kernel
+from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.warping import Warp
 

@@ -16,9 +16,9 @@ import numpy as np
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.surrogates.base import Section
+from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.functions.sections import ResidualSection
 from mipcash.surrogates.structured.functions.surface import Surface
-from mipcash.surrogates.structured.kernel import Encoded
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,118 @@
+"""Points as the structured kernel reads them.
+
+Notation
+    B points of G groups and J numbers;   u_j unit values;   on_j activities as K has them (`kernel.py`)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.points import Points
+from mipcash.program.unit_scale import INACTIVE
+from mipcash.surrogates.structured.structure import Structure
+
+SPARSE = 5
+"""A table is multiplied row by row where so many times the levels that are on are fewer than the binaries."""
+
+
+def distinct_rows(rows: Vector) -> tuple[Vector, Indices]:
+    """The distinct rows of a matrix (B, J), and which of them each row is: (U, J), (B,).
+
+    Rows are sorted by one number each; a full comparison is made only where that misleads.
+    """
+    key = rows @ np.sqrt(np.arange(2.0, 2.0 + rows.shape[1]))
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    if np.array_equal(rows[first][inverse], rows):
+        return rows[first], inverse
+    unique, inverse = np.unique(rows, axis=0, return_inverse=True)
+    return unique, inverse
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A batch of points as the kernel reads it.
+
+    Attributes:
+        structure: the space.
+        levels: shape (B, G).
+        u: unit values, shape (B, J).
+        on: on_j of K, shape (B, J).
+        active: whether each number is active, shape (B, J).
+    """
+
+    structure: Structure
+    levels: Indices
+    u: Vector
+    on: Vector
+    active: Vector
+
+    @classmethod
+    def of(cls, structure: Structure, points: Points) -> Encoded:
+        active = structure.activity(points.levels)
+        return cls(structure, points.levels, points.units, structure.on(active), active)
+
+    @classmethod
+    def at(cls, structure: Structure, z: Vector, u: Vector) -> Encoded:
+        """One point, z (n_z,) and u (J,)."""
+        return cls.of(structure, Points(structure.program.levels_at(z)[None], u[None]))
+
+    def everywhere(self, u: Vector) -> Encoded:
+        """One point at u (J,) with every number on: for terms without on_j(z)."""
+        ones = np.ones((1, len(u)))
+        return Encoded(self.structure, self.levels[:1], u[None], ones, ones)
+
+    @cached_property
+    def z(self) -> Vector:
+        """Binaries, shape (B, n_z)."""
+        return self.structure.program.one_hot(self.levels)
+
+    @cached_property
+    def lit(self) -> Vector | sparse.csr_array:
+        """Binaries but for those of off, shape (B, n_z); sparse where few are on."""
+        program = self.structure.program
+        on = self.levels != program.off_levels
+        count = on.sum(axis=1)
+        if SPARSE * count.sum() >= len(self) * program.n_z:
+            return self.z * program.active_columns
+        ends = np.concatenate([[0], np.cumsum(count)])
+        return sparse.csr_array((np.ones(ends[-1]), self.columns[on], ends), shape=(len(self), program.n_z))
+
+    @cached_property
+    def columns(self) -> Indices:
+        """The binaries that are one, shape (B, G)."""
+        return self.structure.program.starts + self.levels
+
+    @cached_property
+    def shown(self) -> Vector:
+        """Unit values as a configuration has them: numbers that are off in the middle. Shape (B, J)."""
+        return np.where(self.active > 0, self.u, INACTIVE)
+
+    @cached_property
+    def distinct_shown(self) -> tuple[Vector, Indices | None]:
+        """:attr:`shown` row by row, and None; or where points share their numbers the distinct rows, and which of them each is."""
+        if len(self) < 2 or 2 * len(self.distinct[0]) > len(self):
+            return self.shown, None
+        return distinct_rows(self.shown)
+
+    @cached_property
+    def distinct(self) -> tuple[Vector, Indices]:
+        """The distinct rows of u, shape (U, J), and which of them each point has, shape (B,)."""
+        return distinct_rows(self.u)
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def __getitem__(self, rows: Indices | slice) -> Encoded:
+        return Encoded(self.structure, self.levels[rows], self.u[rows], self.on[rows], self.active[rows])
+
+    def joined(self, other: Encoded) -> Encoded:
+        """These points, then others."""
+        levels = np.concatenate([self.levels, other.levels])
+        pairs = ((self.u, other.u), (self.on, other.on), (self.active, other.active))
+        return Encoded(self.structure, levels, *(np.concatenate(pair) for pair in pairs))

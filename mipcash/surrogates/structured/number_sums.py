@@ -1,0 +1,103 @@
+"""Sums over the terms of numbers between two batches of points.
+
+Notation
+    x (B points), y (B' points);   on_j 1 where number j is on, else 0;   A_j = b_j on_j on'_j exp(-(u_j - u'_j)^2 / (2 m_j^2))
+
+Numbers that are on in most points are taken one after the other, as matrices. Of an algorithm among many they are on in few points
+of either batch: what these have together is listed, and the lists of all such numbers are looked at at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.program.forms import Booleans, Indices, Vector
+
+TOGETHER = 1 << 16
+"""Terms of numbers that are formed at a time."""
+SPARSE = 0.5
+"""Share of the pairs of points up to which a number is listed."""
+LISTED = 1 << 18
+"""Entries of all lists together, at most."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the batches.
+
+    Attributes:
+        u: unit values, shape (B, J).
+        on: shape (B, J).
+    """
+
+    u: Vector
+    on: Vector
+
+
+def number_sums(switched: list[Indices], b: Vector, m: Vector, x: Side, y: Side) -> tuple[Vector, Vector]:
+    """sum_j A_j and sum_j A_j^2: (B, B') each.
+
+    Args:
+        switched: numbers that are on at the same points, part by part; those in no part do not count.
+        b, m: shape (J,).
+    """
+    total, squares = np.zeros((len(x.u), len(y.u))), np.zeros((len(x.u), len(y.u)))
+    first = np.array([together[0] for together in switched], dtype=np.int64)
+    pairs = x.on[:, first].sum(axis=0) * y.on[:, first].sum(axis=0)
+    few = pairs <= SPARSE * total.size
+    if float(pairs[few] @ np.array([len(together) for together in switched])[few]) > LISTED:
+        few[:] = False
+    if few.any():
+        _add_listed(total, squares, np.concatenate([t for t, f in zip(switched, few, strict=True) if f]), b, m, x, y)
+    for together in (t for t, f in zip(switched, few, strict=True) if not f):
+        _add_whole(total, squares, together, b, m, x, y)
+    return total, squares
+
+
+def _add_whole(total: Vector, squares: Vector, together: Indices, b: Vector, m: Vector, x: Side, y: Side) -> None:
+    """Add the terms of numbers that are on at the same points."""
+    rows, cols = np.flatnonzero(x.on[:, together[0]]), np.flatnonzero(y.on[:, together[0]])
+    if not len(rows) or not len(cols):
+        return
+    at = np.ix_(rows, cols) if len(rows) * len(cols) < total.size else ...
+    share = max(1, TOGETHER // (len(rows) * len(cols)))
+    for j in (together[k : k + share, None, None] for k in range(0, len(together), share)):
+        term = x.u.T[j, rows[:, None]] - y.u.T[j, cols]
+        term *= term
+        term *= -0.5 / m[j] ** 2
+        np.exp(term, out=term)
+        term *= b[j]
+        total[at] += term.sum(axis=0)
+        term *= term
+        squares[at] += term.sum(axis=0)
+
+
+def _add_listed(total: Vector, squares: Vector, numbers: Indices, b: Vector, m: Vector, x: Side, y: Side) -> None:
+    """The same of numbers that are on in few points."""
+    here, row = _where(x.on, numbers)
+    there, col = _where(y.on, numbers)
+    count = np.bincount(there, minlength=len(numbers))
+    repeats = count[here]  # each point of x meets the points of y in which its number is on
+    ends = np.cumsum(repeats)
+    if not len(ends) or not ends[-1]:
+        return
+    before = np.cumsum(count) - count
+    mate = np.arange(ends[-1]) + np.repeat(before[here] - (ends - repeats), repeats)
+    j = np.repeat(numbers[here], repeats)
+    term = np.repeat(x.u[row, numbers[here]], repeats) - y.u[col, numbers[there]][mate]
+    term *= term
+    term *= (-0.5 / m**2)[j]
+    np.exp(term, out=term)
+    term *= b[j]
+    at = np.repeat(row * total.shape[1], repeats) + col[mate]
+    total += np.bincount(at, term, total.size).reshape(total.shape)
+    squares += np.bincount(at, term**2, total.size).reshape(total.shape)
+
+
+def _where(on: Vector, numbers: Indices) -> tuple[Indices, Indices]:
+    """Which of some numbers is on at which point, number by number: (N,), (N,)."""
+    chosen: Booleans = on.T[numbers] > 0
+    here, row = np.nonzero(chosen)
+    return here, row
