@@ -317,7 +317,7 @@ class BlockMoves:
         if self.near.legality_at(bests.units[0]) is None:
             return moved
         inside = np.repeat(bests.levels, copies, axis=0)
-        units = np.array([self.scale.rounded(u) for u in rng.random((len(inside), len(self.scale)))])
+        units = self.scale.rounded(rng.random((len(inside), len(self.scale))))
         units[:, self._held] = np.repeat(bests.units, copies, axis=0)[:, self._held]
         there = inside[:, self._ordered] != self.program.off_levels[self._ordered]
         inner = self.program.n_levels[self._ordered] > 2  # the ends of a range are for descents
@@ -338,7 +338,7 @@ class BlockMoves:
         chosen = rng.random(units.shape) < 0.5
         moved = units + chosen * spread * rng.normal(size=units.shape)
         moved = np.clip(1.0 - np.abs(1.0 - np.abs(moved)), 0.0, 1.0)  # reflected: the ends of a range are for descents
-        moved = np.array([self.scale.rounded(u) for u in moved]).reshape(units.shape)
+        moved = self.scale.rounded(moved)
         moved[:, self._held] = units[:, self._held]
         ordered = self._ordered
         if len(ordered):

@@ -29,7 +29,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.analytic import SampleAcquisition
@@ -225,7 +224,7 @@ class Hybrid(ModelBased):
         if not noise or len(usual) < 2:
             return usual
         data = self.data(history, limits)
-        with threadpool_limits(1):
+        with self.threads.limit(limits=1):
             return by_posterior_mean(usual, self._loss_surrogate(data), data, noise)
 
     def _search(self, step: Step) -> Proposal | None:

@@ -14,10 +14,11 @@ import copy
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from mipcash.acquisition.clock import CUT, Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
@@ -93,11 +94,16 @@ class ModelBased(Optimizer):
             return further
         step = Step(request, self.data(request.history, request.limits), Clock())
         # matrices of a few hundred rows gain nothing from more threads, and one thread gives the same sums everywhere
-        with threadpool_limits(1):
+        with self.threads.limit(limits=1):
             found = within._searched(step)
         proposal = found or solver_made(within.domain, "what is left", request)
         cut = [*step.clock.cut, *proposal.trace.get(CUT, ())]
         return replace(proposal, trace={**proposal.trace, CUT: cut}) if cut else proposal
+
+    @cached_property
+    def threads(self) -> ThreadpoolController:
+        """Of the libraries of matrices; to look for these takes longer than to limit them."""
+        return ThreadpoolController()
 
     def until(self, deadline: Deadline) -> Self:
         """The same optimizer, whose searches and solver end then."""

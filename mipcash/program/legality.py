@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.modelling.clusters import clusters
-from mipcash.program.affine_rows import affine_block, affine_rows, columns_of
+from mipcash.program.affine_rows import AffineRow, affine_block, affine_rows, columns_of
 from mipcash.program.elimination import Elimination, make_elimination
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.group_activity import group_activity
@@ -41,25 +41,36 @@ BLOCK_LIMIT = 1 << 17
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows over the binaries: bounds with their slack, shape (m,), linear part (m, n_z), products by row.
+    """Rows over the binaries, each with one bound, its slack included: ``body <= high``. Shapes (m, n_z), (m,), products by row.
 
     The linear part is sparse where there are many rows of a few levels each.
     """
 
     linear: Vector | sparse.csr_array
-    low: Vector
     high: Vector
     products: Sequence[tuple[int, Indices, Indices, Vector]]
 
     @classmethod
     def of(cls, rows: Sequence[BaseRow], n_z: int) -> _Rows:
-        linear = np.array([r.form.linear[:n_z] for r in rows]).reshape(len(rows), n_z)
-        thin = len(rows) > MANY and np.count_nonzero(linear) < THIN * linear.size
-        return cls(
-            sparse.csr_array(linear) if thin else linear,
-            np.array([r.low - r.slack for r in rows]),
-            np.array([r.high + r.slack for r in rows]),
-            [(k, r.form.rows, r.form.cols, r.form.values) for k, r in enumerate(rows) if len(r.form.rows)],
+        """Of rows with up to two bounds: what is bounded below counts with the other sign."""
+        bounds = [(1.0, r, r.high + r.slack) for r in rows if r.high < np.inf]
+        bounds += [(-1.0, r, r.slack - r.low) for r in rows if r.low > -np.inf]
+        linear = np.array([sign * r.form.linear[:n_z] for sign, r, _ in bounds]).reshape(len(bounds), n_z)
+        thin = len(bounds) > MANY and np.count_nonzero(linear) < THIN * linear.size
+        high = np.array([bound for *_, bound in bounds])
+        terms = [(k, sign, r.form) for k, (sign, r, _) in enumerate(bounds) if len(r.form.rows)]
+        products = [(k, form.rows, form.cols, sign * form.values) for k, sign, form in terms]
+        return cls(sparse.csr_array(linear) if thin else linear, high, products)
+
+    def and_also(self, others: _Rows) -> _Rows:
+        """These rows and others; both with a dense linear part."""
+        if not len(others.high):
+            return self
+        m = len(self.high)
+        return _Rows(
+            np.concatenate([np.asarray(self.linear), np.asarray(others.linear)]),
+            np.concatenate([self.high, others.high]),
+            [*self.products, *((m + k, rows, cols, values) for k, rows, cols, values in others.products)],
         )
 
     def hold(self, z: Vector) -> Booleans:
@@ -67,8 +78,41 @@ class _Rows:
         body = (self.linear @ z.T).T if sparse.issparse(self.linear) else z @ self.linear.T
         for k, rows, cols, values in self.products:
             body[:, k] += (z[:, rows] * z[:, cols]) @ values
-        within: Booleans = np.all((body >= self.low) & (body <= self.high), axis=1)
-        return within
+        return np.asarray((body <= self.high).all(axis=1))
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The rows of a program that a check looks at, in their order, and those of them that no number is in, as rows to evaluate.
+
+    Attributes:
+        rows: what is left to look at; without the rows of a group's own ``sum z = 1``.
+        free: those over levels alone.
+    """
+
+    rows: Sequence[AffineRow]
+    free: _Rows
+
+    @classmethod
+    def of(cls, program: BinaryProgram) -> _Plan:
+        rows = [
+            r for r in affine_rows(program) if not r.latent and not (_numberless(r) and _always_true(program, r.row))
+        ]
+        alone = [r.row for r in rows if _numberless(r) and not r.helpers]
+        return cls(rows, _Rows.of(alone, program.n_z))
+
+
+def _numberless(row: AffineRow) -> bool:
+    """Whether no number is in a row."""
+    return row.parts is not None and not row.parts
+
+
+def _plan_of(program: BinaryProgram) -> _Plan:
+    """The plan of a program, made when first asked for."""
+    if "checked rows" not in program.derived:
+        program.derived["checked rows"] = _Plan.of(program)
+    found: _Plan = program.derived["checked rows"]
+    return found
 
 
 class Legality:
@@ -93,14 +137,15 @@ class Legality:
     ) -> None:
         self.program = program
         tables = {} if tables is None else tables
-        declared = set(map(id, program.base_rows))
+        plan, declared = _plan_of(program), set(map(id, program.base_rows))
         self.undecided: list[BaseRow] = []
         direct: list[BaseRow] = []
         clustered: list[tuple[Set[int], BaseRow]] = []
         block = None if numbers is None else affine_block(program)
         together = set() if block is None else set(map(id, block.rows))
-        for each in affine_rows(program):
-            if each.latent or id(each) in together:
+        bound: list[BaseRow] = []
+        for each in plan.rows:
+            if id(each) in together:
                 continue
             if each.parts is None or (each.parts and numbers is None):
                 self.undecided.append(each.row)
@@ -108,13 +153,19 @@ class Legality:
             row = each.at(numbers or {})
             if each.helpers:
                 clustered.append((each.helpers, row))
-            else:
+            elif not each.parts:
                 direct.append(row)
+            elif not _always_true(program, row):
+                direct.append(row)
+                bound.append(row)
         if block is not None and numbers is not None:
-            direct += block.at(numbers)
+            direct += (further := block.at(numbers))
+            bound += further
         self._blocks: list[tuple[Indices, Indices]] | None = None
-        self._direct = [row for row in direct if not self._always_true(row)]
-        self._rows = _Rows.of(self._direct, program.n_z)
+        self._direct = direct
+        self._bound = _Rows.of(bound, program.n_z)
+        thin = sparse.issparse(plan.free.linear) or sparse.issparse(self._bound.linear)
+        self._rows = _Rows.of(direct, program.n_z) if thin else plan.free.and_also(self._bound)
         self._activity = group_activity(program)
         self.numbers = numbers
         self._declared = declared
@@ -159,7 +210,7 @@ class Legality:
         for table in tables:
             legal &= table.legal[tuple(levels[:, list(table.scope)].T)]
         share = max(1, CHECKED // max(1, self.program.n_z))
-        for a in range(0, len(levels) if len(rows.low) else 0, share):
+        for a in range(0, len(levels) if len(rows.high) else 0, share):
             legal[a : a + share] &= rows.hold(self.program.one_hot(levels[a : a + share]))
         for elimination in eliminations:  # what is illegal already is not looked at again
             legal[legal] = elimination.check(levels[legal])
@@ -168,9 +219,7 @@ class Legality:
     @cached_property
     def _with_numbers(self) -> tuple[list[RuleTable], _Rows]:
         """What depends on the numbers."""
-        tables, rows = self.constraints()
-        bound = _Rows.of([r for r, free in rows if not free], self.program.n_z)
-        return [t for t, free in tables if not free], bound
+        return [t for t, free in self.constraints()[0] if not free], self._bound
 
     def blocks(self) -> list[tuple[Indices, Indices]]:
         """Groups that a table binds together, and their legal joint levels: [(groups (k,), levels (N, k))].
@@ -235,16 +284,6 @@ class Legality:
 
     # -- construction -------------------------------------------------------------------------------------------
 
-    def _always_true(self, row: BaseRow) -> bool:
-        """Whether a row is a group's own ``sum z = 1``."""
-        if row.low != 1.0 or row.high != 1.0 or len(row.form.rows) or row.rule:
-            return False
-        used = np.flatnonzero(row.form.linear)
-        if not len(used) or used[-1] >= self.program.n_z or not np.all(row.form.linear[used] == 1.0):
-            return False
-        group = self.program.groups[self.program.group_of[used[0]]]
-        return bool(len(used) == group.size and used[0] == group.start and used[-1] == group.stop - 1)
-
     def _tabulate(self, helpers: Sequence[int], rows: Sequence[BaseRow]) -> RuleTable | None:
         program = self.program
         used = sorted(set().union(*(columns_of(r.form) for r in rows)))
@@ -256,6 +295,17 @@ class Legality:
             return None
         legal = states.legal(rows)
         return RuleTable(tuple(groups), np.asarray(legal.any(axis=tuple(range(len(groups), legal.ndim)))))
+
+
+def _always_true(program: BinaryProgram, row: BaseRow) -> bool:
+    """Whether a row is a group's own ``sum z = 1``."""
+    if row.low != 1.0 or row.high != 1.0 or len(row.form.rows) or row.rule:
+        return False
+    used = np.flatnonzero(row.form.linear)
+    if not len(used) or used[-1] >= program.n_z or not np.all(row.form.linear[used] == 1.0):
+        return False
+    group = program.groups[program.group_of[used[0]]]
+    return bool(len(used) == group.size and used[0] == group.start and used[-1] == group.stop - 1)
 
 
 def legality_at(program: BinaryProgram, numbers: Mapping[str, float] | None) -> Legality:

@@ -12,6 +12,7 @@ The legal configurations are the c with ``row_low <= A c <= row_high``, integer 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -237,7 +238,9 @@ class BinaryProgram:
     def one_hot(self, levels: Indices) -> Vector:
         """Binaries of levels: (..., G) integers -> (..., n_z)."""
         z = np.zeros((*levels.shape[:-1], self.n_z))
-        np.put_along_axis(z, self.starts + levels, 1.0, axis=-1)
+        columns = self.starts + levels
+        rows = np.arange(math.prod(levels.shape[:-1])).reshape(*levels.shape[:-1], 1) * self.n_z
+        z.reshape(-1)[rows + columns] = 1.0
         return z
 
     def levels_of(self, columns: Vector) -> Indices:

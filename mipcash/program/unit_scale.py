@@ -92,39 +92,53 @@ class UnitScale:
         return {label: d for d, label in enumerate(self.labels)}
 
     @cached_property
-    def _listed(self) -> tuple[tuple[Indices, Vector], list[tuple[int, Vector]], list[int]]:
-        """Integers on a plain scale, with lowest, highest and step as rows; others with their unit values listed; the rest."""
-        plain, listed, others = list[int](), list[tuple[int, Vector]](), list[int]()
-        for d, domain in enumerate(self.domains):
-            if not isinstance(domain, Integer):
-                continue
-            if not domain.log and domain.low < domain.high:
-                plain.append(d)
-            elif len(domain) <= LISTED:
-                listed.append((d, np.array([domain.to_unit(v) for v in domain.values])))
-            else:
-                others.append(d)
-        ends = [(self.domains[d].low, self.domains[d].high, self.domains[d].step) for d in plain]  # type: ignore[union-attr]
-        return (np.array(plain, dtype=np.int64), np.array(ends, dtype=float).reshape(-1, 3).T), listed, others
+    def _plain(self) -> tuple[Indices, Vector]:
+        """Integers on a plain scale; lowest, span, step and last step of each as rows."""
+        ends = [
+            (d, n.low, n.high - n.low, n.step, np.rint((n.high - n.low) / n.step))
+            for d, n in enumerate(self.domains)
+            if isinstance(n, Integer) and not n.log and n.low < n.high
+        ]
+        table = np.array(ends, dtype=float).reshape(-1, 5)
+        return table[:, 0].astype(np.int64), table[:, 1:].T
+
+    @cached_property
+    def _listed(self) -> tuple[Indices, Vector, Vector]:
+        """Other integers of few values; log of the lowest, span of the logs, lowest, step, last place and first entry of each as
+        rows; and the unit values of all, one after the other.
+        """
+        rows, units = list[tuple[float, ...]](), list[float]()
+        for d, n in enumerate(self.domains):
+            if isinstance(n, Integer) and (n.log or n.low == n.high) and len(n) <= LISTED:
+                low, high = (math.log(n.low), math.log(n.high)) if n.log else (0.0, 0.0)
+                rows.append((d, low, high - low, n.low, n.step, len(n) - 1, len(units)))
+                units += [n.to_unit(v) for v in n.values]
+        table = np.array(rows, dtype=float).reshape(-1, 7)
+        return table[:, 0].astype(np.int64), table[:, 1:].T, np.array(units)
+
+    @cached_property
+    def _unlisted(self) -> list[int]:
+        """The integers that are neither."""
+        known = {*self._plain[0].tolist(), *self._listed[0].tolist()}
+        return [d for d, n in enumerate(self.domains) if isinstance(n, Integer) and d not in known]
 
     def rounded(self, u: Vector) -> Vector:
         """Unit values with the integers at their rounded values: (..., D) -> (..., D)."""
         found: Vector = np.array(u, dtype=float)
-        (plain, (low, high, step)), listed, others = self._listed
+        plain, (low, span, step, last) = self._plain
         if len(plain):
-            natural = low + np.clip(found[..., plain], 0.0, 1.0) * (high - low)
-            count = np.clip(np.rint((natural - low) / step), 0.0, np.rint((high - low) / step))
-            found[..., plain] = np.clip(count * step / (high - low), 0.0, 1.0)
-        for d, values in listed:
+            natural = low + _within(found[..., plain], 1.0) * span
+            count = _within(np.rint((natural - low) / step), last)
+            found[..., plain] = _within(count * step / span, 1.0)
+        listed, (log, span, low, step, last, first), units = self._listed
+        if len(listed):
+            natural = np.exp(log + _within(found[..., listed], 1.0) * span)
+            count = _within(np.rint((natural - low) / step), last)
+            found[..., listed] = units[(first + count).astype(np.int64)]
+        for d in self._unlisted:
             domain = self.domains[d]
-            ends = (math.log(domain.low), math.log(domain.high)) if domain.log else (0.0, 0.0)
-            natural = np.exp(ends[0] + np.clip(found[..., d], 0.0, 1.0) * (ends[1] - ends[0]))
-            count = np.rint((natural - domain.low) / domain.step)  # type: ignore[union-attr]
-            found[..., d] = values[np.clip(count, 0, len(values) - 1).astype(np.int64)]
-        for d in others:
-            domain = self.domains[d]
-            units = [domain.to_unit(domain.from_unit(v)) for v in found[..., d].ravel()]
-            found[..., d] = np.reshape(units, found.shape[:-1])
+            values = [domain.to_unit(domain.from_unit(v)) for v in found[..., d].ravel()]
+            found[..., d] = np.reshape(values, found.shape[:-1])
         return found
 
     def relaxed(self, d: int, unit: float) -> float:
@@ -155,6 +169,11 @@ def degree(conditions: Sequence[Indicator]) -> int:
 def resolved(conditions: Sequence[Indicator]) -> tuple[Indicator, ...]:
     """Those conditions that a form can multiply, RESOLVED of them at most."""
     return tuple(c for c in conditions if c.most <= 1.0)[:RESOLVED]
+
+
+def _within(values: Vector, high: Vector | float) -> Vector:
+    """Values moved to between 0 and ``high``."""
+    return np.minimum(np.maximum(values, 0.0), high)
 
 
 def activity_product(conditions: Sequence[Indicator], n: int) -> tuple[float, Vector, tuple[Indices, Indices, Vector]]:

@@ -101,6 +101,8 @@ class CompiledSpace:
     def until(self, deadline: Deadline) -> CompiledSpace:
         """The same space, whose solver is asked until then."""
         twin = replace(self, deadline=deadline)
+        if self.in_rules:
+            _ = self._helpers, self.rule_rows  # here, as a twin lives for one proposal
         # what was worked out of it stays as it is
         twin.__dict__.update({k: v for k, v in self.__dict__.items() if k not in twin.__dict__})
         twin.__dict__["backend"] = timed(self.backend, deadline)
