@@ -26,8 +26,8 @@ from mipcash.optimizers.hybrid import Hybrid
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain
+from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.evidence import chosen_part
-from mipcash.surrogates.structured.kernel import Encoded
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 
 LEAST = 4
