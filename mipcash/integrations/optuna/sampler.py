@@ -199,7 +199,8 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         if len(study.directions) != 1:
             raise ValueError(
                 f"MipcashSampler searches for one objective and the study has {len(study.directions)}; make a study of one, "
-                "and say what the others must keep by trial.set_constraint(name, value), feasible at 0 and below"
+                "and say what the others must keep by trial.set_constraint(name, value), feasible at 0 and below. For a Pareto "
+                "front there is mc.minimize(..., objectives=[...])"
             )
 
     def _check_asked(self, space: Space, name: str, distribution: Any) -> None:
