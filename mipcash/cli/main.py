@@ -8,6 +8,7 @@ A command imports what it works with when it runs: ``mipcash --help`` brings no 
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +24,7 @@ from mipcash.cli.options import (
     EvaluationTimeout,
     Goals,
     Journal,
+    Json,
     Limits,
     ModelName,
     MostCost,
@@ -94,14 +96,16 @@ def run(
     racing: Race = None,
     confirm: Confirm = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start anew; an old journal is moved aside.")] = False,
+    as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Optimise a model, or go on where an earlier run of it stopped."""
-    with errors(debug):
-        from mipcash.cli import archive, limits, modelfile, running
+    with errors(debug), ExitStack() as stack:
+        from mipcash.cli import archive, json_lines, limits, modelfile, running
         from mipcash.cli.plans import Plan, objectives_said
 
+        stream = stack.enter_context(json_lines.kept_for_json(as_json))
         options = modelfile.pairs(option or [])
         loaded = modelfile.load(model, options)
         given = {
@@ -127,9 +131,9 @@ def run(
             old = archive.open_archive(path)
             if cost is None and fits is None and old.finished(plan.budget) and not plan.differs(old):
                 say(f"this run is finished ({old.told} evaluations); raise --budget to go on, --fresh starts anew\n")
-                running.close(old, None)
+                running.close(old, None, stream=stream)
                 return
-        running.start(loaded, plan)
+        running.start(loaded, plan, stream)
 
 
 @app.command()

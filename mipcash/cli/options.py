@@ -8,6 +8,10 @@ from typing import Annotated
 import typer
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="One JSON object per trial and one at the end on standard output, and nothing else."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only the end.")]
 Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the model; repeatable.")

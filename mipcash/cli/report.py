@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mipcash.cli.options import Debug, Place
 from mipcash.cli.printing import errors, say
 from mipcash.errors import ModelError
 
 if TYPE_CHECKING:
-    from mipcash.report.data.run import Place
+    from mipcash.report.data.run import Place as Known
     from mipcash.study.storage.base import StudyRecord
 
-Journal = Annotated[Path, typer.Argument(metavar="RUN.DB", help="The journal of a run, also of one that goes on.")]
 ModelFile = Annotated[
     str | None,
     typer.Option("--model", metavar="FILE", help="The model, or a file that declares `space`; loading it runs it."),
@@ -27,31 +27,38 @@ Trusted = Annotated[
 
 
 def report(
-    journal: Journal,
+    journal: Place,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="RUN.HTML", help="Default: next to the journal.")
     ] = None,
     model: ModelFile = None,
     trust: Trusted = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Debug = False,
 ) -> None:
     """One HTML page of a run, with pictures: it needs no network and nothing beside itself."""
     with errors(debug):
+        from mipcash.cli import archive
         from mipcash.report.data.run import Run
         from mipcash.report.page.writing import write_page
-        from mipcash.study.storage.sqlite.reading import read_journal
+        from mipcash.study.storage.registry import read_study
 
-        record, _ = read_journal(journal)
-        place, lacking = place_of(journal, record, model, trust or (), "report")
-        target = write_page(Run.of(journal, place), output or journal.with_suffix(".html"), lacking=lacking)
+        where = archive.place_of(journal)
+        record, _ = read_study(where)
+        place, lacking = space_of(where, record, model, trust or (), "report")
+        usual = where.with_suffix(".html") if isinstance(where, Path) else Path("run.html")
+        target = write_page(Run.of(where, place), output or usual, lacking=lacking)
         say(f"report: {target}")
         if lacking:
             say(f"without the space, so without what needs it: {lacking}", err=True)
 
 
-def place_of(
-    journal: Path, record: StudyRecord, model: str | None, trusted: list[Path] | tuple[Path, ...], command: str
-) -> tuple[Place | None, str]:
+def space_of(
+    journal: Path | str,
+    record: StudyRecord,
+    model: str | None,
+    trusted: list[Path] | tuple[Path, ...],
+    command: str,
+) -> tuple[Known | None, str]:
     """The space of a journal, or how to bring it: what a journal names is run only where the user says so.
 
     Models that came with mipcash need no asking.
@@ -60,17 +67,17 @@ def place_of(
         ModelError: the model that the user gives cannot be loaded.
     """
     from mipcash.cli import consent, modelfile
-    from mipcash.report.data.run import Place
+    from mipcash.report.data.run import Place as Known
 
     if model is not None:
         same = record.model is not None and modelfile.is_path(model) == modelfile.is_path(record.model)
-        return Place(modelfile.load_space(model, record.options if same else {})), ""
+        return Known(modelfile.load_space(model, record.options if same else {})), ""
     again = shlex.join(["mipcash", command, str(journal), "--model"])
     if record.model is None:
         return None, f"{again} FILE, where FILE declares it as `space`"
     if modelfile.is_path(record.model) and not consent.lies_in(Path(record.model), trusted):
         return None, f"{again} {shlex.quote(record.model)}"
     try:
-        return Place(modelfile.load_space(record.model, record.options)), ""
+        return Known(modelfile.load_space(record.model, record.options)), ""
     except ModelError as error:
         return None, f"its model cannot be loaded: {error}"

@@ -7,11 +7,12 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import typer
 
 from mipcash.cli import archive, consent, modelfile, tables
+from mipcash.cli.json_lines import JsonLines, write_result
 from mipcash.cli.plans import Plan
 from mipcash.cli.printing import fail, say, show_table
 from mipcash.errors import DefectError, StorageError
@@ -24,7 +25,13 @@ from mipcash.study.text import visible
 INTERRUPTED = 130
 
 
-def start(loaded: modelfile.Model, plan: Plan) -> None:
+def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> None:
+    """Run, and say what was found.
+
+    Args:
+        stream: where JSON goes, in the place of everything else; None: text is printed.
+    """
+    display = None if stream is None else JsonLines(stream)
     if isinstance(plan.storage, Path) and plan.storage.parent == archive.FOLDER:
         plan.storage.parent.mkdir(exist_ok=True)
     if not plan.quiet:
@@ -54,25 +61,29 @@ def start(loaded: modelfile.Model, plan: Plan) -> None:
                 plan.pays,
                 timeout=plan.timeout,
                 workers=plan.workers,
-                progress=False if plan.quiet else None,
+                progress=display or (False if plan.quiet else None),
                 evaluation_timeout=plan.evaluation_timeout,
                 evaluation_memory=plan.evaluation_memory,
                 racing=plan.racing,
                 confirm=plan.confirm,
             )
     except KeyboardInterrupt:
-        _interrupted(plan)
+        _interrupted(plan, stream)
     except DefectError as error:
         raise DefectError(
             f"{error}.\nTo go on, once it is mended: {_resume_command(plan.storage)}{plan.beyond}"
         ) from error
-    report = _report(loaded, result)
-    close(archive.open_archive(plan.storage), None, "\n\n".join(t for t in (tables.safety(result), report) if t))
+    old = archive.open_archive(plan.storage)
+    said = (tables.safety(result), _report(loaded, result)) if stream is None else ()
+    close(old, None, "\n\n".join(t for t in said if t), stream)
     if result.best is None:
         raise typer.Exit(1)
 
 
-def _interrupted(plan: Plan) -> NoReturn:
+def _interrupted(plan: Plan, stream: TextIO | None = None) -> NoReturn:
+    if stream is not None:
+        with contextlib.suppress(StorageError):  # interrupted before anything was written
+            write_result(stream, archive.open_archive(plan.storage))
     say("\nstopped; nothing that was evaluated is lost. To go on:\n")
     say(f"    {_resume_command(plan.storage)}{plan.beyond}\n")
     if plan.workers > 1:
@@ -102,8 +113,15 @@ def _report(loaded: modelfile.Model, result: Any) -> str:
         return ""
 
 
-def close(old: archive.Archive, plot: Path | None, report: str = "") -> None:
-    """The end of ``run``, ``resume`` and ``show``: best configuration, summary, report, picture, journal."""
+def close(old: archive.Archive, plot: Path | None, report: str = "", stream: TextIO | None = None) -> None:
+    """The end of ``run``, ``resume`` and ``show``: best configuration, summary, report, picture, journal.
+
+    Args:
+        stream: where the answer goes as JSON, in the place of all this; None: it is printed.
+    """
+    if stream is not None:
+        write_result(stream, old)
+        return
     result = old.result
     if result.best is not None and result.goals.several:
         show_table(tables.front_table(result))
@@ -130,9 +148,9 @@ def close(old: archive.Archive, plot: Path | None, report: str = "") -> None:
 
 def _picture(old: archive.Archive, plot: Path) -> str:
     """Where the picture went, or how to get one."""
-    from mipcash.report.convergence import drawable, plot_convergence
+    from mipcash.report.convergence import drawable, save_convergence
 
     if not drawable():
         command = ["mipcash", "show", str(old.path), "--plot", str(plot)]
         return f"none without matplotlib; pip install 'mipcash[plots]', then {shlex.join(command)}"
-    return str(plot_convergence(old.result, plot, old.title))
+    return str(save_convergence(old.result, plot, old.title))

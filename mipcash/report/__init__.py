@@ -1,1 +1,44 @@
-"""Pictures of results."""
+"""Pictures of results: ``write_page`` makes the page of a run, the others draw on matplotlib axes.
+
+>>> from mipcash.report import plot_importance, write_page
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_HOMES = {
+    "plot_convergence": "mipcash.report.axes",
+    "plot_gaps": "mipcash.report.axes",
+    "plot_importance": "mipcash.report.axes",
+    "plot_interactions": "mipcash.report.axes",
+    "plot_limits": "mipcash.report.axes",
+    "plot_parallel_coordinates": "mipcash.report.axes",
+    "plot_residuals": "mipcash.report.axes",
+    "plot_slice": "mipcash.report.axes",
+    "plot_times": "mipcash.report.axes",
+    "write_page": "mipcash.report.page.writing",
+}
+
+__all__ = sorted(_HOMES)
+
+if TYPE_CHECKING:
+    from mipcash.report.axes import plot_convergence as plot_convergence
+    from mipcash.report.axes import plot_gaps as plot_gaps
+    from mipcash.report.axes import plot_importance as plot_importance
+    from mipcash.report.axes import plot_interactions as plot_interactions
+    from mipcash.report.axes import plot_limits as plot_limits
+    from mipcash.report.axes import plot_parallel_coordinates as plot_parallel_coordinates
+    from mipcash.report.axes import plot_residuals as plot_residuals
+    from mipcash.report.axes import plot_slice as plot_slice
+    from mipcash.report.axes import plot_times as plot_times
+    from mipcash.report.page.writing import write_page as write_page
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'mipcash.report' has no attribute {name!r}; it has {', '.join(__all__)}")
+        return getattr(import_module(_HOMES[name]), name)

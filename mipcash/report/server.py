@@ -7,7 +7,9 @@ the web may have its own name point here (DNS rebinding). It reads the journal a
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
+import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -34,7 +36,7 @@ HEADERS = {
 class Watched:
     """A journal and its page, made anew when the journal has changed. Any thread may ask."""
 
-    def __init__(self, journal: Path, place: Place | None = None, lacking: str = "") -> None:
+    def __init__(self, journal: Path | str, place: Place | None = None, lacking: str = "") -> None:
         self.journal, self.place, self.lacking = journal, place, lacking
         self._lock = threading.Lock()
         self._stamp: tuple[float, ...] = ()
@@ -82,8 +84,10 @@ class Watched:
         return self._version, self._run
 
 
-def _stamp(path: Path) -> tuple[float, ...]:
-    """What changes when a journal is written."""
+def _stamp(path: Path | str) -> tuple[float, ...]:
+    """What changes when a journal is written; of a database that is no file, every second."""
+    if isinstance(path, str):
+        return (math.floor(time.monotonic()),)
     found: list[float] = []
     for file in (path, path.with_name(path.name + "-wal")):
         try:

@@ -239,7 +239,7 @@ def run(
     reserve = reserve_of(confirming)
     with _place(objective, executor, workers, allowed) as place, make_progress(progress) as display:
         study.plan(None if isinstance(budget, (Cost, Fits)) else int(budget), timeout)
-        display.spending, display.limits = spending, study.limits
+        display.spending, display.limits, display.deadline = spending, study.limits, deadline
         display.begin(study.space.name, spending.total, study.trials)
         loop = Loop(study, objective, spending, deadline, callbacks_of(callbacks), display, raced, reserve)
         reason = loop.alone() if place is None else loop.together(place, workers)

@@ -29,6 +29,9 @@ class Progress:
         self.best = math.inf
         self.best_number: int | None = None
         self.limits: tuple[Limit, ...] = ()
+        self.kept_count = 0
+        self.deadline: float | None = None
+        self._began, self._before = time.monotonic(), 0.0
         self._parts: list[Trial] = []
         self._front: int | None = None
 
@@ -37,6 +40,7 @@ class Progress:
         self.budget = budget
         for trial in trials:
             self._count(trial)
+        self._began, self._before = time.monotonic(), self.told_count
 
     def asking(self) -> None:
         """The optimizer is being asked."""
@@ -59,6 +63,14 @@ class Progress:
     ) -> None:
         """The run ended, for whatever reason."""
 
+    def left(self) -> float:
+        """Seconds that are left, as far as can be told by how long evaluations took since the run began; inf before the first."""
+        spent = self.told_count - self._before
+        each = (time.monotonic() - self._began) / spent if spent > 0 else math.inf
+        rest = max(0.0, self.budget - self.told_count)
+        until = math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+        return min(each * rest if rest else 0.0, until)
+
     def _count(self, trial: Trial) -> None:
         if trial.known:
             self.known_count += 1
@@ -66,6 +78,7 @@ class Progress:
             self.told_count += 0 if trial.pending else self._count_of(trial)
             self.failed_count += trial.failed
         found = self._best_of(trial)
+        self.kept_count += found is not None and not trial.known
         if trial.goals.several:
             self._parts.append(trial)
             self._front = len(Front.of(Standing.of(self._parts, self.limits)).rows)
@@ -114,7 +127,9 @@ class Lines(Progress):
 
     def told(self, trial: Trial) -> None:
         super().told(trial)
-        self._print(line(trial, self.told_count, self.budget, self._best_text(), self.limits))
+        left = self.left()
+        rest = f"  left {_seconds(left)}" if 0.0 < left < math.inf else ""
+        self._print(line(trial, self.told_count, self.budget, self._best_text(), self.limits) + rest)
 
     def note(self, text: str) -> None:
         self._print(f"note: {text}")
@@ -160,11 +175,9 @@ class Bar(Progress):
         self._last = "-"
         self._asks: list[float] = []
         self._evaluations: list[float] = []
-        self._began, self._before = time.monotonic(), self.told_count
 
     def begin(self, title: str, budget: float, trials: Sequence[Trial]) -> None:
         super().begin(title, budget, trials)
-        self._began, self._before = time.monotonic(), self.told_count
         self._task = self._bar.add_task(
             one_line(title, 160),
             total=max(budget, self.told_count),
@@ -211,14 +224,15 @@ class Bar(Progress):
 
     def _show(self, doing: str) -> None:
         parts = [f"best [bold]{self._best_text()}[/bold]", f"last {self._last}"]
+        if self.limits and self.told_count > self.failed_count:
+            parts.append(f"within limits {self.kept_count}")
         if self.failed_count:
             parts.append(f"[yellow]{self.failed_count} failed[/yellow]")
         if self._evaluations:
             n = len(self._evaluations)
             parts += [f"ask {_seconds(sum(self._asks) / n)}", f"eval {_seconds(sum(self._evaluations) / n)}"]
-            each = (time.monotonic() - self._began) / max(1e-9, self.told_count - self._before)
-            left = each * max(0, self.budget - self.told_count)
-            parts.append(f"left {_seconds(left)}")
+            left = self.left()
+            parts += [f"left {_seconds(left)}"] if left < math.inf else []
         self._bar.update(self._task, state="  ".join(parts), doing=doing)
 
 

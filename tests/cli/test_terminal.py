@@ -163,5 +163,5 @@ def test_tables_and_pictures_show_text(tmp_path: Path) -> None:
         console.print(table)
     assert harmless(out.getvalue())
     assert "[red]:smile:" in out.getvalue()
-    drawn = plots.plot_convergence(result, tmp_path / "picture.svg", "a $\\broken$ $ title " + EVIL)
+    drawn = plots.save_convergence(result, tmp_path / "picture.svg", "a $\\broken$ $ title " + EVIL)
     assert harmless(ElementTree.parse(drawn).getroot().tag)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 import mipcash as mc
@@ -14,11 +15,11 @@ EVIL = "<script>alert(1)</script>\"'&</style></title>"
 """A name that would run, or end what it stands in, were it not escaped."""
 
 
-def told(space: mc.Space, losses: Iterable[Any], limits: tuple[Limit, ...] = (), seed: int = 0) -> Result:
+def told(space: mc.Space, losses: Iterable[Any], limits: tuple[Limit, ...] = (), direction: str = "minimize") -> Result:
     """A result whose trials were drawn from a space and had these outcomes; None: it is still open."""
     outcomes = list(losses)
     given = {limit.output: (limit.low, limit.high) for limit in limits}
-    study = mc.Study(space, "random", seed=seed, limits=given or None)
+    study = mc.Study(space, "random", seed=0, limits=given or None, direction=direction)
     for outcome in outcomes:
         trial = study.ask()
         if outcome is not None:
@@ -79,7 +80,7 @@ def timed(config: dict[str, Any]) -> dict[str, Any]:
     return {"loss": loss(config), "ms": 1.0 + config["x"], "mb " + EVIL: config["n"] * 2.0, "said": EVIL}
 
 
-RUNS: dict[str, Callable[[], Result]] = {
+_MADE: dict[str, Callable[[], Result]] = {
     "nothing": lambda: told(plain(), []),
     "one": lambda: told(plain(), [1.0]),
     "two": lambda: told(plain(), [1.0, 2.0]),
@@ -89,6 +90,7 @@ RUNS: dict[str, Callable[[], Result]] = {
     "huge": lambda: told(plain(), [1e99, -1e99, 1.0, 2.0, 3.0, 1e-300]),
     "some": lambda: told(plain(), [*[loss] * 12, mc.Failed("out of memory"), None]),
     "limits": lambda: told(plain(), [timed] * 14, (Limit("ms", high=1.5), Limit("mb " + EVIL, low=3.0, high=9.0))),
+    "maximised": lambda: told(plain(), [*[timed] * 9, {"loss": -1e9, "ms": 1.0}], (Limit("ms", high=1.5),), "maximize"),
     "no limit kept": lambda: told(plain(), [timed] * 6, (Limit("ms", high=0.1),)),
     "never told": lambda: told(plain(), [loss] * 5, (Limit("ms", high=0.1),)),
     "categories": lambda: told(categories(), [loss] * 7),
@@ -96,3 +98,7 @@ RUNS: dict[str, Callable[[], Result]] = {
     "many": lambda: told(many(), [loss] * 12),
     "infinite": lambda: told(plain(), [math.inf, math.nan, mc.Failed("no")]),
 }
+
+
+RUNS: dict[str, Callable[[], Result]] = {name: cache(make) for name, make in _MADE.items()}
+"""Each is made once."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from reported import EVIL, RUNS
 
+from mipcash.errors import MipcashError
 from mipcash.report.data.run import Run
 from mipcash.report.page.document import page
+from mipcash.report.page.writing import write_page
 
 
 class Read(HTMLParser):
@@ -53,10 +56,38 @@ def test_every_history_gives_a_page_that_needs_nothing(name: str) -> None:
     assert read.tags.count("style") == 1
     assert read.addresses == ["data:,"]
     assert "<script>alert" not in text
+    if name in ("categories", "limits", "failed"):
+        assert EVIL in "".join(read.text)
     numbers = re.findall(r'(?:x|y|x1|x2|y1|y2|cx|cy|r|width|height|d)="([^"]*)"', text)
     assert not any("nan" in n or "inf" in n for n in numbers)
 
 
-def test_a_name_that_is_a_script_is_shown_as_text() -> None:
-    for name in ("categories", "limits", "failed"):
-        assert EVIL[:25] in "".join(Read(page(Run.of(RUNS[name]()))).text)
+def test_the_page_of_maximised_values_calls_none_a_loss() -> None:
+    text = "".join(Read(page(Run.of(RUNS["maximised"]()))).text)
+    assert "best value" in text
+    assert "Limits against the value" in text
+    assert "best loss" not in text
+
+
+def test_a_page_is_written_where_it_can_be(tmp_path: Path) -> None:
+    result = RUNS["one"]()
+    assert write_page(result, tmp_path / "run.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    for path, message in (
+        (tmp_path / "run.txt", "its name must end in .html"),
+        (tmp_path / "no" / "run.html", "cannot be written: .*No such file"),
+        (None, "None is no path of a page"),
+    ):
+        with pytest.raises(MipcashError, match=message):
+            write_page(result, path)  # type: ignore[arg-type]
+
+
+def test_notebooks_show_what_names_say_and_obey_nothing() -> None:
+    for name in ("categories", "limits"):
+        result = RUNS[name]()
+        assert result.declared is not None
+        for shown in (result, result.best, result.declared, result.limits):
+            text = shown._repr_html_()  # type: ignore[union-attr]
+            read = Read(text)
+            assert "script" not in read.tags
+            assert "color" not in text.lower().replace("colour", "")  # those of the notebook, light or dark
+        assert EVIL in "".join(Read(result._repr_html_()).text)

@@ -12,6 +12,7 @@ from mipcash.errors import MipcashError
 from mipcash.optimizers.base import Limit
 from mipcash.optimizers.outcome import Outcome, Output
 from mipcash.report import convergence as plots
+from mipcash.report.data.convergence import curve
 from mipcash.report.residuals import Residuals
 from mipcash.study.result import Result
 from mipcash.study.trial import Trial
@@ -51,7 +52,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_history_can_be_drawn(case: Result, tmp_path: Path) -> None:
-    drawn = plots.plot_convergence(case, tmp_path / "picture.svg")
+    drawn = plots.save_convergence(case, tmp_path / "picture.svg")
     root = ElementTree.parse(drawn).getroot()
     assert root.tag == f"{SVG}svg"
 
@@ -71,22 +72,22 @@ def test_residuals_are_drawn_under_the_losses_where_an_optimizer_tells_them(tmp_
     assert kept is not None
     assert list(kept.values) == ["primal", "dual"]
     assert kept.values["primal"][1:3].tolist() == [0.5, 0.1]
-    with_residuals = plots.plot_convergence(told, tmp_path / "told.svg").read_text()
-    without = plots.plot_convergence(traced({}, {"primal": 0.0}), tmp_path / "none.svg").read_text()
+    with_residuals = plots.save_convergence(told, tmp_path / "told.svg").read_text()
+    without = plots.save_convergence(traced({}, {"primal": 0.0}), tmp_path / "none.svg").read_text()
     assert "primal residual" in with_residuals
     assert "residual" not in without
 
 
 def test_without_matplotlib_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    monkeypatch.setattr("mipcash.report.axes.find_spec", lambda name: None)
     assert not plots.drawable()
     with pytest.raises(MipcashError, match=r"matplotlib; pip install 'mipcash\[plots\]'"):
-        plots.plot_convergence(CASES[0], tmp_path / "picture.png")
+        plots.save_convergence(CASES[0], tmp_path / "picture.png")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_png_is_a_png(tmp_path: Path) -> None:
-    drawn = plots.plot_convergence(CASES[0], str(tmp_path / "picture.PNG"))
+    drawn = plots.save_convergence(CASES[0], str(tmp_path / "picture.PNG"))
     assert drawn.read_bytes().startswith(b"\x89PNG")
 
 
@@ -103,16 +104,16 @@ def test_other_suffixes_and_folders_are_refused(tmp_path: Path) -> None:
         (tmp_path / "taken.svg").mkdir(exist_ok=True)
         (tmp_path / "file.svg").touch()
         with pytest.raises(MipcashError, match=message):
-            plots.plot_convergence(CASES[0], tmp_path / name)
+            plots.save_convergence(CASES[0], tmp_path / name)
     with pytest.raises(MipcashError, match="None is no path of a picture"):
-        plots.plot_convergence(CASES[0], None)  # type: ignore[arg-type]
+        plots.save_convergence(CASES[0], None)  # type: ignore[arg-type]
 
 
 def test_an_outlier_does_not_flatten_the_rest() -> None:
-    curve = plots._curve(CASES[6])
-    assert 2.0 < curve.high < 3.0
-    assert curve.low < 1.0
-    assert plots._curve(result(1.0, 5.0, 9.0)).high > 9.0
+    drawn = curve(CASES[6])
+    assert 2.0 < drawn.high < 3.0
+    assert drawn.low < 1.0
+    assert curve(result(1.0, 5.0, 9.0)).high > 9.0
 
 
 def limited(*outcomes: tuple[float, float] | None) -> Result:
@@ -127,17 +128,17 @@ def limited(*outcomes: tuple[float, float] | None) -> Result:
 
 def test_what_breaks_a_limit_is_drawn_apart(tmp_path: Path) -> None:
     case = limited((3.0, 0.6), (2.0, 0.4), None, (1.0, 0.9), (2.5, 0.1), (0.5, math.nan))
-    curve = plots._curve(case)
-    assert curve.x.tolist() == [1, 2, 4, 5, 6]
-    assert curve.breaks.tolist() == [True, False, True, False, True]
-    assert curve.failed.tolist() == [3]
-    assert curve.step_x.tolist() == [2, 3, 4, 5, 6, 6]
-    assert set(curve.step_y.tolist()) == {2.0}
+    drawn = curve(case)
+    assert drawn.x.tolist() == [1, 2, 4, 5, 6]
+    assert drawn.breaks.tolist() == [True, False, True, False, True]
+    assert drawn.failed.tolist() == [3]
+    assert drawn.step_x.tolist() == [2, 3, 4, 5, 6, 6]
+    assert set(drawn.step_y.tolist()) == {2.0}
     assert plots._caption(case) == "best 2 at evaluation 2; 5 done, 2 keep all limits, 1 failed"
-    text = plots.plot_convergence(case, tmp_path / "picture.svg").read_text()
+    text = plots.save_convergence(case, tmp_path / "picture.svg").read_text()
     for label in ("breaks a limit", "failed", "best so far"):
         assert f"<!-- {label} -->" in text
     none = limited((3.0, 0.6), (2.0, 0.9))
     assert plots._caption(none) == "nothing keeps all limits; 2 done; trial 0 comes nearest: heat 0.6 > 0.5"
-    assert not plots._curve(none).step_x[:-1].size
-    plots.plot_convergence(none, tmp_path / "none.svg")
+    assert not curve(none).step_x[:-1].size
+    plots.save_convergence(none, tmp_path / "none.svg")

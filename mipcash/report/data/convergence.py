@@ -6,16 +6,18 @@ evaluations that overlap count once.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mipcash.optimizers.goals import MINIMISED, Goals
 from mipcash.program.forms import Booleans, Vector
 from mipcash.study.result import Result
 
-LOG_FROM = 20.0
-"""Ratio of the largest to the least loss from which on their axis is logarithmic."""
+LOG_FROM, MOST_FROM = 20.0, 3.0
+"""Ratios of the largest loss, and of nine tenths of them, to the least, from which on their axis is logarithmic."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,9 @@ class Curve:
         stopped: (d,) whether racing stopped them, so that the loss is an estimate.
         failed, failed_seconds: (f,) of those that failed.
         step_x, step_seconds, step_y: (s,) the incumbent, from the first success on.
-        low, high, log: limits of the loss axis, and whether it is logarithmic. Losses above ``high`` are drawn at the rim.
+        low, high, log: limits of the loss axis, and whether it is logarithmic. What is worse is drawn at the rim.
         last, last_seconds: the right ends of the x axes.
+        goals: what the study optimises.
     """
 
     x: Vector
@@ -47,6 +50,22 @@ class Curve:
     log: bool
     last: int
     last_seconds: float
+    goals: Goals = MINIMISED
+
+    @property
+    def inside(self) -> Booleans:
+        """Which losses are not off the scale: (d,)."""
+        return np.asarray((self.loss >= self.low) & (self.loss <= self.high))
+
+    @property
+    def rim(self) -> float:
+        """Where on the axis what is off the scale is drawn: at the end where the worst losses are."""
+        return self.low if self.goals.maximised else self.high
+
+    @property
+    def found(self) -> int:
+        """Which step found the best."""
+        return int(np.argmin(self.goals.sign * self.step_y))
 
 
 def curve(result: Result) -> Curve:
@@ -57,7 +76,7 @@ def curve(result: Result) -> Curve:
     done, known = np.isfinite(loss), np.isfinite(incumbent)
     failed = np.array([t.failed for t in result.history], dtype=bool)
     last, end = (int(x[-1]), float(at.max())) if x.size else (1, 0.0)
-    low, high, log = axis_limits(loss[done])
+    low, high, log = loss_limits(result.goals, loss[done])
     return Curve(
         x[done],
         at[done],
@@ -74,7 +93,14 @@ def curve(result: Result) -> Curve:
         log,
         last,
         end,
+        result.goals,
     )
+
+
+def loss_limits(goals: Goals, loss: Vector) -> tuple[float, float, bool]:
+    """Limits of the axis of losses as they were told; the good end is never cut off."""
+    low, high, log = axis_limits(goals.sign * loss)
+    return (-high, -low, False) if goals.maximised else (low, high, log)
 
 
 def at_work(result: Result) -> NDArray[np.float64]:
@@ -114,11 +140,20 @@ def axis_limits(loss: NDArray[np.float64]) -> tuple[float, float, bool]:
     if not loss.size:
         return 0.0, 1.0, False
     low, high = float(loss.min()), float(loss.max())
-    if low > 0.0 and high / low >= LOG_FROM:
+    most = float(np.quantile(loss, 0.9))
+    if low > 0.0 and high / low >= LOG_FROM and most / low >= MOST_FROM:
+        far = math.log(most / low) * 3
+        if math.log(high / low) > 2 * far:
+            high = float(loss[loss <= low * math.exp(far)].max())
         margin = (high / low) ** 0.04
         return low / margin, high * margin, True
-    reach = low + 3 * (float(np.quantile(loss, 0.9)) - low)
+    reach = low + 3 * (most - low)
     if high - low > 2 * (reach - low) > 0:
         high = float(loss[loss <= reach].max())
     margin = 0.08 * (high - low) or 0.05 * max(1e-12, abs(high)) or 0.5
     return low - margin, high + margin, False
+
+
+def time_unit(last: float) -> tuple[float, str]:
+    """Seconds of a unit that suits a time axis, and its name."""
+    return (1.0, "s") if last < 180 else (60.0, "min") if last < 10800 else (3600.0, "h")

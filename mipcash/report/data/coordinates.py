@@ -59,6 +59,7 @@ class Coordinates:
         rank: (n,) 0 the best, 1 the worst.
         best: which row is the incumbent's; None: none.
         left_out: parameters, and trials, that are not shown.
+        word: what the loss is called.
     """
 
     axes: tuple[Axis, ...]
@@ -67,16 +68,18 @@ class Coordinates:
     rank: Vector
     best: int | None
     left_out: tuple[int, int]
+    word: str = "loss"
 
 
-def coordinates(run: Run, labels: Sequence[str] | None = None) -> Coordinates:
+def coordinates(run: Run, labels: Sequence[str] | None = None, all_given: bool = False) -> Coordinates:
     """Of the trials that have a loss.
 
     Args:
         labels: parameters, the most important first; None: as they were declared.
+        all_given: whether all of these, and no others, are shown, in their order.
     """
     told = [t for t in run.result.history if t.loss is not None and t.legal and not t.repeat]
-    told = sorted(told, key=lambda t: -(t.loss or 0.0))
+    told = sorted(told, key=lambda t: -(t.minimised or 0.0))
     shown = told if len(told) <= LINES else _chosen(told)
     names = list(dict.fromkeys(name for t in told for name in t.config))
     declared = [n for n in (run.place.space.parameters if run.place else names) if n in names]
@@ -85,14 +88,14 @@ def coordinates(run: Run, labels: Sequence[str] | None = None) -> Coordinates:
     varied = [n for n in wanted if len({setting_text(t.config[n]) for t in told if n in t.config}) > 1]
     often = [n for n in varied if sum(n in t.config for t in told) >= OFTEN * len(told)]
     kept = (often if len(often) >= FEW else varied or wanted)[:AXES]
-    kept = [n for n in declared if n in kept]
+    kept = [n for n in labels or () if n in names] if all_given else [n for n in declared if n in kept]
     loss = np.array([t.loss for t in shown], dtype=float)
-    rank = np.argsort(np.argsort(loss)) / max(1, len(loss) - 1)
+    rank = np.argsort(np.argsort(run.result.goals.sign * loss)) / max(1, len(loss) - 1)
     best = run.result.best
     at = next((k for k, t in enumerate(shown) if best is not None and t.number == best.number), None)
     axes = tuple(_axis(run, name, shown) for name in kept)
     left = (len(declared) - len(kept), len(told) - len(shown))
-    return Coordinates(axes, tuple(t.number for t in shown), loss, rank, at, left)
+    return Coordinates(axes, tuple(t.number for t in shown), loss, rank, at, left, run.result.goals.word)
 
 
 def _chosen(told: Sequence[Trial]) -> list[Trial]:
@@ -164,10 +167,12 @@ def nice(low: float, high: float, log: bool, count: int) -> list[float]:
         return [low] if math.isfinite(low) else []
     if log and low > 0.0:
         first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-        every = max(1, math.ceil((last - first) / max(1, count)))
-        parts = (1.0,) if last - first > 2 else (1.0, 2.0, 5.0)
-        found = [p * 10.0**e for e in range(first, last + 1, every) for p in parts]
-        found = [v for v in found if low * (1 - 1e-9) <= v <= high * (1 + 1e-9)]
+        sparse = max(1, math.ceil((last - first) / max(1, count)))
+        for every, parts in ((sparse, (1.0,)), (1, (1.0,)), (1, (1.0, 3.0)), (1, (1.0, 2.0, 5.0))):
+            found = [p * 10.0**e for e in range(first, last + 1, every) for p in parts]
+            found = [v for v in found if low * (1 - 1e-9) <= v <= high * (1 + 1e-9)]
+            if len(found) >= 2 and (last - first > 2 or len(parts) > 1):
+                return found
         return found if len(found) >= 2 else [low, high]
     raw = (high - low) / max(1, count)
     scale = 10.0 ** math.floor(math.log10(raw)) if raw > 0.0 else 1.0

@@ -4,7 +4,7 @@ Notation
     f           the loss on the scale of the surrogate; S functions drawn from its posterior, the first its mean
     x_b (b = 1..N)   background: legal configurations;   g a value of parameter i, equally likely within what the rules leave of it
     E_i(g)      mean over b of f(x_b with i at g), the partial dependence (Friedman 2001)
-    V           variance of f over the background
+    V           variance of f over the background with one parameter spread over its values, whichever gives most
 
     alone_i  = var_g E_i(g) / V
     whole_i  = mean_b var_g f(x_b with i at g) / V,   what moving i alone changes, wherever the others stand
@@ -115,9 +115,11 @@ def effects(run: Run, seed: int = 0) -> Effects | None:
     variables = [v for v in made if v is not None and len(v.settings) > 1]
     functions = model.functions(effective(domain, base), FUNCTIONS, rng)
     values = functions(effective(domain, base))
-    total = np.maximum(values.var(axis=1), SMALL)
     thin = max(8, min(len(base), POINTS // max(1, VALUES * len(variables))))
-    found = [_importance(domain, v, base[:thin], values[:, :thin], total, functions) for v in variables]
+    tables = [_table(domain, base[:thin], values[:, :thin], functions, [s.at for s in v.settings]) for v in variables]
+    spread = np.array([values.var(axis=1), *(t.var(axis=(1, 2)) for t in tables)])
+    total = np.maximum(spread.max(axis=0), SMALL)
+    found = [_importance(v, table, total) for v, table in zip(variables, tables, strict=True)]
     order = np.argsort([-p.whole.middle for p in found], kind="stable")
     first = [variables[k] for k in order[:PAIRED]]
     pairs = _pairs(domain, first, base, total, functions, place.extents, rng)
@@ -156,10 +158,7 @@ def _table(
     return table
 
 
-def _importance(
-    domain: Domain, variable: Variable, base: Points, values: Vector, total: Vector, functions: Functions
-) -> Importance:
-    table = _table(domain, base, values, functions, [s.at for s in variable.settings])
+def _importance(variable: Variable, table: Vector, total: Vector) -> Importance:
     alone, whole = table.mean(axis=1).var(axis=1) / total, table.var(axis=2).mean(axis=1) / total
     return Importance(variable.label, Spread.of(alone), Spread.of(whole))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mipcash.optimizers.base import Limit
+from mipcash.optimizers.goals import MINIMISED, Goals
 from mipcash.program.forms import Booleans, Vector
 from mipcash.report.data.run import Run
 
@@ -28,6 +29,7 @@ class Against:
         best: which of them is the best configuration; None: none.
         fronts: per end of the limit, bound and best loss that it admits.
         said: per end, how the limit stands.
+        goals: what the study optimises.
     """
 
     output: str
@@ -39,6 +41,7 @@ class Against:
     best: int | None
     fronts: tuple[tuple[tuple[float, float], ...], ...]
     said: tuple[str, ...]
+    goals: Goals = MINIMISED
 
 
 def limits(run: Run) -> list[Against]:
@@ -71,6 +74,7 @@ def limits(run: Run) -> list[Against]:
                 best,
                 tuple(tuple((s.bound, s.loss) for s in t.steps) for t in trades),
                 tuple(f"{t.name}: {t.said()}" for t in trades),
+                result.goals,
             )
         )
     return found

@@ -22,9 +22,10 @@ from mipcash.study.records.limits import read_limits
 from mipcash.study.records.trials import readable_trial, trial_of
 from mipcash.study.result import BY_LOSS, Result
 from mipcash.study.standing import observation
+from mipcash.study.storage.address import Address, is_address
 from mipcash.study.storage.base import NOTHING, StudyRecord
 from mipcash.study.storage.checks import DamageError
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.registry import read_study
 from mipcash.study.study import Study
 from mipcash.study.text import shown
 
@@ -82,14 +83,14 @@ class Run:
 
     @classmethod
     def of(cls, given: Source, space: Space | Place | None = None) -> Run:
-        """From a result, a study, or a journal's path.
+        """From a result, a study, or a journal's path or address.
 
         Args:
             space: of a journal that is read; a result or study brings its own.
 
         Raises:
             MipcashError: it is none of these, or another space than the journal's.
-            StorageError: see :func:`mipcash.study.storage.sqlite.reading.read_journal`.
+            StorageError: see :func:`mipcash.study.storage.registry.read_study`.
         """
         if isinstance(given, Run):
             return given
@@ -101,22 +102,23 @@ class Run:
             return cls(given, None, place or own)
         if not isinstance(given, (str, os.PathLike)):
             raise MipcashError(f"a report is of a result, a study or the path of a journal; got {shown(given)}")
-        path = Path(given).expanduser()
-        record, rows = read_journal(path)
+        path = given if isinstance(given, str) and is_address(given) else Path(given).expanduser()
+        record, rows = read_study(path)
+        name = str(Address.of(path)) if isinstance(path, str) else str(path)  # without a password
         if place is not None:
-            _check_same(path, record, place.space)
+            _check_same(name, record, place.space)
             try:
-                read = [trial_of(place.space, row, record.id) for row in rows]
+                read = [trial_of(place.space, row, record.id, record.goals) for row in rows]
             except DamageError as error:
-                raise StorageError(f"{path} is damaged: {error}; start a new journal") from error
+                raise StorageError(f"{name} is damaged: {error}; start a new journal") from error
             trials = tuple(rejudged(place.space, read))
         else:
-            trials = tuple(readable_trial(row) for row in rows)
+            trials = tuple(readable_trial(row, record.goals) for row in rows)
         said = record.recommended
         best = BY_LOSS if said is None else None if said == NOTHING else said
         declared = None if place is None else place.space
         result = Result(trials, record.space, record.stopped, best, read_limits(record.limits), declared)
-        return cls(result, record, place, str(path))
+        return cls(result, record, place, name)
 
     @property
     def title(self) -> str:
@@ -125,11 +127,11 @@ class Run:
 
     @cached_property
     def model(self) -> LossModel | None:
-        """The model of the loss; None: no space, or too few evaluations for one."""
+        """The model of the loss as something to be minimised; None: no space, or too few evaluations for one."""
         if self.place is None:
             return None
         history = [observation(t) for t in self.result.history if not t.repeat][-MODELLED:]
-        return LossModel.of(self.place.domain, history, self.result.under)
+        return LossModel.of(self.place.domain, history, self.result.goals.turned(self.result.under))
 
 
 def _space(given: Any) -> Space:
@@ -138,7 +140,7 @@ def _space(given: Any) -> Space:
     return given
 
 
-def _check_same(path: Path, record: StudyRecord, space: Space) -> None:
+def _check_same(name: str, record: StudyRecord, space: Space) -> None:
     """Whether a journal is about a space.
 
     Raises:
@@ -150,4 +152,4 @@ def _check_same(path: Path, record: StudyRecord, space: Space) -> None:
     found = differences(record.listing, now)
     if found:
         named = "; ".join(found[:6]) + (f"; and {len(found) - 6} more differences" if len(found) > 6 else "")
-        raise StorageError(f"{path} is about another space: {named}. Give the model that it was written with")
+        raise StorageError(f"{name} is about another space: {named}. Give the model that it was written with")

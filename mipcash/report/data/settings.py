@@ -86,7 +86,7 @@ class Variable:
         Args:
             count: of values, at most.
             extent: what the rules leave of it; None: nothing is known of that.
-            whole: all of the declared range, and not that which the rules leave.
+            whole: all of the declared range with its ends, and not what the rules leave: of a number the middles of equal parts.
             also: a value that is among them, whatever the count; None: none.
         """
         declared = domain.declaration.parameters[label].domain
@@ -107,7 +107,8 @@ class Variable:
         if place < 0 or not isinstance(declared, (Real, Integer)):
             return None
         low, high = (declared.low, declared.high) if extent is None or whole else (extent.low, extent.high)
-        units = np.linspace(declared.to_unit(low), declared.to_unit(high), count)
+        share = np.linspace(0.0, 1.0, count) if whole else (np.arange(count) + 0.5) / count
+        units = declared.to_unit(low) + share * (declared.to_unit(high) - declared.to_unit(low))
         values = list(dict.fromkeys(declared.from_unit(float(u)) for u in units))
         values = values if also is None else sorted({*values, also})
         made = tuple(Setting(v, unit=(place, declared.to_unit(v))) for v in values)

@@ -44,6 +44,7 @@ class Slice:
         here: the incumbent's value, in words.
         at: which setting that is.
         incumbent: its loss as observed.
+        word: what the loss is called.
     """
 
     label: str
@@ -58,6 +59,7 @@ class Slice:
     here: str
     at: int
     incumbent: float
+    word: str = "loss"
 
     @property
     def forbidden(self) -> list[tuple[int, int]]:
@@ -104,10 +106,13 @@ def slices(run: Run, labels: Sequence[str] | None = None) -> list[Slice]:
         mean, deviation = model.predict(moved)
         legal = _legal(domain, moved, began + SECONDS)
         values = tuple(s.value for s in variable.settings)
-        middle, low, high = (model.losses(mean + d * DEVIATIONS * deviation) for d in (0.0, -1.0, 1.0))
+        sign = run.result.goals.sign
+        middle, low, high = (sign * model.losses(mean + sign * d * DEVIATIONS * deviation) for d in (0.0, -1.0, 1.0))
         here, loss = setting_text(config[label]), float("nan") if best.loss is None else best.loss
         kind, texts = (variable.number, variable.log), tuple(variable.texts)
-        found.append(Slice(label, *kind, values, texts, middle, low, high, legal, here, at, loss))
+        found.append(
+            Slice(label, *kind, values, texts, middle, low, high, legal, here, at, loss, run.result.goals.word)
+        )
     return found
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from mipcash.optimizers.base import Limit
 from mipcash.program.forms import Vector
-from mipcash.report.data.convergence import Curve, axis_limits
+from mipcash.report.data.convergence import Curve, axis_limits, loss_limits, time_unit
 from mipcash.report.data.limits import Against
 from mipcash.report.data.solving import Solving
-from mipcash.report.page.svg import NARROW, Chart, number, seconds, time_unit
+from mipcash.report.page.svg import NARROW, Chart, number, seconds
 from mipcash.report.residuals import LEAST, NAMES, Residuals
 
 TALL, LOW = 340.0, 250.0
@@ -27,7 +27,7 @@ def convergence_chart(curve: Curve, width: float, by_seconds: bool) -> str:
     """Every evaluation, and the best so far."""
     unit, name = time_unit(curve.last_seconds)
     last = max(curve.last_seconds / unit, 1e-9) if by_seconds else float(curve.last)
-    chart = Chart(width, height_of(width), f"Loss by {'seconds' if by_seconds else 'evaluation'}, and the best so far")
+    chart = Chart(width, height_of(width), f"Convergence by {'seconds' if by_seconds else 'evaluation'}")
     xs, fails, steps = (
         (curve.seconds / unit, curve.failed_seconds / unit, curve.step_seconds / unit)
         if by_seconds
@@ -37,14 +37,16 @@ def convergence_chart(curve: Curve, width: float, by_seconds: bool) -> str:
     chart.top = 24 if len(fails) else 12
     x, y = chart.scales(ends, (curve.low, curve.high), log_y=curve.log)
     title = f"time at work ({name})" if by_seconds else "evaluation"
-    chart.axes(x, y, title, "loss (log scale)" if curve.log else "loss", whole_x=not by_seconds)
+    word = curve.goals.word
+    chart.axes(x, y, title, f"{word} (log scale)" if curve.log else word, whole_x=not by_seconds)
     kinds: dict[str, list[tuple[float, float, str]]] = {}
+    inside = curve.inside
     for k in range(len(xs)):
         kind = "limit" if curve.breaks[k] else "dot"
         kind = "estimate" if curve.stopped[k] else kind
         tip = _tip(curve, k)
-        if curve.loss[k] > curve.high:
-            chart.path(_up(x(xs[k]), chart.y1 + 5), "off", tip + "\noff the scale", close=True)
+        if not inside[k]:
+            chart.path(_rim(x(xs[k]), y(curve.rim), curve.goals.maximised), "off", tip + "\noff the scale", close=True)
             continue
         kinds.setdefault(kind, []).append((x(xs[k]), y(curve.loss[k]), tip))
     for kind, points in kinds.items():
@@ -53,36 +55,42 @@ def convergence_chart(curve: Curve, width: float, by_seconds: bool) -> str:
         chart.cross(x(at), 12, "failed", f"evaluation {int(curve.failed[k])} failed")
     if len(curve.step_y) > 1:
         chart.steps([x(v) for v in steps], [y(v) for v in curve.step_y], "best")
-        found = int(np.argmin(curve.step_y))
+        found = curve.found
         chart.dot(x(steps[found]), y(curve.step_y[found]), "star", f"best: {number(curve.step_y[found])}", 5.5)
     return chart.svg()
 
 
 def _tip(curve: Curve, k: int) -> str:
     how = "\nbreaks a limit" if curve.breaks[k] else "\nstopped early: an estimate" if curve.stopped[k] else ""
-    return f"evaluation {int(curve.x[k])}\nloss {number(curve.loss[k])}{how}\nafter {seconds(curve.seconds[k])}"
+    return f"evaluation {int(curve.x[k])}\n{curve.goals.word} {number(curve.loss[k])}{how}\nafter {seconds(curve.seconds[k])}"
 
 
-def _up(x: float, y: float) -> list[tuple[float, float]]:
-    return [(x - 5, y + 4), (x + 5, y + 4), (x, y - 4)]
+def _rim(x: float, y: float, down: bool) -> list[tuple[float, float]]:
+    """A triangle at the rim that points outward."""
+    away = -1.0 if down else 1.0
+    return [(x - 5, y + 9 * away), (x + 5, y + 9 * away), (x, y + away)]
 
 
 def against_chart(against: Against, width: float) -> str:
     """An output against the loss, with its limit and what each bound would cost."""
-    chart = Chart(width, 260, f"{against.output} against the loss")
-    low, high, log_y = axis_limits(against.loss)
+    chart = Chart(width, 260, f"{against.output} against the {against.goals.word}")
+    low, high, log_y = loss_limits(against.goals, against.loss)
     left, right, log_x = _reach(against.value, against.limit)
     x, y = chart.scales((left, right), (low, high), log_x, log_y)
     if against.limit is not None:
         for outside in _outside(against.limit, left, right):
             a, b = sorted(x(v) for v in outside)
             chart.box(a, chart.y1, b - a, chart.y0 - chart.y1, "forbidden")
-    titles = (f"{against.output[:34]}{' (log scale)' if log_x else ''}", f"loss{' (log scale)' if log_y else ''}")
+    titles = (
+        f"{against.output[:34]}{' (log scale)' if log_x else ''}",
+        f"{against.goals.word}{' (log scale)' if log_y else ''}",
+    )
     chart.axes(x, y, *titles, count=(4, 4))
     points: dict[str, list[tuple[float, float, str]]] = {"limit": [], "dot": []}
     for k in range(len(against.value)):
         kept = "" if against.limit is None else "\nkeeps all limits" if against.keeps[k] else "\nbreaks a limit"
-        tip = f"trial {against.trial[k]}\n{against.output} {number(against.value[k])}\nloss {number(against.loss[k])}{kept}"
+        tip = f"trial {against.trial[k]}\n{against.output} {number(against.value[k])}"
+        tip += f"\n{against.goals.word} {number(against.loss[k])}{kept}"
         points["dot" if against.keeps[k] else "limit"].append((x(against.value[k]), y(against.loss[k]), tip))
     for kind, dots in points.items():
         chart.dots(dots, kind)

@@ -48,22 +48,27 @@ def _bars(rows: Sequence[tuple[str, Spread, Spread | None]], width: float, label
         chart.line(x(spread.low), y + 12, x(spread.high), y + 12, "whisker")
         for end in (spread.low, spread.high):
             chart.line(x(end), y + 9, x(end), y + 15, "whisker")
-        chart.text(x(spread.high) + 7, y + 16, f"{100 * spread.middle:.2g} %", "start", "tick")
+        chart.text(x(spread.high) + 7, y + 16, f"{share_text(spread.middle)}", "start", "tick")
     return chart.svg("bars")
 
 
 def _percent(spread: Spread) -> str:
-    return f"{100 * spread.middle:.2g} % (90 %: {100 * spread.low:.2g} to {100 * spread.high:.2g} %)"
+    return f"{share_text(spread.middle)} (90 %: {share_text(spread.low)} to {share_text(spread.high)})"
 
 
-def slice_chart(shown: Slice, bounds: tuple[float, float], width: float = 340.0) -> str:
+def share_text(share: float) -> str:
+    """A share in percent: two digits, three of 100."""
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.2g} %"
+
+
+def slice_chart(shown: Slice, bounds: tuple[float, float, bool], width: float = 340.0) -> str:
     """One parameter moved through its range, the others at the incumbent's.
 
     Args:
-        bounds: of the loss axis, which all slices share.
+        bounds: of the loss axis, which all slices share, and whether it is logarithmic.
     """
-    chart = Chart(width, 230, f"Predicted loss along {shown.label}", left=54, bottom=44, top=10)
-    y = Scale(*bounds, chart.y0, chart.y1)
+    chart = Chart(width, 230, f"Predicted {shown.word} along {shown.label}", left=54, bottom=44, top=10)
+    y = Scale(*bounds[:2], chart.y0, chart.y1, bounds[2])
     return (_line if shown.number else _levels)(chart, shown, y)
 
 
@@ -120,18 +125,25 @@ def _here(chart: Chart, shown: Slice, at: float, y: Scale) -> None:
     """Where the incumbent is."""
     chart.line(at, chart.y1, at, chart.y0, "here")
     if math.isfinite(shown.incumbent):
-        chart.dot(at, y(shown.incumbent), "star", f"incumbent: {shown.here}\nloss {number(shown.incumbent)}", 5)
+        chart.dot(at, y(shown.incumbent), "star", f"incumbent: {shown.here}\n{shown.word} {number(shown.incumbent)}", 5)
 
 
-def slice_bounds(found: Sequence[Slice]) -> tuple[float, float]:
-    """The loss axis that all slices share: what they predict where it is legal, and the incumbent's loss."""
+def slice_bounds(found: Sequence[Slice], log: bool) -> tuple[float, float, bool]:
+    """The loss axis that all slices share: what they predict where it is legal, and the incumbent's loss.
+
+    Args:
+        log: whether that of the observed losses is logarithmic.
+    """
     lows = [float(np.min(s.low[s.legal], initial=math.inf)) for s in found]
     highs = [float(np.max(s.high[s.legal], initial=-math.inf)) for s in found]
     own = [s.incumbent for s in found if math.isfinite(s.incumbent)]
     low, high = min([*lows, *own]), max([*highs, *own])
     if not (math.isfinite(low) and math.isfinite(high)):
-        return 0.0, 1.0
+        return 0.0, 1.0, False
     middle = [float(v) for s in found for v in s.mean[s.legal]]
+    if log and own and (least := min(own)) > 0.0:
+        most = min(high, 10.0 * max([*middle, *own]))
+        return max(low, 0.3 * least), max(most, 1.01 * least), True
     high = min(high, max([*middle, *own]) + 1.5 * (max([*middle, *own]) - min([*middle, *own])) or high)
     margin = 0.06 * (high - low) or 0.5
-    return low - margin, high + margin
+    return low - margin, high + margin, False

@@ -26,7 +26,7 @@ def _shade(rank: float) -> str:
 
 def _tip(shown: Coordinates, k: int) -> str:
     values = [f"{a.label}: {a.texts[k]}" for a in shown.axes if a.texts[k]]
-    return "\n".join([f"trial {shown.trials[k]}, loss {number(float(shown.loss[k]))}", *values])
+    return "\n".join([f"trial {shown.trials[k]}, {shown.word} {number(float(shown.loss[k]))}", *values])
 
 
 def _loss_places(shown: Coordinates) -> tuple[list[float], list[tuple[float, str]]]:
@@ -69,7 +69,7 @@ def _standing(shown: Coordinates, width: float) -> str:
         for place, text in axis.ticks:
             _tick(chart, x - 7, y(place) + 4, text, "end", letters - 2)
     chart.line(xs[-1], chart.y1, xs[-1], chart.y0, "coordinate strong")
-    _name(chart, xs[-1], 14 if len(shown.axes) % 2 == 0 else 29, "loss (ranked)", 14, "middle")
+    _name(chart, xs[-1], 14 if len(shown.axes) % 2 == 0 else 29, f"{shown.word} (ranked)", 14, "middle")
     for place, text in ticks:
         chart.text(xs[-1] + 7, y(place) + 4, text, "start", "tick halo")
     return chart.svg("parallel")
@@ -97,7 +97,7 @@ def _lying(shown: Coordinates, width: float) -> str:
         chart.text(chart.x0 - 8, h - 10, _cut(axis.label, 48), "start", "name halo")
         _ticks_below(chart, x, h, axis)
     chart.line(chart.x0, ys[-1], chart.x1, ys[-1], "coordinate strong")
-    chart.text(chart.x0 - 8, ys[-1] - 10, "loss (ranked)", "start", "name halo")
+    chart.text(chart.x0 - 8, ys[-1] - 10, f"{shown.word} (ranked)", "start", "name halo")
     for place, text in ticks:
         anchor = "start" if place < 0.1 else "end" if place > 0.9 else "middle"
         chart.text(x(place), ys[-1] + 16, text, anchor, "tick halo")

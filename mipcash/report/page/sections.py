@@ -33,12 +33,12 @@ NO_MODEL = "This part needs a model of the loss, which takes at least four evalu
 def tiles(run: Run) -> str:
     """The numbers that matter."""
     result = run.result
-    best, found = result.best, []
+    best, found, word = result.best, [], result.goals.word
     if best is not None:
-        found.append(parts.tile("best loss", number(result.value), f"trial {best.number}", "main"))
+        found.append(parts.tile(f"best {word}", number(result.value), f"trial {best.number}", "main"))
     else:
         found.append(
-            parts.tile("best loss", "–", "nothing keeps all limits" if result.n_done else "no loss yet", "main")
+            parts.tile(f"best {word}", "–", "nothing keeps all limits" if result.n_done else f"no {word} yet", "main")
         )
     if math.isfinite(result.fresh):
         found.append(parts.tile("on fresh repeats", number(result.fresh)))
@@ -74,7 +74,7 @@ def convergence_card(run: Run) -> str:
     entries = [("best", "best so far"), ("dot", "evaluation")]
     entries += [("limit", "breaks a limit")] if found.breaks.any() else []
     entries += [("estimate", "stopped early, an estimate")] if found.stopped.any() else []
-    entries += [("off", "off the scale")] if (found.loss > found.high).any() else []
+    entries += [("off", "off the scale")] if (~found.inside).any() else []
     entries += [("failed", "failed")] if len(found.failed) else []
     body = parts.switch("convergence-by", views) + parts.legend(*entries)
     return parts.card("Convergence", body, ident="convergence")
@@ -87,7 +87,7 @@ def best_card(run: Run) -> str:
         said = result.problem() or "No evaluation has a loss yet."
         return parts.card("Best configuration", parts.missing(one_line(said, 400), ""), ident="best")
     rows = [(name, setting_text(value)) for name, value in best.config.items()]
-    values = [("loss", number(best.loss) if best.loss is not None else "–")]
+    values = [(result.goals.word, number(best.loss) if best.loss is not None else "–")]
     values += [(name, number(v)) for name, v in (result.values if result.best else best.values).items()]
     values += [(name, one_line(v, 120)) for name, v in best.texts.items()]
     note = "" if result.best is not None else f"Nothing keeps all limits yet; {result.nearest}."
@@ -103,7 +103,7 @@ def coordinates_card(run: Run, effects: Effects | None) -> str:
     if len(shown.trials) < 2 or not shown.axes:
         return ""
     body = both(*(parallel_chart(shown, w) for w in (WIDE, NARROW)))
-    entries = [("top", "best configuration"), ("good", "low loss"), ("poor", "high loss")]
+    entries = [("top", "best configuration"), ("good", "good"), ("poor", "poor")]
     entries += [("allowed", "what the rules leave of the range")] if any(a.legal for a in shown.axes) else []
     parameters, trials = shown.left_out
     note = "Lines break where a parameter is absent."
@@ -146,10 +146,10 @@ def slices_card(run: Run, effects: Effects | None) -> str:
         return ""
     found = slices(run, None if effects is None else effects.labels)
     if not found:
-        return parts.card("Slices through the incumbent", parts.missing(NO_MODEL, ""), ident="slices")
-    bounds = model.slice_bounds(found)
+        return ""
+    bounds = model.slice_bounds(found, curve(run.result).log)
     body = "".join(f"<figure>{model.slice_chart(s, bounds)}</figure>" for s in found)
-    entries = [("band", "predicted loss ± 2 standard deviations"), ("star", "incumbent")]
+    entries = [("band", f"predicted {found[0].word} ± 2 standard deviations"), ("star", "incumbent")]
     entries += [("forbidden", "forbidden by the rules")] if any(s.forbidden for s in found) else []
     active = len(incumbent(run).config) - len(found)  # type: ignore[union-attr]
     note = "One parameter moves, the others stay at the best configuration; what it switches on takes the middle of its range."
@@ -173,8 +173,8 @@ def limits_card(run: Run) -> str:
     entries = [("dot", "keeps all limits" if limited else "evaluation"), ("star", "best configuration")]
     if limited:
         entries[1:1] = [("limit", "breaks a limit"), ("bound", "limit"), ("forbidden", "beyond the limit")]
-        entries += [("thin", "lowest loss if the limit stood there")]
-    title = "Limits against the loss" if limited else "Outputs against the loss"
+        entries += [("thin", f"{found[0].goals.best} if the limit stood there")]
+    title = f"{'Limits' if limited else 'Outputs'} against the {found[0].goals.word}"
     return parts.card(title, f'<div class="grid">{"".join(cells)}</div>{parts.legend(*entries)}', ident="limits")
 
 
@@ -273,7 +273,14 @@ def trials_card(run: Run) -> str:
 
 def _trials(run: Run, trials: Sequence[Trial]) -> str:
     result, marked = run.result, list[int]()
-    head = ["trial", "loss", *(["breaks"] if result.under else []), "evaluation", "origin", "configuration or failure"]
+    head = [
+        "trial",
+        result.goals.word,
+        *(["breaks"] if result.under else []),
+        "evaluation",
+        "origin",
+        "configuration or failure",
+    ]
     rows = []
     for k, t in enumerate(trials):
         broken = [] if t.failed or t.pending else [one_line(", ".join(map(str, result.breaks(t))), 60)]

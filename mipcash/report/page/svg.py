@@ -46,11 +46,6 @@ def seconds(value: float) -> str:
     return f"{value / 3600:.3g} h"
 
 
-def time_unit(last: float) -> tuple[float, str]:
-    """Seconds of a unit that suits a time axis, and its name."""
-    return (1.0, "s") if last < 180 else (60.0, "min") if last < 10800 else (3600.0, "h")
-
-
 def at(value: float) -> str:
     """A coordinate with a tenth of a pixel."""
     return f"{value:.1f}".removesuffix(".0")

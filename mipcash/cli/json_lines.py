@@ -1,0 +1,128 @@
+"""``mipcash run --json``: one JSON object per line, for programs; nothing else reaches standard output.
+
+A line per trial that ended, {"type": "trial", ...}, and one at the end, {"type": "result", ...}. Numbers that JSON lacks are null.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, TextIO
+
+from mipcash.cli.archive import Archive
+from mipcash.study.progress import Progress
+from mipcash.study.records.encoding import plain
+from mipcash.study.standing import breaches
+from mipcash.study.text import storable
+from mipcash.study.trial import Trial
+
+
+@contextmanager
+def kept_for_json(wanted: bool) -> Iterator[TextIO | None]:
+    """Standard output for JSON alone: what else is printed, also by processes that are started, goes to standard error.
+
+    Args:
+        wanted: whether that is so; else nothing is changed, and there is no stream.
+    """
+    if not wanted:
+        yield None
+        return
+    out = sys.stdout
+    out.flush()
+    try:
+        descriptor, other = out.fileno(), sys.stderr.fileno()
+    except (io.UnsupportedOperation, ValueError):  # not a file of the system, as in a test
+        with redirect_stdout(sys.stderr):
+            yield out
+        return
+    kept = os.dup(descriptor)
+    try:
+        with os.fdopen(os.dup(kept), "w", encoding="utf-8") as stream, redirect_stdout(sys.stderr):
+            os.dup2(other, descriptor)
+            yield stream
+    finally:
+        os.dup2(kept, descriptor)
+        os.close(kept)
+
+
+class JsonLines(Progress):
+    """A line per trial that ended; notes go to standard error."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def told(self, trial: Trial) -> None:
+        super().told(trial)
+        broken = () if trial.failed else breaches(trial.outcome, self.limits)
+        best = None if self.best_number is None else {"number": self.best_number, "loss": self.best}
+        write(
+            self._stream,
+            {
+                "type": "trial",
+                "number": trial.number,
+                "status": trial.status,
+                "loss": trial.loss,
+                "values": trial.values,
+                "texts": trial.texts,
+                "config": trial.config,
+                "message": trial.message,
+                "origin": trial.origin,
+                "breaks": {b.limit.output: b.value for b in broken if b.known},
+                "seconds": {"suggestion": trial.seconds.get("ask"), "evaluation": trial.duration},
+                "best": best,
+                "spent": self.told_count,
+                "budget": self.budget,
+                "seconds_left": self.left(),
+            },
+        )
+
+    def note(self, text: str) -> None:
+        print(f"note: {' '.join(text.split())}", file=sys.stderr, flush=True)
+
+
+def write_result(stream: TextIO, old: Archive) -> None:
+    """The answer of a run."""
+    result, best = old.result, old.result.best
+    answer = None
+    if best is not None:
+        said = {"number": best.number, "loss": best.loss, "values": result.values, "config": best.config}
+        answer = {**said, "loss_on_fresh_repeats": result.fresh}
+    seconds = {"suggestions": result.seconds["ask"], "evaluations": result.seconds["evaluation"]}
+    write(
+        stream,
+        {
+            "type": "result",
+            "space": result.space,
+            "best": answer,
+            "stopped": result.stopped,
+            "problem": result.problem(),
+            "evaluations": result.n_evaluations,
+            "done": result.n_done,
+            "failed": result.n_failed,
+            "keep_all_limits": result.n_feasible if result.under else None,
+            "seconds": seconds,
+            "journal": str(old.path),
+        },
+    )
+
+
+def write(stream: TextIO, record: dict[str, Any]) -> None:
+    """One object on one line of ASCII, at once."""
+    print(json.dumps(_finite(plain(record)), allow_nan=False), file=stream, flush=True)
+
+
+def _finite(value: Any) -> Any:
+    """With null where JSON has no number, and text that UTF-8 can hold."""
+    if isinstance(value, dict):
+        return {storable(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_finite(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return storable(value) if isinstance(value, str) else value

@@ -1,0 +1,138 @@
+"""``mipcash report``, ``mipcash dash`` and ``mipcash run --json``."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from mipcash.cli.main import app
+
+Write = Callable[..., Path]
+NOISY = '''"""Prints where it can."""
+import os, sys
+import mipcash as mc
+LIMITS = {"ms": 5.0}
+space = mc.Space("noisy")
+space.integer("n", 0, 9)
+space.categorical("c", ["a", None])
+def objective(config):
+    print("printed")
+    sys.stdout.write("written\\n")
+    os.system("echo by another process")
+    if config["n"] == 0:
+        raise mc.Failed("none")
+    return {"loss": 1.0 / config["n"], "ms": float(config["n"])}
+'''
+
+
+def mipcash(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_a_report_runs_no_file_that_the_user_did_not_name(write: Write, tmp_path: Path) -> None:
+    model = write()
+    mipcash("run", "bowl.py", "--storage", "run.db", "-q", "--budget", "6")
+    model.write_text(model.read_text() + "\nopen('ran', 'w').close()\n")
+    bare = mipcash("report", "run.db")
+    assert bare.exit_code == 0
+    assert bare.stdout == "report: run.html\n"
+    assert f"mipcash report run.db --model {model}" in bare.stderr
+    assert "Slices through" not in Path("run.html").read_text()
+    assert f"mipcash report run.db --model {model}" in Path("run.html").read_text()
+    assert not Path("ran").exists()
+    for agreed in (["--model", "bowl.py"], ["--trust", "."]):
+        whole = mipcash("report", "run.db", "-o", "whole.html", *agreed)
+        assert (whole.exit_code, whole.stderr) == (0, "")
+        assert Path("ran").exists()
+        assert "Slices through" in Path("whole.html").read_text()
+
+
+def test_a_file_that_declares_a_space_alone_is_enough(write: Write) -> None:
+    write("import mipcash as mc\nspace = mc.Space('alone')\nx = space.real('x', 0.0, 1.0)\n", "declared.py")
+    script = (
+        "from declared import space; import mipcash as mc; mc.minimize(lambda c: c['x'], space, 5, storage='own.db')"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, env=None)
+    told = mipcash("report", "own.db")
+    assert "--model FILE, where FILE declares it as `space`" in told.stderr
+    assert mipcash("report", "own.db", "--model", "declared.py").stderr == ""
+
+
+def test_what_cannot_be_reported_is_told_in_one_line(write: Write, tmp_path: Path) -> None:
+    write()
+    mipcash("run", "bowl.py", "--storage", "run.db", "-q")
+    write("import mipcash as mc\nspace = mc.Space('bowl')\nspace.real('y', 0.0, 1.0)\n", "other.py")
+    for arguments, message in (
+        (["report", "none.db"], "none.db does not exist"),
+        (["dash", "none.db"], "none.db does not exist"),
+        (["report", "run.db", "-o", "run.db"], "its name must end in .html"),
+        (["report", "run.db", "-o", "no/run.html"], "cannot be written"),
+        (["report", "run.db", "--model", "other.py"], "is about another space"),
+        (["report", "run.db", "--model", "no.py"], "there is no model file"),
+    ):
+        done = mipcash(*arguments)
+        assert done.exit_code == 2
+        assert message in " ".join(done.stderr.split())
+    assert Path("run.db").read_bytes().startswith(b"SQLite")
+
+
+def test_json_is_all_that_standard_output_gets(write: Write) -> None:
+    write(NOISY, "noisy.py")
+    command = [sys.executable, "-m", "mipcash", "run", "noisy.py", "--budget", "8", "--optimizer", "random", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    *trials, answer = [json.loads(line) for line in done.stdout.splitlines()]
+    assert "by another process" in done.stderr
+    assert "printed" in done.stderr
+    assert [t["number"] for t in trials] == list(range(8))
+    for t in trials:
+        assert t["type"] == "trial"
+        assert t["breaks"] == ({"ms": t["config"]["n"]} if t["config"]["n"] > 5 else {})
+        assert t["status"] == ("failed" if t["config"]["n"] == 0 else "done")
+        assert t["budget"] == 8
+        assert t["seconds"]["suggestion"] >= 0.0
+    assert trials[-1]["seconds_left"] == 0.0
+    assert trials[3]["seconds_left"] > 0.0
+    kept = [t for t in trials if t["status"] == "done" and not t["breaks"]]
+    best = min(kept, key=lambda t: t["loss"])
+    assert (answer["type"], answer["best"]["config"], answer["stopped"]) == ("result", best["config"], "budget")
+    assert trials[-1]["best"] == {"number": answer["best"]["number"], "loss": best["loss"]}
+    assert (answer["evaluations"], answer["keep_all_limits"]) == (8, len(kept))
+    again = mipcash("run", "noisy.py", "--budget", "8", "--optimizer", "random", "--json")
+    assert [json.loads(line) for line in again.stdout.splitlines()] == [answer]
+
+
+def test_json_has_no_numbers_that_json_lacks(write: Write) -> None:
+    write(
+        NOISY.replace("1.0 / config", "float('inf') * config").replace('float(config["n"])', "float('nan')"), "noisy.py"
+    )
+    done = mipcash("run", "noisy.py", "--budget", "3", "--optimizer", "random", "--json")
+    lines = done.stdout.splitlines()
+    assert done.exit_code == 1
+    assert len(lines) == 4
+    for line in lines:
+        json.loads(line, parse_constant=pytest.fail)
+    assert json.loads(lines[-1])["best"] is None
+
+
+def test_the_live_page_ends_with_ctrl_c(write: Write) -> None:
+    write()
+    mipcash("run", "bowl.py", "--storage", "run.db", "-q")
+    command = [sys.executable, "-m", "mipcash", "dash", "run.db", "--port", "0", "--model", "bowl.py"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[0]
+        with urlopen(address, timeout=30) as answer:
+            assert "Slices through" in answer.read().decode()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, "")
+    assert out == "ended\n"

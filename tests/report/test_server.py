@@ -1,0 +1,87 @@
+"""The live page is for this machine alone, and reads."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tinyrun
+
+from mipcash.errors import MipcashError, StorageError
+from mipcash.report import server as served
+from mipcash.report.server import Dashboard, Watched, dashboard
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[Dashboard]:
+    tinyrun.begun(tmp_path / "run.db", 3)
+    with dashboard(Watched(tmp_path / "run.db"), 0) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def ask(server: Dashboard, path: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[str, str]]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    connection.request(method, path, headers=headers)
+    answer = connection.getresponse()
+    said = answer.status, answer.read().decode(), {k.lower(): v for k, v in answer.getheaders()}
+    connection.close()
+    return said
+
+
+def test_it_listens_on_this_machine_and_answers_to_its_names_alone(live: Dashboard) -> None:
+    assert live.server_address[0] == "127.0.0.1"
+    port = live.server_port
+    for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"LOCALHOST:{port}"):
+        assert ask(live, "/", Host=host)[0] == 200
+    for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", f"127.0.0.1:{port + 1}", ""):
+        status, text, _ = ask(live, "/", Host=host)
+        assert status == 403
+        assert "<main>" not in text
+    assert ask(live, "/", "POST")[0] == 501
+    assert ask(live, "/../etc/passwd")[0] == 404
+    headers = ask(live, "/")[2]
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["cache-control"] == "no-store"
+    assert "access-control-allow-origin" not in headers
+
+
+def test_news_come_when_there_are_some_and_nothing_is_written(live: Dashboard, tmp_path: Path) -> None:
+    journal = tmp_path / "run.db"
+    before = journal.read_bytes()
+    _, text, headers = ask(live, "/news?since=")
+    assert "3 of 3" in text
+    version = headers["x-version"]
+    assert ask(live, f"/news?since={version}")[:2] == (204, "")
+    assert journal.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run.db"]
+    tinyrun.begun(journal, 5)
+    status, text, headers = ask(live, f"/news?since={version}")
+    assert status == 200
+    assert "5 of 5" in text
+    assert headers["x-version"] != version
+    journal.write_bytes(b"no journal")  # a reader that comes at a bad time keeps what it knew
+    assert ask(live, "/news?since=")[0] == 200
+
+
+def test_a_port_that_is_taken_is_told_or_the_next_one_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tinyrun.begun(tmp_path / "run.db", 1)
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        taken = busy.getsockname()[1]
+        with pytest.raises(MipcashError, match=rf"port {taken} cannot be listened on .*give another --port"):
+            dashboard(Watched(tmp_path / "run.db"), taken)
+        monkeypatch.setattr(served, "PORT", taken)
+        with dashboard(Watched(tmp_path / "run.db")) as server:
+            assert server.server_port > taken
+        monkeypatch.setattr(served, "TRIED", 1)
+        with pytest.raises(MipcashError, match=r"no port from .* is free"):
+            dashboard(Watched(tmp_path / "run.db"))
+    with pytest.raises(StorageError, match="does not exist"):
+        Watched(tmp_path / "none.db").run()
