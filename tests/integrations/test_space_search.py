@@ -203,7 +203,7 @@ def test_a_storage_resumes(tmp_path: Path) -> None:
 
 
 class Fragile(DecisionTreeClassifier):
-    def fit(self, X: Any, y: Any) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Any:
         if self.max_depth == 2:
             raise RuntimeError("too deep")
         return super().fit(X, y)
