@@ -298,6 +298,8 @@ class MixedSearch:
             if self.step.domain.deadline.passed:
                 break
             units = self.step.minimise(acquisition, point, rng, 0, tolerance)
+            if np.array_equal(units, point.units):
+                continue
             to = Points(point.levels[None], units[None])
             value = acquisition.values(to)
             if value[0] < pool.values[r]:

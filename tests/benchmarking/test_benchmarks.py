@@ -64,6 +64,19 @@ def test_the_benchmark_of_asks_under_limits(tmp_path: Path, capsys: pytest.Captu
     assert "| 20 | 0 |" in capsys.readouterr().out
 
 
+def test_the_benchmark_of_asks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "asks.json"
+    assert main(["run", "asks", "--size", "smoke", "--out", str(out)]) == 0
+    rows = json.loads(out.read_text(encoding="utf-8"))["results"]["rows"]
+    assert {(r["space"], r["losses"]) for r in rows} == {
+        (space, losses) for space in ("sklearn_pipeline", "artificial") for losses in ("structured", "noise")
+    }
+    assert all(min(r["cpu"]) > 0 for r in rows)
+    capsys.readouterr()
+    assert main(["report", str(out)]) == 0
+    assert "| sklearn_pipeline | noise | 20 |" in capsys.readouterr().out
+
+
 def test_the_workers_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "workers.json"
     assert main(["run", "workers", "--size", "smoke", "--out", str(out)]) == 0

@@ -78,7 +78,9 @@ class PairwiseNetwork:
 
     def costs(self, form: QuadraticForm) -> tuple[Vector, Vector]:
         """theta (S,) and M (S, S), zero within a variable, of a folded form over the binaries."""
-        n_z = self.program.n_z
+        n_z, states = self.program.n_z, len(self.variable_of)
+        if not len(form.rows):
+            return np.asarray(self.members @ form.linear[:n_z]), np.zeros((states, states))
         matrix = np.bincount(form.rows * n_z + form.cols, form.values, n_z * n_z).reshape(n_z, n_z)
         pairs: Vector = self.members @ (self.members @ (matrix + matrix.T)).T
         theta: Vector = self.members @ form.linear[:n_z] + pairs.diagonal() / 2
