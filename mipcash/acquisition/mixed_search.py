@@ -282,11 +282,14 @@ class MixedSearch:
             if self.step.domain.deadline.passed:
                 break
             moved = self.step.mended(acquisition, Point(levels[k], units), rng, ROUGH)
-            if moved is None or not self.near.domain.is_legal(Point(levels[k], moved)):
+            if moved is None:
                 continue
             to = Points(levels[k][None], moved[None])
             value = acquisition.values(to)
-            if value[0] < pool.values[best] - LEAST_GAIN:
+            better = value[0] < pool.values[best] - LEAST_GAIN
+            if better and self.near.domain.is_legal(
+                to[0]
+            ):  # the rules as declared are looked at last: that takes longest
                 pool = pool.moved(np.array([best]), to, value)
         return pool
 

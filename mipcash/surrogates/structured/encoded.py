@@ -26,7 +26,7 @@ def distinct_rows(rows: Vector) -> tuple[Vector, Indices]:
 
     Rows are sorted by one number each; a full comparison is made only where that misleads.
     """
-    key = rows @ np.sqrt(np.arange(2.0, 2.0 + rows.shape[1]))
+    key = rows @ np.cos(np.arange(1.0, 1.0 + rows.shape[1]))
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     if np.array_equal(rows[first][inverse], rows):
         return rows[first], inverse
