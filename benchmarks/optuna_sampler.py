@@ -62,7 +62,7 @@ def run(size: str, progress: Progress) -> dict[str, Any]:
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     rows = []
-    for name in PROBLEMS:
+    for name in PROBLEMS[: 1 if size == "smoke" else None]:
         problem = problems()[name]
         for sampler in ("MipcashSampler", "TPESampler"):
             shares, bests = [], []

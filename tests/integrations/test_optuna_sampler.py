@@ -241,7 +241,7 @@ def test_pruners_and_failures_in_a_run(pruner: Any) -> None:
                 raise optuna.TrialPruned
         return loss(config)
 
-    study.optimize(epochs, n_trials=20, catch=RuntimeError)
+    study.optimize(epochs, n_trials=16, catch=RuntimeError)
     states = [t.state for t in study.trials]
     assert {TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL} == set(states)
     assert states[10:].count(TrialState.FAIL) <= 3  # failures are left alone

@@ -264,7 +264,7 @@ def brute_force(theirs: Any) -> list[dict[str, Any]]:
 
 
 @given(drawn_spaces())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_drawn_spaces_against_brute_force(theirs: Any) -> None:
     legal = brute_force(theirs)
     space = mc.Space.from_configspace(theirs)
