@@ -139,5 +139,5 @@ def test_a_refused_second_study_here_does_not_open_the_door_to_another_process(j
         process = launch(journal)
         _, err = process.communicate(timeout=60)
         assert process.returncode == 1
-        assert "StorageError" in err
+        assert "InUseError" in err
         assert "in use by another study" in err

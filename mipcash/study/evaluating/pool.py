@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Protocol
 
-from mipcash.errors import ExecutorError
+from mipcash.errors import ExecutorError, ObjectiveError
 from mipcash.modelling.domains import Configuration
 from mipcash.study.evaluating.defects import Raised
 from mipcash.study.evaluating.evaluation import Evaluation, Objective, Task, evaluate
+from mipcash.study.evaluating.sending import check_sendable, evaluate_parcels, parcel
 from mipcash.study.reading import describe_error, stops
 from mipcash.study.text import shown
 from mipcash.study.trial import Failed
@@ -48,6 +49,7 @@ class Pool:
 
     Raises:
         TypeError: executor is none of these.
+        ObjectiveError: the executor's processes cannot be sent the objective.
     """
 
     def __init__(self, objective: Objective, executor: Executors, workers: int) -> None:
@@ -64,6 +66,12 @@ class Pool:
         elif not lent:
             self._make = executor  # type: ignore[assignment]
         self._executor: Any = executor if self._make is None else self._make()
+        try:
+            check_sendable(objective, self._executor)
+            self._parcel = parcel(objective) if _package(self._executor) == "distributed" else b""
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
 
     def submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
         """Start an evaluation, in a new executor where a factory's one is broken.
@@ -73,7 +81,7 @@ class Pool:
         """
         try:
             return self._submit(config, outputs, task)
-        except BrokenExecutor as error:
+        except RuntimeError as error:  # broken, or shut down
             if self._make is None:
                 raise ExecutorError(
                     f"the executor is broken and takes no more evaluations ({describe_error(error)}). Give executor= a "
@@ -90,7 +98,12 @@ class Pool:
             ) from error
 
     def _submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
-        future: Future[Evaluation] = self._executor.submit(evaluate, self._objective, config, outputs, task)
+        future: Future[Evaluation]
+        if self._parcel:  # each time anew: an evaluation is no pure function, of which an earlier result would do
+            told = parcel(self._objective, (config, outputs, task))
+            future = self._executor.submit(evaluate_parcels, self._parcel, told, pure=False)
+        else:
+            future = self._executor.submit(evaluate, self._objective, config, outputs, task)
         return future
 
     def __enter__(self) -> Pool:
@@ -109,13 +122,14 @@ def collect(future: Future[Evaluation]) -> Evaluation:
 
     Raises:
         LostWorkerError: the worker died.
+        ObjectiveError: the worker cannot load the objective.
     """
     try:
         return future.result()
     except BaseException as error:
         if stops(error):
             raise
-        if isinstance(error, LostWorkerError):
+        if isinstance(error, (LostWorkerError, ObjectiveError)):
             raise
         if _lost(error):
             raise LostWorkerError(describe_error(error)) from error
@@ -125,6 +139,13 @@ def collect(future: Future[Evaluation]) -> Evaluation:
 
 def _lost(error: BaseException) -> bool:
     """Whether it says that a worker died. The objective's own exceptions do not come this way: they are failures by then."""
-    if isinstance(error, BrokenExecutor):
+    if isinstance(
+        error, (BrokenExecutor, CancelledError)
+    ):  # cancelled by whoever has the executor, a scheduler that restarts
         return True
     return any(c.__name__ in KILLED.get(str(c.__module__).split(".")[0], ()) for c in type(error).__mro__)
+
+
+def _package(thing: Any) -> str:
+    """The package that a thing's type is of."""
+    return str(type(thing).__module__).split(".")[0]

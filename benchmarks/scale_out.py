@@ -1,0 +1,158 @@
+"""Wall-clock of 1, 2 and 4 workers at an objective that takes a second, asleep: threads, processes, Dask, and programs that share a
+study in PostgreSQL.
+
+What is started once (pools, clusters, the server) is not measured, but for ``mipcash work``: each of its workers is a program of
+its own that imports mipcash. Its time is therefore told twice: from the start of the programs, and from the first proposal to the
+last outcome, by the study's own record.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, nullcontext
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import mipcash as mc
+from benchmarks.registry import benchmark
+from benchmarks.workers import Takes, network
+from mipcash.study.storage.registry import read_study
+
+EVALUATIONS = {"smoke": 4, "quick": 16, "full": 48}
+SECONDS = {"smoke": 0.02, "quick": 1.0, "full": 1.0}
+WORKERS = {"smoke": (2,), "quick": (1, 2, 4), "full": (1, 2, 4)}
+KINDS = {
+    "smoke": ("threads", "processes"),
+    "quick": ("threads", "processes", "dask", "sqlite", "postgres"),
+    "full": ("threads", "processes", "dask", "sqlite", "postgres"),
+}
+CALLED = {
+    "threads": "threads, `workers=`",
+    "processes": "`ProcessPoolExecutor`",
+    "dask": "Dask, `Client.get_executor()`",
+    "sqlite": "`mipcash work run.db`, one program each",
+    "postgres": "`mipcash work postgresql://...`, one program each",
+}
+
+MODEL = """from benchmarks.workers import Takes, network
+space = network()
+objective = Takes("sleep", {seconds})
+"""
+
+
+@contextmanager
+def pool(kind: str, workers: int) -> Iterator[Any]:
+    """An executor with its workers started; None: threads of the run's own."""
+    if kind == "threads":
+        yield None
+    elif kind == "processes":
+        with ProcessPoolExecutor(workers, mp_context=get_context("forkserver")) as processes:
+            list(processes.map(_loaded, range(workers)))
+            yield processes
+    else:
+        from distributed import Client, LocalCluster
+
+        options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 60}
+        with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
+            client.run(_loaded)
+            yield client.get_executor()
+
+
+def _loaded(_: int = 0) -> None:
+    """What a worker imports for its first evaluation is not measured."""
+    import mipcash.study.evaluating.sending  # noqa: F401
+
+    time.sleep(0.5)  # so that each of them gets one
+
+
+def run_in_a_pool(kind: str, workers: int, evaluations: int, seconds: float) -> dict[str, Any]:
+    """One run of one program."""
+    with pool(kind, workers) as executor:
+        load, began = os.getloadavg()[0], time.perf_counter()
+        result = mc.minimize(
+            Takes("sleep", seconds), network(), evaluations, workers=workers, executor=executor, progress=False
+        )
+        wall = time.perf_counter() - began
+    assert result.n_done == evaluations, result.problem()
+    return row(kind, workers, evaluations, wall, None, load, result.history)
+
+
+def run_programs(kind: str, address: str, workers: int, evaluations: int, seconds: float) -> dict[str, Any]:
+    """As many programs as workers, at one study."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "model.py"
+        model.write_text(MODEL.format(seconds=seconds), encoding="utf-8")
+        storage = address or str(Path(folder) / "run.db")
+        words = [sys.executable, "-m", "mipcash", "work", storage, "--model", str(model), "--budget", str(evaluations)]
+        load, began = os.getloadavg()[0], time.perf_counter()
+        programs = [subprocess.Popen([*words, "--quiet"], stdout=subprocess.DEVNULL) for _ in range(workers)]
+        codes = [program.wait() for program in programs]
+        whole = time.perf_counter() - began
+        rows = read_study(storage)[1]
+    assert codes == [0] * workers
+    assert [r.status for r in rows] == ["done"] * evaluations
+    trials = [_Told(r.proposed, r.finished or 0.0, r.duration or 0.0) for r in rows]
+    wall = max(t.finished for t in trials) - min(t.started for t in trials)
+    return row(kind, workers, evaluations, wall, whole, load, trials)
+
+
+class _Told:
+    def __init__(self, started: float, finished: float, duration: float) -> None:
+        self.started, self.finished, self.duration = started, finished, duration
+
+
+def row(kind: str, workers: int, evaluations: int, wall: float, whole: float | None, load: float, trials: Any) -> Any:
+    """What one run came to."""
+    evaluating = sum(t.duration or 0.0 for t in trials)
+    told = {"kind": kind, "workers": workers, "evaluations": evaluations, "wall": wall, "whole": whole}
+    return {**told, "evaluating": evaluating, "load": load}
+
+
+@benchmark("scale-out", "wall-clock of 1, 2 and 4 workers: threads, processes, Dask, programs that share a study")
+def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
+    rows = []
+    run_in_a_pool("threads", 1, 8, 0.0)  # what is imported and compiled once is no worker's time
+    with _server() if "postgres" in KINDS[size] else nullcontext("") as address:
+        for kind in KINDS[size]:
+            for workers in WORKERS[size]:
+                progress(f"{kind}, {workers} workers")
+                told = (workers, EVALUATIONS[size], SECONDS[size])
+                if kind in ("sqlite", "postgres"):
+                    where = f"{address}?study=workers{workers}" if kind == "postgres" else ""
+                    rows.append(run_programs(kind, where, *told))
+                else:
+                    rows.append(run_in_a_pool(kind, *told))
+    return {"rows": rows}
+
+
+def _server() -> Any:
+    from tests.servers import postgres
+
+    return postgres()
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """The table for the page of results."""
+    rows = results["rows"]
+    alone = {row["kind"]: row["wall"] for row in rows if row["workers"] == 1}
+    lines = [
+        "| workers are | how many | evaluations | seconds | times as fast | busy | with the start, s | load before |",
+        "|---" * 8 + "|",
+    ]
+    for row in rows:
+        kind, workers = row["kind"], row["workers"]
+        faster = alone.get(kind, math.nan) / row["wall"]
+        whole = "" if row["whole"] is None else f"{row['whole']:.1f}"
+        lines.append(
+            f"| {CALLED[kind]} | {workers} | {row['evaluations']} | {row['wall']:.1f} | {faster:.2f} "
+            f"| {row['evaluating'] / workers / row['wall']:.0%} | {whole} | {row['load']:.1f} |"
+        )
+    return "\n".join(lines)
