@@ -100,6 +100,9 @@ def write_result(stream: TextIO, old: Archive) -> None:
             "type": "result",
             "space": result.space,
             "best": answer,
+            "front": [{"number": t.number, "values": t.values, "config": t.config} for t in result.front]
+            if result.goals.several
+            else None,
             "stopped": result.stopped,
             "problem": result.problem(),
             "evaluations": result.n_evaluations,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 _HOMES = {
     "plot_convergence": "mipcash.report.axes",
+    "plot_front": "mipcash.report.axes",
     "plot_gaps": "mipcash.report.axes",
     "plot_importance": "mipcash.report.axes",
     "plot_interactions": "mipcash.report.axes",
@@ -25,6 +26,7 @@ __all__ = sorted(_HOMES)
 
 if TYPE_CHECKING:
     from mipcash.report.axes import plot_convergence as plot_convergence
+    from mipcash.report.axes import plot_front as plot_front
     from mipcash.report.axes import plot_gaps as plot_gaps
     from mipcash.report.axes import plot_importance as plot_importance
     from mipcash.report.axes import plot_interactions as plot_interactions

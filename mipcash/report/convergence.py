@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from mipcash.errors import MipcashError
-from mipcash.report.axes import INK, SOFT, draw_convergence, drawable, dress, needs_matplotlib
 from mipcash.report.data.convergence import Curve, curve
+from mipcash.report.drawing import INK, SOFT, draw_convergence, drawable, dress, needs_matplotlib
 from mipcash.report.residuals import Residuals, draw_residuals
 from mipcash.study.result import Result
 from mipcash.study.text import one_line, visible

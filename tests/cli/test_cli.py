@@ -49,7 +49,7 @@ def test_run_then_show_then_resume(write: Write, monkeypatch: pytest.MonkeyPatch
     assert "picture: here.svg" in shown.stdout
     assert Path("here.svg").read_text().rstrip().endswith("</svg>")
     with monkeypatch.context() as without:
-        without.setattr("mipcash.report.axes.find_spec", lambda name: None)
+        without.setattr("mipcash.report.drawing.find_spec", lambda name: None)
         shown = mipcash("show", "runs/bowl-seed0.db")
         assert shown.exit_code == 0, shown.output
         assert "picture: none without matplotlib; pip install 'mipcash[plots]', then mipcash show runs/" in shown.stdout

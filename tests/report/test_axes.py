@@ -11,9 +11,9 @@ from reported import RUNS
 
 import mipcash.report as pictures
 from mipcash.errors import MipcashError
-from mipcash.report.axes import drawable
 from mipcash.report.data.effects import effects
 from mipcash.report.data.run import Run
+from mipcash.report.drawing import drawable
 
 pytestmark = pytest.mark.skipif(not drawable(), reason="pictures need the extra plots")
 
@@ -49,6 +49,8 @@ def test_every_picture_draws_and_returns_axes() -> None:
         assert isinstance(axes, Axes)
         axes.figure.canvas.draw()
     pyplot.close("all")
+    front = pictures.plot_front(RUNS["several"]())
+    assert "more is better" in front.get_ylabel()
     run = Run.of(RUNS["conditional"]())
     own = Figure().subplots()
     assert pictures.plot_slice(run, "order", ax=own) is own
@@ -73,11 +75,12 @@ def test_what_cannot_be_drawn_says_why(tmp_path: Path, monkeypatch: pytest.Monke
         (lambda: pictures.plot_slice(some, "nothing"), "no slice along str 'nothing'.*there are .*rate"),
         (lambda: pictures.plot_limits(some, "ms"), "no output str 'ms'; there are none"),
         (lambda: pictures.plot_residuals(some), "tells no residuals"),
+        (lambda: pictures.plot_front(some), "there is no front: the run has one objective"),
         (lambda: pictures.plot_convergence(some, by="hours"), "'evaluations' or 'seconds'; got str 'hours'"),
         (lambda: pictures.plot_parallel_coordinates(RUNS["one"]()), "need two trials with a loss"),
     ):
         with pytest.raises(MipcashError, match=message):
             call()
-    monkeypatch.setattr("mipcash.report.axes.find_spec", lambda name: None)
+    monkeypatch.setattr("mipcash.report.drawing.find_spec", lambda name: None)
     with pytest.raises(MipcashError, match=r"pip install 'mipcash\[plots\]'"):
         pictures.plot_convergence(some)

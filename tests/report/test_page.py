@@ -56,7 +56,7 @@ def test_every_history_gives_a_page_that_needs_nothing(name: str) -> None:
     assert read.tags.count("style") == 1
     assert read.addresses == ["data:,"]
     assert "<script>alert" not in text
-    if name in ("categories", "limits", "failed"):
+    if name in ("categories", "limits", "failed", "several"):
         assert EVIL in "".join(read.text)
     numbers = re.findall(r'(?:x|y|x1|x2|y1|y2|cx|cy|r|width|height|d)="([^"]*)"', text)
     assert not any("nan" in n or "inf" in n for n in numbers)
@@ -91,3 +91,11 @@ def test_notebooks_show_what_names_say_and_obey_nothing() -> None:
             assert "script" not in read.tags
             assert "color" not in text.lower().replace("colour", "")  # those of the notebook, light or dark
         assert EVIL in "".join(Read(result._repr_html_()).text)
+
+
+def test_of_several_objectives_the_front_is_shown() -> None:
+    result = RUNS["several"]()
+    text = page(Run.of(result))
+    assert "Pareto front" in "".join(Read(text).text)
+    assert text.count('class="member" cx="') == 2 * len(result.front) + 1  # wide, narrow, and in the legend
+    assert "best loss" not in text

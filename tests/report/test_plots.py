@@ -79,7 +79,7 @@ def test_residuals_are_drawn_under_the_losses_where_an_optimizer_tells_them(tmp_
 
 
 def test_without_matplotlib_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mipcash.report.axes.find_spec", lambda name: None)
+    monkeypatch.setattr("mipcash.report.drawing.find_spec", lambda name: None)
     assert not plots.drawable()
     with pytest.raises(MipcashError, match=r"matplotlib; pip install 'mipcash\[plots\]'"):
         plots.save_convergence(CASES[0], tmp_path / "picture.png")

@@ -16,6 +16,7 @@ import numpy as np
 
 from mipcash.modelling.domains import Integer, Ordinal, Permutation, Real, same_value
 from mipcash.program.forms import Vector
+from mipcash.report.data.front import word_of
 from mipcash.report.data.run import Run
 from mipcash.report.data.settings import setting_text
 from mipcash.space.bounds import Extent
@@ -95,7 +96,7 @@ def coordinates(run: Run, labels: Sequence[str] | None = None, all_given: bool =
     at = next((k for k, t in enumerate(shown) if best is not None and t.number == best.number), None)
     axes = tuple(_axis(run, name, shown) for name in kept)
     left = (len(declared) - len(kept), len(told) - len(shown))
-    return Coordinates(axes, tuple(t.number for t in shown), loss, rank, at, left, run.result.goals.word)
+    return Coordinates(axes, tuple(t.number for t in shown), loss, rank, at, left, word_of(run.result.goals))
 
 
 def _chosen(told: Sequence[Trial]) -> list[Trial]:

@@ -17,6 +17,7 @@ from mipcash.modelling.domains import Integer, Real, Value, same_value
 from mipcash.program.forms import Booleans, Vector
 from mipcash.program.points import Points
 from mipcash.report.data.box import effective
+from mipcash.report.data.front import word_of
 from mipcash.report.data.run import Run
 from mipcash.report.data.settings import Variable, setting_text
 from mipcash.space.domain import Domain
@@ -111,7 +112,7 @@ def slices(run: Run, labels: Sequence[str] | None = None) -> list[Slice]:
         here, loss = setting_text(config[label]), float("nan") if best.loss is None else best.loss
         kind, texts = (variable.number, variable.log), tuple(variable.texts)
         found.append(
-            Slice(label, *kind, values, texts, middle, low, high, legal, here, at, loss, run.result.goals.word)
+            Slice(label, *kind, values, texts, middle, low, high, legal, here, at, loss, word_of(run.result.goals))
         )
     return found
 

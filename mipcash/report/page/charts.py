@@ -9,6 +9,7 @@ import numpy as np
 from mipcash.optimizers.base import Limit
 from mipcash.program.forms import Vector
 from mipcash.report.data.convergence import Curve, axis_limits, loss_limits, time_unit
+from mipcash.report.data.front import FrontPair, word_of
 from mipcash.report.data.limits import Against
 from mipcash.report.data.solving import Solving
 from mipcash.report.page.svg import NARROW, Chart, number, seconds
@@ -37,7 +38,7 @@ def convergence_chart(curve: Curve, width: float, by_seconds: bool) -> str:
     chart.top = 24 if len(fails) else 12
     x, y = chart.scales(ends, (curve.low, curve.high), log_y=curve.log)
     title = f"time at work ({name})" if by_seconds else "evaluation"
-    word = curve.goals.word
+    word = word_of(curve.goals)
     chart.axes(x, y, title, f"{word} (log scale)" if curve.log else word, whole_x=not by_seconds)
     kinds: dict[str, list[tuple[float, float, str]]] = {}
     inside = curve.inside
@@ -62,7 +63,7 @@ def convergence_chart(curve: Curve, width: float, by_seconds: bool) -> str:
 
 def _tip(curve: Curve, k: int) -> str:
     how = "\nbreaks a limit" if curve.breaks[k] else "\nstopped early: an estimate" if curve.stopped[k] else ""
-    return f"evaluation {int(curve.x[k])}\n{curve.goals.word} {number(curve.loss[k])}{how}\nafter {seconds(curve.seconds[k])}"
+    return f"evaluation {int(curve.x[k])}\n{word_of(curve.goals)} {number(curve.loss[k])}{how}\nafter {seconds(curve.seconds[k])}"
 
 
 def _rim(x: float, y: float, down: bool) -> list[tuple[float, float]]:
@@ -73,7 +74,7 @@ def _rim(x: float, y: float, down: bool) -> list[tuple[float, float]]:
 
 def against_chart(against: Against, width: float) -> str:
     """An output against the loss, with its limit and what each bound would cost."""
-    chart = Chart(width, 260, f"{against.output} against the {against.goals.word}")
+    chart = Chart(width, 260, f"{against.output} against the {word_of(against.goals)}")
     low, high, log_y = loss_limits(against.goals, against.loss)
     left, right, log_x = _reach(against.value, against.limit)
     x, y = chart.scales((left, right), (low, high), log_x, log_y)
@@ -83,14 +84,14 @@ def against_chart(against: Against, width: float) -> str:
             chart.box(a, chart.y1, b - a, chart.y0 - chart.y1, "forbidden")
     titles = (
         f"{against.output[:34]}{' (log scale)' if log_x else ''}",
-        f"{against.goals.word}{' (log scale)' if log_y else ''}",
+        f"{word_of(against.goals)}{' (log scale)' if log_y else ''}",
     )
     chart.axes(x, y, *titles, count=(4, 4))
     points: dict[str, list[tuple[float, float, str]]] = {"limit": [], "dot": []}
     for k in range(len(against.value)):
         kept = "" if against.limit is None else "\nkeeps all limits" if against.keeps[k] else "\nbreaks a limit"
         tip = f"trial {against.trial[k]}\n{against.output} {number(against.value[k])}"
-        tip += f"\n{against.goals.word} {number(against.loss[k])}{kept}"
+        tip += f"\n{word_of(against.goals)} {number(against.loss[k])}{kept}"
         points["dot" if against.keeps[k] else "limit"].append((x(against.value[k]), y(against.loss[k]), tip))
     for kind, dots in points.items():
         chart.dots(dots, kind)
@@ -114,6 +115,38 @@ def _reach(values: Vector, limit: Limit | None) -> tuple[float, float, bool]:
 def _outside(limit: Limit, left: float, right: float) -> list[tuple[float, float]]:
     found = [(left, limit.low)] if math.isfinite(limit.low) and limit.low > left else []
     return found + ([(limit.high, right)] if math.isfinite(limit.high) and limit.high < right else [])
+
+
+def front_chart(pair: FrontPair, width: float) -> str:
+    """Two objectives: the front, the balanced trial on it, and what is dominated."""
+    first, second = pair.goals
+    chart = Chart(width, height_of(width), f"{second.output} against {first.output}, and the Pareto front")
+    ends = [
+        axis_limits(v) if g.sign > 0 else _turned(axis_limits(-v))
+        for g, v in zip(pair.goals, pair.values.T, strict=True)
+    ]
+    (left, right, log_x), (low, high, log_y) = ends
+    x, y = chart.scales((left, right), (low, high), log_x, log_y)
+    names = [f"{g.output[:30]} ({'less' if g.sign > 0 else 'more'} is better)" for g in pair.goals]
+    chart.axes(x, y, names[0], names[1], count=(4, 5))
+    chart.steps([x(a) for a, _ in pair.steps], [y(b) for _, b in pair.steps], "best thin")
+    for kind, rows in (("limit", ~pair.keeps), ("dot", pair.keeps & ~pair.on), ("member", pair.on)):
+        dots = [(x(pair.values[k, 0]), y(pair.values[k, 1]), _pair_tip(pair, int(k))) for k in np.flatnonzero(rows)]
+        chart.dots(dots, kind, 4.5 if kind == "member" else 3.5)
+    if pair.best is not None:
+        a, b = pair.values[pair.best].tolist()
+        chart.dot(x(a), y(b), "star", _pair_tip(pair, pair.best) + "\nbalanced", 6)
+    return chart.svg()
+
+
+def _turned(ends: tuple[float, float, bool]) -> tuple[float, float, bool]:
+    return -ends[1], -ends[0], False
+
+
+def _pair_tip(pair: FrontPair, k: int) -> str:
+    told = zip(pair.goals, pair.values[k].tolist(), strict=True)
+    values = [f"{goal.output} {number(value)}" for goal, value in told]
+    return "\n".join([f"trial {pair.trial[k]}", *values, *(["on the front"] if pair.on[k] else [])])
 
 
 def residuals_chart(residuals: Residuals, width: float) -> str:

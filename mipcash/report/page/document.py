@@ -55,6 +55,7 @@ def _cards(run: Run) -> list[str]:
         return [parts.card("The space is empty", parts.missing(str(error), ""))]
     return [
         sections.tiles(run),
+        sections.front_card(run),
         sections.convergence_card(run),
         sections.best_card(run),
         sections.coordinates_card(run, found),

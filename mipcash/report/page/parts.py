@@ -12,6 +12,7 @@ LONG = 24
 """Characters from which on a name may be broken."""
 SWATCHES = {
     "dot": '<circle class="dot" cx="8" cy="8" r="4"/>',
+    "member": '<circle class="member" cx="8" cy="8" r="4.5"/>',
     "limit": '<circle class="limit" cx="8" cy="8" r="4"/>',
     "estimate": '<circle class="estimate" cx="8" cy="8" r="4"/>',
     "ask": '<circle class="ask" cx="8" cy="8" r="4"/>',

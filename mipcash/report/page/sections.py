@@ -12,6 +12,7 @@ from mipcash.display import counted, value_text
 from mipcash.report.data.convergence import curve
 from mipcash.report.data.coordinates import coordinates
 from mipcash.report.data.effects import PAIRED, Effects
+from mipcash.report.data.front import fronts, word_of
 from mipcash.report.data.limits import limits
 from mipcash.report.data.run import Run
 from mipcash.report.data.settings import setting_text
@@ -33,8 +34,11 @@ NO_MODEL = "This part needs a model of the loss, which takes at least four evalu
 def tiles(run: Run) -> str:
     """The numbers that matter."""
     result = run.result
-    best, found, word = result.best, [], result.goals.word
-    if best is not None:
+    best, found, word = result.best, [], word_of(result.goals)
+    if result.goals.several:
+        balanced = "" if best is None else f"balanced: trial {best.number}"
+        found.append(parts.tile("on the Pareto front", str(len(result.front)), balanced, "main"))
+    elif best is not None:
         found.append(parts.tile(f"best {word}", number(result.value), f"trial {best.number}", "main"))
     else:
         found.append(
@@ -80,6 +84,20 @@ def convergence_card(run: Run) -> str:
     return parts.card("Convergence", body, ident="convergence")
 
 
+def front_card(run: Run) -> str:
+    """Several objectives: the Pareto front."""
+    found = fronts(run)
+    if not found:
+        return ""
+    wide = WIDE if len(found) == 1 else HALF
+    drawn = [both(*(charts.front_chart(pair, w) for w in (wide, NARROW))) for pair in found]
+    body = "".join(f"<figure>{chart}</figure>" for chart in drawn)
+    entries = [("member", "on the front"), ("star", "balanced"), ("dot", "dominated"), ("limit", "breaks a limit")]
+    names = ", ".join(run.result.goals.names)
+    note = f"Of {names}: on the front is what nothing is better than in all of them."
+    return parts.card("Pareto front", f'<div class="halves">{body}</div>{parts.legend(*entries)}', note, ident="front")
+
+
 def best_card(run: Run) -> str:
     """The best configuration, as a table and as code."""
     result, best = run.result, incumbent(run)
@@ -87,8 +105,9 @@ def best_card(run: Run) -> str:
         said = result.problem() or "No evaluation has a loss yet."
         return parts.card("Best configuration", parts.missing(one_line(said, 400), ""), ident="best")
     rows = [(name, setting_text(value)) for name, value in best.config.items()]
-    values = [(result.goals.word, number(best.loss) if best.loss is not None else "–")]
-    values += [(name, number(v)) for name, v in (result.values if result.best else best.values).items()]
+    values = [(word_of(result.goals), number(best.loss) if best.loss is not None else "–")]
+    further = result.values if result.best else best.values
+    values += [(name, number(v)) for name, v in further.items() if name != values[0][0]]
     values += [(name, one_line(v, 120)) for name, v in best.texts.items()]
     note = "" if result.best is not None else f"Nothing keeps all limits yet; {result.nearest}."
     text = best_as_code(run)
@@ -174,7 +193,7 @@ def limits_card(run: Run) -> str:
     if limited:
         entries[1:1] = [("limit", "breaks a limit"), ("bound", "limit"), ("forbidden", "beyond the limit")]
         entries += [("thin", f"{found[0].goals.best} if the limit stood there")]
-    title = f"{'Limits' if limited else 'Outputs'} against the {found[0].goals.word}"
+    title = f"{'Limits' if limited else 'Outputs'} against the {word_of(found[0].goals)}"
     return parts.card(title, f'<div class="grid">{"".join(cells)}</div>{parts.legend(*entries)}', ident="limits")
 
 
@@ -275,7 +294,7 @@ def _trials(run: Run, trials: Sequence[Trial]) -> str:
     result, marked = run.result, list[int]()
     head = [
         "trial",
-        result.goals.word,
+        word_of(result.goals),
         *(["breaks"] if result.under else []),
         "evaluation",
         "origin",

@@ -1,0 +1,77 @@
+"""Several objectives against each other: the Pareto front, and what it dominates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from mipcash.optimizers.goals import Goal, Goals
+from mipcash.optimizers.outcome import LOSS
+from mipcash.program.forms import Booleans, Vector
+from mipcash.report.data.run import Run
+
+PAIRS = 3
+"""Pairs of objectives that are shown, at most."""
+
+
+@dataclass(frozen=True)
+class FrontPair:
+    """Two of the objectives, at the n trials that are known of both.
+
+    Attributes:
+        goals: the two.
+        trial: (n,) numbers.
+        values: (n, 2) as they were told.
+        keeps: (n,) whether all limits are kept.
+        on: (n,) whether the trial is on the front, of all objectives.
+        best: which is the balanced one; None: none.
+        only: whether there are no other objectives.
+    """
+
+    goals: tuple[Goal, Goal]
+    trial: tuple[int, ...]
+    values: Vector
+    keeps: Booleans
+    on: Booleans
+    best: int | None
+    only: bool
+
+    @property
+    def steps(self) -> list[tuple[float, float]]:
+        """The front as a staircase, by the first objective, best first: each holds until the next; of two objectives alone."""
+        on = np.flatnonzero(self.on)
+        order = on[np.argsort(self.goals[0].sign * self.values[on, 0], kind="stable")]
+        return [(float(a), float(b)) for a, b in self.values[order]] if self.only else []
+
+
+def word_of(goals: Goals) -> str:
+    """What the loss is called: of several objectives the one that takes its place, by its name."""
+    if not goals.several:
+        return goals.word
+    return LOSS if LOSS in goals.names else goals.names[0]
+
+
+def fronts(run: Run) -> list[FrontPair]:
+    """Of the first pairs of objectives; none where there is one."""
+    result = run.result
+    if not result.goals.several:
+        return []
+    standing, best = result.standing, result.best
+    members = {t.number for t in result.front}
+    found = []
+    for pair in list(combinations(result.goals.goals, 2))[:PAIRS]:
+        rows, values = [], []
+        for t in result.history:
+            told = [t.outcome[goal.output].value for goal in pair]
+            if t.done and not t.repeat and all(v is not None and np.isfinite(v) for v in told):
+                rows.append(t.number)
+                values.append([float(v) for v in told if v is not None])
+        if not rows:
+            continue
+        at = next((k for k, n in enumerate(rows) if best is not None and n == best.number), None)
+        keeps = np.array([standing.feasible(n) is True for n in rows], dtype=bool)
+        on = np.array([n in members for n in rows], dtype=bool)
+        found.append(FrontPair(pair, tuple(rows), np.array(values), keeps, on, at, len(result.goals.goals) == 2))
+    return found
