@@ -84,6 +84,31 @@ def test_an_exhausted_space_gives_the_table_of_a_grid_search(
     assert set(vars(theirs)) - set(vars(ours)) <= {"_checked_cv_orig", "param_grid", "pre_dispatch"}
 
 
+def both(model: Any, x: Any, y: Any) -> dict[str, float]:
+    predicted = model.predict(x)
+    return {"acc": accuracy_score(y, predicted), "wrong": float((y != predicted).sum())}
+
+
+def test_a_function_may_give_several_scores() -> None:
+    found = search(scoring=both, refit="acc", limits={"wrong": 3.0}).fit(X, Y)
+    table = found.cv_results_
+    assert found.multimetric_
+    assert found.best_score_ == table["mean_test_acc"][table["mean_test_wrong"] <= 3.0].max()
+    assert found.score(X, Y) == accuracy_score(Y, found.predict(X))
+    assert not hasattr(search(scoring=both, refit=False).fit(X, Y), "best_index_")
+    with pytest.raises(
+        ValueError, match="the search goes by 'score', which scoring does not give: it gives 'acc', 'wrong'"
+    ):
+        search(scoring=both).fit(X, Y)
+    fastest = search(refit=lambda table: int(np.argmin(table["mean_test_score"]))).fit(X, Y)
+    assert fastest.cv_results_["mean_test_score"].argmin() == fastest.best_index_
+    with pytest.warns(UserWarning, match="a fold failed, and counts as the score 0"):
+        found = search(Fragile(), scoring=["accuracy", "f1_macro"], refit="accuracy", error_score=0.0).fit(X, Y)
+    assert (found.cv_results_["mean_test_f1_macro"] == 0.0).sum() == 2
+    with pytest.raises(ValueError, match=r"no configuration has a score \(stopped: timeout\)"):
+        search(timeout=1e-6).fit(X, Y)
+
+
 def test_it_is_cloned_pickled_and_set_as_an_estimator() -> None:
     made = search().set_params(n_iter=3, estimator__min_samples_leaf=4)
     first, second = clone(made).fit(X, Y), clone(made).fit(X, Y)

@@ -33,7 +33,6 @@ from mipcash.space.space import Space
 from mipcash.study.minimize import minimize
 from mipcash.study.result import Result
 from mipcash.study.spending import Cost, Fits
-from mipcash.study.text import shown
 from mipcash.study.trial import Trial
 
 OPTIONS: dict[str, Any] = {
@@ -103,7 +102,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         beside, measures = limited_of(self.limits, self._metrics(scorers))
         scores = Scores(
             scorers,
-            metric if isinstance(metric, str) else next(iter(self._metrics(scorers) or ()), SCORE),
+            self._metric(metric),
             self._perfect(metric),
             beside,
             measures,
@@ -137,6 +136,8 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         called = Shipped(objective, folder / "objective.pkl") if elsewhere and not apart else objective
 
         def stop(study: Any, trial: Trial) -> bool:
+            if trial.failed and isinstance(objective.raised, DataError):  # of the call, and of no configuration
+                raise objective.raised
             if trial.failed and self.error_score == RAISE:
                 raise objective.raised or DataError(f"a configuration failed: {trial.message}")
             return False
@@ -187,7 +188,8 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
             if best is None:
                 raise DataError(_nothing(self.result_))
             self.best_index_ = next(k for k, t in enumerate(trials) if t.number == best.number)
-            self.best_score_ = float(self.cv_results_[f"mean_test_{scores.metric}"][self.best_index_])
+            metric = scores.searched(_metrics_in(self.cv_results_))
+            self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][self.best_index_])
         self.best_params_ = params[self.best_index_]
         self._best_config = dict(trials[self.best_index_].config)
 
@@ -230,6 +232,14 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         if isinstance(self.scoring, dict):
             return self.scoring.get(self.refit)
         return self.refit if isinstance(self.scoring, (list, tuple)) else self.scoring
+
+    def _metric(self, metric: Any) -> str:
+        """The score that is searched by; empty: the first of them, where the choice is made afterwards or not at all."""
+        if callable(self.scoring) and not isinstance(self.refit, bool):
+            metric = self.refit
+        if callable(self.scoring) and self.refit is False:
+            return ""
+        return metric if isinstance(metric, str) else ""
 
     def _perfect(self, metric: Any) -> float:
         name = self._scoring_name()
@@ -278,4 +288,5 @@ def _nothing(result: Result) -> str:
             f"no configuration keeps all limits: {near}; loosen limits=, raise n_iter, or set refit=False and read "
             "search.result_.limits"
         )
-    return f"no configuration has a score: {shown(result.problem() or str(result))}"
+    ended = f" (stopped: {result.stopped})" if result.stopped else ""
+    return f"no configuration has a score{ended}; {result.problem() or 'raise n_iter= or timeout='}"

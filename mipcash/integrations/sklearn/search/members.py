@@ -45,7 +45,7 @@ class Members(CrossValidated):
 
     def _score(self, estimator: Any, x: Any, y: Any) -> float:
         found = self.objective.scores.scorer(estimator, x, y)
-        return float(found[self.scoring.name] if isinstance(found, Mapping) else found)
+        return float(found[self.objective.scores.searched(found)] if isinstance(found, Mapping) else found)
 
     def _frozen(self, config: Mapping[str, Any]) -> Any:
         """Fitted, with weights and all: a voting estimator that fits its members leaves it as it is."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,7 +72,7 @@ class Scores:
 
     Attributes:
         scorer: ``scorer(estimator, x, y, **params)``, a number or a dict of numbers.
-        metric: which of them is searched by; ``score`` where there is one.
+        metric: which of them is searched by; ``score`` where there is one; empty: the first of them.
         perfect: the loss is this minus the score.
         beside: scorers whose names are limited.
         measures: of :data:`MEASURES` and ``fit_seconds``: those that are limited.
@@ -94,12 +94,17 @@ class Scores:
         if not isinstance(found, Mapping):
             return {SCORE: _number(SCORE, found)}
         scores = {str(name): _number(name, value) for name, value in found.items()}
-        if self.metric not in scores:
+        if self.searched(scores) not in scores:
             raise DataError(
                 f"the search goes by {self.metric!r}, which scoring does not give: it gives {', '.join(map(repr, scores))}; "
                 "give one of them as refit="
             )
         return scores
+
+    def searched(self, names: Iterable[str]) -> str:
+        """The score that is searched by, of those that there are."""
+        listed = list(names)
+        return self.metric if self.metric and listed != [SCORE] else listed[0]
 
 
 class SearchObjective:
@@ -156,7 +161,11 @@ class SearchObjective:
             if len(told) == len(splits) and self.predictions is not None and joined is not None:
                 self.predictions.put(config, repeat, joined)  # before racing may close this generator
             yield outputs
-        means = {name: float(np.mean([fold[name] for fold in told])) for name in told[0]}
+        means = {
+            name: float(np.mean([fold[name] for fold in told]))
+            for name in told[0]
+            if all(name in fold for fold in told)
+        }
         return means | self._measured(first, told)
 
     def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
@@ -188,7 +197,8 @@ class SearchObjective:
                 raise
             worst = float(self.scores.error)
             warnings.warn(f"a fold failed, and counts as the score {worst:g} of error_score=: {error}", stacklevel=2)
-            named = [f"test_{self.scores.metric}", *([f"train_{self.scores.metric}"] if self.scores.train else [])]
+            metrics = list(getattr(self.scores.scorer, "_scorers", None) or [self.scores.metric or SCORE])
+            named = [f"{of}_{name}" for name in metrics for of in ("test", "train")[: 1 + self.scores.train]]
             outputs = {LOSS: self.scores.perfect - worst, "fit_time": 0.0, "score_time": 0.0}
             return None, None, outputs | dict.fromkeys([*named, *self.scores.beside], worst), None
 
@@ -206,7 +216,8 @@ class SearchObjective:
         estimator = self.fit(estimator, x, y, _check_method_params(data.x, data.fit_params, indices=train))
         fitted = time.perf_counter()
         found = scores.of(estimator, x_out, y_out, _check_method_params(data.x, data.score_params, indices=held_out))
-        outputs = {LOSS: scores.perfect - found[scores.metric], "fit_time": fitted - began}
+        metric = scores.searched(found)
+        outputs = {LOSS: scores.perfect - found[metric], "fit_time": fitted - began}
         outputs["score_time"] = time.perf_counter() - fitted
         outputs |= {f"test_{name}": value for name, value in found.items()}
         if scores.train:
@@ -215,9 +226,7 @@ class SearchObjective:
         for name, scorer in scores.beside.items():
             outputs[name] = found[name] if scorer is None else _number(name, scorer(estimator, x_out, y_out))
         if not math.isfinite(outputs[LOSS]):
-            raise Failed(
-                f"the score {scores.metric!r} is {found[scores.metric]}: it is not defined for what was predicted"
-            )
+            raise Failed(f"the score {metric!r} is {found[metric]}: it is not defined for what was predicted")
         predicted = None if self.predictions is None else predict(estimator, x_out, self.classes)
         return estimator, x_out, outputs, predicted
 
