@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from reported import EVIL, RUNS
 
-from mipcash.errors import MipcashError
+from mipcash.errors import MipcashError, SolverError
 from mipcash.report.data.run import Run
 from mipcash.report.page.document import page
 from mipcash.report.page.writing import write_page
@@ -99,3 +99,14 @@ def test_of_several_objectives_the_front_is_shown() -> None:
     assert "Pareto front" in "".join(Read(text).text)
     assert text.count('class="member" cx="') == 2 * len(result.front) + 1  # wide, narrow, and in the legend
     assert "best loss" not in text
+
+
+def test_a_part_that_cannot_be_computed_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gives_up(*_: object) -> None:
+        raise SolverError("no answer in time")
+
+    monkeypatch.setattr("mipcash.report.page.document.effects", gives_up)
+    monkeypatch.setattr("mipcash.report.page.sections.solving", gives_up)
+    text = "".join(Read(page(Run.of(RUNS["some"]()))).text)
+    assert text.count("It could not be computed: no answer in time") == 2
+    assert "Parallel coordinates" in text

@@ -9,14 +9,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from importlib import resources
 
-from mipcash.errors import InfeasibleSpaceError
+import numpy as np
+
+from mipcash.errors import InfeasibleSpaceError, MipcashError
 from mipcash.report.data.effects import effects
 from mipcash.report.data.run import Run
 from mipcash.report.page import parts, sections
 from mipcash.report.page.svg import escaped
+
+FAILURES = (MipcashError, np.linalg.LinAlgError)
+"""What one part of a page may end with, and the others are there."""
 
 
 def page(run: Run, *, lacking: str = "", live: str = "") -> str:
@@ -53,20 +59,34 @@ def _cards(run: Run) -> list[str]:
         found = effects(run) if run.place is not None and run.place.extents else None
     except InfeasibleSpaceError as error:
         return [parts.card("The space is empty", parts.missing(str(error), ""))]
-    return [
-        sections.tiles(run),
-        sections.front_card(run),
-        sections.convergence_card(run),
-        sections.best_card(run),
-        sections.coordinates_card(run, found),
-        sections.effects_card(run, found),
-        sections.slices_card(run, found),
-        sections.limits_card(run),
-        sections.residuals_card(run),
-        sections.solver_card(run),
-        sections.failures_card(run),
-        sections.trials_card(run),
+    except FAILURES as error:
+        found = None
+        failed = [parts.card("What matters", parts.missing("It could not be computed:", str(error)))]
+    else:
+        failed = []
+    made: list[tuple[str, Callable[[], str]]] = [
+        ("Summary", lambda: sections.tiles(run)),
+        ("Pareto front", lambda: sections.front_card(run)),
+        ("Convergence", lambda: sections.convergence_card(run)),
+        ("Best configuration", lambda: sections.best_card(run)),
+        ("Parallel coordinates", lambda: sections.coordinates_card(run, found)),
+        ("What matters", lambda: "".join(failed) or sections.effects_card(run, found)),
+        ("Slices through the incumbent", lambda: "" if failed else sections.slices_card(run, found)),
+        ("Limits", lambda: sections.limits_card(run)),
+        ("Residuals", lambda: sections.residuals_card(run)),
+        ("Solver", lambda: sections.solver_card(run)),
+        ("Failures", lambda: sections.failures_card(run)),
+        ("Trials", lambda: sections.trials_card(run)),
     ]
+    return [_card(title, make) for title, make in made]
+
+
+def _card(title: str, make: Callable[[], str]) -> str:
+    """A part of the page; where a solver gives up or a model cannot be fitted, that is said in its place."""
+    try:
+        return make()
+    except FAILURES as error:
+        return parts.card(title, parts.missing("It could not be computed:", str(error)))
 
 
 def _header(run: Run, live: bool) -> str:
