@@ -1,7 +1,7 @@
 """BoTorch with several objectives: q-log noisy expected hypervolume improvement, by the mixed search of the peers.
 
 * A Gaussian process per objective, in one batched SingleTaskGP.
-* ``qLogNoisyExpectedHypervolumeImprovement``, the library's recommendation, with the benchmark's own reference point, 64
+* ``qLogNoisyExpectedHypervolumeImprovement``, the library's recommendation, with the benchmark's own reference point, 32
   quasi-random draws, and baseline points pruned.
 * Half the restarts, raw samples and alternations of the peers' method, as for its limits.
 """
@@ -18,7 +18,7 @@ from botorch.sampling import SobolQMCNormalSampler
 
 from benchmarks.peers.methods.botorch_mixed import BotorchMethod, Limits
 
-DRAWS = 64
+DRAWS = 32
 
 
 class FrontBotorchMethod(BotorchMethod):

@@ -80,7 +80,9 @@ class Goals:
 
     @property
     def word(self) -> str:
-        """What the loss is called where it is shown: one that is to be maximised is no loss."""
+        """What the loss is called where it is shown: one that is to be maximised is no loss, one of several has its name."""
+        if self.several:
+            return LOSS if LOSS in self.names else self.names[0]
         return "value" if self.maximised else "loss"
 
     @property

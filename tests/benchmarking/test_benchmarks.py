@@ -155,3 +155,13 @@ def test_the_benchmark_of_starting(tmp_path: Path, capsys: pytest.CaptureFixture
     assert rows["`import mipcash`"]["median"] < rows["`import mipcash`"]["wanted"] == 0.2
     assert main(["report", str(out)]) == 0
     assert "| `mipcash --help` |" in capsys.readouterr().out
+
+
+def test_the_benchmark_of_several_objectives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "fronts.json"
+    assert main(["run", "fronts", "--size", "smoke", "--out", str(out)]) == 0
+    rows = json.loads(out.read_text(encoding="utf-8"))["results"]["rows"]
+    assert {r["problem"] for r in rows} == {"network", "vessel", "beam"}
+    assert all(0.0 < r["last"] <= 1.0 for r in rows)
+    assert main(["report", str(out)]) == 0
+    assert "| network | hybrid | 1 |" in capsys.readouterr().out

@@ -16,6 +16,10 @@ from typer.testing import CliRunner
 import mipcash as mc
 from mipcash.cli.main import app
 from mipcash.errors import StorageError
+from mipcash.report.data.convergence import curve
+from mipcash.report.data.coordinates import coordinates
+from mipcash.report.data.run import Run
+from mipcash.report.data.slices import slices
 
 
 def space() -> mc.Space:
@@ -167,3 +171,21 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     refused = CliRunner().invoke(app, ["run", "hill.py", "--direction", "up", "--storage", "down.db"])
     assert refused.exit_code == 2
     assert "direction must be 'minimize' or 'maximize', got 'up'" in " ".join(refused.output.split())
+
+
+def test_in_the_report(tmp_path: Path) -> None:
+    path, mirrored = tmp_path / "up.db", tmp_path / "down.db"
+    up = run(hill, "maximize", storage=path)
+    run(valley, "minimize", storage=mirrored)
+    shown, other = Run.of(path, space()), Run.of(mirrored, space())
+    assert shown.result.value == up.value
+    assert curve(shown.result).found == curve(other.result).found
+    assert curve(shown.result).step_y.tolist() == (-curve(other.result).step_y).tolist()
+    best, same = coordinates(shown), coordinates(other)
+    assert best.trials == same.trials
+    assert best.rank.tolist() == same.rank.tolist()
+    for there, here in zip(slices(shown), slices(other), strict=True):
+        assert there.mean == pytest.approx(-here.mean)
+        assert (there.low <= there.high).all()
+        assert there.low == pytest.approx(-here.high)
+        assert there.incumbent == -here.incumbent

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import RuleError
 from mipcash.optimizers.base import Optimizer, Proposal
-from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.goals import Goals
 from mipcash.optimizers.outcome import PENDING
 from mipcash.space.cuts.accepting import broken_of, legal_but_for_accepted
 from mipcash.study.records.encoding import (
@@ -60,7 +60,7 @@ def proposal_row(space: Space, optimizer: Optimizer, number: int, proposal: Prop
     )
 
 
-def trial_of(space: Space, row: TrialRow, study: str, goals: Goals = MINIMISED) -> Trial:
+def trial_of(space: Space, row: TrialRow, study: str, goals: Goals) -> Trial:
     """The trial of a row.
 
     Raises:
@@ -76,7 +76,7 @@ def trial_of(space: Space, row: TrialRow, study: str, goals: Goals = MINIMISED) 
     return refreshed(proposed(trial, row), row)
 
 
-def readable_trial(row: TrialRow, goals: Goals = MINIMISED) -> Trial:
+def readable_trial(row: TrialRow, goals: Goals) -> Trial:
     """The trial of a row without a space: its configuration as it was written for people."""
     return refreshed(proposed(Trial(row.number, json.loads(row.config), goals=goals), row), row)
 
@@ -107,7 +107,7 @@ def refreshed(trial: Trial, row: TrialRow) -> Trial:
     )
 
 
-def checked_trial(space: Space, row: TrialRow, study: str, goals: Goals = MINIMISED) -> Trial:
+def checked_trial(space: Space, row: TrialRow, study: str, goals: Goals) -> Trial:
     """The trial of a row that was read from a file: as it was proposed, and legal.
 
     Raises:
