@@ -33,7 +33,6 @@ from mipcash.optimizers.turns import PATIENCE
 from mipcash.program.points import Point, Points
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 
-LATER = 3
 FINALISTS = 2
 """Refinements whose numbers go downhill."""
 LATER = 3

@@ -278,17 +278,41 @@ def test_known_from_a_study() -> None:
 
     study.optimize(failing, n_trials=12, catch=RuntimeError)
     with pytest.warns(UserWarning, match="of 12 trials are left out, as they do not fit space 'network'"):
-        known = known_from(study, space)
+        known = known_from(study, space, direction="maximize")
     assert len(known) == sum(space.is_legal(t.params) for t in study.trials) < 12
-    result = mc.minimize(loss, space, 2, known=known, progress=False)
+    result = mc.minimize(lambda c: -loss(c), space, 2, known=known, direction="maximize", progress=False)
     assert [t.config for t in result.history[:-2]] == [config for config, _ in known]
     best = max((t for t in study.trials if t.value is not None and space.is_legal(t.params)), key=lambda t: t.value)
-    assert result.value <= -best.value
-    journal = mc.Study(space)
-    for config, outcome in known_from(study, space, illegal=True):
+    assert result.value >= best.value
+    with pytest.raises(ValueError, match=r"the study has direction 'maximize'.*give direction='maximize' here and to"):
+        known_from(study, space)
+    journal = mc.Study(space, direction="maximize")
+    for config, outcome in known_from(study, space, direction="maximize", illegal=True):
         journal.add(config, outcome, illegal="learn")
     assert len(journal.trials) == 12
     assert journal.trials[0].values == {"size": study.trials[0].user_attrs["size"]}
+
+
+def test_known_limits_keep_the_values_that_are_limited() -> None:
+    """The sampler writes the distance from a limit as a constraint of the same name; it once took the place of the value."""
+    space = mc.Space("line")
+    space.real("x", 0.0, 1.0)
+
+    def latency(x: float) -> dict[str, float]:
+        return {"loss": 1.0 - x, "lat": 10.0 * x}
+
+    def objective(trial: Any) -> float:
+        told = latency(trial.suggest_float("x", 0.0, 1.0))
+        trial.set_user_attr("lat", told["lat"])
+        return told["loss"]
+
+    study = optuna.create_study(sampler=MipcashSampler(space, limits={"lat": 5.0}, seed=0))
+    study.enqueue_trial({"x": 0.9})
+    study.optimize(objective, n_trials=3)
+    known = known_from(study, space)
+    assert [outcome["lat"] for _, outcome in known] == [t.user_attrs["lat"] for t in study.trials]
+    result = mc.minimize(lambda c: latency(c["x"]), space, 2, known=known, limits={"lat": 5.0}, progress=False)
+    assert result.values["lat"] <= 5.0
 
 
 # -- bad input ------------------------------------------------------------------------------------------------------

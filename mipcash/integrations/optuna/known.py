@@ -11,23 +11,27 @@ from optuna.trial import TrialState
 
 from mipcash.integrations.optuna.history import Reader, number_of
 from mipcash.modelling.domains import Configuration
+from mipcash.space.direction import MAXIMIZE, MINIMIZE, direction_of
 from mipcash.space.space import Space
 from mipcash.study.trial import Failed
 
 
-def known_from(study: Any, space: Space, *, illegal: bool = False) -> list[tuple[Configuration, Any]]:
+def known_from(
+    study: Any, space: Space, *, direction: str = MINIMIZE, illegal: bool = False
+) -> list[tuple[Configuration, Any]]:
     """The finished trials of a study, for ``mc.minimize(known=...)`` and, one by one, for ``mc.Study.add``.
 
-    An outcome is a dict with ``loss`` (the value, turned where the study maximizes), the constraints and the user attributes that
-    are numbers, by name; of a failed trial :class:`mipcash.Failed`. Pruned trials are left out: they have no value of a whole
-    evaluation.
+    An outcome is a dict with ``loss`` (the value, with its own sign), the user attributes that are numbers by name, and
+    constraints, of which only the distance from a limit is known, as ``constraint NAME``; of a failed trial :class:`mipcash.Failed`. Pruned
+    trials are left out: they have no value of a whole evaluation.
 
     Args:
         study: of one objective.
+        direction: of the run that is to know them, as in ``mc.minimize``; that of the study.
         illegal: keep trials that break rules of the space; ``mc.Study.add(config, outcome, illegal="learn")`` takes them.
 
     Raises:
-        ValueError: the study has several objectives.
+        ValueError: the study has several objectives, or another direction.
 
     Trials that have no place in the space, and those that break its rules, are left out with a warning that says how many.
     """
@@ -35,7 +39,12 @@ def known_from(study: Any, space: Space, *, illegal: bool = False) -> list[tuple
         raise ValueError(
             f"the study has {len(study.directions)} objectives, and a loss is one: make a study of the one that counts"
         )
-    sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
+    own = MAXIMIZE if study.direction == StudyDirection.MAXIMIZE else MINIMIZE
+    if direction_of(direction) != own:
+        raise ValueError(
+            f"the study has direction {own!r}, and what is to know its trials {direction!r}: give direction={own!r} here and to "
+            "mc.minimize or mc.Study"
+        )
     reader, found, left = Reader(space), list[tuple[Configuration, Any]](), dict[int, str]()
     for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.FAIL)):
         note = reader.note(trial)
@@ -46,7 +55,7 @@ def known_from(study: Any, space: Space, *, illegal: bool = False) -> list[tuple
         elif not illegal and (broken := space.validate(placed.config)):
             left[trial.number] = "; ".join(map(str, broken))
         else:
-            found.append((placed.config, _outcome(trial, sign)))
+            found.append((placed.config, _outcome(trial)))
     if left:
         number, problem = next(iter(left.items()))
         warnings.warn(
@@ -57,9 +66,10 @@ def known_from(study: Any, space: Space, *, illegal: bool = False) -> list[tuple
     return found
 
 
-def _outcome(trial: Any, sign: float) -> Any:
-    told = {name: number_of(value) for name, value in {**trial.user_attrs, **trial.constraints}.items()}
+def _outcome(trial: Any) -> Any:
+    constraints = {f"constraint {name}": value for name, value in trial.constraints.items()}
+    told = {name: number_of(value) for name, value in {**constraints, **trial.user_attrs}.items()}
     values = {str(name): value for name, value in told.items() if value is not None and name != "loss"}
     if trial.state == TrialState.FAIL:
         return Failed("the trial failed", values=values)
-    return {"loss": sign * trial.value, **values} if math.isfinite(trial.value) else Failed(f"{trial.value}")
+    return {"loss": trial.value, **values} if math.isfinite(trial.value) else Failed(f"{trial.value}")
