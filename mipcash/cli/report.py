@@ -68,11 +68,13 @@ def space_of(
     """
     from mipcash.cli import consent, modelfile
     from mipcash.report.data.run import Place as Known
+    from mipcash.study.storage.address import Address
 
     if model is not None:
         same = record.model is not None and modelfile.is_path(model) == modelfile.is_path(record.model)
         return Known(modelfile.load_space(model, record.options if same else {})), ""
-    again = shlex.join(["mipcash", command, str(journal), "--model"])
+    said = str(Address.of(journal)) if isinstance(journal, str) else str(journal)  # without a password
+    again = shlex.join(["mipcash", command, said, "--model"])
     if record.model is None:
         return None, f"{again} FILE, where FILE declares it as `space`"
     if modelfile.is_path(record.model) and not consent.lies_in(Path(record.model), trusted):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiny
@@ -174,3 +175,39 @@ def test_the_tables_of_those_who_share_a_file_are_no_damage(space: mc.Space, jou
     assert tables == {"study", "trial", "evaluation", "worker", "change"}
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         assert [t.loss for t in study.trials] == [1.0]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://u:pa/top@secret@host/db",
+        "postgresql://u:topsecret/x@host/db",
+        "postgresql://u:12/topsecret@host/db",
+        "postgresql://u:topsecret?x@host/db",
+        "postgresql:/u:topsecret@host/",
+        "postgresql://u:topsecret@host:port/db",
+    ],
+)
+def test_a_password_with_signs_that_were_to_be_quoted_is_in_no_message(address: str) -> None:
+    with pytest.raises(StorageError) as error:
+        Address.of(address)
+    assert "secret" not in str(error.value)
+
+
+def test_passwords_among_the_options_are_not_shown() -> None:
+    address = Address.of("postgresql://u@host/db?sslpassword=topsecret&password=topsecret&sslmode=require")
+    assert "topsecret" not in f"{address} {address!r}"
+    assert "sslmode=require" in str(address)
+    assert address.secrets == ("topsecret", "topsecret")
+    assert address.whole.count("topsecret") == 2
+
+
+def test_the_command_that_a_report_names_has_no_password() -> None:
+    from types import SimpleNamespace
+
+    from mipcash.cli.report import space_of
+
+    record: Any = SimpleNamespace(model="/elsewhere/model.py", options={})
+    known, again = space_of("postgresql://u:topsecret@host/db?study=s", record, None, (), "report")
+    assert known is None
+    assert again == "mipcash report 'postgresql://u@host/db?study=s' --model /elsewhere/model.py"

@@ -22,8 +22,8 @@ def known_from(
     """The finished trials of a study, for ``mc.minimize(known=...)`` and, one by one, for ``mc.Study.add``.
 
     An outcome is a dict with ``loss`` (the value, with its own sign), the user attributes that are numbers by name, and
-    constraints, of which only the distance from a limit is known, as ``constraint NAME``; of a failed trial :class:`mipcash.Failed`. Pruned
-    trials are left out: they have no value of a whole evaluation.
+    constraints, of which only the distance from a limit is known, as ``constraint NAME``; of a failed trial
+    :class:`mipcash.Failed`. Pruned trials are left out: they have no value of a whole evaluation.
 
     Args:
         study: of one objective.

@@ -58,7 +58,7 @@ class Address:
     database: str | None = None
     study: str = ""
     heartbeat_seconds: float = HEARTBEAT
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, text: str) -> Address:
@@ -95,6 +95,11 @@ class Address:
                     f"{', '.join(['study'] * bool(study) + [*query])}, or give each study a file of its own"
                 )
             return cls(kind, path=path, heartbeat_seconds=seconds)
+        if "@" in parts.path:
+            raise StorageError(
+                f"the storage {_without_password(text)} has an @ behind its first /: write a / of a password as %2F, a ? as %3F "
+                "and an @ as %40, or leave the password to PGPASSWORD or ~/.pgpass"
+            )
         if not parts.path.strip("/"):
             raise StorageError(
                 f"the storage {_without_password(text)} names no database; give {POSTGRESQL}://user@host/database (createdb "
@@ -113,6 +118,12 @@ class Address:
         )
 
     @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no message may hold."""
+        hidden = [self.password, *(value for name, value in self.query.items() if is_secret(name))]
+        return tuple(text for text in hidden if text)
+
+    @property
     def whole(self) -> str:
         """With the password, to open it by; not to be shown."""
         return self._text(secret=True)
@@ -123,7 +134,7 @@ class Address:
 
     def _text(self, secret: bool) -> str:
         told = {"study": self.study} if self.study else {}
-        told |= {name: value for name, value in self.query.items() if secret or name != "password"}
+        told |= {name: value for name, value in self.query.items() if secret or not is_secret(name)}
         if self.heartbeat_seconds != HEARTBEAT:
             told["heartbeat_seconds"] = f"{self.heartbeat_seconds:g}"
         query = f"?{urlencode(told)}" if told else ""
@@ -153,5 +164,11 @@ def _seconds(text: str | None) -> float:
 
 
 def _without_password(text: str) -> str:
-    """An address that cannot be read, without what may be a password in it."""
-    return one_line(re.sub(r"//[^/]*@", "//...@", text.partition("?")[0]), 200)
+    """An address that cannot be read, without what may be a password in it: it may hold any sign, unquoted."""
+    hidden = re.sub(r"^([^:]*:/*).*@", r"\1...@", text, flags=re.S)
+    return one_line(hidden.partition("?")[0], 200)
+
+
+def is_secret(name: str) -> bool:
+    """Whether an option of an address is not to be shown: ``password``, ``sslpassword``."""
+    return "password" in name.lower()

@@ -275,8 +275,8 @@ class PostgresTables:
 
     def _explanation(self, error: Exception) -> str:
         cause = one_line(str(getattr(error, "orig", None) or error), 400)
-        if self._address.password:
-            cause = cause.replace(self._address.password, "...")
+        for secret in self._address.secrets:
+            cause = cause.replace(secret, "...")
         where = f"host {self._address.host or 'of this machine'}, port {self._address.port or 5432}"
         if isinstance(error, sa.exc.OperationalError):
             cure = (
