@@ -84,6 +84,7 @@ class Loop:
         self._study, self._objective, self._display = study, objective, display
         self._spending, self._deadline, self._callbacks = spending, deadline, callbacks
         self._racing, self._reserve = racing, reserve or Reserve()
+        study.arrived()  # the display knows what was there before
         self._ended, self._pace, self._defects = "", Pace(), DefectsByOutput()
 
     def alone(self) -> str:
@@ -196,6 +197,7 @@ class Loop:
 
     def _next(self, in_flight: Collection[Trial]) -> Trial | None:
         """The next trial to evaluate; None, with the reason noted, when none is to start."""
+        self._arrived()
         if not self._ended:
             self._ended = self._reason(in_flight)
         if self._ended:
@@ -312,7 +314,13 @@ class Loop:
         self._study.stop(f"{DEFECT}: {defect.text}")
         raise DefectError(str(defect))
 
+    def _arrived(self) -> None:
+        """Count what others told."""
+        for trial in self._study.arrived():
+            self._display.elsewhere(trial)
+
     def _told(self, finished: Trial) -> None:
+        self._arrived()
         self._pace.note(finished)
         self._display.told(finished)
         if self._spending.by_fits:

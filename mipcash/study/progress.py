@@ -52,6 +52,10 @@ class Progress:
         """An outcome has been recorded."""
         self._count(trial)
 
+    def elsewhere(self, trial: Trial) -> None:
+        """An outcome has been recorded by another worker of the study: it counts, and is not shown by itself."""
+        self._count(trial)
+
     def note(self, text: str) -> None:
         """Something the user should read."""
 

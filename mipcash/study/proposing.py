@@ -71,6 +71,12 @@ class Proposing(Reporting):
         with self._lock:
             return tuple(copy_of(self._ledger.trials[number]) for number in self._ledger.elsewhere)
 
+    def arrived(self) -> list[Trial]:
+        """What others have told since the last call, as far as it was looked at."""
+        with self._lock:
+            numbers, self._ledger.arrived = self._ledger.arrived, []
+            return [copy_of(self._ledger.trials[number]) for number in numbers]
+
     def look(self) -> None:
         """Take what others who share the storage have done."""
         self._agreed(lambda: None)

@@ -48,7 +48,7 @@ def worker(storage: str, *more: str, hangs: bool = False) -> subprocess.Popen[st
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=told)
 
 
-def until(happened: Callable[[], object], seconds: float = 60.0) -> None:
+def until(happened: Callable[[], object], seconds: float = 240.0) -> None:
     end = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < end
@@ -71,7 +71,7 @@ def test_a_worker_that_is_killed_gives_its_trial_back(write: Callable[..., Path]
     until(lambda: len(evaluated()) >= 2)
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
-    said = other.communicate(timeout=60)[0]
+    said = other.communicate(timeout=240)[0]
     assert other.returncode == 0, said
     record, rows = read_study(postgres)
     assert (record.budget, record.stopped) == (6, "budget")
@@ -96,7 +96,7 @@ def test_two_terminals_work_at_one_file(write: Callable[..., Path]) -> None:
     assert mine.exit_code == 0, mine.output
     assert [row.status for row in read_study("run.db")[1]] == ["pending", "done", "done"]  # never more than the budget
     stopped.terminate()  # as a cluster does
-    said = stopped.communicate(timeout=60)[0]
+    said = stopped.communicate(timeout=240)[0]
     assert stopped.returncode == 130
     assert "mipcash work sqlite:///run.db --model" in said
     assert attempts(read_study("run.db")[1][0]) == [(1, "returned")]

@@ -158,8 +158,7 @@ def test_a_trial_that_loses_too_many_workers_has_failed_for_all(place: sharing.P
     assert "its worker died 2 times; at last: " in last.trials[0].message
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_a_budget_is_the_studys_and_no_race_exceeds_it(place: sharing.Place, workers: int) -> None:
+def test_a_budget_is_the_studys_and_no_race_exceeds_it(place: sharing.Place) -> None:
     calls: list[str] = []
     lock, ready = threading.Lock(), threading.Barrier(4)
 
@@ -171,7 +170,7 @@ def test_a_budget_is_the_studys_and_no_race_exceeds_it(place: sharing.Place, wor
     def work(k: int, found: dict[int, mc.Result]) -> None:
         with counting(place.writer(str(k)), tiny.Sampler) as study:
             ready.wait()
-            found[k] = run(study, objective, 13, workers=workers, progress=False)
+            found[k] = run(study, objective, 13, workers=1 + k % 2, progress=False)
 
     found: dict[int, mc.Result] = {}
     threads = [threading.Thread(target=work, args=(k, found)) for k in range(4)]
@@ -193,6 +192,25 @@ def test_the_last_worker_takes_up_what_one_that_vanished_was_at(place: sharing.P
     threading.Timer(0.3, lambda: place.vanish(gone)).start()
     result = run(study, tiny.loss, 3, progress=False)
     assert (result.n_done, result.history[trial.number].attempt) == (3, 2)
+
+
+def test_a_display_counts_what_others_told(place: sharing.Place) -> None:
+    class Counts(Progress):
+        def told(self, trial: mc.Trial) -> None:
+            super().told(trial)
+            counts.append((self.told_count, self.best))
+
+    counts: list[tuple[float, float]] = []
+    other = counting(place.writer("other"), tiny.Sampler)
+    other.tell(other.ask(), 9.0)  # before the run
+
+    def objective(config: Any) -> float:
+        if not counts:
+            other.tell(other.ask(), 0.5)
+        return 2.0
+
+    run(counting(place.writer("here"), tiny.Sampler), objective, 4, progress=Counts())
+    assert counts == [(3, 0.5), (4, 0.5)]
 
 
 def test_a_late_outcome_is_ignored_with_a_note(place: sharing.Place) -> None:

@@ -41,6 +41,7 @@ class Ledger:
     Attributes:
         trials: by number.
         state: the optimizer's, after the latest proposal.
+        arrived: numbers of trials that others told, in the order in which it was learned; whoever reads them takes them out.
     """
 
     def __init__(self, space: Space, storage: Storage, record: StudyRecord, retries: int) -> None:
@@ -48,6 +49,7 @@ class Ledger:
         self._rows: list[TrialRow] = []
         self._clocks: dict[int, float] = {}
         self._begun: dict[int, int] = {}  # attempts that this writer is at, by trial
+        self.arrived: list[int] = []
         self._pending: set[int] = set()
         self._known: list[int] = []
         self._seen: list[Observation | None] = []
@@ -109,7 +111,10 @@ class Ledger:
         """
         with self._explained():
             for row in self._storage.news():
+                before = row.number >= len(self.trials) or self.trials[row.number].pending
                 self._take(row)
+                if before and not self.trials[row.number].pending:
+                    self.arrived.append(row.number)
         for number in self.waiting:
             if self._rows[number].lost > self._retries:
                 self._give_up(self._rows[number])
@@ -210,12 +215,11 @@ class Ledger:
         return trials
 
     def mine(self, trial: Trial, told: bool = False) -> Trial:
-        """What is known of a trial that may be told, or whose outcome may be taken back.
+        """What is known of a trial, since the latest look, that may be told, or whose outcome may be taken back.
 
         Raises:
             TellError: it may not.
         """
-        self.sync()
         if not isinstance(trial, Trial):
             raise TellError(
                 f"tell() takes the trial that ask() returned and then its outcome, got {trial!r} as the trial"

@@ -76,7 +76,8 @@ class PostgresTables:
         name = self._address.study or storable(record.space)
         with self._explained(), self._engine.begin() as connection:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
-            db.METADATA.create_all(connection)
+            if not sa.inspect(connection).has_table(db.CHANGE.name):  # the last of them
+                db.METADATA.create_all(connection)
             stored = self._find(connection, name)
             if stored is None:
                 columns = _coded({**asdict(record), "created": _now(connection)})
