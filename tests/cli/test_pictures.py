@@ -130,9 +130,9 @@ def test_the_live_page_ends_with_ctrl_c(write: Write) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         address = process.stdout.readline().split()[0]
-        with urlopen(address, timeout=30) as answer:
+        with urlopen(address, timeout=90) as answer:
             assert "Slices through" in answer.read().decode()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=90)
     assert (process.returncode, err) == (0, "")
     assert out == "ended\n"

@@ -18,7 +18,7 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--hide-scrollbars", "--disable-dev-shm-usage", "--remote-debugging-pipe"),
 )
-SECONDS = 60.0
+SECONDS = 120.0
 
 
 class Browser:
@@ -113,6 +113,6 @@ class Browser:
 
     def close(self) -> None:
         self._process.terminate()
-        self._process.wait(30)
+        self._process.wait(60)
         os.close(self._out)
         os.close(self._in)

@@ -102,7 +102,7 @@ def test_the_live_page_brings_news_and_stays_where_it_is(browser: Browser, tmp_p
         browser.value("scrollTo(0, 600); document.getElementById('convergence-by-1').click()")
         tinyrun.begun(journal, 9)
         wait = "new Promise(r => setTimeout(() => r(document.querySelector('.tiles').textContent), {}))"
-        for _ in range(40):
+        for _ in range(240):
             if "9 of 9" in browser.value(wait.format(250)):
                 break
         else:

@@ -26,7 +26,7 @@ def live(tmp_path: Path) -> Iterator[Dashboard]:
 
 
 def ask(server: Dashboard, path: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[str, str]]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=90)
     connection.request(method, path, headers=headers)
     answer = connection.getresponse()
     said = answer.status, answer.read().decode(), {k.lower(): v for k, v in answer.getheaders()}
