@@ -45,7 +45,7 @@ WORDS = {
     "directions": 'it is called direction=, which is "minimize" or "maximize"',
     "worker": "did you mean 'workers'?",
     "sed": "did you mean 'seed'?",
-    "qqq": "there are objective, space, budget, direction, limits, known, seed",
+    "qqq": "there are objective, space, budget, direction, objectives, limits, known, seed",
 }
 
 

@@ -148,7 +148,8 @@ def test_an_order_to_stop_is_passed_on(space: mc.Space, journal: Path, order: ty
 
 
 def test_ctrl_c_ends_what_runs(space: mc.Space, marks: Path) -> None:
-    interrupt = threading.Timer(0.0, signal.raise_signal, [signal.SIGINT])
+    # as a terminal does: to the process, and not to the thread of the timer, of which the main thread learns when it next runs
+    interrupt = threading.Timer(0.0, os.kill, [os.getpid(), signal.SIGINT])
 
     class Soon(tiny.Counter):
         def propose(self, request: Any) -> Any:
