@@ -22,9 +22,9 @@ test: lint core
 build: dist/.built
 
 # The wheel in an environment with the core's dependencies alone: an environment with every extra hides a missing one. The tests
-# run from a copy, where the source tree cannot be imported.
+# run from a copy of theirs, where the source tree cannot be imported.
 core: $(VENV)-core/.core
-	rm -rf build/core && mkdir -p build/core && cp -R tests pyproject.toml build/core
+	rm -rf build/core && mkdir -p build/core && cp -R tests benchmarks pyproject.toml build/core
 	cd build/core && MIPCASH_SOURCE=$(CURDIR) $(abspath $(VENV)-core)/bin/python -m pytest -n $(or $(TEST_WORKERS),2) \
 		tests/modelling tests/space tests/study/test_minimize.py tests/test_release.py
 
