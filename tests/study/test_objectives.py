@@ -169,6 +169,11 @@ def test_what_several_objectives_do_not_go_with() -> None:
         run(budget=2, optimizer="random").hypervolume({"loss": 1.0})
 
 
+def test_a_bare_number_is_a_defect_and_no_empty_front() -> None:
+    with pytest.raises(DefectError, match=r"returned float 1.0 and no 'acc'"):
+        mc.minimize(lambda config: 1.0, space(), 8, objectives=["acc", "ms"], progress=False)
+
+
 def test_an_objective_that_no_evaluation_gives_ends_the_run() -> None:
     def objective(config: dict[str, Any]) -> dict[str, float]:
         return {"loss": 1.0, "latency": 2.0}

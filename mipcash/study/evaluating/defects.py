@@ -15,11 +15,13 @@ stopped and not counted. The rule, by what is told while no evaluation has succe
 
 from __future__ import annotations
 
+import math
 import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
+from numbers import Real
 
 from mipcash.errors import ModelError
 from mipcash.optimizers.base import Limit
@@ -143,7 +145,10 @@ class Defects:
         """
         self._succeeded |= told.done
         said = (statement(returned, told.evaluate or (name,)) for name in told.goals.names)
-        at_fault = told.failed and (raised is not None or not all(said))
+        unnamed = (
+            told.goals.several and isinstance(returned, Real) and math.isfinite(returned)
+        )  # which one it is, none can tell
+        at_fault = told.failed and (raised is not None or unnamed or not all(said))
         at_fault = (
             at_fault and kind_of_failure(told.message) != OUT_OF_MEMORY
         )  # that is the size of what was configured
