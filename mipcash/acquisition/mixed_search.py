@@ -46,6 +46,7 @@ class PolishSettings:
         pairs: random pair moves tried where single moves end.
         tolerance: relative fall below which the numbers stop moving; ROUGH in the first round, which chooses the finalists.
         exchanges: single moves of the best point, from the second round on, each with its numbers moved besides.
+        forbidden: of those only what rules forbid beside the numbers as they are.
     """
 
     walks: int = 160
@@ -57,6 +58,7 @@ class PolishSettings:
     pairs: int = 400
     tolerance: float = 1e-6
     exchanges: int = 0
+    forbidden: bool = False
 
     def __post_init__(self) -> None:
         at_least(
@@ -275,6 +277,9 @@ class MixedSearch:
         units, free = pool.points.units[best], self.near.domain.free_legality
         levels = free.effective(self.near.singles(pool.points.levels[best][None])[1])
         levels = levels[free.check(levels) & self.near.admitted(levels)]
+        beside = self.near.legality_at(units) if self.settings.forbidden else None
+        if beside is not None:  # what is legal beside the numbers has been tried
+            levels = levels[~beside.check(levels)]
         if not len(levels):  # all neighbours are illegal, or left out
             return pool
         guess = acquisition.values(Points(levels, np.repeat(units[None], len(levels), axis=0)))

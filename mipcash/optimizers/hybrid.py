@@ -353,7 +353,8 @@ class Hybrid(ModelBased):
         pool = [*(m for m in minima if m is not None), *best]
         polishing, limits = self._for(POLISH), LEAN if count is None and settings.polish is None else self.polish
         if fitted.limited or self.program.tied:
-            limits = replace(limits, exchanges=max(limits.exchanges, EXCHANGES))
+            forbidden = not (fitted.limited or limits.exchanges)
+            limits = replace(limits, exchanges=max(limits.exchanges, EXCHANGES), forbidden=forbidden)
         search = polishing._search_of(excluded, step.data.best(), limits)
         moves = BlockMoves(polishing.domain, self.blocks, search.near, step.data.best())
         refining = Refining(search, moves, step, settings.refine, settings.min_gain)

@@ -152,7 +152,9 @@ def test_minimisers_are_sought_unasked_in_purely_discrete_spaces_alone(
     made(space).ask(Request(history_of(space, 12), np.random.default_rng(0), {}))
     assert len(minima) == sought
     tied = name == "bound_numbers"
-    assert limits[-1] == (PolishSettings() if sought else replace(LEAN, exchanges=EXCHANGES if tied else 0))
+    assert limits[-1] == (
+        PolishSettings() if sought else replace(LEAN, exchanges=EXCHANGES if tied else 0, forbidden=tied)
+    )
 
 
 def test_a_number_under_three_conditions_is_proposed_with_its_own_certificate() -> None:
