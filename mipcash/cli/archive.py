@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from itertools import dropwhile, takewhile
 from pathlib import Path
 
@@ -13,9 +14,9 @@ from mipcash.study.loop import EXHAUSTED, OPTIMIZER
 from mipcash.study.records.limits import read_limits
 from mipcash.study.records.trials import readable_trial
 from mipcash.study.result import BY_LOSS, Result
-from mipcash.study.storage.address import Address, is_address
+from mipcash.study.storage.address import SQLITE, Address, is_address
 from mipcash.study.storage.base import NOTHING, StudyRecord
-from mipcash.study.storage.registry import read_study
+from mipcash.study.storage.registry import exists, read_study
 from mipcash.study.storage.sqlite.lock import WriterLock
 from mipcash.study.storage.sqlite.reading import read_journal
 
@@ -60,6 +61,49 @@ def place_of(text: str) -> Path | str:
     return text if is_address(text) else Path(text)
 
 
+def address_of(storage: str, space: str, heartbeat_seconds: float | None = None) -> Address:
+    """The address by which workers share what is typed, with the name of the study in it.
+
+    Args:
+        space: its name, which a study of a database has where nothing else is typed.
+
+    Raises:
+        StorageError: it is an address of a kind that there is not.
+    """
+    address = Address.of(storage) if is_address(storage) else Address(SQLITE, path=str(Path(storage).expanduser()))
+    if heartbeat_seconds is not None:
+        address = replace(address, heartbeat_seconds=heartbeat_seconds)
+    return address if address.kind == SQLITE or address.study else replace(address, study=space)
+
+
+def storage_of(text: str, space: str) -> Path | str:
+    """What is typed for the journal of a run, as a study takes it: a path, or a whole address."""
+    return address_of(text, space).whole if is_address(text) else Path(text)
+
+
+def begun(storage: Path | str) -> bool:
+    """Whether a study is there already.
+
+    Raises:
+        StorageError: its database cannot be reached.
+    """
+    return exists(Address.of(storage) if isinstance(storage, str) else Address(SQLITE, path=str(storage)))
+
+
+def file_of(storage: Path | str) -> Path:
+    """The file that ``--fresh`` moves aside.
+
+    Raises:
+        StorageError: it is a database, where there is none.
+    """
+    if isinstance(storage, Path):
+        return storage
+    address = Address.of(storage)
+    if not address.path:
+        raise StorageError(f"--fresh moves a file aside, and {address} is none; name a new study instead, ?study=NAME")
+    return Path(address.path)
+
+
 def open_archive(path: Path | str) -> Archive:
     """Read a journal: a path, or an address.
 
@@ -98,6 +142,17 @@ def move_aside(path: Path) -> Path:
 def picture_path(path: Path) -> Path:
     """The picture's place: next to the journal, with its name."""
     return path.with_suffix(".png")
+
+
+def page_path(where: Path | str, record: StudyRecord) -> Path:
+    """The page's place: next to the journal, with its name; of a database, in this folder, with the name of the study."""
+    if isinstance(where, str):
+        address = Address.of(where)
+        if not address.path:
+            name = re.sub(r"[^\w.-]+", "_", address.study or record.space).strip("._")
+            return Path(f"{name or 'run'}.html")
+        where = Path(address.path)
+    return where.with_suffix(".html")
 
 
 def _settle(path: Path) -> None:

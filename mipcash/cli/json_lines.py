@@ -1,4 +1,4 @@
-"""``mipcash run --json``: one JSON object per line, for programs; nothing else reaches standard output.
+"""``--json`` of ``mipcash run`` and ``resume``: one JSON object per line, for programs; nothing else reaches standard output.
 
 A line per trial that ended, {"type": "trial", ...}, and one at the end, {"type": "result", ...}. Numbers that JSON lacks are null.
 """

@@ -83,7 +83,9 @@ def run(
     optimizer: Annotated[str | None, typer.Option(help="The method that proposes configurations.")] = None,
     direction: Direction = None,
     objective: Goals = None,
-    storage: Annotated[Path | None, typer.Option(help="The journal; default runs/MODEL-seedS.db.")] = None,
+    storage: Annotated[
+        str | None, typer.Option(help="The journal, or the address of a database; default runs/MODEL-seedS.db.")
+    ] = None,
     timeout: Timeout = None,
     option: Options = None,
     limit: Limits = None,
@@ -123,12 +125,12 @@ def run(
             "direction": direction,
             "objectives": objectives_said(objective or []),
         }
-        plan = Plan.of(loaded, given, storage, options, limits.parsed(limit or []), quiet, cost, fits)
-        path = Path(plan.storage)
-        if fresh and path.exists():
+        place = None if storage is None else archive.storage_of(storage, loaded.space.name)
+        plan = Plan.of(loaded, given, place, options, limits.parsed(limit or []), quiet, cost, fits)
+        if fresh and (path := archive.file_of(plan.storage)).exists():
             say(f"moved {path} aside to {archive.move_aside(path)}")
-        if path.exists() and path.stat().st_size:
-            old = archive.open_archive(path)
+        if archive.begun(plan.storage):
+            old = archive.open_archive(plan.storage)
             if cost is None and fits is None and old.finished(plan.budget) and not plan.differs(old):
                 say(f"this run is finished ({old.told} evaluations); raise --budget to go on, --fresh starts anew\n")
                 running.close(old, None, stream=stream)
@@ -157,21 +159,23 @@ def resume(
     confirm: Confirm = None,
     cost: MostCost = None,
     fits: MostFits = None,
+    as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Go on with a run that was stopped, killed or given too small a budget."""
-    with errors(debug):
-        from mipcash.cli import archive, consent, modelfile, running
+    with errors(debug), ExitStack() as stack:
+        from mipcash.cli import archive, consent, json_lines, modelfile, running
         from mipcash.cli.plans import STANDARD, Plan, racing_said
         from mipcash.study.records.goals import stored_goals
 
+        stream = stack.enter_context(json_lines.kept_for_json(as_json))
         old = archive.open_archive(journal)
         record = old.record
         total = budget or record.budget or old.told
         if cost is None and fits is None and record.model is not None and old.finished(total):
             say(f"this run is finished ({old.told} evaluations); give a larger --budget to go on\n")
-            running.close(old, None)
+            running.close(old, None, stream=stream)
             return
         chosen = consent.agreed(journal, record, consent.Said(model, solver, trust or ()))
         try:
@@ -202,7 +206,7 @@ def resume(
             fits,
             **stored_goals(record.goals),
         )
-        running.start(loaded, plan)
+        running.start(loaded, plan, stream)
 
 
 @app.command()

@@ -9,15 +9,15 @@ from typing import Any
 
 from mipcash.cli import archive, modelfile
 from mipcash.cli.limits import Pairs, together
-from mipcash.errors import ModelError
-from mipcash.space.direction import MINIMIZE
+from mipcash.errors import ModelError, SpaceError
+from mipcash.space.direction import MINIMIZE, direction_of
 from mipcash.study.arguments import costs_by_output
 from mipcash.study.confirm import ConfirmGiven, check_paid, confirm_of
 from mipcash.study.racing import HALVING, RacingGiven, racing_of
 from mipcash.study.records.goals import ObjectivesGiven, goals_of
 from mipcash.study.records.limits import limits_of, stored_limits
 from mipcash.study.spending import Budget, Cost, Fits, Spending
-from mipcash.study.text import shown
+from mipcash.study.text import one_line, shown
 
 STANDARD = {
     "budget": 50,
@@ -149,7 +149,11 @@ class Plan:
         Raises:
             ModelError: a cost and fits, or racing or a direction that there is not.
         """
-        chosen = {**STANDARD, **loaded.defaults, **{name: value for name, value in given.items() if value is not None}}
+        said = {name: value for name, value in given.items() if value is not None}
+        # objectives that are typed bring a direction each, so that of the model's loss is no longer meant
+        replaced = {"direction"} if "objectives" in said else set()
+        defaults = {name: value for name, value in loaded.defaults.items() if name not in replaced}
+        chosen = {**STANDARD, **defaults, **said}
         if cost is not None and fits is not None:
             raise ModelError("a run has one budget: give --cost or --fits")
         try:
@@ -181,12 +185,15 @@ def objectives_said(given: Sequence[str]) -> dict[str, str] | None:
     """``--objective loss --objective accuracy=maximize`` as directions by name; None: nothing was said.
 
     Raises:
-        ModelError: one has no name, or is given twice.
+        ModelError: one has no name, or is given twice, or goes in no direction.
     """
     found: dict[str, str] = {}
     for text in given:
         name, _, direction = text.partition("=")
         if not name.strip() or name in found:
             raise ModelError(f"--objective takes NAME or NAME=maximize, each name once; got {shown(text)}")
-        found[name] = direction or MINIMIZE
+        try:
+            found[name] = direction_of(direction or MINIMIZE)
+        except SpaceError as error:
+            raise ModelError(f"--objective {one_line(text, 60)}: {error}") from None
     return found or None

@@ -29,7 +29,10 @@ Trusted = Annotated[
 def report(
     journal: Place,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="RUN.HTML", help="Default: next to the journal.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="RUN.HTML", help="Default: next to the journal; of a database, STUDY.html."
+        ),
     ] = None,
     model: ModelFile = None,
     trust: Trusted = None,
@@ -45,8 +48,7 @@ def report(
         where = archive.place_of(journal)
         record, _ = read_study(where)
         place, lacking = space_of(where, record, model, trust or (), "report")
-        usual = where.with_suffix(".html") if isinstance(where, Path) else Path("run.html")
-        target = write_page(Run.of(where, place), output or usual, lacking=lacking)
+        target = write_page(Run.of(where, place), output or archive.page_path(where, record), lacking=lacking)
         say(f"report: {target}")
         if lacking:
             say(f"without the space, so without what needs it: {lacking}", err=True)

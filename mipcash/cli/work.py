@@ -5,9 +5,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -29,9 +28,6 @@ from mipcash.cli.options import (
     Workers,
 )
 from mipcash.cli.printing import errors, say
-
-if TYPE_CHECKING:
-    from mipcash.study.storage.address import Address
 
 
 def work(
@@ -82,14 +78,14 @@ def work(
         from dataclasses import replace
 
         from mipcash.cli import consent, limits, modelfile, running
-        from mipcash.cli.archive import open_archive
+        from mipcash.cli.archive import address_of, open_archive
         from mipcash.cli.plans import Plan, objectives_said
         from mipcash.study.records.goals import stored_goals
         from mipcash.study.storage.registry import exists
 
         options, typed = modelfile.pairs(option or []), limits.parsed(limit or [])
         loaded = modelfile.load(model, options)
-        address = _address(storage, heartbeat_seconds, loaded.space.name)
+        address = address_of(storage, loaded.space.name, heartbeat_seconds)
         given: dict[str, Any] = {
             "budget": budget,
             "seed": seed,
@@ -112,13 +108,15 @@ def work(
                 options = dict(record.options)
                 loaded = modelfile.load(model, options)
             chosen = consent.agreed(str(address), record, consent.Said(model, solver))
-            study = {
+            study: dict[str, Any] = {
                 "seed": record.seed,
                 "optimizer": record.optimizer,
                 "solver": chosen.solver,
                 "budget": record.budget,
                 **stored_goals(record.goals),
             }
+            if given["objectives"] is not None:  # what is typed brings a direction each
+                study.pop("direction", None)
             given = {
                 **study,
                 **{name: value for name, value in given.items() if value is not None and name != "solver"},
@@ -130,20 +128,6 @@ def work(
             running.close(old, None)
             return
         running.start(loaded, plan)
-
-
-def _address(storage: str, heartbeat_seconds: float | None, space: str) -> Address:
-    """The address by which workers share what is typed, with the name of the study in it."""
-    from dataclasses import replace
-
-    from mipcash.study.storage.address import SQLITE, Address, is_address
-
-    address = Address.of(storage) if is_address(storage) else Address(SQLITE, path=str(Path(storage).expanduser()))
-    if heartbeat_seconds is not None:
-        address = replace(address, heartbeat_seconds=heartbeat_seconds)
-    if address.kind != SQLITE and not address.study:
-        address = replace(address, study=space)
-    return address
 
 
 @contextmanager

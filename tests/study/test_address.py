@@ -57,7 +57,7 @@ def test_a_file_is_read_from_an_address(tmp_path: Path) -> None:
     [
         (
             "mysql://u:p@h/d",
-            r"no storage of the kind str 'mysql'; give the path of a file, or an address such as sqlite:///run.db",
+            r"no storage of the kind 'mysql'; give the path of a file, or an address such as sqlite:///run.db",
         ),
         ("postgresql://u@h", "names no database; give postgresql://user@host/database"),
         (f"postgresql://u:{ENCODED}@h:port/d", "is no address; give one such as"),

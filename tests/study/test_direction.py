@@ -74,7 +74,7 @@ def test_resumed(tmp_path: Path) -> None:
     resumed = run(hill, "maximize", 12, storage=tmp_path / "run.db")
     assert [t.config for t in resumed.history] == [t.config for t in whole.history]
     assert resumed.value == whole.value
-    with pytest.raises(StorageError, match=r"objectives was \[\['loss', 'maximize'\]\] and is 'not given' now"):
+    with pytest.raises(StorageError, match="direction was maximize and is minimize now"):
         run(hill, "minimize", 12, storage=tmp_path / "run.db")
 
 

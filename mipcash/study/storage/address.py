@@ -72,7 +72,7 @@ class Address:
         kind = SCHEMES.get(scheme.lower())
         if kind is None:
             raise StorageError(
-                f"there is no storage of the kind {shown(scheme)}; give the path of a file, or an address such as {KNOWN}"
+                f"there is no storage of the kind {one_line(scheme, 60)!r}; give the path of a file, or an address such as {KNOWN}"
             )
         try:
             parts = urlsplit(f"{kind}:{rest}")

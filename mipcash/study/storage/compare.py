@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from mipcash import __version__
 from mipcash.errors import StorageError
 from mipcash.study.records.fingerprint import differences
-from mipcash.study.storage.base import StudyRecord
+from mipcash.study.storage.base import GOALS, StudyRecord
 from mipcash.study.text import storable
 
 
@@ -27,8 +28,11 @@ def compare(
         then, now = getattr(stored, what), getattr(wanted, what)
         if then != (storable(now) if isinstance(now, str) else now):
             found.append(f"{what} was {then!r} and is {now!r} now")
+    found += _other_goals(stored, wanted)
+    # of another optimizer none of the settings are the same, and its name says it all
+    same = stored.optimizer == storable(wanted.optimizer)
     parts = {
-        "setting": (stored.settings, wanted.settings),
+        "setting": (_settings(stored), _settings(wanted)) if same else (None, None),
         "option": (stored.options, wanted.options),
         "limit": (stored.limits, wanted.limits),
     }
@@ -51,3 +55,18 @@ def compare(
         f"{name} belongs to another study: {named}.{upgrade} To resume it, use what it was started with; for a new "
         f"study, {cure}"
     )
+
+
+def _settings(record: StudyRecord) -> dict[str, Any]:
+    """Of the optimizer alone."""
+    return {name: value for name, value in (record.settings or {}).items() if name != GOALS}
+
+
+def _other_goals(stored: StudyRecord, wanted: StudyRecord) -> list[str]:
+    """The difference in what is optimised, in the words of ``direction=`` and ``objectives=``; empty where there is none."""
+    if stored.goals == wanted.goals:
+        return []
+    if not stored.goals.several and not wanted.goals.several:
+        return [f"direction was {stored.goals.goals[0].direction} and is {wanted.goals.goals[0].direction} now"]
+    then, now = ({goal.output: goal.direction for goal in record.goals.goals} for record in (stored, wanted))
+    return [f"objectives were {then} and are {now} now"]
