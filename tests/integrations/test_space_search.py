@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import re
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -225,6 +227,53 @@ def test_a_storage_resumes(tmp_path: Path) -> None:
     assert len(second.cv_results_["params"]) == 5
     for name in ("params", "mean_fit_time", "mean_test_score"):
         assert list(second.cv_results_[name][:3]) == list(first.cv_results_[name])
+
+
+@pytest.mark.parametrize(
+    ("options", "rows", "named"),
+    [
+        ({"scoring": "neg_log_loss"}, 150, r"scoring was 'accuracy' and is 'neg_log_loss' now"),
+        ({"cv": 4}, 150, r"the folds of cv are others \(3 folds then, 4 folds now\)"),
+        ({"cv": ShuffleSplit(3, random_state=0)}, 150, r"the folds of cv are others\."),
+        ({}, 120, r"the data are others \(150 rows then, 120 rows now\)"),
+        ({"estimator__max_leaf_nodes": 3}, 150, r"the estimator was DecisionTree.*\) and is .*max_leaf_nodes=3"),
+    ],
+)
+def test_a_storage_is_refused_where_its_scores_are_of_something_else(
+    options: dict[str, Any], rows: int, named: str, tmp_path: Path
+) -> None:
+    made = search(n_iter=2, scoring="accuracy", storage=str(tmp_path / "run.db")).fit(X, Y)
+    before = (tmp_path / "run.db").read_bytes()
+    with pytest.raises(ValueError, match=r"run\.db' keeps the scores of another search: " + named) as raised:
+        clone(made).set_params(**options).fit(X[-rows:], Y[-rows:])
+    assert "give another storage=" in str(raised.value)
+    assert (tmp_path / "run.db").read_bytes() == before
+    with pytest.raises(ValueError, match=r"another search: the data are others\."):
+        clone(made).fit(X, Y[::-1])
+    with pytest.raises(ValueError, match=r"another search: the data are others\."):
+        clone(made).fit(X, Y, sample_weight=weights())
+    assert clone(made).fit(np.asfortranarray(X), Y).best_score_ == made.best_score_  # the same numbers, laid otherwise
+
+
+def test_what_scores_depend_on_is_the_same_in_every_process() -> None:
+    told = (
+        "import numpy as np, pandas as pd\n"
+        "from scipy.sparse import csr_matrix\n"
+        "from sklearn.metrics import make_scorer, accuracy_score\n"
+        "from sklearn.pipeline import make_pipeline\n"
+        "from sklearn.preprocessing import FunctionTransformer\n"
+        "from mipcash.integrations.sklearn.search.belonging import belonging_of\n"
+        "from mipcash.integrations.sklearn.search.objective import Data\n"
+        "frame = pd.DataFrame({'a': ['x', 'y'], 'b': pd.Categorical(['u', 'u']), 'c': [1.0, None]})\n"
+        "kinds = [frame, csr_matrix(np.eye(2)), [['a'], ['b']]]\n"
+        "scoring = {'a': make_scorer(accuracy_score), 'b': lambda e, x, y: 0.0}\n"
+        "pipe = make_pipeline(FunctionTransformer(lambda x: x))\n"
+        "splits = [(np.array([0]), np.array([1]))]\n"
+        "print([belonging_of(Data(x, [0, 1], splits), scoring, 'a', pipe) for x in kinds])\n"
+    )
+    runs = [subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True) for _ in range(2)]
+    assert runs[0].stdout == runs[1].stdout
+    assert "not compared" not in runs[0].stdout
 
 
 class Fragile(DecisionTreeClassifier):

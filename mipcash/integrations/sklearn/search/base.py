@@ -1,4 +1,4 @@
-"""What the searches share: ``fit`` by :func:`mipcash.minimize`, with the attributes and methods of scikit-learn's searches."""
+"""What the searches share: ``fit`` as by :func:`mipcash.minimize`, with the attributes and methods of scikit-learn's searches."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from sklearn.utils.validation import indexable
 from mipcash.errors import DataError, DefectError
 from mipcash.integrations.sklearn.predictions import Predictions
 from mipcash.integrations.sklearn.scoring import Scoring
+from mipcash.integrations.sklearn.search.belonging import belonging_of, check_belonging
 from mipcash.integrations.sklearn.search.folds import check_partition, fresh_of, splits_of
 from mipcash.integrations.sklearn.search.limited import limited_of
 from mipcash.integrations.sklearn.search.members import ensemble_of
@@ -30,9 +31,10 @@ from mipcash.integrations.sklearn.search.objective import RAISE, SCORE, Data, Sc
 from mipcash.integrations.sklearn.search.places import Shipped, place_of
 from mipcash.integrations.sklearn.search.results import candidates_of, check_failures, cv_results
 from mipcash.space.space import Space
-from mipcash.study.minimize import minimize
+from mipcash.study.minimize import run
 from mipcash.study.result import Result
 from mipcash.study.spending import Cost, Fits
+from mipcash.study.study import Study
 from mipcash.study.trial import Trial
 
 OPTIONS: dict[str, Any] = {
@@ -133,6 +135,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
     def _minimize(self, objective: SearchObjective, space: Space, seed: int, folder: Path) -> Result:
         workers, executor, elsewhere = place_of(self.n_jobs)
         apart = self._elsewhere()
+        belonging = self._belonging(objective)
         called = Shipped(objective, folder / "objective.pkl") if elsewhere and not apart else objective
 
         def stop(study: Any, trial: Trial) -> bool:
@@ -143,30 +146,42 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
             return False
 
         try:
-            return minimize(
-                called,
+            with Study(
                 space,
-                self.n_iter,
-                optimizer=self.optimizer,
-                solver=self.solver,
+                self.optimizer,
+                self.solver,
                 settings=self.settings,
                 seed=seed,
                 limits=self.limits,
                 storage=self.storage,
-                timeout=self.timeout,
-                workers=workers,
-                executor=None if apart else executor,
-                evaluation_timeout=self.evaluation_timeout,
-                evaluation_memory=self.evaluation_memory,
-                racing=self.racing,
-                confirm=self.confirm,
-                progress=None if self.verbose else False,
-                callbacks=stop,
-            )
+                options=belonging,
+            ) as study:
+                return run(
+                    study,
+                    called,
+                    self.n_iter,
+                    timeout=self.timeout,
+                    workers=workers,
+                    executor=None if apart else executor,
+                    evaluation_timeout=self.evaluation_timeout,
+                    evaluation_memory=self.evaluation_memory,
+                    racing=self.racing,
+                    confirm=self.confirm,
+                    progress=None if self.verbose else False,
+                    callbacks=stop,
+                )
         except DefectError as error:
             if self.error_score == RAISE and objective.raised is not None:
                 raise objective.raised from None
             raise DataError(f"every fit fails, for a reason that no configuration changes:\n{error}") from error
+
+    def _belonging(self, objective: SearchObjective) -> dict[str, str]:
+        """What scores in the storage depend on; nothing where they are not kept."""
+        if self.storage is None:
+            return {}
+        told = belonging_of(objective.data, self._scoring_told(), objective.scores.metric, self._built_of())
+        check_belonging(self.storage, told)
+        return told
 
     def _tabulate(self, scores: Scores) -> None:
         trials = candidates_of(self.result_)
@@ -226,6 +241,14 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         for name in listed if isinstance(self.scoring, (list, tuple, dict)) else [listed]:
             if isinstance(name, str):
                 Scoring.of(name)
+
+    def _built_of(self) -> Any:
+        """What, beside the space, says which estimator a configuration is."""
+        return self.estimator
+
+    def _scoring_told(self) -> Any:
+        """What scoring is, defaults filled in."""
+        return self.scoring
 
     def _scoring_name(self) -> Any:
         """scikit-learn's name of the score that is searched by; None: it has none."""

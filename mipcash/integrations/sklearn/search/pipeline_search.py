@@ -212,6 +212,12 @@ class PipelineSearchCV(SpaceSearch):
         with sklearn.config_context(enable_metadata_routing=False):  # steps that are searched request nothing
             return estimator.fit(x, y, **told)
 
+    def _built_of(self) -> Any:
+        return {"task": self.task_, "build": self.build, "estimators": self.estimators}
+
+    def _scoring_told(self) -> Any:
+        return self._scoring_name() if self.scoring is None else self.scoring
+
     def _scoring_name(self) -> Any:
         if self.scoring is None:
             return DEFAULT.get(str(self.task or getattr(self, "task_", "")), DEFAULT[CLASSIFICATION])

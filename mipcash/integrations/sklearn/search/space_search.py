@@ -40,8 +40,8 @@ class SpaceSearchCV(SpaceSearch):
         limits: what the answer must keep, each an upper end or ``(low, high)`` with None for none: scores by name
             (scikit-learn's, or of ``scoring``), ``latency_ms``, ``single_ms``, ``model_bytes``, ``fit_seconds``; see
             :mod:`mipcash.integrations.sklearn.measures`.
-        optimizer, settings, solver, storage: as of :func:`mipcash.minimize`. What is in the storage is not evaluated again: use
-            one per data set.
+        optimizer, settings, solver, storage: as of :func:`mipcash.minimize`. What is in the storage is not evaluated again; it
+            belongs to one data set, ``cv``, ``scoring`` and estimator, and is refused with another.
         racing: as of :func:`mipcash.minimize`: configurations that are clearly worse are not fitted to all folds.
         confirm: as of :func:`mipcash.minimize`: finalists are evaluated on other folds, and the best there is the answer. They
             count in ``n_iter``.

@@ -1,0 +1,144 @@
+"""What the scores in a storage belong to: data, folds, scoring and estimator, so that no other search reads them.
+
+They stand among the options of the study's record, as readable texts with a digest of what is too large to be written out. Of a
+function only the name is kept: that its body changed is not seen.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mipcash.errors import DataError, StorageError
+from mipcash.integrations.sklearn.search.objective import SCORE, Data
+from mipcash.study.storage.address import Address, is_address
+from mipcash.study.storage.registry import exists, read_study
+from mipcash.study.text import stable_text, without_address
+
+DATA, CV, SCORING, ESTIMATOR = "data", "cv", "scoring", "estimator"
+WORDS = {DATA: "the data", CV: "the folds of cv", SCORING: "scoring", ESTIMATOR: "the estimator"}
+LONG = 160
+
+
+def belonging_of(data: Data, scoring: Any, metric: str, estimator: Any) -> dict[str, str]:
+    """What scores depend on, by :data:`WORDS`; the same in every process.
+
+    Args:
+        scoring: as the search was given it.
+        metric: which score is searched by; empty or ``score`` where that is not chosen.
+        estimator: what is built of configurations.
+    """
+    rows = data.x.shape[0] if hasattr(data.x, "shape") else len(data.x)
+    given = (data.x, data.y, dict(data.fit_params), dict(data.score_params))
+    folds = [(np.asarray(train), np.asarray(held_out)) for train, held_out in data.splits]
+    return {
+        DATA: f"{rows} rows, {_digest(given)}",
+        CV: f"{len(folds)} folds, {_digest(folds)}",
+        SCORING: _text(scoring) + (f", searched by {metric!r}" if metric not in ("", SCORE) else ""),
+        ESTIMATOR: _text(estimator),
+    }
+
+
+def check_belonging(storage: Any, now: Mapping[str, str]) -> None:
+    """See that a storage, where there is something in it, belongs to this search.
+
+    Args:
+        storage: as the search was given it.
+        now: of :func:`belonging_of`.
+
+    Raises:
+        DataError: it belongs to another; the message names what differs.
+    """
+    then = _kept(storage)
+    if then is None:
+        return
+    differ = [name for name in WORDS if then.get(name) != now[name]]
+    if DATA in differ and CV in differ and then.get(CV, "").split(",")[0] == now[CV].split(",")[0]:
+        differ.remove(CV)  # other rows, hence other folds
+    if differ:
+        raise DataError(
+            f"storage={os.fspath(storage) if isinstance(storage, os.PathLike) else storage!r} keeps the scores of another search: "
+            f"{'; '.join(_told(name, then.get(name), now[name]) for name in differ)}. To resume that search, give it the same "
+            "data, scoring, cv and estimator (a splitter that shuffles needs a random_state); for this one, give another storage="
+        )
+
+
+def _told(name: str, then: str | None, now: str) -> str:
+    if then is None:
+        return f"it does not say what {name} was"
+    if name in (DATA, CV):
+        before, after = (text.split(",")[0] for text in (then, now))
+        return f"{WORDS[name]} are others" + (f" ({before} then, {after} now)" if before != after else "")
+    if max(len(then), len(now)) > LONG:
+        return f"{WORDS[name]} has other parameters or steps"
+    return f"{WORDS[name]} was {then} and is {now} now"
+
+
+def _kept(storage: Any) -> Mapping[str, str] | None:
+    """Options of the study in a storage; None: there is none, or it cannot be read, of which the study tells when it opens it."""
+    if not isinstance(storage, (str, os.PathLike)):
+        record = getattr(storage, "record", None)
+        return None if record is None else dict(record.options)
+    try:
+        if isinstance(storage, str) and is_address(storage):
+            there = exists(Address.of(storage))
+        else:
+            there = Path(storage).expanduser().is_file() and Path(storage).expanduser().stat().st_size > 0
+        return dict(read_study(storage)[0].options) if there else None
+    except StorageError:
+        return None
+
+
+# -- texts and digests ----------------------------------------------------------------------------------------------
+
+
+def _text(value: Any) -> str:
+    """``repr`` that is the same in every process; of an estimator, what differs from its defaults."""
+    import sklearn
+    from sklearn.base import BaseEstimator
+
+    if isinstance(value, BaseEstimator) and not isinstance(value, type):
+        with sklearn.config_context(print_changed_only=True):
+            told = " ".join(value.__repr__(N_CHAR_MAX=10**9).split())
+        return without_address(told)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name!r}: {_text(entry)}" for name, entry in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_text, value)) + "]"
+    return stable_text(value)
+
+
+def _digest(value: Any) -> str:
+    import joblib
+
+    try:
+        return str(joblib.hash(_plain(value)))
+    except (pickle.PicklingError, TypeError, AttributeError):  # rows of a kind that cannot be written
+        return "of a kind that is not compared"
+
+
+def _plain(value: Any) -> Any:
+    """Rows as arrays, so that how they lie in memory does not count: the same columns, kinds and values are the same data."""
+    if hasattr(value, "tocsr"):
+        rows = value.tocsr().copy()
+        rows.sum_duplicates()
+        return ["sparse", rows.shape, rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64)]
+    if hasattr(value, "iloc") and hasattr(value, "columns"):
+        columns = [value.iloc[:, k] for k in range(value.shape[1])]
+        return ["frame", [[str(name), *_plain(c)] for name, c in zip(value.columns, columns, strict=True)]]
+    if hasattr(value, "iloc"):
+        return [str(value.dtype), np.ascontiguousarray(value.to_numpy())]
+    if isinstance(value, np.ndarray):
+        return np.ascontiguousarray(value)
+    if isinstance(value, Mapping):
+        return [[str(name), _plain(value[name])] for name in sorted(value, key=str)]
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, list) and value and isinstance(value[0], tuple):
+        return [_plain(entry) for entry in value]
+    return value
