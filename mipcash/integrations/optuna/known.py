@@ -6,7 +6,7 @@ import math
 import warnings
 from typing import Any
 
-from optuna.study import StudyDirection
+from optuna.study import Study, StudyDirection
 from optuna.trial import TrialState
 
 from mipcash.integrations.optuna.history import Reader, number_of
@@ -17,7 +17,7 @@ from mipcash.study.trial import Failed
 
 
 def known_from(
-    study: Any, space: Space, *, direction: str = MINIMIZE, illegal: bool = False
+    study: Study, space: Space, *, direction: str = MINIMIZE, illegal: bool = False
 ) -> list[tuple[Configuration, Any]]:
     """The finished trials of a study, for ``mc.minimize(known=...)`` and, one by one, for ``mc.Study.add``.
 
@@ -31,10 +31,17 @@ def known_from(
         illegal: keep trials that break rules of the space; ``mc.Study.add(config, outcome, illegal="learn")`` takes them.
 
     Raises:
+        TypeError: that is no study, or no space.
         ValueError: the study has several objectives, or another direction.
 
     Trials that have no place in the space, and those that break its rules, are left out with a warning that says how many.
     """
+    if not isinstance(study, Study):
+        raise TypeError(
+            f"study must be an optuna.Study, got {study!r}; of a storage: optuna.load_study(study_name=..., storage=...)"
+        )
+    if not isinstance(space, Space):
+        raise TypeError(f"space must be a mipcash.Space, got {space!r}; of distributions: Space.from_optuna")
     if len(study.directions) != 1:
         raise ValueError(
             f"the study has {len(study.directions)} objectives, and a loss is one: make a study of the one that counts"

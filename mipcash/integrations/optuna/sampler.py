@@ -6,6 +6,7 @@ among them; nothing else is remembered but for speed. Several threads, processes
 
 from __future__ import annotations
 
+import difflib
 import math
 import threading
 import warnings
@@ -32,6 +33,8 @@ from mipcash.study.arguments import seconds_of, seed_of
 from mipcash.study.records.limits import LimitsGiven, limits_of
 from mipcash.study.study import SECONDS_PER_PROPOSAL
 
+FINISHED = "every legal configuration of space {} has been proposed; the study stops"
+
 
 class MipcashSampler(BaseSampler):  # type: ignore[misc]
     """Proposals of mipcash for a study of Optuna.
@@ -51,8 +54,9 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         independent_sampler: for parameters that no space holds; None: random.
 
     Trials that were pruned are learned from as noisier observations of their last value, those that failed as failures; see
-    :mod:`mipcash.integrations.optuna.history`. Where every legal configuration has been evaluated, the best is evaluated again and
-    the study is stopped.
+    :mod:`mipcash.integrations.optuna.history`. The study is stopped when
+    every legal configuration has been evaluated; where only a proposal can tell (numbers, more than 10,000 settings, fixed values),
+    the best is evaluated once more first.
 
     Raises:
         ValueError: of its arguments; while a study runs: several objectives, a parameter that the space does not have, or has with
@@ -87,6 +91,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         self._constraints_func = constraints_func
         self._search: Search | None = None
         self._lock, self._warned = threading.RLock(), set[str]()
+        self._lacking = set[str]()
         if space is not None:
             _refuse_orderings(space)
             self._searching(space)  # so that a wrong name is refused here
@@ -151,12 +156,16 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         if state in (TrialState.COMPLETE, TrialState.PRUNED):
             for limit in self._limits:
                 value = number_of(trial.user_attrs.get(limit.output))
+                if value is None and state == TrialState.COMPLETE:
+                    self._warn_of_lacking(trial, limit.output)
                 apart = math.inf if value is None else max(limit.low - value, value - limit.high)
                 key = f"constraints:{limit.output}"
                 study._storage.set_trial_system_attr(trial._trial_id, key, math.inf if math.isnan(apart) else apart)
         if state == TrialState.COMPLETE and self._space is not None:
             self._warn_of_unasked(trial)
         self._independent.after_trial(study, trial, state, values)
+        if self._space is not None:
+            self._stop_if_finished(study, self._space)
 
     # -- proposals ----------------------------------------------------------------------------------------------
 
@@ -172,13 +181,24 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
             except SpaceExhaustedError:
                 note = search.again(trials, study.direction, rng)
                 if self._space is not None:  # else there may be more that is suggested
-                    self._warn(f"every legal configuration of space {space.name!r} has been proposed; the study stops")
+                    self._warn(FINISHED.format(repr(space.name)))
                     with suppress(RuntimeError):  # it was asked by hand and does not run
                         study.stop()
             search.write(study._storage, trial._trial_id, note)
             for text in search.warnings():
                 self._warn(text)
             return note
+
+    def _stop_if_finished(self, study: Any, space: Space) -> None:
+        """Stop before a configuration has to be evaluated twice; what is enqueued is evaluated all the same."""
+        with self._lock:
+            trials = study.get_trials(deepcopy=False)
+            waits = any(t.state == TrialState.WAITING for t in trials)
+            if waits or not self._searching(space).finished(trials, study.directions[0]):
+                return
+        with suppress(RuntimeError):  # it was told by hand and does not run
+            study.stop()
+            self._warn(FINISHED.format(repr(space.name)))
 
     def _searching(self, space: Space) -> Search:
         if self._search is None or self._search.space is not space:
@@ -228,6 +248,23 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
                 f"the objective never suggested {short_list(left)}, which space {self._space.name!r} has as active; suggest all "
                 "that is active, or take it out of the space"
             )
+
+    def _warn_of_lacking(self, trial: Any, name: str) -> None:
+        """That a trial does not say what a limit is on; once for each limit."""
+        if name in self._lacking:
+            return
+        self._lacking.add(name)
+        told = trial.user_attrs
+        if name in told:
+            why = f"the user attribute {name!r} is {told[name]!r}, which is no number"
+        else:
+            close = difflib.get_close_matches(name, told, n=1)
+            has = f"it has {short_list(list(told))}" if told else "it has none"
+            why = f"it has no such user attribute; {f'did you mean {close[0]!r}? ' if close else ''}{has}"
+        self._warn(
+            f"trial {trial.number} has no value for the limit on {name!r} and counts as breaking it: {why}. Call "
+            f"trial.set_user_attr({name!r}, value) in the objective, with a number"
+        )
 
     def _warn(self, text: str) -> None:
         """Once."""

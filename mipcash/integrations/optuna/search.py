@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ from mipcash.study.trial import IllegalProposalError
 
 HELD = 16
 """Optimizers of sub-spaces that are kept."""
+SMALL, COUNTING = 10_000, 1.0
+"""Settings, before rules, of a space that is counted, and the seconds that this may take."""
 
 
 class Search:
@@ -46,6 +49,7 @@ class Search:
         self._told = 0
         self._held: list[str] = []
         self._made: tuple[CompiledSpace, Optimizer, dict[str, Optimizer]] | None = None
+        self._counted: tuple[CompiledSpace, int | None] | None = None
         self.reader = Reader(space, tuple(limit.output for limit in limits))
         self._optimizer()[0].check_limits(self._limits)
 
@@ -97,6 +101,14 @@ class Search:
         config = self.space.sample(1, rng)[0] if best is None else best.config
         return Note(config, self._state(trials), {"origin": "again"})
 
+    def finished(self, trials: Sequence[Any], direction: Any) -> bool:
+        """Whether trials hold every legal configuration; False where only a proposal would tell (numbers, or too many settings)."""
+        number = self._number()
+        if number is None or len(trials) < number:
+            return False
+        encode = compiled(self.space).program.encode
+        return len({encode(o.config).tobytes() for o in self.reader.history(trials, direction) if o.legal}) >= number
+
     def write(self, storage: Any, trial_id: int, note: Note) -> None:
         """Note a proposal with its trial."""
         notes.write(storage, trial_id, self.space, note)
@@ -113,6 +125,17 @@ class Search:
             )
         self._told = len(misfits)
         return found
+
+    def _number(self) -> int | None:
+        """Legal configurations of a small space without numbers; None of another."""
+        now = compiled(self.space)
+        if self._counted is None or self._counted[0] is not now:
+            number = None
+            if not now.tuned and math.prod(map(int, now.program.sizes)) <= SMALL:
+                found = self.space.count(SMALL, time_limit=COUNTING)
+                number = int(found) if found.exact else None
+            self._counted = (now, number)
+        return self._counted[1]
 
     # -- optimizers ---------------------------------------------------------------------------------------------
 
