@@ -232,7 +232,7 @@ FEW = np.r_[Y[:-3], 7, 7, 7]
         (lambda: search(unknown(ColumnTransformer={}), estimators=None), Y, "cannot be made without arguments"),
         (lambda: search(mc.Space(), estimators=None), Y, "has no modules to make a pipeline of.*SpaceSearchCV"),
         (lambda: search(plain()), Y, "'alpha' of space 'own' belongs to no module"),
-        (lambda: search("a4"), Y, "'space' parameter of PipelineSearchCV .* 'a3'.* Got 'a4'"),
+        (lambda: search("a4"), Y, "'space' parameter of PipelineSearchCV .*'a3'.* Got 'a4'"),
         (lambda: search(cv=5), FEW, r"class 7 has 3 rows, fewer than the 5 folds: .*cv=3"),
         (lambda: search(n_iter=0), Y, "'n_iter' parameter .*Got 0"),
         (lambda: search(scoring="acuracy"), Y, "did you mean 'accuracy'"),
