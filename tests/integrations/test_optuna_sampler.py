@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -129,32 +128,6 @@ def test_the_study_stops_when_every_legal_configuration_was_evaluated() -> None:
     assert len({str(t.params) for t in study.trials}) == len(study.trials) == 3
 
 
-def test_nothing_is_evaluated_twice_before_the_end_but_where_values_are_held() -> None:
-    space = mc.Space.from_optuna({"a": IntDistribution(1, 3), "b": IntDistribution(0, 1)}, "six")
-
-    def asked(trial: Any) -> float:
-        value = trial.suggest_int("a", 1, 3) + trial.suggest_int("b", 0, 1)
-        if trial.number == 1:
-            raise RuntimeError("failures count too")
-        return value
-
-    study = study_of(MipcashSampler(space, seed=0))
-    with pytest.warns(UserWarning, match="space 'six' has been proposed; the study stops"):
-        study.optimize(asked, n_trials=10, catch=RuntimeError)
-    assert len(study.trials) == 6
-    study = study_of(MipcashSampler(space, seed=0))
-    for _ in range(2):
-        study.enqueue_trial({"a": 1, "b": 0})
-    with pytest.warns(UserWarning, match="the study stops"):
-        study.optimize(lambda t: t.suggest_int("a", 1, 3) + t.suggest_int("b", 0, 1), n_trials=10)
-    assert [t.params for t in study.trials[:2]] == [{"a": 1, "b": 0}] * 2
-    assert len(study.trials) == 7
-    study = study_of(optuna.samplers.PartialFixedSampler({"a": 1}, MipcashSampler(space, seed=0)))
-    with pytest.warns(UserWarning, match="the study stops"):
-        study.optimize(lambda t: t.suggest_int("a", 1, 3) + t.suggest_int("b", 0, 1), n_trials=10)
-    assert len(study.trials) == 3
-
-
 # -- what is held ---------------------------------------------------------------------------------------------------
 
 
@@ -222,27 +195,6 @@ def test_limits_on_user_attributes_are_told_to_optuna() -> None:
     outcome = outcome_of(create_trial(value=1.0), 1.0, ("size",), ())
     assert outcome["size"].status == "failed"
     assert "the user attribute 'size' is None" in outcome["size"].message
-
-
-@pytest.mark.parametrize(
-    ("told", "said"),
-    [
-        ({}, r"trial 0 has no value for the limit on 'ms' and .*it has none. Call trial.set_user_attr\('ms', value\)"),
-        ({"mss": 3.0, "size": 1}, r"trial 0 .*did you mean 'mss'\? it has .*'mss'.*'size'"),
-        ({"ms": "fast"}, r"trial 0 .*the user attribute 'ms' is 'fast', which is no number"),
-    ],
-)
-def test_a_limit_on_what_is_never_set_is_warned_of_once(told: dict[str, Any], said: str) -> None:
-    def untold(trial: Any) -> float:
-        for name, value in told.items():
-            trial.set_user_attr(name, value)
-        return objective(trial)
-
-    with pytest.warns(UserWarning, match="limit on 'ms'") as caught:
-        study_of(MipcashSampler(network(), limits={"ms": 5.0}, seed=0)).optimize(untold, n_trials=3)
-    found = [str(w.message) for w in caught if "limit on 'ms'" in str(w.message)]
-    assert len(found) == 1
-    assert re.match(said, found[0]), found
 
 
 def test_constraints_func_of_other_samplers() -> None:
