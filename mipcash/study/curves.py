@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 Pairs = Sequence[tuple[float, float]]
 """``(v_i, L_i)``."""
@@ -58,6 +57,8 @@ def expected(v: float, pairs: Pairs) -> float:
         v: the loss by fit k.
         pairs: by increasing v, at least one.
     """
+    from scipy.optimize import isotonic_regression  # every worker process imports this module; few of them come here
+
     at = np.unique([p[0] for p in pairs])
     ends = np.array([np.mean([end for w, end in pairs if w == one]) for one in at])
     weights = np.array([sum(w == one for w, _ in pairs) for one in at], dtype=float)
