@@ -59,10 +59,9 @@ def expected(v: float, pairs: Pairs) -> float:
     """
     from scipy.optimize import isotonic_regression  # every worker process imports this module; few of them come here
 
-    at = np.unique([p[0] for p in pairs])
-    ends = np.array([np.mean([end for w, end in pairs if w == one]) for one in at])
-    weights = np.array([sum(w == one for w, _ in pairs) for one in at], dtype=float)
-    fitted = isotonic_regression(ends, weights=weights).x
+    values, ends = np.array(pairs, dtype=float).T
+    at, place, weights = np.unique(values, return_inverse=True, return_counts=True)
+    fitted = isotonic_regression(np.bincount(place, ends) / weights, weights=weights).x
     if v <= at[-1] or len(at) == 1:
         return float(np.interp(v, at, fitted)) + max(0.0, v - float(at[-1]))
     slope = (fitted[-1] - fitted[0]) / (at[-1] - at[0])
