@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mipcash.lazy import attributes_of
+
 __version__ = "0.1.0"
 """The only place that has it: wheel, command line and journals read it here."""
 
@@ -75,15 +77,14 @@ if TYPE_CHECKING:
 
 
 if not TYPE_CHECKING:  # a type checker knows the names from above, and that there are no others
+    _attribute = attributes_of(__name__, _HOMES)
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:
             return import_module(f"mipcash.{name}")
         if name not in _HOMES:
             return _elsewhere(name)
-        value = getattr(import_module(_HOMES[name]), name)
-        globals()[name] = value
-        return value
+        return _attribute(name)
 
     def _elsewhere(name: str) -> Any:
         """What has moved, with a warning that says where to.

@@ -5,8 +5,9 @@ One per optimizer, which ``settings=`` takes (or a dict of those that differ fro
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mipcash.lazy import attributes_of
 
 _HOMES = {
     "AdmmSettings": "mipcash.optimizers.admm.settings",
@@ -49,13 +50,7 @@ if TYPE_CHECKING:
 
 
 if not TYPE_CHECKING:  # a type checker knows the names from above, and that there are no others
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise AttributeError(f"module 'mipcash.settings' has no attribute {name!r}; it has {', '.join(_HOMES)}")
-        value = getattr(import_module(_HOMES[name]), name)
-        globals()[name] = value
-        return value
+    __getattr__ = attributes_of(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -27,7 +27,7 @@ ROOMS = [
     "cli",
 ]
 """A room may import itself and those before it."""
-PLAIN = ["errors", "deadline", "display"]
+PLAIN = ["errors", "deadline", "display", "lazy"]
 """Modules that every room may import; each imports none of them but what stands before it here."""
 HEAVY = ["pyomo", "highspy", "sklearn", "scipy", "matplotlib", "torch", "numpy", "rich", "typer"]
 LONGEST = 450

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mipcash.lazy import attributes_of
 
 _HOMES = {
     "plot_convergence": "mipcash.report.axes",
@@ -39,8 +40,4 @@ if TYPE_CHECKING:
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise AttributeError(f"module 'mipcash.report' has no attribute {name!r}; it has {', '.join(__all__)}")
-        return getattr(import_module(_HOMES[name]), name)
+    __getattr__ = attributes_of(__name__, _HOMES)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mipcash.lazy import attributes_of
 
 _HOMES = {
     "CrossValidated": "mipcash.integrations.sklearn.cross_validated",
@@ -21,10 +22,4 @@ if TYPE_CHECKING:
     from mipcash.integrations.sklearn.search.space_search import SpaceSearchCV as SpaceSearchCV
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
-        value = getattr(import_module(_HOMES[name]), name)
-        globals()[name] = value
-        return value
+    __getattr__ = attributes_of(__name__, _HOMES)
