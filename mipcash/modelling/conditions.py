@@ -1,9 +1,22 @@
-"""Conditions: the 0/1 indicators of ``when=``, checked, and the activity that they add up to."""
+"""Conditions: where a parameter is active, from the 0/1 indicators of ``when=``.
+
+Notation
+    literal     "the level of group g is in S"; S may hold OFF, the state of a group that is not active itself
+    condition   a literal, or conditions of which all (``every``) or at least one must hold: 0 or 1 by construction
+    on          the activity of the parameter, an affine 0/1 expression of the model
+
+A formula is brought into negation normal form over literals. Literals over one group are joined into one (``a | a`` is ``a``), and
+what another part implies is dropped (``a | (a & b)`` is ``a``). On the model each inner condition has a binary t of its own
+(Tseitin 1968), so that rows grow with the formula and not with its normal forms:
+
+    all of p_1 .. p_k    t <= p_i,  t >= sum_i p_i - (k - 1)
+    one of p_1 .. p_k    t >= p_i,  t <= sum_i p_i
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyomo.environ as pyo
@@ -11,16 +24,25 @@ from pyomo.core.expr import numeric_expr as numeric
 from pyomo.core.expr.relational_expr import RelationalExpression
 
 from mipcash.errors import SpaceError
-from mipcash.modelling.declared import Declared
-from mipcash.modelling.formulas import ALL, ANY, NOT, Formula
+from mipcash.modelling.declared import Declared, OneHot
+from mipcash.modelling.formulas import ALL, ANY, IMPLIES, NOT, XOR, Formula
+from mipcash.modelling.indicators import Activities
 from mipcash.modelling.names import user_name
 from mipcash.modelling.parameters import Expression, Parameter
-from mipcash.modelling.quadratic import Quadratic, take_apart
+from mipcash.modelling.quadratic import Condition, Junction, Quadratic, take_apart
 from mipcash.modelling.wording import written
+
+OFF = -1
+"""The state of a group that is not active."""
+TOGETHER = 3
+"""Parts of a condition that one row joins; more are joined in steps, so that what rows say can be tabulated."""
+
+
+# -- indicators of rules ------------------------------------------------------------------------------------------------
 
 
 def conjunction(when: Any) -> tuple[Any, list[Formula]]:
-    """The indicators of a ``when=`` that are joined by ``&``, as a list, and formulas that are no indicators."""
+    """Split a ``when=`` into the indicators that ``&`` joins, as a list, and the formulas that are no indicators."""
     if when is None:
         return None, []
     indicators, formulas = list[Any](), list[Formula]()
@@ -39,7 +61,11 @@ def conjunction(when: Any) -> tuple[Any, list[Formula]]:
 
 
 def check_indicators(declaration: Declared, what: str, when: Any) -> list[Quadratic]:
-    """Check the indicators of a ``when=`` and take them apart."""
+    """Check the indicators of a ``when=`` and take them apart.
+
+    Raises:
+        SpaceError: something else than a 0/1 indicator.
+    """
     if when is None:
         return []
     listed, formulas = conjunction(when)
@@ -48,155 +74,283 @@ def check_indicators(declaration: Declared, what: str, when: Any) -> list[Quadra
             f"{what}: when= takes 0/1 indicators that must all be 1, not {written(formulas[0])}; for one of several values of a "
             "parameter write layers.is_(1, 2)"
         )
-    polynomials = []
-    for indicator in listed:
-        if type(indicator) is int and indicator == 1:  # is_active() of a parameter that always is
-            continue
-        if isinstance(indicator, (bool, Parameter)) or not hasattr(indicator, "is_expression_type"):
-            raise SpaceError(
-                f"{what}: when= takes indicators such as layers.is_(1, 2) or activation['relu'], got {_given(indicator)}"
-            )
-        if isinstance(indicator, RelationalExpression):
-            raise SpaceError(
-                f"{what}: when= takes 0/1 indicators such as layers.is_(1, 2), not the relation {written(indicator)}"
-            )
-        polynomial = take_apart(indicator, f"the condition of {what}")
-        declaration.refuse_foreign(f"the condition of {what}", polynomial)
-        low, high = declaration.interval(polynomial)
-        binary = all(v.is_binary() for v in polynomial.variables.values())
-        whole = all(float(c).is_integer() for c in (polynomial.constant, *polynomial.linear.values()))
-        if polynomial.products or not (binary and whole and low >= 0 and high <= 1):
-            raise SpaceError(
-                f"{what}: a condition must be a 0/1 indicator such as layers.is_(1, 2); this ranges over [{low:g}, {high:g}]"
-            )
-        polynomials.append(polynomial)
-    return polynomials
+    # the number 1 is is_active() of a parameter that always is
+    return [_indicator(declaration, what, i) for i in listed if not (type(i) is int and i == 1)]
+
+
+def _indicator(declaration: Declared, what: str, indicator: Any) -> Quadratic:
+    """Take a 0/1 indicator apart.
+
+    Raises:
+        SpaceError: it is none.
+    """
+    if isinstance(indicator, (bool, Parameter)) or not hasattr(indicator, "is_expression_type"):
+        raise SpaceError(
+            f"{what}: when= takes indicators such as layers.is_(1, 2) or activation['relu'], got {_given(indicator)}"
+        )
+    if isinstance(indicator, RelationalExpression):
+        raise SpaceError(
+            f"{what}: when= takes 0/1 indicators such as layers.is_(1, 2), not the relation {written(indicator)}"
+        )
+    polynomial = take_apart(indicator, f"the condition of {what}")
+    declaration.refuse_foreign(f"the condition of {what}", polynomial)
+    low, high = declaration.interval(polynomial)
+    binary = all(v.is_binary() for v in polynomial.variables.values())
+    whole = all(float(c).is_integer() for c in (polynomial.constant, *polynomial.linear.values()))
+    if polynomial.products or not (binary and whole and low >= 0 and high <= 1):
+        raise SpaceError(
+            f"{what}: a condition must be a 0/1 indicator such as layers.is_(1, 2); this ranges over [{low:g}, {high:g}]"
+        )
+    return polynomial
 
 
 def _given(value: Any) -> str:
     return "a function" if callable(value) and not hasattr(value, "label") else repr(value)
 
 
-Alternatives = tuple[Quadratic, ...]
-"""Indicators of which one at least must be 1."""
+# -- conditions in normal form ------------------------------------------------------------------------------------------
 
 
-def conditions_of(declaration: Declared, name: str, when: Any) -> list[Alternatives]:
-    """The conditions of a parameter, all of which must hold, over levels only.
+@dataclass(frozen=True)
+class _Literal:
+    """The level of a group is among those that it ``holds`` at; ``states`` are all of them, ``given`` is what the user wrote."""
 
-    ``a | b`` is one condition with two alternatives; ``child.is_active()`` stands for the conditions of the child.
+    group: int
+    holds: frozenset[int]
+    states: frozenset[int]
+    given: Quadratic | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """Conditions of which all must hold (``every``), or at least one."""
+
+    every: bool
+    parts: tuple[_Node, ...]
+
+
+_Node = _Literal | _Joined | bool
+"""A condition in normal form; True and False stand for those that always and never hold."""
+
+
+def conditions_of(declaration: Declared, name: str, when: Any) -> tuple[Condition, ...]:
+    """Return where a parameter is active: conditions over levels, all of which must hold; none where it always is.
+
+    Args:
+        name: of the parameter, for messages.
+        when: an indicator, a formula of indicators, or a list of such, all of which must hold. ``child.is_active()`` stands for
+            the condition of the child.
+
+    Raises:
+        SpaceError: something else than indicators of levels.
     """
-    indicators, formulas = conjunction(when)
-    found: list[Alternatives] = [(w,) for w in _over_levels(declaration, name, indicators)]
-    for clause in [clause for formula in formulas for clause in _clauses(formula)]:
-        alternatives = [_over_levels(declaration, name, [each]) for each in clause]
-        if any(len(each) != 1 for each in alternatives):
+    if when is None:
+        return ()
+    listed = list(when) if isinstance(when, (list, tuple)) else [when]
+    reading = _Reading(declaration, name)
+    node = _join(True, [reading.node(each, True) for each in listed])
+    if node is True:
+        return ()
+    condition = reading.condition(reading.contradiction() if node is False else node)
+    return condition.parts if isinstance(condition, Junction) and condition.every else (condition,)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Reads formulas of one declaration; ``name`` is the parameter that messages name."""
+
+    declaration: Declared
+    name: str
+
+    def node(self, formula: Any, wanted: bool) -> _Node:
+        """Return the normal form of a formula, or of its negation where it is not ``wanted``."""
+        if isinstance(formula, Formula):
+            parts = formula.parts
+            if formula.kind == NOT:
+                return self.node(parts[0], not wanted)
+            if formula.kind in (ALL, ANY):
+                return _join((formula.kind == ALL) == wanted, [self.node(part, wanted) for part in parts])
+            if formula.kind == IMPLIES:
+                return _join(not wanted, [self.node(parts[0], not wanted), self.node(parts[1], wanted)])
+            assert formula.kind == XOR
+            pairs = [(parts[0], True), (parts[1], not wanted)], [(parts[0], False), (parts[1], wanted)]
+            return _join(False, [_join(True, [self.node(part, sign) for part, sign in pair]) for pair in pairs])
+        if type(formula) is int and formula == 1:  # is_active() of a parameter that always is
+            return wanted
+        polynomial = _indicator(self.declaration, f"parameter {self.name!r}", formula)
+        return _signed(self._indicated(polynomial), wanted)
+
+    def _indicated(self, polynomial: Quadratic) -> _Node:
+        """Return the normal form of an indicator: of levels of one group, or of the activity of a number."""
+        if not polynomial.ids:
+            return polynomial.constant > 0.5
+        (i, *_), groups = polynomial.ids, self._groups
+        activities = {
+            id(block.on): label
+            for label in self.declaration.conditions
+            if (block := self.declaration.model.parameters[label]).component("activity") is not None
+        }
+        if i in activities and len(polynomial.ids) == 1:
+            known = self._known(True, self.declaration.conditions[activities[i]])
+            return _signed(known, polynomial.constant < 0.5)
+        if not polynomial.ids <= groups.keys():
+            strange = (user_name(v) for k, v in polynomial.variables.items() if k not in groups)
             raise SpaceError(
-                f"parameter {name!r}: an alternative in {written(when)} stands for several conditions; write them out"
+                f"parameter {self.name!r}: its condition must follow from the levels of other parameters, this one uses "
+                f"{', '.join(strange)}; use indicators such as layers.is_(1, 2)"
             )
-        several = tuple(w for (w,) in alternatives)
-        whole = added(several)
-        found.append((whole,) if declaration.interval(whole)[1] <= 1 else several)
-    return found
+        # a 0/1 value with whole coefficients depends on one group alone: of two, both could add 1
+        (group,) = {groups[k] for k in polynomial.ids}
+        spec = self.declaration.groups[group]
+        value = {l: polynomial.constant + polynomial.linear.get(id(v), 0.0) for l, v in enumerate(spec.variables)}
+        if spec.on is not None:
+            value[OFF] = polynomial.constant
+        return _Literal(group, frozenset(s for s, v in value.items() if v > 0.5), frozenset(value), polynomial)
+
+    def _known(self, every: bool, parts: Iterable[Condition]) -> _Node:
+        """Return the normal form of conditions that were declared."""
+        return _join(
+            every, [self._indicated(p) if isinstance(p, Quadratic) else self._known(p.every, p.parts) for p in parts]
+        )
+
+    @property
+    def _groups(self) -> dict[int, int]:
+        """Id of a level's binary -> index of its group."""
+        return {id(v): g for g, spec in enumerate(self.declaration.groups) for v in spec.variables}
+
+    def contradiction(self) -> _Node:
+        """Return a condition that never holds: the first group is in some state and not in it."""
+        spec = self.declaration.groups[0]
+        states = frozenset(range(len(spec.variables))) | ({OFF} if spec.on is not None else frozenset())
+        some = frozenset({min(states)})
+        return _Joined(True, (_Literal(0, some, states), _Literal(0, states - some, states)))
+
+    def condition(self, node: _Node) -> Condition:
+        """Return a normal form as a condition over the binaries of the model."""
+        assert not isinstance(node, bool)
+        if isinstance(node, _Joined):
+            return Junction(node.every, tuple(self.condition(part) for part in node.parts))
+        return node.given or _as_indicator(self.declaration.groups[node.group], node)
 
 
-def _clauses(formula: Any) -> list[list[Any]]:
-    """A formula over indicators as a conjunction of alternatives."""
-    if not isinstance(formula, Formula):
-        return [[formula]]
-    if formula.kind == ALL:
-        return [clause for part in formula.parts for clause in _clauses(part)]
-    if formula.kind == ANY:
-        chosen = itertools.product(*map(_clauses, formula.parts))
-        return [[each for clause in clauses for each in clause] for clauses in chosen]
-    negated = formula.parts[0]
-    if formula.kind == NOT and isinstance(negated, Formula) and negated.kind in (ALL, ANY):
-        other = {ALL: ANY, ANY: ALL}[negated.kind]
-        return _clauses(Formula(other, tuple(Formula(NOT, (part,)) for part in negated.parts)))
-    if formula.kind == NOT and isinstance(negated, Formula) and negated.kind == NOT:
-        return _clauses(negated.parts[0])
-    if formula.kind == NOT and not isinstance(negated, (Formula, RelationalExpression)):
-        return [[1 - negated]]
-    return [[formula]]  # refused where it is checked
+def _as_indicator(spec: OneHot, literal: _Literal) -> Quadratic:
+    """Return a literal as an affine 0/1 function of its group's binaries, with as few terms as there are."""
+    held, missing = (
+        sorted(s for s in states if s != OFF) for states in (literal.holds, literal.states - literal.holds)
+    )
+    negated = OFF in literal.holds or (spec.on is None and (not held or 0 < len(missing) < len(held)))
+    levels, sign = (missing, -1.0) if negated else (held, 1.0)
+    variables = [spec.variables[l] for l in levels]
+    return Quadratic(float(negated), {id(v): sign for v in variables}, {}, {id(v): v for v in variables})
 
 
-def added(alternatives: Alternatives) -> Quadratic:
-    """Their sum: at least 1 where one of them is 1."""
-    if len(alternatives) == 1:
-        return alternatives[0]
-    linear: dict[int, float] = {}
-    for w in alternatives:
-        for i, c in w.linear.items():
-            linear[i] = linear.get(i, 0.0) + c
-    variables = {i: v for w in alternatives for i, v in w.variables.items()}
-    kept = {i: c for i, c in linear.items() if c}
-    return Quadratic(sum(w.constant for w in alternatives), kept, {}, {i: variables[i] for i in kept})
+def _signed(node: _Node, wanted: bool) -> _Node:
+    """Return a condition, or its negation where it is not wanted."""
+    if wanted:
+        return node
+    if isinstance(node, bool):
+        return not node
+    if isinstance(node, _Literal):
+        given = node.given
+        if given is not None:
+            given = Quadratic(1.0 - given.constant, {i: -c for i, c in given.linear.items()}, {}, given.variables)
+        return _Literal(node.group, node.states - node.holds, node.states, given)
+    return _join(not node.every, [_signed(part, False) for part in node.parts])
 
 
-def _over_levels(declaration: Declared, name: str, when: Any) -> list[Quadratic]:
-    """Indicators over levels only."""
-    found: list[Quadratic] = []
-    levels = {id(v) for g in declaration.groups for v in g.variables}
-    conjunctions = {
-        id(block.on): declaration.conditions[label]
-        for label in declaration.conditions
-        if (block := declaration.model.parameters[label]).component("conjunction") is not None
-    }
-    for indicator in check_indicators(declaration, f"parameter {name!r}", when):
-        if (
-            len(indicator.linear) == 1
-            and (on := next(iter(indicator.linear))) in conjunctions
-            and not indicator.constant
-        ):
-            found += conjunctions[on]
-        elif indicator.ids <= levels:
-            found.append(indicator)
+def _join(every: bool, nodes: Iterable[_Node]) -> _Node:
+    """Join conditions by "and" (``every``) or "or", simplified (see the module's description)."""
+    flat: list[_Node] = []
+    for node in nodes:
+        flat += node.parts if isinstance(node, _Joined) and node.every == every else [node]
+    if any(node is (not every) for node in flat):
+        return not every
+    literals: dict[int, _Literal] = {}
+    others: dict[_Joined, None] = {}
+    for node in flat:
+        if isinstance(node, _Literal):
+            known = literals.setdefault(node.group, node)
+            holds = known.holds & node.holds if every else known.holds | node.holds
+            if holds != known.holds:
+                literals[node.group] = _Literal(node.group, holds, node.states)
+        elif isinstance(node, _Joined):
+            others[node] = None
+    kept = list[_Literal | _Joined]()
+    for literal in literals.values():
+        if not literal.holds or literal.holds == literal.states:
+            if bool(literal.holds) is not every:
+                return not every
         else:
-            raise SpaceError(
-                f"parameter {name!r}: its condition must follow from the levels of other parameters, this one uses "
-                f"{', '.join(user_name(v) for i, v in indicator.variables.items() if i not in levels)}; "
-                "use indicators such as layers.is_(1, 2)"
-            )
-    return found
+            kept.append(literal)
+    kept += others
+    for node in list(kept):
+        if any(node is not k and (_implies(k, node) if every else _implies(node, k)) for k in kept):
+            kept.remove(node)
+    return every if not kept else kept[0] if len(kept) == 1 else _Joined(every, tuple(kept))
 
 
-def single(conditions: Sequence[Alternatives]) -> bool:
-    """Whether a parameter is active where one affine indicator is 1."""
-    return len(conditions) == 1 and len(conditions[0]) == 1
+def _implies(a: _Node, b: _Node) -> bool:
+    """Return True only if ``b`` holds wherever ``a`` does; it may do so unnoticed."""
+    if isinstance(a, _Literal) and isinstance(b, _Literal):
+        return a.group == b.group and a.holds <= b.holds
+    if a == b:
+        return True
+    if isinstance(b, _Joined) and b.every:
+        return all(_implies(a, part) for part in b.parts)
+    if isinstance(a, _Joined) and not a.every:
+        return all(_implies(part, b) for part in a.parts)
+    return (isinstance(b, _Joined) and any(_implies(a, part) for part in b.parts)) or (
+        isinstance(a, _Joined) and any(_implies(part, b) for part in a.parts)
+    )
 
 
-def activity(block: Any, conditions: Sequence[Alternatives]) -> Expression:
-    """``on`` as an affine expression.
+# -- on the model -------------------------------------------------------------------------------------------------------
 
-    Of k conditions, on is the sum of the parameter's own levels, or a binary of its own for a number: on <= w_i, where w_i is the
-    sum of the alternatives of the i-th, and on >= sum_i u_i - (k - 1) for every choice u_i of one alternative of each.
+
+def activity(block: Any, conditions: tuple[Condition, ...]) -> Expression:
+    """Put the activity of a parameter on its block and return it as an affine expression; None where it always is 1.
+
+    Of one indicator it is the indicator itself. Of anything else it is the sum of the parameter's own levels, or a binary of its
+    own for a number, tied to the condition by the rows of the module's description.
     """
     if not conditions:
         return None
-    expressions = [expression_of(added(alternatives)) for alternatives in conditions]
-    if single(conditions):
-        return expressions[0]
+    if len(conditions) == 1 and isinstance(conditions[0], Quadratic):
+        return expression_of(conditions[0])
     if block.component("z") is not None:
         block.at_most_one = pyo.Constraint(expr=sum(block.z.values()) <= 1)
         on = sum(block.z.values())
     else:
-        block.conjunction = pyo.Var([0], domain=pyo.Binary)
-        block.on = on = block.conjunction[0]
-    block.on_only_if = pyo.Constraint(range(len(expressions)))
-    for i, expression in enumerate(expressions):
-        block.on_only_if[i] = on <= expression
-    chosen = list(itertools.product(*conditions))
-    if len(chosen) == 1:
-        block.on_if = pyo.Constraint(expr=on >= sum(expressions) - (len(expressions) - 1))
-        return on
-    block.on_if = pyo.Constraint(range(len(chosen)))
-    for i, each in enumerate(chosen):
-        block.on_if[i] = on >= sum(map(expression_of, each)) - (len(each) - 1)
+        block.activity = Activities([0], domain=pyo.Binary)
+        block.on = on = block.activity[0]
+    block.parts_on, block.on_rows = pyo.VarList(domain=pyo.Binary), pyo.ConstraintList()
+    (only, *more) = conditions
+    _tie(block, on, only if not more and isinstance(only, Junction) else Junction(True, conditions))
     return on
 
 
+def _tie(block: Any, on: Expression, condition: Junction) -> None:
+    """Write the rows by which ``on`` is 1 where a condition holds, else 0."""
+    parts = condition.parts
+    if len(parts) > TOGETHER:  # in steps, as equal as they can be
+        size = -(-len(parts) // TOGETHER)
+        chunks = [parts[k : k + size] for k in range(0, len(parts), size)]
+        parts = tuple(c[0] if len(c) == 1 else Junction(condition.every, c) for c in chunks)
+    expressions = []
+    for part in parts:
+        if isinstance(part, Quadratic):
+            expressions.append(expression_of(part))
+        else:
+            expressions.append(block.parts_on.add())
+            _tie(block, expressions[-1], part)
+    for expression in expressions:
+        block.on_rows.add(on <= expression if condition.every else on >= expression)
+    total = sum(expressions)
+    block.on_rows.add(on >= total - (len(expressions) - 1) if condition.every else on <= total)
+
+
 def expression_of(polynomial: Quadratic) -> Expression:
-    """A Pyomo expression of a polynomial."""
+    """Return a Pyomo expression of a polynomial."""
     of = polynomial.variables
     terms = [c * of[i] for i, c in polynomial.linear.items()]
     terms += [c * of[i] * of[j] for (i, j), c in polynomial.products.items()]
@@ -204,7 +358,7 @@ def expression_of(polynomial: Quadratic) -> Expression:
 
 
 def row_of(polynomial: Quadratic) -> Expression:
-    """The same as an expression of Pyomo's own classes, made at once: for the rows of rules, of which there may be thousands."""
+    """Return the same as an expression of Pyomo's own classes, made at once: rules may have thousands of rows."""
     of = polynomial.variables
     terms: list[Any] = [numeric.MonomialTermExpression((c, of[i])) for i, c in polynomial.linear.items()]
     if not polynomial.products:

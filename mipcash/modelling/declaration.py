@@ -22,13 +22,11 @@ from mipcash.errors import RuleError, SpaceError
 from mipcash.modelling.composed import Composer, is_composed
 from mipcash.modelling.conditions import (
     activity,
-    added,
     check_indicators,
     conditions_of,
     conjunction,
     expression_of,
     row_of,
-    single,
 )
 from mipcash.modelling.declared import Link, Number, OneHot
 from mipcash.modelling.domains import (
@@ -54,7 +52,7 @@ from mipcash.modelling.parameters import (
     OrderingParameter,
     Parameter,
 )
-from mipcash.modelling.quadratic import Quadratic, interval, take_apart
+from mipcash.modelling.quadratic import Condition, Quadratic, interval, take_apart
 from mipcash.modelling.rules import Rule, make_rule
 from mipcash.modelling.sums import KeptTexts
 from mipcash.modelling.wording import shortened, written
@@ -85,8 +83,8 @@ class Declaration:
         self.numbers: list[Number] = []
         self.links: list[Link] = []
         self.parts = LiveParts()
-        self.conditions: dict[str, tuple[Quadratic, ...]] = {}
-        """Label of a conditional parameter -> the indicators that must all be 1 for it to be active."""
+        self.conditions: dict[str, tuple[Condition, ...]] = {}
+        """Label of a conditional parameter -> the conditions that must all hold for it to be active."""
         self.install_components()
 
     def copied(self) -> Declaration:
@@ -367,14 +365,15 @@ class Declaration:
             block.z = Indicators(range(len(domain.values)), domain=pyo.Binary)
         on = activity(block, conditions)
         if conditions:
-            self.conditions[name] = tuple(map(added, conditions))
+            self.conditions[name] = conditions
+            block.when_text = " and ".join(c.condition_text() for c in conditions)
         block.on_expression = 1 if on is None else on
         polynomial = None if on is None else take_apart(on, f"the condition of {name!r}")
         parameter: Parameter
         if number:
             parameter = self._declare_number(block, name, domain, on, polynomial)
         else:
-            if not conditions or single(conditions):
+            if block.component("on_rows") is None:
                 block.one_hot = pyo.Constraint(expr=sum(block.z.values()) == (1 if on is None else on))
             if domain.kind == "integer" or (isinstance(domain, Ordinal) and domain.numeric):
                 worth = sum(float(v) * block.z[l] if v else 0.0 for l, v in enumerate(domain.values))

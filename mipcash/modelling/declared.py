@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mipcash.modelling.domains import Integer, Real, Value, level_among
-from mipcash.modelling.quadratic import Quadratic, Variable
+from mipcash.modelling.quadratic import Condition, Quadratic, Variable
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Number:
     def columns(self) -> tuple[Variable, ...]:
         """The variable, and the binary of its activity where it has one of its own."""
         block = self.variable.parent_block()
-        return (self.variable, block.on) if block.component("conjunction") is not None else (self.variable,)
+        return (self.variable, block.on) if block.component("activity") is not None else (self.variable,)
 
     def restriction(self) -> tuple[float, float] | None:
         """Bounds of the variable where the live model fixes it or narrows its domain, else None."""
@@ -90,7 +90,7 @@ class Declared(Protocol):
     model: Any
     groups: list[OneHot]
     numbers: list[Number]
-    conditions: dict[str, tuple[Quadratic, ...]]
+    conditions: dict[str, tuple[Condition, ...]]
 
     def interval(self, body: Quadratic) -> tuple[float, float]:
         """Bounds of a polynomial over the declared domains, rules aside."""

@@ -54,6 +54,19 @@ class Indicator(Operators, VarData):  # type: ignore[misc]
         return f"<indicator {self}>"
 
 
+class Activity(Operators, VarData):  # type: ignore[misc]
+    """The binary that is 1 where a number is active, of which no single indicator tells."""
+
+    __slots__ = ()
+    __hash__ = Operators.__hash__
+
+
+class Activities(IndexedVar):  # type: ignore[misc]
+    """The binary of a number's activity."""
+
+    _ComponentDataClass = Activity
+
+
 class Indicators(IndexedVar):  # type: ignore[misc]
     """The binaries of a parameter's levels."""
 
@@ -64,5 +77,5 @@ class Indicators(IndexedVar):  # type: ignore[misc]
 
 def as_pyomo(variable: Any) -> None:
     """Make the indicator of a clone a variable like any other: Pyomo's transformations tell the types of what they calculate."""
-    if type(variable) is Indicator:
+    if type(variable) in (Indicator, Activity):
         variable.__class__ = VarData

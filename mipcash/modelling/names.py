@@ -14,7 +14,11 @@ def user_name(variable: Any) -> str:
     block = variable.parent_block()
     if block is None or block.parent_component() is not variable.model().component("parameters"):
         return str(variable.name)
-    return f"{block.index()}.is_active()" if variable.local_name.startswith("conjunction") else str(block.index())
+    return (
+        f"{block.index()}.is_active()"
+        if variable.local_name.startswith(("activity", "parts_on"))
+        else str(block.index())
+    )
 
 
 def either(variables: Sequence[Any]) -> str:

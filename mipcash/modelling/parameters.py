@@ -21,7 +21,6 @@ from mipcash.display import table
 from mipcash.errors import RuleError, SpaceError
 from mipcash.modelling.domains import ParameterDomain, Permutation, Value, is_number, level_of
 from mipcash.modelling.operators import Operators
-from mipcash.modelling.quadratic import take_apart
 from mipcash.modelling.refusals import no_attribute, no_numeric_value
 from mipcash.modelling.wording import shortened
 
@@ -163,10 +162,7 @@ class Parameter:
         block = self._columns()
         if isinstance(block.on_expression, int):
             return str(self.domain)
-        rows = block.component("on_only_if")
-        conditions = [block.on_expression] if rows is None else [row.expr.arg(1) for row in rows.values()]
-        when = " and ".join(take_apart(c, self.label).condition_text() for c in conditions)
-        return f"{self.domain}, when {shortened(when)}"
+        return f"{self.domain}, when {shortened(block.when_text)}"
 
 
 def _listed(value: Any) -> tuple[Any, ...]:

@@ -67,26 +67,12 @@ class Quadratic:
         return " ".join(parts).removeprefix("+ ")
 
     def condition_text(self) -> str:
-        """As the condition of something: ``layers is 2 or 3``, ``(a is 1 or b is not 2)``, else ``... is 1``."""
+        """As the condition of something: ``layers is 2 or 3``, ``a is not 1``, else ``... is 1``."""
         held = [self.variables[i] for i in self.linear]
         plain = not self.constant and not self.products and all(c == 1 for c in self.linear.values())
         if self.constant == 1 and not self.products and all(c == -1 for c in self.linear.values()):
             return either(held).replace(" is ", " is not ", 1) or f"{self} is 1"
-        return (plain and either(held)) or self._alternatives() or f"{self} is 1"
-
-    def _alternatives(self) -> str:
-        """``(a is 1 or b is not 2)``: indicators of several parameters, each of which does; empty of anything else."""
-        of: dict[int, list[int]] = {}
-        for i in self.linear:
-            of.setdefault(id(getattr(self.variables[i].parent_component(), "handle", None)), []).append(i)
-        said, constant = [], self.constant
-        for ids in of.values():
-            signs, text = {self.linear[i] for i in ids}, either([self.variables[i] for i in ids])
-            if not text or signs not in ({1.0}, {-1.0}):
-                return ""
-            said.append(text.replace(" is ", " is not ", 1) if signs == {-1.0} else text)
-            constant -= signs == {-1.0}
-        return "" if constant or len(said) < 2 or self.products else f"({' or '.join(said)})"
+        return (plain and either(held)) or f"{self} is 1"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For copies and pickles, whose variables have ids of their own."""
@@ -122,6 +108,38 @@ class Quadratic:
             else:
                 products[i, j] = c
         return Quadratic(constant, {i: c for i, c in linear.items() if c}, products, self.variables)
+
+
+@dataclass(frozen=True)
+class Junction:
+    """Conditions of which all must hold (``every``), or at least one.
+
+    Attributes:
+        parts: 0/1 indicators over levels, and junctions.
+    """
+
+    every: bool
+    parts: tuple[Condition, ...]
+
+    @cached_property
+    def ids(self) -> frozenset[int]:
+        """Keys of the variables that occur."""
+        return frozenset().union(*(part.ids for part in self.parts))
+
+    def value(self, assignment: Mapping[int, float]) -> float:
+        """Return 1 where it holds, else 0; every occurring variable must be in ``assignment``."""
+        return float((all if self.every else any)(part.value(assignment) > 0.5 for part in self.parts))
+
+    def condition_text(self) -> str:
+        """Return it as a condition: ``(kind is 'x' or depth is 2)``."""
+        return f"({(' and ' if self.every else ' or ').join(part.condition_text() for part in self.parts)})"
+
+    def __str__(self) -> str:
+        return f"({(' & ' if self.every else ' | ').join(f'({part})' for part in self.parts)})"
+
+
+Condition = Quadratic | Junction
+"""Something that is 1 where it holds, else 0."""
 
 
 def _put_together(

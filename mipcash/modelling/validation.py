@@ -123,7 +123,7 @@ def _assign_parameters(
             continue
         active = doubtful or all(w.value(assignment) > 0.5 for w in conditions)
         block = declaration.model.parameters[label]
-        if block.component("conjunction") is not None:
+        if block.component("activity") is not None:
             assignment[id(block.on)] = float(active)
         message = None
         if active and label not in config:

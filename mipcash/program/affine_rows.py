@@ -18,7 +18,7 @@ from scipy import sparse
 
 from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
 from mipcash.program.program import BaseRow, BinaryProgram, NumberColumn
-from mipcash.program.unit_scale import degree
+from mipcash.program.unit_scale import degree, resolved
 
 MANY = 300
 """Rows with numbers from which on they are taken together, and those that hold whatever the levels are left out."""
@@ -236,5 +236,5 @@ def _on(number: NumberColumn) -> tuple[float, Indices, Vector]:
     """Constant, columns and coefficients of a number's one condition, if it has any."""
     if not number.conditions:
         return 1.0, np.zeros(0, dtype=np.int64), np.zeros(0)
-    (only,) = number.conditions
+    (only,) = resolved(number.conditions)
     return only.constant, only.columns, only.coefficients

@@ -104,8 +104,8 @@ def algebraic_model(declaration: Declaration) -> AlgebraicModel:
 def _declared_variables(declaration: Declaration) -> list[Variable]:
     listed = [v for g in declaration.groups for v in g.variables] + [n.variable for n in declaration.numbers]
     blocks = [declaration.model.parameters[label] for label in declaration.conditions]
-    conjunctions = [block.on for block in blocks if block.component("conjunction") is not None]
-    return listed + conjunctions + [link.variable for link in declaration.links]
+    activities = [block.on for block in blocks if block.component("activity") is not None]
+    return listed + activities + [link.variable for link in declaration.links]
 
 
 class _Transformed:

@@ -29,11 +29,12 @@ from mipcash.errors import RuleError, SpaceError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.declared import Number
 from mipcash.modelling.margins import REAL_BITS, too_narrow
+from mipcash.modelling.quadratic import Condition as Declared
 from mipcash.modelling.quadratic import Quadratic, Variable
 from mipcash.modelling.rules import ROUNDING, TOLERANCE
 from mipcash.program.algebra import AlgebraicModel, AlgebraicRow, algebraic_model
 from mipcash.program.forms import QuadraticForm
-from mipcash.program.program import BaseRow, BinaryProgram, Group, Indicator, NumberColumn
+from mipcash.program.program import BaseRow, BinaryProgram, Compound, Condition, Group, Indicator, NumberColumn
 from mipcash.program.rewriting import with_products, with_rows
 
 
@@ -103,18 +104,16 @@ class _Compiler:
             self.groups.append(Group(spec.label, spec.parameter, start, stop, spec.values, spec.kind, conditions))
             self.rows.append(_Row("", dict.fromkeys(range(start, stop), 1.0), {}, 1.0, 1.0))
 
-    def conditions(self, label: str) -> tuple[Indicator, ...]:
-        """The indicators of a parameter's activity; they use groups that come before it."""
-        found = []
-        for condition in self.declaration.conditions.get(label, ()):
-            columns = [self._only_column(self.algebra.image[i]) for i in condition.linear]
-            coefficients = np.array(list(condition.linear.values()))
-            best = dict.fromkeys((self.group_of[c] for c in columns), 0.0)
-            for c, coefficient in zip(columns, coefficients.tolist(), strict=True):
-                best[self.group_of[c]] = max(best[self.group_of[c]], coefficient)
-            most = condition.constant + sum(best.values())
-            found.append(Indicator(condition.constant, np.array(columns, dtype=np.int64), coefficients, most))
-        return tuple(found)
+    def conditions(self, label: str) -> tuple[Condition, ...]:
+        """The conditions of a parameter's activity; they use groups that come before it."""
+        return tuple(map(self._condition, self.declaration.conditions.get(label, ())))
+
+    def _condition(self, declared: Declared) -> Condition:
+        if not isinstance(declared, Quadratic):
+            return Compound(declared.every, tuple(map(self._condition, declared.parts)))
+        columns = [self._only_column(self.algebra.image[i]) for i in declared.linear]
+        assert len({self.group_of[c] for c in columns}) == 1, "a condition is a 0/1 value: of one group's levels"
+        return Indicator(declared.constant, np.array(columns, dtype=np.int64), np.array(list(declared.linear.values())))
 
     def make_numbers(self, wanted: Collection[str]) -> set[str]:
         """Columns for the numbers that are wanted, occur in rules or were restricted on the live model.
@@ -133,7 +132,8 @@ class _Compiler:
             column = self._variable(variable)
             if number.tuned:
                 latent = column if number.on is None else self._latent(number, column)
-                self.numbers.append(NumberColumn(number.label, column, latent, self.conditions(number.label)))
+                on = next((self._variable(self.algebra.image[id(v)]) for v in number.columns()[1:]), None)
+                self.numbers.append(NumberColumn(number.label, column, latent, self.conditions(number.label), on))
         for link in self.declaration.links:
             terms = {self._only_column(self.algebra.image[i]): c for i, c in link.value.linear.items()}
             self.affine[id(self.algebra.image[id(link.variable)])] = (link.value.constant, terms)

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from mipcash.program.forms import Booleans, Indices
-from mipcash.program.program import BinaryProgram, Indicator
+from mipcash.program.program import BinaryProgram, Condition, Indicator
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class Activity:
     Attributes:
         group: which one.
         off: its off level.
-        lookups: conditions over one parent each: the parent, and whether the condition holds at each of its levels.
-        general: the other conditions.
+        lookups: indicators: the parent, and whether the indicator holds at each of its levels.
+        general: the compound conditions.
     """
 
     group: int
     off: int
     lookups: tuple[tuple[int, Booleans], ...]
-    general: tuple[Indicator, ...]
+    general: tuple[Condition, ...]
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,10 @@ class GroupActivity:
 
 def _activity(program: BinaryProgram, g: int) -> Activity:
     """The conditions of a group, taken apart."""
-    lookups, general = list[tuple[int, Booleans]](), list[Indicator]()
+    lookups, general = list[tuple[int, Booleans]](), list[Condition]()
     for condition in program.groups[g].conditions:
-        parents = np.unique(program.group_of[condition.columns])
-        if len(parents) == 1:
-            parent = int(parents[0])
-            effect = np.full(program.groups[parent].size, condition.constant)
-            np.add.at(effect, condition.columns - program.groups[parent].start, condition.coefficients)
-            lookups.append((parent, effect > 0.5))
+        if isinstance(condition, Indicator):
+            lookups.append((int(program.group_of[condition.columns[0]]), program.held(condition)))
         else:
             general.append(condition)
     return Activity(g, program.groups[g].size - 1, tuple(lookups), tuple(general))

@@ -19,7 +19,7 @@ from mipcash.program.elimination_order import LinearRow
 from mipcash.program.forms import Booleans
 from mipcash.program.legality import Legality
 from mipcash.program.model_count import StateCount, count_states
-from mipcash.program.program import BaseRow, BinaryProgram, Group
+from mipcash.program.program import BaseRow, BinaryProgram, Condition, Group, Indicator
 from mipcash.program.tables import RuleTable, States, entries
 
 TABULATED = 1 << 12
@@ -128,17 +128,21 @@ def _activity(program: BinaryProgram, g: int) -> RuleTable | None:
         return None
     active = np.ones([1] * len(scope), dtype=bool)
     for condition in group.conditions:
-        value = np.full([1] * len(scope), condition.constant)
-        for c, coefficient in zip(condition.columns.tolist(), condition.coefficients.tolist(), strict=True):
-            parent = int(program.group_of[c])
-            shape = [1] * len(scope)
-            shape[scope.index(parent)] = program.groups[parent].size
-            indicator = np.zeros(program.groups[parent].size)
-            indicator[c - program.groups[parent].start] = coefficient
-            value = value + indicator.reshape(shape)
-        active = active & (value > 0.5)
+        active = active & _table(program, condition, scope)
     shape = [1] * len(scope)
     shape[scope.index(g)] = group.size
     on = (np.arange(group.size) < group.size - 1).reshape(shape)
     legal = np.broadcast_to(active == on, program.sizes[scope])
     return RuleTable(tuple(scope), np.asarray(legal))
+
+
+def _table(program: BinaryProgram, condition: Condition, scope: Sequence[int]) -> Booleans:
+    """Return whether a condition holds at the joint levels of some groups; axes that it does not look at are of length 1."""
+    if isinstance(condition, Indicator):
+        parent = int(program.group_of[condition.columns[0]])
+        return program.held(condition).reshape([-1 if g == parent else 1 for g in scope])
+    join = np.logical_and if condition.every else np.logical_or
+    held = _table(program, condition.parts[0], scope)
+    for part in condition.parts[1:]:
+        held = join(held, _table(program, part, scope))
+    return held

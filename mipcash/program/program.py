@@ -29,16 +29,11 @@ from mipcash.program.products import Product
 
 @dataclass(frozen=True)
 class Indicator:
-    """A condition on the one-hot binaries: ``constant + coefficients . z[columns]`` is at least 1, and 0 where it fails.
-
-    Attributes:
-        most: what it can be at most: 1, or the number of alternatives of which several may hold.
-    """
+    """A condition on the binaries of one group: ``constant + coefficients . z[columns]`` is 1, and 0 where it fails."""
 
     constant: float
     columns: Indices
     coefficients: Vector
-    most: float = 1.0
 
     def holds(self, z: Vector) -> NDArray[np.bool_]:
         """Whether it does: (..., n_z) -> (...)."""
@@ -49,6 +44,34 @@ class Indicator:
         groups = program.group_of[self.columns]
         taken = levels[..., groups] == self.columns - program.starts[groups]
         return np.asarray(self.constant + taken @ self.coefficients > 0.5)
+
+
+@dataclass(frozen=True)
+class Compound:
+    """Conditions of which all must hold (``every``), or at least one."""
+
+    every: bool
+    parts: tuple[Condition, ...]
+
+    @cached_property
+    def columns(self) -> Indices:
+        """One-hot columns that it looks at, ascending."""
+        return np.unique(np.concatenate([part.columns for part in self.parts]))
+
+    def holds(self, z: Vector) -> NDArray[np.bool_]:
+        """Whether it does: (..., n_z) -> (...)."""
+        return self._joined([part.holds(z) for part in self.parts])
+
+    def holds_at(self, program: BinaryProgram, levels: Indices) -> NDArray[np.bool_]:
+        """The same of levels: (..., G) -> (...)."""
+        return self._joined([part.holds_at(program, levels) for part in self.parts])
+
+    def _joined(self, held: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        return np.asarray((np.logical_and if self.every else np.logical_or).reduce(held))
+
+
+Condition = Indicator | Compound
+"""When a parameter is active."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +87,7 @@ class Group:
     stop: int
     values: tuple[Value, ...]
     kind: str
-    conditions: tuple[Indicator, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
     @property
     def conditional(self) -> bool:
@@ -100,12 +123,14 @@ class NumberColumn:
         latent: its value whether active or not; equals ``column`` for an unconditional one. Fixing the latent column
             fixes the number without deciding its activity.
         conditions: as for a group.
+        on: the binary of its activity, where that is no indicator of levels.
     """
 
     label: str
     column: int
     latent: int
-    conditions: tuple[Indicator, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    on: int | None = None
 
 
 @dataclass(frozen=True)
@@ -144,7 +169,7 @@ class BinaryProgram:
         products: product columns.
         domains: label -> domain of every tuned parameter, in the order of declaration.
         base_rows: the rows over base columns, products not yet linearised (what a point is checked against).
-        conditions: label -> indicators of its activity, for every conditional parameter.
+        conditions: label -> conditions of its activity, all of which must hold, for every conditional parameter.
         variable_columns: name of a Pyomo variable that is not a level -> its base column.
         margin: rule name -> by how much it was tightened because it multiplies two reals (see ``compile``).
     """
@@ -165,7 +190,7 @@ class BinaryProgram:
     products: tuple[Product, ...]
     domains: Mapping[str, object]
     base_rows: tuple[BaseRow, ...]
-    conditions: Mapping[str, tuple[Indicator, ...]]
+    conditions: Mapping[str, tuple[Condition, ...]]
     variable_columns: Mapping[str, int]
     margin: Mapping[str, float]
 
@@ -178,9 +203,30 @@ class BinaryProgram:
         """Group index of each one-hot column, shape (n_z,)."""
         return np.repeat(np.arange(len(self.groups)), self.sizes)
 
-    def parents(self, conditions: Iterable[Indicator]) -> set[int]:
+    def parents(self, conditions: Iterable[Condition]) -> set[int]:
         """Groups that conditions look at."""
         return {int(self.group_of[c]) for condition in conditions for c in condition.columns}
+
+    def switch(self, label: str) -> Indicator:
+        """Activity of a conditional parameter as an affine function of base columns.
+
+        A number needs columns in the program, unless one indicator decides where it is active.
+        """
+        for group in self.groups:
+            if group.parameter == label:
+                return Indicator(1.0, np.array([group.stop - 1]), np.array([-1.0]))
+        only, *more = self.conditions[label]
+        if isinstance(only, Indicator) and not more:
+            return only
+        number = next(n for n in self.numbers if n.label == label)
+        return Indicator(0.0, np.array([number.on]), np.ones(1))
+
+    def held(self, indicator: Indicator) -> NDArray[np.bool_]:
+        """At which levels of its group an indicator holds, off included: shape (L,)."""
+        group = self.groups[int(self.group_of[indicator.columns[0]])]
+        effect = np.full(group.size, float(indicator.constant))
+        np.add.at(effect, indicator.columns - group.start, indicator.coefficients)
+        return effect > 0.5
 
     @cached_property
     def starts(self) -> Indices:

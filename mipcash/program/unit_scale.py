@@ -11,7 +11,7 @@ A wide integer takes the unit value of its rounded value, so that a surrogate is
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +20,7 @@ import numpy as np
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Configuration, Integer, Real
 from mipcash.program.forms import Booleans, Indices, Vector
-from mipcash.program.program import BinaryProgram, Indicator
+from mipcash.program.program import BinaryProgram, Condition, Indicator
 
 INACTIVE = 0.5
 RESOLVED = 2
@@ -41,7 +41,7 @@ class UnitScale:
 
     labels: tuple[str, ...]
     domains: tuple[Real | Integer, ...]
-    conditions: tuple[tuple[Indicator, ...], ...]
+    conditions: tuple[tuple[Condition, ...], ...]
 
     @classmethod
     def of(cls, declaration: Declaration, program: BinaryProgram) -> UnitScale:
@@ -161,14 +161,21 @@ class UnitScale:
         return np.array([d.to_unit(values[l]) if l in values else INACTIVE for l, d in pairs])
 
 
-def degree(conditions: Sequence[Indicator]) -> int:
-    """Of on(z) as a product of conditions; beyond RESOLVED where one has alternatives, as no product of affine functions is on."""
-    return len(conditions) if all(c.most <= 1.0 for c in conditions) else RESOLVED + len(conditions)
+def degree(conditions: Sequence[Condition]) -> int:
+    """Of on(z) as a product of conditions; beyond RESOLVED where one is compound, as no product of affine functions is on."""
+    return len(conditions) if all(isinstance(c, Indicator) for c in conditions) else RESOLVED + len(conditions)
 
 
-def resolved(conditions: Sequence[Indicator]) -> tuple[Indicator, ...]:
+def resolved(conditions: Sequence[Condition]) -> tuple[Indicator, ...]:
     """Those conditions that a form can multiply, RESOLVED of them at most."""
-    return tuple(c for c in conditions if c.most <= 1.0)[:RESOLVED]
+    return tuple(c for c in conditions if isinstance(c, Indicator))[:RESOLVED]
+
+
+def key_of(condition: Condition) -> Hashable:
+    """The same for conditions that hold at the same points because they are written alike."""
+    if isinstance(condition, Indicator):
+        return condition.constant, condition.columns.tobytes(), condition.coefficients.tobytes()
+    return condition.every, *map(key_of, condition.parts)
 
 
 def _within(values: Vector, high: Vector | float) -> Vector:
@@ -200,7 +207,7 @@ def decoded(program: BinaryProgram, scale: UnitScale, levels: Indices, u: Vector
     return program.decode(levels, natural)
 
 
-def activity(conditions: Sequence[Sequence[Indicator]], z: Vector) -> Vector:
+def activity(conditions: Sequence[Sequence[Condition]], z: Vector) -> Vector:
     """Whether all conditions of each number hold: (B, n_z) -> (B, D)."""
     on = np.ones((len(z), len(conditions)))
     for d, indicators in enumerate(conditions):
@@ -229,31 +236,28 @@ class Activities:
     table: Booleans
     first: Indices
     groups: Indices
-    others: tuple[Indicator, ...]
+    others: tuple[Condition, ...]
     single: Indices
     several: tuple[tuple[int, Indices], ...]
     count: int
 
     @classmethod
-    def of(cls, program: BinaryProgram, conditions: Sequence[Sequence[Indicator]]) -> Activities:
+    def of(cls, program: BinaryProgram, conditions: Sequence[Sequence[Condition]]) -> Activities:
         """The tables of some conditions."""
-        known: dict[tuple[float, bytes, bytes], int] = {}
-        tables, groups, others = [np.zeros(0, dtype=bool)], list[int](), list[Indicator]()
+        known: dict[Hashable, int] = {}
+        tables, groups, others = [np.zeros(0, dtype=bool)], list[int](), list[Condition]()
 
-        def which(c: Indicator) -> int:
-            key = (c.constant, c.columns.tobytes(), c.coefficients.tobytes())
+        def which(c: Condition) -> int:
+            key = key_of(c)
             if key in known:
                 return known[key]
-            over = np.unique(program.group_of[c.columns])
-            if len(over) != 1:
+            if not isinstance(c, Indicator):
                 others.append(c)
                 known[key] = -len(others)
                 return known[key]
-            group = program.groups[int(over[0])]
-            effect = np.full(group.size, float(c.constant))
-            np.add.at(effect, c.columns - group.start, c.coefficients)
-            tables.append(effect > 0.5)
-            groups.append(int(over[0]))
+            g = int(program.group_of[c.columns[0]])
+            tables.append(program.held(c))
+            groups.append(g)
             known[key] = len(groups) - 1
             return known[key]
 

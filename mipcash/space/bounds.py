@@ -67,7 +67,10 @@ def extents(space: CompiledSpace, backend: Backend) -> dict[str, Extent]:
     Raises:
         InfeasibleSpaceError: the space is empty.
     """
-    program, settings = space.program, QUESTION
+    settings, in_rules = QUESTION, {n.label for n in space.program.numbers}
+    # activity that is no indicator of levels has a column only beside its number's
+    loose = {x.label for x in space.tuned if len(x.columns()) > 1} - in_rules
+    program = space.wider(in_rules | loose).program if loose else space.program
     some = emptiness(program, backend, settings)
     if some.status == INFEASIBLE:
         raise InfeasibleSpaceError(explained(space, backend, empty=True))
@@ -119,7 +122,7 @@ def _number_extent(
     label: str, domain: Real | Integer, program: BinaryProgram, backend: Backend, settings: SolverSettings
 ) -> Extent | None:
     """That of a number; None where it is proven that it is never active."""
-    fixed_on = _activity_cut(program, label)
+    fixed_on = _where_active(program, label)
     if any(n.label == label for n in program.numbers):
         least, most = (_end(fixed_on, label, sign, backend, settings) for sign in (1.0, -1.0))
         if least.status == INFEASIBLE or most.status == INFEASIBLE:
@@ -195,31 +198,25 @@ def _end(program: BinaryProgram, label: str, sign: float, backend: Backend, sett
     return answer if answer.status == OPTIMAL else replace(answer, value=answer.bound)
 
 
-def _activity_cut(program: BinaryProgram, label: str) -> BinaryProgram:
-    """The program in which the conditions of a parameter hold."""
-    rows, low, base = [], [], []
-    for condition in program.conditions.get(label, ()):
-        row = np.zeros(program.n_columns)
-        np.add.at(row, condition.columns, condition.coefficients)
-        rows.append(row)
-        low.append(1.0 - condition.constant)
-        form = replace(QuadraticForm.zero(program.n), linear=row[: program.n])
-        base.append(BaseRow("", form, low[-1], np.inf, CUT_SLACK))
-    if not rows:
+def _where_active(program: BinaryProgram, label: str) -> BinaryProgram:
+    """Return the program in which a parameter is active."""
+    if label not in program.conditions:
         return program
-    slack = np.full(len(low), CUT_SLACK)
-    return with_rows(program, sparse.csr_array(np.array(rows)), low, np.full(len(low), np.inf), slack=slack, base=base)
+    switch, row = program.switch(label), np.zeros(program.n_columns)
+    np.add.at(row, switch.columns, switch.coefficients)
+    low = 1.0 - switch.constant
+    base = BaseRow("", replace(QuadraticForm.zero(program.n), linear=row[: program.n]), low, np.inf, CUT_SLACK)
+    return with_rows(program, sparse.csr_array(row[None]), [low], [np.inf], slack=[CUT_SLACK], base=[base])
 
 
 def always_on(program: BinaryProgram, label: str, backend: Backend, settings: SolverSettings) -> bool:
-    """Whether it is proven that a parameter is active in every legal configuration: no condition of it can fail."""
-    for condition in program.conditions.get(label, ()):
-        linear = np.zeros(program.n)
-        np.add.at(linear, condition.columns, condition.coefficients)
-        answer = backend.solve(Task(program, replace(QuadraticForm.zero(program.n), linear=linear)), settings)
-        if answer.status != INFEASIBLE and answer.bound + condition.constant < 0.5:
-            return False
-    return True
+    """Return whether it is proven that a parameter is active in every legal configuration."""
+    if label not in program.conditions:
+        return True
+    switch, linear = program.switch(label), np.zeros(program.n)
+    np.add.at(linear, switch.columns, switch.coefficients)
+    answer = backend.solve(Task(program, replace(QuadraticForm.zero(program.n), linear=linear)), settings)
+    return answer.status == INFEASIBLE or answer.bound + switch.constant >= 0.5
 
 
 def _short(value: float) -> float:

@@ -248,7 +248,7 @@ class CompiledSpace:
                 assignment[id(link.variable)] = link.value.value(assignment)
         for label in self.declaration.conditions:
             block = self.declaration.model.parameters[label]
-            if block.component("conjunction") is not None:
+            if block.component("activity") is not None:
                 assignment[id(block.on)] = float(all(bool(c.holds(z)) for c in program.conditions[label]))
         hint = {i: float(columns[c]) for i, c in self.columns.items()}
         return union_of(list(number_rules(self.rule_rows, assignment, found, hint)))

@@ -131,15 +131,10 @@ def _may_break(declaration: Declaration, rule: Rule, ids: Collection[int]) -> bo
 
 
 def _where_inactive(program: BinaryProgram, label: str) -> BinaryProgram:
-    """The program in which a condition of a parameter fails: its k indicators add up to at most k - 1.
-
-    Those with alternatives may be more than 1 each; then it is less than the others can be together, and a little is left over.
-    """
-    row, conditions = np.zeros(program.n_columns), program.conditions[label]
-    most = -min(condition.most for condition in conditions)
-    for condition in conditions:
-        np.add.at(row, condition.columns, condition.coefficients)
-        most += condition.most - condition.constant
+    """Return the program in which a parameter is inactive."""
+    row, switch = np.zeros(program.n_columns), program.switch(label)
+    np.add.at(row, switch.columns, switch.coefficients)
+    most = -switch.constant
     base = BaseRow("", replace(QuadraticForm.zero(program.n), linear=row[: program.n]), -math.inf, most, CUT_SLACK)
     return with_rows(program, sparse.csr_array(row[None]), [-math.inf], [most], slack=[CUT_SLACK], base=[base])
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from mipcash.backends.base import Answer, Backend, SolverSettings, Task
 from mipcash.errors import ConfigurationError, InfeasibleSpaceError
 from mipcash.modelling.domains import Configuration, Value, is_number, same_value
-from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram, Group
 from mipcash.program.rewriting import with_columns, with_rows
 from mipcash.space.compiled import QUESTION, CompiledSpace
@@ -21,9 +21,6 @@ from mipcash.space.explanation import explained
 ABSENT_COST = 1.0
 """Cost of switching a parameter on that the given configuration leaves out, or off that it has."""
 
-Switch = tuple[float, Indices, Vector]
-"""A 0/1 function of base columns: constant, columns and coefficients."""
-
 
 def nearest(space: CompiledSpace, config: Configuration) -> Configuration:
     """See :meth:`mipcash.Space.nearest`."""
@@ -32,8 +29,7 @@ def nearest(space: CompiledSpace, config: Configuration) -> Configuration:
     if not space.violations(config):
         return {**config, **space.fixed}  # what is held is met within a tolerance by values beside it
     wide = space.wider({x.label for x in space.tuned})
-    switches = {x.label: _switch(wide, x.label) for x in space.tuned if x.label in space.declaration.conditions}
-    answer = nearest_point(wide.program, config, space.backend, QUESTION, switches)
+    answer = nearest_point(wide.program, config, space.backend, QUESTION)
     if told(answer).columns is None:
         raise InfeasibleSpaceError(explained(space, space.backend, empty=True))
     assert answer.columns is not None
@@ -63,21 +59,11 @@ def why_illegal(space: CompiledSpace, config: Configuration) -> str:
     return f"{text}. The nearest legal configuration has {', '.join(changes)}"
 
 
-def _switch(space: CompiledSpace, label: str) -> Switch:
-    """The activity of a conditional number over the columns of a program."""
-    if space.declaration.model.parameters[label].component("conjunction") is None:
-        (only,) = space.program.conditions[label]
-        return only.constant, only.columns, only.coefficients
-    on = space.algebra.image[id(space.declaration.model.parameters[label].on)]
-    return 0.0, np.array([space.program.variable_columns[on.name]]), np.ones(1)
-
-
 def nearest_point(
     program: BinaryProgram,
     config: Configuration,
     backend: Backend,
     settings: SolverSettings,
-    switches: Mapping[str, Switch],
 ) -> Answer:
     """The legal point nearest to a configuration (which may be illegal, incomplete, or name unknown parameters).
 
@@ -87,7 +73,6 @@ def nearest_point(
 
     Args:
         program: with a column for every number.
-        switches: label of a conditional number -> its activity.
     """
     linear, constant = np.zeros(program.n), 0.0
     for group in program.groups:
@@ -98,11 +83,10 @@ def nearest_point(
         if is_number(given):
             # the latent column is free where the number is off: what counts then is that it is
             wanted[number.latent] = float(given)
-        if number.label in switches:
-            base, columns, values = switches[number.label]
-            sign = -1.0 if number.label in config else 1.0
-            constant += ABSENT_COST * (float(sign < 0) + sign * base)
-            np.add.at(linear, columns, sign * ABSENT_COST * values)
+        if number.conditions:
+            switch, sign = program.switch(number.label), -1.0 if number.label in config else 1.0
+            constant += ABSENT_COST * (float(sign < 0) + sign * switch.constant)
+            np.add.at(linear, switch.columns, sign * ABSENT_COST * switch.coefficients)
     lifted = with_distances(program, wanted)
     cost = np.concatenate([linear, [1.0 / max(1e-12, program.high[c] - program.low[c]) for c in wanted]])
     form = replace(QuadraticForm.zero(lifted.n), constant=constant, linear=cost)

@@ -65,9 +65,9 @@ def _rules(space: CompiledSpace, label: str, value: Value) -> Iterator[Rule]:
     for number in space.declaration.numbers:
         if number.label == label:
             yield _equals(name, number.variable, float(value))
-            for on in space.declaration.conditions.get(label, ()):
-                body = Quadratic(0.0, on.linear, on.products, on.variables)
-                yield Rule(name, body, 1.0 - on.constant, 1.0 - on.constant)
+            if number.on is not None:
+                body = replace(number.on, constant=0.0)
+                yield Rule(name, body, 1.0 - number.on.constant, 1.0 - number.on.constant)
 
 
 def _name(label: str, value: Value) -> str:

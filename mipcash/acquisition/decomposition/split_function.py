@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +23,13 @@ from numpy.typing import NDArray
 from mipcash.errors import SpaceError
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram, Indicator
-from mipcash.program.unit_scale import RESOLVED, UnitScale, degree, resolved
+from mipcash.program.unit_scale import RESOLVED, UnitScale, degree, key_of, resolved
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
 from mipcash.surrogates.linear.features.maps import CosineMap
 from mipcash.surrogates.linear.functions import Block, WeightSample
 
-Key = tuple[int, int] | tuple[bytes, ...]
-"""(g, g) for a group, (g, h) for a pair, or the indicators of an activity, written as bytes."""
+Key = tuple[Any, ...]
+"""(g, g) for a group, (g, h) for a pair, or the keys of the indicators of an activity."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class SplitFunction:
             elif not (conditions := resolved(block.discrete)):
                 base[span] += weights[0]
             else:
-                key = tuple(_written(i) for i in conditions)
+                key = tuple(map(key_of, conditions))
                 activities[key] = conditions
                 tables.setdefault(key, np.zeros((2, m)))[1, span] += weights[0]
         plain = [k for k, b in enumerate(f.blocks) if b.fourier is None]
@@ -230,19 +231,7 @@ def _branchable(f: WeightSample, scale: UnitScale) -> NDArray[np.bool_]:
         maps = [b for b in f.blocks if b.fourier is not None]
         sees = [b for b in maps if np.any(cosines_of(b).embedded(f.n_numbers)[:, d] != 0)]
         found[d] = degree(own) <= RESOLVED and all(
-            not isinstance(b.discrete, DiscreteFeatures)
-            and [_written(i) for i in b.discrete] == [_written(i) for i in own]
+            not isinstance(b.discrete, DiscreteFeatures) and [key_of(i) for i in b.discrete] == [key_of(i) for i in own]
             for b in sees
         )
     return found
-
-
-def _written(indicator: Indicator) -> bytes:
-    """What an indicator says, to tell indicators apart (arrays cannot be keys)."""
-    return b"|".join(
-        (
-            np.float64(indicator.constant).tobytes(),
-            indicator.columns.astype(np.int64).tobytes(),
-            indicator.coefficients.astype(float).tobytes(),
-        )
-    )

@@ -14,15 +14,14 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mipcash.errors import SpaceError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Integer, Ordinal, Real, Value, is_number
 from mipcash.modelling.exchange.shared import GRID_LIMIT, list_domain, number_domain, package
-from mipcash.modelling.formulas import any_of
+from mipcash.modelling.formulas import all_of, any_of
 from mipcash.modelling.parameters import NumericParameter, Parameter
 
 MARGIN = 1e-6
@@ -96,42 +95,34 @@ def _has_prior(hyperparameter: Any) -> bool:
 # -- conditions -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Literal:
-    """A statement about one parent: it has one of these levels, or is not active and ``off`` holds."""
-
-    parent: str
-    levels: frozenset[int]
-    off: bool
-
-
-_Clause = dict[str, _Literal]
-"""A disjunction: at most one literal for each parent, by name."""
-
-
 NEVER = "never"
+"""The condition of a hyperparameter that is never active."""
 
 
 def _when(declaration: Declaration, space: Any, child: str) -> Any:
-    """What must all hold for a hyperparameter to be active; None: it always is, NEVER: it never is."""
-    clauses = [c for condition in space.parent_conditions_of[child] for c in _clauses(declaration, condition, child)]
-    found = [_indicator(declaration, clause) for clause in clauses]
-    if any(each is NEVER for each in found):
-        return NEVER
-    return [each for each in found if each is not None] or None
+    """Return what must all hold for a hyperparameter to be active; None: it always is, NEVER: it never is."""
+    return _all([_condition(declaration, each, child) for each in space.parent_conditions_of[child]])
 
 
-def _clauses(declaration: Declaration, condition: Any, child: str) -> list[_Clause]:
-    """A condition as a conjunction of disjunctions."""
+def _all(parts: Sequence[Any]) -> Any:
+    left = [part for part in parts if part is not None]
+    never = any(part is NEVER for part in left)
+    return NEVER if never else None if not left else left[0] if len(left) == 1 else all_of(*left)
+
+
+def _condition(declaration: Declaration, condition: Any, child: str) -> Any:
+    """Return a condition as a formula of indicators; None: it always holds, NEVER: it never does."""
     kind = type(condition).__name__
     if kind == "AndConjunction":
-        return [c for part in condition.components for c in _clauses(declaration, part, child)]
+        return _all([_condition(declaration, part, child) for part in condition.components])
     if kind == "OrConjunction":
-        parts = [_clauses(declaration, part, child) for part in condition.components]
-        return [_joined(chosen) for chosen in itertools.product(*parts)]
+        parts = [_condition(declaration, part, child) for part in condition.components]
+        left = [part for part in parts if part is not NEVER]
+        always = any(part is None for part in left)
+        return None if always else NEVER if not left else left[0] if len(left) == 1 else any_of(*left)
     name, off = condition.parent.name, kind == "NotEqualsCondition"
     if name not in declaration.parameters:  # it is never active
-        return [{name: _Literal(name, frozenset(), off)}]
+        return None if off else NEVER
     parent = declaration.parameters[name]
     values = _levels_of(declaration, parent)
     if values is None:
@@ -139,40 +130,14 @@ def _clauses(declaration: Declaration, condition: Any, child: str) -> list[_Clau
             f"the condition {condition} of {child!r}: activity follows from lists of values in mipcash, and {parent.label!r} is "
             f"{parent.domain}; make it an ordinal of the values that matter"
         )
-    holds = [l for l, v in enumerate(values) if condition.satisfied_by_value({parent.label: v})]
-    return [{name: _Literal(name, frozenset(holds), off)}]
-
-
-def _joined(clauses: Iterable[_Clause]) -> _Clause:
-    joined: _Clause = {}
-    for clause in clauses:
-        for name, literal in clause.items():
-            other = joined.get(name, _Literal(name, frozenset(), False))
-            joined[name] = _Literal(name, literal.levels | other.levels, literal.off or other.off)
-    return joined
-
-
-def _indicator(declaration: Declaration, clause: _Clause) -> Any:
-    """A disjunction as an indicator, or several joined; None: it always holds, NEVER: it never does."""
-    found = []
-    for name, literal in clause.items():
-        if name not in declaration.parameters:
-            if literal.off:
-                return None
-            continue
-        parent = declaration.parameters[name]
-        values = _levels_of(declaration, parent)
-        assert values is not None
-        missing = [v for l, v in enumerate(values) if l not in literal.levels]
-        present = [v for l, v in enumerate(values) if l in literal.levels]
-        always = name not in declaration.conditions
-        if (literal.off or always) and not missing:
-            return None
-        if literal.off or (always and present and len(missing) < len(present)):
-            found.append(1 - parent.is_(*missing))
-        elif present:
-            found.append(parent.is_(*present))
-    return NEVER if not found else found[0] if len(found) == 1 else any_of(*found)
+    present = [v for v in values if condition.satisfied_by_value({parent.label: v})]
+    missing = [v for v in values if v not in present]
+    always = name not in declaration.conditions
+    if (off or always) and not missing:
+        return None
+    if off or (always and present and len(missing) < len(present)):
+        return 1 - parent.is_(*missing)
+    return parent.is_(*present) if present else NEVER
 
 
 def _levels_of(declaration: Declaration, parameter: Parameter) -> Sequence[Value] | None:

@@ -19,7 +19,7 @@ from mipcash.modelling.domains import Categorical, Configuration, Integer, Real,
 from mipcash.modelling.exchange.shared import package
 from mipcash.modelling.helpers import settle
 from mipcash.modelling.live.components import relations_of
-from mipcash.modelling.quadratic import Quadratic
+from mipcash.modelling.quadratic import Condition, Quadratic
 from mipcash.modelling.rules import Rule
 
 MOST_SETTINGS, MOST_CLAUSES = 20_000, 1_000
@@ -96,26 +96,15 @@ class _Back:
     def _all(self, parts: Sequence[Any]) -> Any:
         return parts[0] if len(parts) == 1 else self.theirs.AndConjunction(*parts)
 
-    def _parts(self, child: str, indicator: Quadratic) -> list[Any]:
-        """Conditions that must all hold for an indicator."""
-        groups = self._groups(indicator.ids)
-        if len(groups) == 1:
-            (group,) = groups
-            holds = [l for l, v in enumerate(group.variables) if _value(indicator, v) > 0.5]
-            return self._among(child, group, holds, off=indicator.constant > 0.5)
-        some, constant = list[Any](), indicator.constant
-        for group in groups:  # alternatives: of each parent, levels that it has or has not
-            named = [l for l, v in enumerate(group.variables) if id(v) in indicator.ids]
-            signs = {indicator.linear[id(group.variables[l])] for l in named}
-            others = [l for l in range(len(group.values)) if l not in named]
-            if signs not in ({1.0}, {-1.0}):
-                constant = math.nan
-                break
-            constant -= signs == {-1.0}
-            some.append(self._all(self._among(child, group, *((named, False) if signs == {1.0} else (others, True)))))
-        if constant:
-            raise SpaceError(_unsaid(f"where {child!r} is active, {indicator}", "say it of one parent at a time"))
-        return [self.theirs.OrConjunction(*some)]
+    def _parts(self, child: str, condition: Condition) -> list[Any]:
+        """Conditions that must all hold for a condition."""
+        if isinstance(condition, Quadratic):
+            (group,) = self._groups(condition.ids)
+            holds = [l for l, v in enumerate(group.variables) if _value(condition, v) > 0.5]
+            return self._among(child, group, holds, off=condition.constant > 0.5)
+        if condition.every:
+            return [each for part in condition.parts for each in self._parts(child, part)]
+        return [self.theirs.OrConjunction(*(self._all(self._parts(child, part)) for part in condition.parts))]
 
     def _among(self, child: str, group: OneHot, levels: Sequence[int], off: bool) -> list[Any]:
         """Conditions that all hold where a group has one of some levels, or is off and that will do."""
@@ -236,9 +225,9 @@ class _Back:
             literals.append(
                 self._literal(groups[0], [l for l, v in enumerate(groups[0].variables) if _value(w, v) > 0.5])
             )
-        for w in own:  # where it is off it reads as 0, and the rule may say something of that
+        for other in own:  # where it is off it reads as 0, and the rule may say something of that
             at_zero = body.constant
-            if not any(_same(w, other) for other in rule.when) and (len(labels) > 1 or rule.broken(at_zero)):
+            if not any(_same(w, other) for w in rule.when) and (len(labels) > 1 or rule.broken(at_zero)):
                 raise refused
         one = len(labels) == 1
         comparison = self._bounds(labels[0], rule) if one else self._comparisons(slopes, rule, refused)
@@ -289,5 +278,7 @@ def _value(indicator: Quadratic, variable: Any) -> float:
     return indicator.constant + indicator.linear.get(id(variable), 0.0)
 
 
-def _same(a: Quadratic, b: Quadratic) -> bool:
+def _same(a: Condition, b: Condition) -> bool:
+    if not isinstance(a, Quadratic) or not isinstance(b, Quadratic):
+        return False
     return a.constant == b.constant and dict(a.linear) == dict(b.linear)

@@ -26,7 +26,7 @@ from mipcash.modelling.domains import Integer
 from mipcash.modelling.parameters import ModuleParameter
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.points import Points
-from mipcash.program.program import BinaryProgram, Group, Indicator
+from mipcash.program.program import BinaryProgram, Condition, Group
 from mipcash.program.unit_scale import INACTIVE, UnitScale
 from mipcash.space.domain import Domain
 
@@ -157,7 +157,7 @@ class Variables:
             self._active[key] = mask & (self.levels != 1)
         return self._active[key]
 
-    def _possible(self, conditions: tuple[Indicator, ...], levels: Indices) -> bool:
+    def _possible(self, conditions: tuple[Condition, ...], levels: Indices) -> bool:
         for condition in conditions:
             groups = self.program.group_of[condition.columns]
             if np.all(np.isin(groups, self.choices)) and not condition.holds_at(self.program, levels):

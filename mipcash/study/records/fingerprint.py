@@ -157,9 +157,9 @@ def _domain_text(domain: ParameterDomain) -> str:
 
 def _condition(space: Declaration, label: str) -> str:
     block = space.model.parameters[label]
-    only_if = block.component("on_only_if")
-    if only_if is not None:
-        return " when " + " and ".join(row.expr.to_string() for row in only_if.values())
+    rows = block.component("on_rows")
+    if rows is not None:
+        return " when " + " and ".join(row.expr.to_string() for row in rows.values())
     on = getattr(block, "on_expression", 1)
     # to_string: Pyomo's names, which every version of mipcash writes alike
     return "" if isinstance(on, (int, float)) else f" when {getattr(on, 'expr', on).to_string()}"

@@ -16,7 +16,7 @@ import numpy as np
 from mipcash.errors import at_least
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
-from mipcash.program.unit_scale import UnitScale
+from mipcash.program.unit_scale import UnitScale, resolved
 from mipcash.surrogates.fourier import FourierFeatures
 from mipcash.surrogates.interactions import Interactions, Pair, shared
 from mipcash.surrogates.linear.evidence import Layout
@@ -157,7 +157,7 @@ def evidence_blocks(
         else:
             blocks += _declared_blocks(linear, sc, mixed, layout.joint, l, declared, maker, rng)
     for j, conditions in enumerate(scale.conditions):
-        blocks.append(Block(conditions, maker.own(j, float(m[j]), rng), np.array([c1 * b[j]])))
+        blocks.append(Block(resolved(conditions), maker.own(j, float(m[j]), rng), np.array([c1 * b[j]])))
     return blocks
 
 

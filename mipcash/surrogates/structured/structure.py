@@ -6,15 +6,16 @@ Notation as in :mod:`mipcash.surrogates.structured.kernel`.
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from mipcash.program.forms import Indices, Vector
-from mipcash.program.program import BinaryProgram, Group, Indicator
+from mipcash.program.program import BinaryProgram, Condition, Group
 from mipcash.program.recent import Recent
-from mipcash.program.unit_scale import RESOLVED, Activities, UnitScale, degree
+from mipcash.program.unit_scale import RESOLVED, Activities, UnitScale, degree, key_of
 from mipcash.program.width import is_wide
 from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, LevelDistance, LevelKernel, has_length
@@ -39,7 +40,7 @@ class Structure:
     """
 
     program: BinaryProgram
-    conditions: tuple[tuple[Indicator, ...], ...]
+    conditions: tuple[tuple[Condition, ...], ...]
     pairs: Vector
     joined: bool = True
 
@@ -112,11 +113,10 @@ class Structure:
     @cached_property
     def switched(self) -> list[Indices]:
         """The numbers of K by their conditions: those of a part are on at the same points."""
-        parts: dict[tuple[tuple[float, bytes, bytes], ...], list[int]] = {}
+        parts: dict[Hashable, list[int]] = {}
         for j, conditions in enumerate(self.conditions):
             if degree(conditions) <= RESOLVED:
-                key = tuple((c.constant, c.columns.tobytes(), c.coefficients.tobytes()) for c in conditions)
-                parts.setdefault(key, []).append(j)
+                parts.setdefault(tuple(map(key_of, conditions)), []).append(j)
         return [np.array(part, dtype=np.int64) for part in parts.values()]
 
     @cached_property

@@ -16,7 +16,7 @@ import numpy as np
 
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import Indicator
-from mipcash.program.unit_scale import activity_product
+from mipcash.program.unit_scale import activity_product, resolved
 from mipcash.surrogates.structured.structure import Structure
 
 Polynomial = tuple[float, Vector, Vector]
@@ -62,7 +62,7 @@ class FormParts:
         linear += self.mixed[:, always].sum(axis=1)
         weight = self.active + self.number_pairs[:, always].sum(axis=1)
         for j in structure.conjunctions:  # two conditions: in no pair, so that on_j itself may be quadratic
-            c, l, s = on_polynomial(structure.conditions[j], structure.n_z)
+            c, l, s = on_polynomial(resolved(structure.conditions[j]), structure.n_z)
             constant, linear, square = constant + weight[j] * c, linear + weight[j] * l, square + weight[j] * s
         if len(conditional):
             offset, slope = structure.affine  # on_j = offset_j + slope_j . z
