@@ -28,15 +28,7 @@ class InfeasibleSpaceError(MipcashError, ValueError):
 
 
 class SpaceExhaustedError(MipcashError):
-    """Every legal configuration has been proposed: nothing is left to ask for.
-
-    Attributes:
-        proven: whether that is proven; False where a margin of the program may hide some.
-    """
-
-    def __init__(self, message: str, proven: bool = True) -> None:
-        super().__init__(message)
-        self.proven = proven
+    """Every legal configuration has been proposed: nothing is left to ask for."""
 
 
 class SolverError(MipcashError, RuntimeError):

@@ -32,7 +32,8 @@ from mipcash.backends.base import (
     relative_gap,
 )
 from mipcash.backends.polytope import Polytope
-from mipcash.errors import SolverError, UndecidedError
+from mipcash.backends.spatial import ImpreciseError, solve_spatially
+from mipcash.errors import UndecidedError
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 
@@ -50,18 +51,39 @@ Solve = Callable[[Task, SolverSettings], Answer]
 
 
 def certified(
-    task: Task, settings: SolverSettings, solve: Solve, name: str, second: Solve | None = None, exact: bool = False
+    task: Task,
+    settings: SolverSettings,
+    solve: Solve,
+    name: str,
+    second: Solve | None = None,
+    exact: bool = False,
+    products: bool = False,
 ) -> Answer:
-    """An answer of ``solve`` that keeps every row.
+    """An answer of ``solve`` that keeps every row; of a program with products of reals, found by spatial branch and bound.
 
     Args:
         name: of the solver, for messages.
         second: another way to ask it, once the first leads nowhere.
         exact: whether the solver knows how precise its bounds are.
+        products: whether the solver takes products of reals as they are.
 
     Raises:
         SolverError: the solver's answers keep breaking rows, and what is wrong with them cannot be told.
     """
+    if task.program.bilinear:
+
+        def each(node: Task, limits: SolverSettings) -> Answer:
+            return _certified(node, limits, solve, name, second, exact)
+
+        native = solve if products else None
+        return solve_spatially(task, settings, each, lambda columns: kept(task, columns), native)
+    return _certified(task, settings, solve, name, second, exact)
+
+
+def _certified(
+    task: Task, settings: SolverSettings, solve: Solve, name: str, second: Solve | None, exact: bool
+) -> Answer:
+    """The same of a program in which a bilinear column is a column like any other."""
     began = time.perf_counter()
     if any(not len(cut.columns) and not cut.low <= 0.0 <= cut.high for cut in task.cuts):
         # solvers differ in what they make of a row without columns
@@ -102,7 +124,7 @@ def certified(
         given = replace(given, cuts=[*given.cuts, _no_good(task, columns)], start=None)
     if best is not None:
         return replace(best, seconds=time.perf_counter() - began)
-    raise (UndecidedError if left.time_limit <= 0.0 else SolverError)(
+    raise (UndecidedError if left.time_limit <= 0.0 else ImpreciseError)(
         f"solver {name!r} returns points that break the program's rows ({_worst(given, answer)}), and none near them keeps "
         "them: its tolerances are too coarse for this space. Narrow the ranges of the numbers in that rule, or use another solver"
     )

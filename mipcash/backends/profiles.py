@@ -110,6 +110,11 @@ class PyomoProfile:
     form: Form = "linear"
 
     @property
+    def takes_products(self) -> bool:
+        """Whether the solver takes products of two reals, which no convex row expresses."""
+        return "quadratic rows" in self.accepts
+
+    @property
     def takes_quadratic(self) -> bool:
         """Whether the solver takes a quadratic objective as it is."""
         return "quadratic objective" in self.accepts

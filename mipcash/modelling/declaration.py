@@ -42,7 +42,6 @@ from mipcash.modelling.domains import (
 from mipcash.modelling.formulas import all_of, implies
 from mipcash.modelling.indicators import Indicators
 from mipcash.modelling.live.parts import LiveParts
-from mipcash.modelling.margins import refuse_inexact
 from mipcash.modelling.names import user_name
 from mipcash.modelling.parameters import (
     ChoiceParameter,
@@ -292,7 +291,6 @@ class Declaration:
 
     def _write(self, rule: Rule, *part: int) -> None:
         """Put a rule, or a part of one, on the live model."""
-        refuse_inexact(rule, {id(link.variable) for link in self.links})
         name, rules, body = rule.name, self.model.rules, row_of(rule.body)
         if not rule.when:
             rules[(name, "==", *part) if part else name] = (

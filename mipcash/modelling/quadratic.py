@@ -43,20 +43,11 @@ class Quadratic:
         return frozenset(self.linear) | {i for pair in self.products for i in pair}
 
     @cached_property
-    def largest_coefficient(self) -> float:
-        """The largest coefficient of a variable or a product, 0 for a constant."""
-        return max(map(abs, (*self.linear.values(), *self.products.values())), default=0.0)
-
-    @cached_property
-    def reach(self) -> float:
-        """Sum of what each term is at most in size over the variables' bounds; terms without bounds count as nothing."""
-
-        def most(i: int) -> float:
-            return max((abs(b) for b in self.variables[i].bounds if b is not None), default=0.0)
-
-        linear = sum(abs(c) * most(i) for i, c in self.linear.items())
-        products = sum(abs(c) * most(i) * most(j) for (i, j), c in self.products.items())
-        return float(linear + products) if math.isfinite(linear + products) else 0.0
+    def terms(self) -> tuple[tuple[float, float], ...]:
+        """The size of each coefficient, and how large what it multiplies can be within the variables' bounds."""
+        size = {i: _largest(v) for i, v in self.variables.items()}
+        linear = [(abs(c), size[i]) for i, c in self.linear.items()]
+        return (*linear, *((abs(c), size[i] * size[j]) for (i, j), c in self.products.items()))
 
     def __str__(self) -> str:
         of = self.variables
@@ -140,6 +131,11 @@ class Junction:
 
 Condition = Quadratic | Junction
 """Something that is 1 where it holds, else 0."""
+
+
+def _largest(variable: Variable) -> float:
+    """How large a variable can be; infinite where it has no bounds."""
+    return max(math.inf if b is None else abs(float(b)) for b in variable.bounds)
 
 
 def _put_together(

@@ -7,9 +7,10 @@ must hold) is written into the live model with the smallest valid big-M,
 
 which keeps it of degree two; validation evaluates the relation itself and never the big-M form.
 
-What counts as legal, everywhere: a rule may be missed by ``TOLERANCE`` times the largest of its coefficients (so that a rule
-times a factor is the same rule), and by what sums of floats are off, ``ROUNDING`` times the sum of its largest terms. A
-coefficient is that of a variable of the model: of an expanded integer or ordinal, the value of a level times its factor.
+What counts as legal, everywhere: a rule may be missed by ``TOLERANCE`` times its largest coefficient, or the largest term where
+that is smaller (so that a rule in other units is the same rule), and by what sums of floats are off, ``ROUNDING`` times the sum of
+its largest terms. Near a bound a term is no larger than all others and the bound together, and is counted as that. A coefficient
+is that of a variable of the model: of an expanded integer or ordinal, the value of a level times its factor.
 """
 
 from __future__ import annotations
@@ -98,11 +99,24 @@ def slack_of(body: Quadratic, lower: float, upper: float, scale: float = 0.0) ->
     Args:
         scale: of a constant that was moved into the bounds.
     """
-    largest = body.largest_coefficient
     bounds = max(scale, *(abs(b) for b in (lower, upper) if math.isfinite(b)), 0.0)
-    if not largest:  # nothing is left to decide: the constants alone are compared
+    terms = body.terms
+    if not terms:  # nothing is left to decide: the constants alone are compared
         return TOLERANCE * bounds
-    return TOLERANCE * largest + ROUNDING * (body.reach + bounds)
+    return TOLERANCE * max(c * min(1.0, size) for c, size in terms) + rounding_of(terms, bounds)
+
+
+def rounding_of(terms: Sequence[tuple[float, float]], bounds: float) -> float:
+    """Return what a sum of terms may be off by near a bound.
+
+    Args:
+        terms: the size of each coefficient, and how large what it multiplies can be; infinite counts as nothing.
+        bounds: the size of the bounds.
+    """
+    sizes = [c * size for c, size in terms if math.isfinite(c * size)]
+    largest, total = max(sizes, default=0.0), sum(sizes)
+    rest = total - largest + bounds
+    return ROUNDING * (rest + min(largest, rest))
 
 
 def is_strict(relation: Any) -> bool:

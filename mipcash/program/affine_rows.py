@@ -4,12 +4,13 @@ Notation
     v_k         natural value of a number that is on; its column is v_k * on_k(z), with on_k affine in the binaries
     F_0, F_k    folded forms over the other columns;   c_k  scalars
 
-A number multiplies no other number, so that a row is affine in the numbers:
-``low <= F_0(z) + sum_k v_k (c_k + F_k(z)) <= high``.
+A bilinear column is the product of two numbers, v_k = v_i v_j with on_k = on_i on_j, and counts as one. Numbers multiply nothing
+else but binaries, so that a row is affine in them: ``low <= F_0(z) + sum_k v_k (c_k + F_k(z)) <= high``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,8 +18,8 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
-from mipcash.program.program import BaseRow, BinaryProgram, NumberColumn
-from mipcash.program.unit_scale import degree, resolved
+from mipcash.program.program import BaseRow, BinaryProgram, Condition, NumberColumn
+from mipcash.program.unit_scale import activity_product, degree, key_of, resolved
 
 MANY = 300
 """Rows with numbers from which on they are taken together, and those that hold whatever the levels are left out."""
@@ -26,11 +27,15 @@ MANY = 300
 
 @dataclass(frozen=True)
 class Part:
-    """What one number brings to a row: its label, c_k and F_k."""
+    """What one number brings to a row, or a product of two: c_k and F_k."""
 
-    label: str
+    labels: tuple[str, ...]
     constant: float
     form: QuadraticForm
+
+    def value(self, numbers: Mapping[str, float]) -> float:
+        """v_k at natural values by label."""
+        return math.prod(numbers[label] for label in self.labels)
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class AffineRow:
         helpers: columns of auxiliaries and conjunctions in it.
         latent: whether it ties a number to its latent column, which fixed numbers need not look at.
         rest: F_0.
-        parts: one per number in it; None where a number's ``on`` is a conjunction, which is not affine in z.
+        parts: one per number and per product in it; None where an ``on`` is of higher degree than a form takes.
     """
 
     row: BaseRow
@@ -56,7 +61,7 @@ class AffineRow:
         assert self.parts is not None
         if not self.parts:
             return self.row
-        values = [numbers[p.label] for p in self.parts]
+        values = [p.value(numbers) for p in self.parts]
         constant = sum(v * p.constant for v, p in zip(values, self.parts, strict=True))
         linear = self.rest.linear + sum(v * p.form.linear for v, p in zip(values, self.parts, strict=True))
         forms = [self.rest, *(p.form.scaled(v) for v, p in zip(values, self.parts, strict=True))]
@@ -117,7 +122,7 @@ class AffineBlock:
                 entries[r, c] = len(rest)
                 rest.append(float(linear[0][c]))
             for part in each.parts or ():
-                k = number[part.label]
+                k = number[part.labels[0]]
                 constants.append((r, k, part.constant))
                 columns = np.flatnonzero(part.form.linear[: program.n_z]).tolist()
                 slopes += [(entries[r, c], k, float(part.form.linear[c])) for c in columns]
@@ -179,7 +184,7 @@ def affine_block(program: BinaryProgram) -> AffineBlock | None:
 
 def blockable(each: AffineRow) -> bool:
     """Whether a row has numbers, no helpers, and no products once its numbers are fixed."""
-    if each.latent or each.helpers or not each.parts:
+    if each.latent or each.helpers or not each.parts or any(len(p.labels) > 1 for p in each.parts):
         return False
     return not len(each.rest.rows) and not any(len(p.form.rows) for p in each.parts)
 
@@ -199,27 +204,50 @@ def columns_of(form: QuadraticForm) -> set[int]:
 
 def _apart(row: BaseRow, program: BinaryProgram) -> AffineRow:
     used = columns_of(row.form)
-    numbers = [n for n in program.numbers if n.column in used]
+    at = {n.column: n for n in program.numbers}
+    numbers = [(n.column, (n,)) for n in program.numbers if n.column in used]
+    products = [(p, (at.get(p.first), at.get(p.second))) for p in program.bilinear if p.column in used]
     latent = any(n.latent in used and n.latent != n.column for n in program.numbers)
-    helpers = frozenset(c for c in used if c >= program.n_z) - {n.column for n in numbers}
-    if any(degree(n.conditions) > 1 for n in numbers):
+    own = {c for c, _ in numbers} | {p.column for p, _ in products}
+    helpers = frozenset(c for c in used if c >= program.n_z) - own
+    terms: list[tuple[int, tuple[NumberColumn, ...]]] = list(numbers)
+    for product, (first, second) in products:
+        if first is None or second is None:
+            return AffineRow(row, helpers, latent, row.form, None)
+        terms.append((product.column, (first, second)))
+    if any(degree(_joint(of)) > (1 if len(of) == 1 else 2) for _, of in terms):
         return AffineRow(row, helpers, latent, row.form, None)
-    own = {n.column for n in numbers}
     linear = np.where(np.isin(np.arange(row.form.n), list(own)), 0.0, row.form.linear)
     keep = ~(np.isin(row.form.rows, list(own)) | np.isin(row.form.cols, list(own)))
     rest = QuadraticForm(0.0, linear, row.form.rows[keep], row.form.cols[keep], row.form.values[keep])
-    parts = tuple(_part(row.form, n, program) for n in numbers)
+    parts = tuple(
+        _part(row.form, column, of[0], program) if len(of) == 1 else _product(row.form, column, of, program)
+        for column, of in terms
+    )
     return AffineRow(row, helpers, latent, program.folded(rest), parts)
 
 
-def _part(form: QuadraticForm, number: NumberColumn, program: BinaryProgram) -> Part:
+def _joint(numbers: Sequence[NumberColumn]) -> tuple[Condition, ...]:
+    """Where all of some numbers are active, each condition once."""
+    return tuple({key_of(c): c for n in numbers for c in n.conditions}.values())
+
+
+def _product(form: QuadraticForm, column: int, numbers: Sequence[NumberColumn], program: BinaryProgram) -> Part:
+    """The term of a product of two numbers, its column replaced by ``on_i(z) on_j(z)``; it is in no product itself."""
+    own = float(form.linear[column])
+    constant, linear, (rows, cols, values) = activity_product(resolved(_joint(numbers)), form.n)
+    on = QuadraticForm(0.0, own * linear, rows, cols, own * values)
+    return Part(tuple(n.label for n in numbers), own * constant, program.folded(on))
+
+
+def _part(form: QuadraticForm, column: int, number: NumberColumn, program: BinaryProgram) -> Part:
     """The terms with one number, its column replaced by ``on(z)``."""
     on_constant, on_columns, on_values = _on(number)
-    own = form.linear[number.column]
+    own = form.linear[column]
     linear = np.zeros(form.n)
     np.add.at(linear, on_columns, own * on_values)
-    of = (form.rows == number.column) | (form.cols == number.column)
-    others = np.where(form.rows == number.column, form.cols, form.rows)[of]
+    of = (form.rows == column) | (form.cols == column)
+    others = np.where(form.rows == column, form.cols, form.rows)[of]
     weights = form.values[of]
     np.add.at(linear, others, weights * on_constant)
     product = QuadraticForm(
@@ -229,7 +257,7 @@ def _part(form: QuadraticForm, number: NumberColumn, program: BinaryProgram) -> 
         np.tile(on_columns, len(others)),
         np.outer(weights, on_values).ravel(),
     )
-    return Part(number.label, float(own * on_constant), program.folded(product))
+    return Part((number.label,), float(own * on_constant), program.folded(product))
 
 
 def _on(number: NumberColumn) -> tuple[float, Indices, Vector]:

@@ -5,11 +5,8 @@ Each Pyomo variable becomes an affine function of base columns; a product of two
     group * group, group * number      product columns with RLT rows (:mod:`mipcash.program.products`)
     binary * anything                  one column w with the four McCormick rows, exact at binary points
     integer * number                   the integer in bits, u = low + sum_k 2^k b_k, then binary * number
-    real * real                        one factor in bits plus a remainder (normalised multiparametric disaggregation,
-                                       Castro 2016): x = low + range (sum_{k=1..K} 2^-k b_k + r), r in [0, 2^-K].
-                                       The product r * x' is relaxed by McCormick; its error is at most
-                                       2^-K range range' / 4, by which the rule is tightened: what the program admits
-                                       is legal, and at most that margin of the border is lost.
+    real * real                        a bilinear column w = x x', which no row ties to its factors: backends solve
+                                       relaxations of it (:mod:`mipcash.backends.spatial`), to the tolerance of rules
 
 A conditional number v has a latent column v~ in [low, high] besides its value in rules,
 ``v~ - high (1 - on) <= v <= v~ - low (1 - on)`` (with ``low on <= v <= high on`` from the model): fixing v~ fixes the
@@ -25,16 +22,24 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import sparse
 
-from mipcash.errors import RuleError, SpaceError
+from mipcash.errors import SpaceError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.declared import Number
-from mipcash.modelling.margins import REAL_BITS, too_narrow
 from mipcash.modelling.quadratic import Condition as Declared
 from mipcash.modelling.quadratic import Quadratic, Variable
-from mipcash.modelling.rules import ROUNDING, TOLERANCE
+from mipcash.modelling.rules import TOLERANCE, rounding_of
 from mipcash.program.algebra import AlgebraicModel, AlgebraicRow, algebraic_model
 from mipcash.program.forms import QuadraticForm
-from mipcash.program.program import BaseRow, BinaryProgram, Compound, Condition, Group, Indicator, NumberColumn
+from mipcash.program.program import (
+    BaseRow,
+    Bilinear,
+    BinaryProgram,
+    Compound,
+    Condition,
+    Group,
+    Indicator,
+    NumberColumn,
+)
 from mipcash.program.rewriting import with_products, with_rows
 
 
@@ -47,7 +52,6 @@ class _Row:
     products: dict[tuple[int, int], float] = field(default_factory=dict)
     low: float = -math.inf
     high: float = math.inf
-    margin: float = 0.0
     slack: float | None = None
 
     def add(self, column: int, value: float) -> None:
@@ -77,8 +81,8 @@ class _Compiler:
         self.numbers: list[NumberColumn] = []
         self.group_of: dict[int, int] = {}
         self.mixed: dict[tuple[int, int], int] = {}
-        self.bits: dict[int, tuple[float, list[tuple[float, int]], int | None, float]] = {}
-        self.margin: dict[str, float] = {}
+        self.bits: dict[int, tuple[float, list[tuple[float, int]]]] = {}
+        self.bilinear: dict[tuple[int, int], int] = {}
         self.variable_columns: dict[str, int] = {}
 
     def column(self, name: str, low: float, high: float, integer: bool) -> int:
@@ -191,12 +195,8 @@ class _Compiler:
     def make_row(self, source: AlgebraicRow) -> None:
         row = _Row(source.rule, slack=source.slack)
         constant = self.expand(source.body, row)
-        if row.margin and source.upper - source.lower < 2 * row.margin + 1e-12:
-            raise RuleError(too_narrow(source.rule, source.upper - source.lower, row.margin))
-        row.low = source.lower - constant + row.margin
-        row.high = source.upper - constant - row.margin
-        if row.margin:
-            self.margin[source.rule] = max(row.margin, self.margin.get(source.rule, 0.0))
+        row.low = source.lower - constant
+        row.high = source.upper - constant
         self.rows.append(row)
 
     def expand(self, body: Quadratic, row: _Row) -> float:
@@ -221,7 +221,7 @@ class _Compiler:
         return constant
 
     def multiply(self, a: int, b: int, value: float, row: _Row) -> None:
-        """Add ``value * column a * column b`` to a row, exactly (reals: within the row's margin)."""
+        """Add ``value * column a * column b`` to a row."""
         if not value:
             return
         in_a, in_b = self.group_of.get(a), self.group_of.get(b)
@@ -240,39 +240,40 @@ class _Compiler:
         return self.integer[column] and self.low[column] >= 0 and self.high[column] <= 1
 
     def _multiply_numbers(self, a: int, b: int, value: float, row: _Row) -> None:
+        if not (self.integer[a] or self.integer[b]):
+            row.add(self._bilinear(min(a, b), max(a, b)), value)
+            return
+
         def width(column: int) -> tuple[bool, float]:
             return not self.integer[column], self.high[column] - self.low[column]
 
         first, second = sorted((a, b), key=width)
-        low, bits, remainder, error = self._in_bits(first)
+        low, bits = self._in_bits(first)
         row.add(second, value * low)
         for weight, bit in bits:
             row.add(self._mccormick(bit, second), value * weight)
-        if remainder is not None:
-            row.add(self._mccormick(remainder, second), value)
-            row.margin += abs(value) * error * (self.high[second] - self.low[second]) / 4
 
-    def _in_bits(self, column: int) -> tuple[float, list[tuple[float, int]], int | None, float]:
-        """``low, [(weight, bit column)], remainder column, range of the remainder`` of a number; made once."""
+    def _bilinear(self, a: int, b: int) -> int:
+        """Column of the product of two reals."""
+        if (a, b) not in self.bilinear:
+            ends = [x * y for x in (self.low[a], self.high[a]) for y in (self.low[b], self.high[b])]
+            if a == b:
+                ends = [self.low[a] ** 2, self.high[a] ** 2] + ([0.0] if self.low[a] <= 0.0 <= self.high[a] else [])
+            self.bilinear[a, b] = self.column(f"{self.names[a]}*{self.names[b]}", min(ends), max(ends), False)
+        return self.bilinear[a, b]
+
+    def _in_bits(self, column: int) -> tuple[float, list[tuple[float, int]]]:
+        """``low, [(weight, bit column)]`` of an integer; made once."""
         if column in self.bits:
             return self.bits[column]
         low, span = self.low[column], self.high[column] - self.low[column]
-        name = self.names[column]
-        remainder, error = None, 0.0
-        if self.integer[column]:
-            weights = [float(2**k) for k in range(max(1, math.ceil(math.log2(span + 1))))]
-        else:
-            weights = [span * 2.0**-k for k in range(1, REAL_BITS + 1)]
-            error = span * 2.0**-REAL_BITS
-            remainder = self.column(f"{name}~remainder", 0.0, error, False)
-        bits = [(w, self.column(f"{name}~bit{k}", 0.0, 1.0, True)) for k, w in enumerate(weights)]
+        weights = [float(2**k) for k in range(max(1, math.ceil(math.log2(span + 1))))]
+        bits = [(w, self.column(f"{self.names[column]}~bit{k}", 0.0, 1.0, True)) for k, w in enumerate(weights)]
         link = _Row("", {column: 1.0}, {}, low, low)
         for weight, bit in bits:
             link.add(bit, -weight)
-        if remainder is not None:
-            link.add(remainder, -1.0)
         self.rows.append(link)
-        self.bits[column] = (low, bits, remainder, error)
+        self.bits[column] = (low, bits)
         return self.bits[column]
 
     def _mccormick(self, a: int, b: int) -> int:
@@ -317,7 +318,7 @@ class _Compiler:
             base_rows=tuple(BaseRow(row.rule, _form(row, n), row.low, row.high, self.slack(row)) for row in self.rows),
             conditions={label: self.conditions(label) for label in self.declaration.conditions},
             variable_columns=dict(self.variable_columns),
-            margin=dict(self.margin),
+            bilinear=tuple(Bilinear(column, a, b) for (a, b), column in self.bilinear.items()),
         )
         forms = {k: bare.base_rows[k].form for k, row in enumerate(self.rows) if row.products}
         couplings = set().union(*(bare.couplings(form) for form in forms.values()))
@@ -329,12 +330,14 @@ class _Compiler:
         size = {
             c: max(abs(self.low[c]), abs(self.high[c])) for c in {*row.linear, *(c for p in row.products for c in p)}
         }
-        linear = sum(abs(v) * size[c] for c, v in row.linear.items())
-        reach = linear + sum(abs(v) * size[a] * size[b] for (a, b), v in row.products.items())
+        linear = [(abs(v), size[c]) for c, v in row.linear.items()]
+        terms = [*linear, *((abs(v), size[a] * size[b]) for (a, b), v in row.products.items())]
+        rounding = rounding_of(terms, max((abs(b) for b in (row.low, row.high) if math.isfinite(b)), default=0.0))
+        if row.slack is not None:
+            return row.slack + rounding
         # beside a number, the coefficient of a switch is the number's range: no measure of what the row may be missed by
-        numbers = [v for c, v in row.linear.items() if not self._is_binary(c)]
-        largest = max(map(abs, numbers or (*row.linear.values(), *row.products.values())), default=0.0)
-        return (TOLERANCE * largest if row.slack is None else row.slack) + ROUNDING * reach
+        numbers = [(abs(v), size[c]) for c, v in row.linear.items() if not self._is_binary(c)]
+        return TOLERANCE * max((c * min(1.0, most) for c, most in numbers or terms), default=0.0) + rounding
 
 
 def _form(row: _Row, n: int) -> QuadraticForm:
@@ -378,7 +381,7 @@ def compile_space(
 
     Raises:
         SpaceError: nothing to tune, or a variable without bounds.
-        RuleError: a constraint of degree above two, or an equation between products of reals.
+        RuleError: a constraint of degree above two.
     """
     if not declaration.parameters:
         raise SpaceError(f"space {declaration.name!r} has no parameters; declare at least one")

@@ -264,6 +264,8 @@ class Legality:
             on = all(bool(c.holds(base[: program.n_z])) for c in number.conditions)
             base[number.latent] = self.numbers[number.label]
             base[number.column] = self.numbers[number.label] if on else 0.0
+        for p in program.bilinear if self.numbers is not None else ():
+            base[p.column] = p.scale * base[p.first] * base[p.second]
         for elimination, _ in self.eliminations:
             found = elimination.values(levels)
             base[list(found)] = list(found.values())

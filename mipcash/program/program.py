@@ -134,6 +134,19 @@ class NumberColumn:
 
 
 @dataclass(frozen=True)
+class Bilinear:
+    """A base column that is a product of two others: ``column = scale * first * second``.
+
+    No row says so: solvers relax it (:mod:`mipcash.backends.spatial`), and a point is checked with the product itself.
+    """
+
+    column: int
+    first: int
+    second: int
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
 class BaseRow:
     """A row before its products became columns: ``low <= form(v) <= high`` over base columns (constant 0).
 
@@ -171,7 +184,7 @@ class BinaryProgram:
         base_rows: the rows over base columns, products not yet linearised (what a point is checked against).
         conditions: label -> conditions of its activity, all of which must hold, for every conditional parameter.
         variable_columns: name of a Pyomo variable that is not a level -> its base column.
-        margin: rule name -> by how much it was tightened because it multiplies two reals (see ``compile``).
+        bilinear: products of two reals, each a base column of its own.
     """
 
     groups: tuple[Group, ...]
@@ -192,7 +205,7 @@ class BinaryProgram:
     base_rows: tuple[BaseRow, ...]
     conditions: Mapping[str, tuple[Condition, ...]]
     variable_columns: Mapping[str, int]
-    margin: Mapping[str, float]
+    bilinear: tuple[Bilinear, ...] = ()
 
     @property
     def n_columns(self) -> int:

@@ -1,4 +1,4 @@
-"""Programs made from other programs: with further rows, columns or products, without rules or margins, in other numbers.
+"""Programs made from other programs: with further rows, columns or products, without rules, in other numbers.
 
 A program is never changed. What rewrites one keeps its columns ``[base, products]`` in their order: further base columns come
 after the base columns that are there, further products at the end. Rows that are added to the matrix alone are for solvers:
@@ -142,24 +142,6 @@ def without_rules(program: BinaryProgram, dropped: Collection[str]) -> BinaryPro
         row_slack=program.row_slack[keep],
         base_rows=tuple(row for row in program.base_rows if row.rule not in dropped),
     )
-
-
-def without_margins(program: BinaryProgram) -> BinaryProgram:
-    """The program without the margins of its rules: it admits every legal point, and some that are not; made once."""
-    if not program.margin:
-        return program
-    if "without margins" not in program.derived:
-        by = np.array([program.margin.get(rule, 0.0) for rule in program.row_rule])
-        rows = [(row, program.margin.get(row.rule, 0.0)) for row in program.base_rows]
-        program.derived["without margins"] = replace(
-            program,
-            row_low=program.row_low - by,
-            row_high=program.row_high + by,
-            base_rows=tuple(replace(row, low=row.low - b, high=row.high + b) for row, b in rows),
-            margin={},
-        )
-    found: BinaryProgram = program.derived["without margins"]
-    return found
 
 
 def _slack(matrix: sparse.csr_array) -> Vector:

@@ -15,7 +15,7 @@ from mipcash.modelling.wording import shortened
 from mipcash.program.forms import Booleans, QuadraticForm, Vector
 from mipcash.program.legality import legality_at
 from mipcash.program.program import BaseRow, BinaryProgram, NumberColumn
-from mipcash.program.rewriting import with_rows, without_margins
+from mipcash.program.rewriting import with_rows
 from mipcash.space.compiled import QUESTION, CompiledSpace
 from mipcash.space.conflict import emptiness
 from mipcash.space.explanation import explained
@@ -74,8 +74,6 @@ def extents(space: CompiledSpace, backend: Backend) -> dict[str, Extent]:
     some = emptiness(program, backend, settings)
     if some.status == INFEASIBLE:
         raise InfeasibleSpaceError(explained(space, backend, empty=True))
-    if program.margin:
-        program = without_margins(program)  # a legal value may lie where the margins of products of reals leave it out
     seen, complete = attainable(program, backend, settings, some.columns)
     left_alone = _left_alone(program)
     found: dict[str, Extent] = {}

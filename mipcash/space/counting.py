@@ -16,7 +16,6 @@ from mipcash.backends.heuristics.repair import REPAIRING, legal_columns
 from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.level_count import components_of, count_levels, never_kept
-from mipcash.program.rewriting import without_margins
 from mipcash.space.conflict import emptiness
 from mipcash.space.exclusion import ANY, Exclusion
 from mipcash.space.minimiser import Minimiser
@@ -52,19 +51,13 @@ class Count(int):
 
 
 def count(minimiser: Minimiser, limit: int, settings: SolverSettings, deadline: Deadline = NEVER) -> Count:
-    """Count legal levels, up to ``limit`` where they must be enumerated one by one; after the deadline, a lower bound.
-
-    What the margins of products of reals leave out is not counted; where that could be levels, the count is no longer exact.
-    """
+    """Count legal levels, up to ``limit`` where they must be enumerated one by one; after the deadline, a lower bound."""
     # under very many rules nothing else may be known in the time
     known = legal_columns(minimiser.program, np.random.default_rng(0), deadline.share(REPAIRING))
     found = _counted(minimiser, limit, settings, deadline)
     if known is not None and not found:
         return Count(1, False)
-    if not minimiser.program.margin or not found.exact:
-        return found
-    wide = _counted(Minimiser(without_margins(minimiser.program), minimiser.backend), limit, settings, deadline)
-    return Count(found, wide.exact and wide == found)
+    return found
 
 
 def _counted(minimiser: Minimiser, limit: int, settings: SolverSettings, deadline: Deadline) -> Count:

@@ -113,10 +113,4 @@ def _nothing_left(
         )
     if not excluded:
         raise InfeasibleSpaceError(explained(space, minimiser.backend, empty=True))
-    if space.program.margin:
-        raise SpaceExhaustedError(
-            f"no configuration of space {space.name!r} is left but what rules {', '.join(map(repr, space.program.margin))} may "
-            "have on their border, which multiply two reals and are kept within a margin",
-            proven=False,
-        )
     raise SpaceExhaustedError(f"every legal configuration of space {space.name!r} has been proposed")

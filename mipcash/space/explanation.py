@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mipcash.backends.base import INFEASIBLE, Backend
 from mipcash.errors import SolverError
-from mipcash.modelling.wording import number_text
-from mipcash.program.rewriting import without_margins
 from mipcash.space.compiled import QUESTION, CompiledSpace
 from mipcash.space.conflict import Conflict, conflicting, emptiness, least_relaxation
 
@@ -48,17 +46,6 @@ def explained(space: CompiledSpace, backend: Backend, *, empty: bool = False) ->
         return no_time
     if answer.status != INFEASIBLE:
         return f"the solver could not tell in the time it was given whether space {name!r} is empty; give it more, or try another"
-    margin = space.program.margin
-    wide = emptiness(without_margins(space.program), backend, QUESTION) if margin else answer
-    if wide.status != INFEASIBLE and wide.columns is None:
-        return no_time
-    if wide.columns is not None:
-        kept = ", ".join(f"{rule!r} ({number_text(by)})" for rule, by in margin.items())
-        return (
-            f"space {name!r} may be empty: all that is left of it lies on the border of rules that multiply two reals, "
-            f"which the program keeps within a margin: {kept}. Relax them by that much, or make one factor an integer or "
-            "an ordinal"
-        )
     try:
         found = conflict_of(space, backend)
     except SolverError:

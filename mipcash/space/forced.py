@@ -25,7 +25,7 @@ from mipcash.modelling.rules import Rule
 from mipcash.modelling.wording import shortened
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BaseRow, BinaryProgram
-from mipcash.program.rewriting import with_rows, without_margins, without_rules
+from mipcash.program.rewriting import with_rows, without_rules
 
 SECONDS = 1.0
 """What all questions of one look may take; what is open then is not warned of."""
@@ -84,7 +84,6 @@ def forced(
     """The parameters that rules force to be active, as far as the time allows to tell."""
     if program.matrix.nnz > LARGEST:
         return
-    program = without_margins(program)  # what they leave out is legal
     for label, suspects in _suspects(declaration, rules, deadline).items():
         names = {rule.name for rule in suspects}
         inactive = _where_inactive(program, label)

@@ -13,7 +13,7 @@ from pyomo.core.base.objective import Objective, ObjectiveData
 from pyomo.core.expr.relational_expr import RelationalExpression
 from pyomo.core.pyomoobject import PyomoObject
 
-from mipcash.backends.base import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Answer, SolverSettings, Task, relative_gap
+from mipcash.backends.base import Answer, SolverSettings
 from mipcash.errors import SpaceError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Configuration, is_bool, is_number
@@ -21,9 +21,7 @@ from mipcash.modelling.parameters import ChoiceParameter
 from mipcash.modelling.quadratic import take_apart
 from mipcash.modelling.validation import check
 from mipcash.modelling.wording import shortened, written
-from mipcash.program.forms import QuadraticForm
 from mipcash.program.objective import objective_form
-from mipcash.program.rewriting import without_margins
 from mipcash.space.compiled import CompiledSpace
 from mipcash.space.direction import MAXIMIZE, MINIMIZE, direction_of
 from mipcash.space.minimiser import Minimiser
@@ -48,11 +46,10 @@ def optimum(
     sign, solver = 1.0 if direction == MINIMIZE else -1.0, minimiser.backend.name
     form = objective_form(space.declaration, space.program, expression).scaled(sign)
     answer = minimiser.minimise(form, settings, rng=np.random.default_rng(settings.seed))
-    proven = _beyond_margins(minimiser, form, answer, settings)
     if answer.columns is None:
-        return as_solution(None, proven, sign, began, solver)
+        return as_solution(None, answer, sign, began, solver)
     config = space.configuration(space.program.levels_of(answer.columns), answer.columns)
-    return as_solution(config, _revalued(space, proven, config, expression, sign), sign, began, solver)
+    return as_solution(config, _revalued(space, answer, config, expression, sign), sign, began, solver)
 
 
 def _revalued(space: CompiledSpace, answer: Answer, config: Configuration, expression: Any, sign: float) -> Answer:
@@ -63,21 +60,6 @@ def _revalued(space: CompiledSpace, answer: Answer, config: Configuration, expre
         return answer
     value = sign * body.value(values)
     return replace(answer, value=value, bound=min(answer.bound, value))
-
-
-def _beyond_margins(minimiser: Minimiser, form: QuadraticForm, answer: Answer, settings: SolverSettings) -> Answer:
-    """An answer that also holds for what the margins of products of reals leave out of the program."""
-    program = minimiser.program
-    if not program.margin or answer.status not in (OPTIMAL, INFEASIBLE):
-        return answer
-    wide = minimiser.backend.solve(Task(without_margins(program), program.folded(form)), settings)
-    if wide.status == INFEASIBLE:
-        return answer
-    if answer.columns is None:
-        return replace(answer, status=UNKNOWN, bound=wide.bound)
-    bound = min(answer.bound, wide.bound)
-    close = relative_gap(answer.value, bound) <= settings.gap
-    return replace(answer, status=OPTIMAL if close else FEASIBLE, bound=bound)
 
 
 def _unused_numbers(space: CompiledSpace, expression: Any) -> set[str]:

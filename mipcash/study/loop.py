@@ -29,7 +29,6 @@ BUDGET = "budget"
 TIMEOUT = "timeout"
 EXHAUSTED = "space exhausted"
 PROVEN = f"{EXHAUSTED}: proven optimum"
-UNPROVEN = f"{EXHAUSTED} up to the margins of rules that multiply reals"
 CALLBACK = "callback"
 OPTIMIZER = "optimizer"
 """It wished to stop; its reason follows."""
@@ -156,9 +155,9 @@ class Loop:
             return False
         try:
             return self._study.prepare(seconds=self._left())
-        except SpaceExhaustedError as left:
+        except SpaceExhaustedError:
             if not self._study.costs:
-                self._ended = EXHAUSTED if left.proven else UNPROVEN
+                self._ended = EXHAUSTED
             return False
 
     def _submitted(self, pool: Evaluating, trial: Trial) -> Future[Evaluation]:
@@ -205,9 +204,9 @@ class Loop:
         self._display.asking()
         try:
             trial = self._study.ask_within(lambda: self._affordable(in_flight), seconds=self._left())
-        except SpaceExhaustedError as left:
+        except SpaceExhaustedError:
             if not (in_flight and self._study.costs):  # what is being evaluated may call for another output
-                self._ended = EXHAUSTED if left.proven else UNPROVEN
+                self._ended = EXHAUSTED
             return None
         if trial is None:  # others were first
             self._ended = BUDGET

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import mipcash as mc
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BaseRow, BinaryProgram
 from mipcash.program.rewriting import (
@@ -17,7 +16,6 @@ from mipcash.program.rewriting import (
     with_columns,
     with_products,
     with_rows,
-    without_margins,
     without_rules,
 )
 from mipcash.space.compiled import compiled
@@ -99,19 +97,3 @@ def test_bounds_and_coefficients(program: BinaryProgram) -> None:
     for point in all_points(program)[:60]:
         assert admits(closed, point) == (point[0] == 0.0)
         assert admits(doubled, point)
-
-
-def test_margins_are_taken_back() -> None:
-    space = mc.Space("margins")
-    x, y = space.real("x", 0, 1), space.real("y", 0, 1)
-    space.rule("area", x * y <= 0.25)
-    program = compiled(space).program
-    assert program.margin["area"] > 0.0
-    wide = without_margins(program)
-    assert without_margins(program) is wide
-    assert not wide.margin
-    (k,) = [r for r, rule in enumerate(program.row_rule) if rule == "area"]
-    assert wide.row_high[k] == pytest.approx(program.row_high[k] + program.margin["area"], abs=1e-15)
-    (own,) = [row for row in wide.base_rows if row.rule == "area"]
-    assert own.high == pytest.approx(wide.row_high[k], abs=1e-15)
-    assert without_margins(compiled(SPACES["layers"]()).program).margin == {}

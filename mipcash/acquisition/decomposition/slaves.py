@@ -23,7 +23,6 @@ from mipcash.acquisition.decomposition.split_function import SplitFunction
 from mipcash.backends.base import INFEASIBLE, Answer, Cut, SolverSettings, Task
 from mipcash.modelling.domains import Integer, Real
 from mipcash.program.forms import QuadraticForm, Vector
-from mipcash.program.rewriting import without_margins
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 
@@ -71,7 +70,7 @@ class Slaves:
     ) -> None:
         self.split, self.solver, self.splits = split, solver, splits
         self.backend, self.scale = domain.backend, domain.scale
-        self.program = without_margins(domain.program)
+        self.program = domain.program
         self.cuts = [e.cut(self.program) for e in excluded]
         self.coupled = split.coupled()
         self.calls = 0

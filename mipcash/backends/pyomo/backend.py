@@ -37,7 +37,7 @@ from mipcash.backends.reductions.product_columns import ProductColumns, missing_
 from mipcash.backends.reductions.scaling import ScaledTask, Scaling
 from mipcash.backends.reductions.tightening import Tightening
 from mipcash.errors import SolverError
-from mipcash.program.program import BinaryProgram
+from mipcash.program.program import Bilinear, BinaryProgram
 from mipcash.program.rewriting import with_coefficients
 
 KEPT_INSTANCES = 4
@@ -98,7 +98,7 @@ class PyomoBackend:
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See :meth:`mipcash.backends.base.Backend.solve`; refuses a program that exceeds the licence before the solve."""
-        return certified(task, settings, self._unchecked, self.name)
+        return certified(task, settings, self._unchecked, self.name, products=self._pyomo.takes_products)
 
     def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
         try:
@@ -246,7 +246,8 @@ class PyomoBackend:
         else:
             # Pyomo takes no row whose bounds cross; such a program is not asked about
             low = np.minimum(program.row_low, program.row_high)
-            model, columns = _model(with_coefficients(program, program.matrix, low, program.row_high))
+            products = program.bilinear if self._pyomo.takes_products else ()
+            model, columns = _model(with_coefficients(program, program.matrix, low, program.row_high), products)
             interface = make_interface(self._pyomo, self.name, model, columns)
             self._instances[key] = _Instance(program, model, columns, interface)
             if len(self._instances) > KEPT_INSTANCES:
@@ -264,7 +265,7 @@ def _contradictory(program: BinaryProgram) -> bool:
     return bool(np.any(empty & ((program.row_low > 1e-9) | (program.row_high < -1e-9))))
 
 
-def _model(program: BinaryProgram) -> tuple[Any, list[Any]]:
+def _model(program: BinaryProgram, products: Sequence[Bilinear]) -> tuple[Any, list[Any]]:
     model: Any = pyo.ConcreteModel()
     model.v = pyo.Var(range(program.n_columns), domain=pyo.Reals)
     columns = list(model.v.values())
@@ -280,6 +281,9 @@ def _model(program: BinaryProgram) -> tuple[Any, list[Any]]:
         low, high = float(program.row_low[r]), float(program.row_high[r])
         if at.start < at.stop and (math.isfinite(low) or math.isfinite(high)):
             model.rows[r] = _relation(columns, matrix.indices[at], matrix.data[at], low, high)
+    model.products = pyo.Constraint(range(len(products)))
+    for k, p in enumerate(products):
+        model.products[k] = columns[p.column] == p.scale * columns[p.first] * columns[p.second]
     model.cuts = pyo.Constraint(pyo.Any)
     model.cost = pyo.Objective(expr=0.0 * columns[0])
     return model, columns

@@ -77,7 +77,12 @@ class ScaledProgram:
         scaled_matrix.data[at] = np.round(scaled_matrix.data[at])
         low = np.where(whole & np.isfinite(low), np.ceil(low - slack), low)
         high = np.where(whole & np.isfinite(high), np.floor(high + slack), high)
-        rewritten = with_coefficients(program, scaled_matrix, low, high)
+        # w = s a b reads c_w w' = s (c_a a') (c_b b')
+        bilinear = tuple(
+            replace(p, scale=p.scale * float(columns[p.first] * columns[p.second] / columns[p.column]))
+            for p in program.bilinear
+        )
+        rewritten = replace(with_coefficients(program, scaled_matrix, low, high), bilinear=bilinear)
         scaled = with_bounds(rewritten, program.low / columns, program.high / columns)
         numbers = (program.integer == 0) & (program.low < program.high) & ~integral
         wide = bool(np.any(np.abs(scaled_matrix.data) > WIDE))

@@ -23,7 +23,6 @@ from mipcash.modelling.live.logic import refuse_logic
 from mipcash.modelling.live.parts import bounds_of
 from mipcash.modelling.live.special_sets import special_set_key, write_special_set
 from mipcash.modelling.live.value_sets import ROUNDING, is_plain
-from mipcash.modelling.margins import refuse_inexact
 from mipcash.modelling.names import user_name
 from mipcash.modelling.quadratic import Variable
 from mipcash.modelling.rules import Rule, make_rule
@@ -175,7 +174,6 @@ def _check_rule(declaration: Declaration, rule: Rule) -> None:
         if i in declared or variable.parent_block().parent_component() is declaration.model.component("parameters"):
             continue
         _check_variable(declaration, rule, variable)
-    refuse_inexact(rule, {id(link.variable) for link in declaration.links})
 
 
 def _check_variable(declaration: Declaration, rule: Rule, variable: Variable) -> None:

@@ -1,0 +1,378 @@
+"""Products of two reals: spatial branch and bound over mixed-integer relaxations.
+
+Notation
+    w = s a b        a bilinear column of the program, its factors and its scale; a box is [la, ua] x [lb, ub]
+    relaxation       the program with McCormick's four rows (McCormick 1976) for each w, over the box of a node
+
+        w >= s (la b + lb a - la lb),   w >= s (ua b + ub a - ua ub),
+        w <= s (ua b + lb a - ua lb),   w <= s (la b + ub a - la ub)        (s > 0; exchanged for s < 0)
+
+A relaxation holds every legal point of its box, so that an empty one proves its box empty and its bound is one on the box. It is
+exact where a factor is fixed, or at the corners of the box, and its error is s (ua - la)(ub - lb) / 4 at most. A node is solved in
+four steps: its box is tightened by interval arithmetic over the rows; its relaxation is solved; a solution whose true products
+keep every row is an incumbent, and otherwise one is looked for with one factor of each product fixed, which leaves a
+mixed-integer linear program; and the box is cut near the solution where a product is missed most. The node with the least bound
+comes next, so that a limit ends the search with an incumbent and a bound that holds for every legal point.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from mipcash.backends.base import (
+    ABSOLUTE_GAP,
+    FEASIBLE,
+    INFEASIBLE,
+    OPTIMAL,
+    UNKNOWN,
+    Answer,
+    SolverSettings,
+    Task,
+)
+from mipcash.errors import SolverError
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.program import Bilinear, BinaryProgram
+from mipcash.program.rewriting import with_bounds, with_rows
+
+NODES = 2_000
+"""Nodes at most; beyond, what is not known stays unknown."""
+ASIDE = 0.2
+"""A box is cut no nearer to its ends than this share of its width."""
+NARROW = 1e-13
+"""Width of a box, relative to its ends, that is not cut any more."""
+ROUNDS = 8
+"""Passes of interval arithmetic over the rows."""
+WORTH = 0.99
+"""A range is tightened where this share of it, or less, is left."""
+ROUNDING = 1e-15
+"""What sums of products are off by, relative to their terms."""
+SHARE = 0.25
+"""Share of the time that is left which one relaxation gets."""
+ALTERNATIONS = 3
+"""Times that the fixed factors change places in the search for an incumbent."""
+
+
+class ImpreciseError(SolverError):
+    """A solver's points break rows by more than their slack, and none near them keeps them."""
+
+
+Solve = Callable[[Task, SolverSettings], Answer]
+Keeps = Callable[[Vector], Vector | None]
+
+
+@dataclass(frozen=True)
+class _Box:
+    """Bounds of all base columns of a node, shape (n,) each."""
+
+    low: Vector
+    high: Vector
+
+    def held(self, values: dict[int, float]) -> _Box:
+        """Return the box with some columns fixed inside it."""
+        low, high = self.low.copy(), self.high.copy()
+        for column, value in values.items():
+            low[column] = high[column] = min(max(value, low[column]), high[column])
+        return _Box(low, high)
+
+
+def solve_spatially(task: Task, settings: SolverSettings, solve: Solve, keeps: Keeps, native: Solve | None) -> Answer:
+    """Minimise a form over a program with products of reals, to the tolerance of its rows.
+
+    Args:
+        solve: solves a relaxation, in which a bilinear column is a column like any other.
+        native: solves a relaxation with its products as they are; None: the solver takes no such rows.
+        keeps: returns base columns, (n,), those near a bound moved onto it, if they keep every row, bound and cut; else None.
+    """
+    return _Search(task, settings, solve, keeps, native).run()
+
+
+class _Search:
+    """One search; ``queue`` holds boxes by the bound of the node above."""
+
+    def __init__(self, task: Task, settings: SolverSettings, solve: Solve, keeps: Keeps, native: Solve | None) -> None:
+        self.task, self.settings, self.solve, self.keeps, self.native = task, settings, solve, keeps, native or solve
+        self.program = task.program
+        self.products = task.program.bilinear
+        self.rows = _Rows.of(task.program)
+        self.began = time.perf_counter()
+        self.best: Vector | None = None
+        self.value = math.inf
+        self.prover = ""
+        self.queue: list[tuple[float, int, _Box]] = []
+        self.pushed = 0
+        self.lost = math.inf
+        """Least bound of the boxes that were given up."""
+
+    def run(self) -> Answer:
+        """Return the best point known, with a bound."""
+        n = self.program.n
+        root = _Box(self.program.low[:n], self.program.high[:n]).held(dict(self.task.fixed))
+        self._push(-math.inf, root)
+        for k in range(NODES):
+            if not self.queue or self._closed(self.queue[0][0]) or self._left <= 0.0:
+                break
+            bound, _, box = heapq.heappop(self.queue)
+            self._node(bound, box, first=k == 0)
+        return self._answer()
+
+    @property
+    def _left(self) -> float:
+        return self.settings.time_limit - (time.perf_counter() - self.began)
+
+    def _closed(self, bound: float) -> bool:
+        """Return whether nothing below a bound is worth looking for."""
+        return bound >= self.value - max(ABSOLUTE_GAP, self.settings.gap * max(abs(self.value), abs(bound)))
+
+    def _push(self, bound: float, box: _Box) -> None:
+        tight = self.rows.tightened(box, self.products)
+        if tight is not None:
+            self.pushed += 1
+            heapq.heappush(self.queue, (bound, self.pushed, tight))
+
+    def _relaxed(self, box: _Box, solve: Solve, start: Vector | None = None) -> Answer:
+        program = relaxation(self.program, box.low, box.high, self.products)
+        # a node that takes long is cut into smaller ones instead
+        limits = replace(self.settings, time_limit=max(0.0, SHARE * self._left))
+        try:
+            return solve(replace(self.task, program=program, start=start), limits)
+        except ImpreciseError:  # in a smaller box it may be precise enough
+            return Answer(UNKNOWN, None, math.nan, -math.inf, 0.0)
+
+    def _node(self, bound: float, box: _Box, first: bool) -> None:
+        answer = self._relaxed(box, self.native, self.task.start if first else None)
+        self.prover = answer.prover or self.prover
+        if answer.status == INFEASIBLE:
+            return
+        bound = max(bound, answer.bound)
+        found = answer.columns
+        if found is not None:
+            columns = self._with_products(found)
+            if not self._admitted(columns):
+                self._look_near(box, columns)
+        if self._closed(bound):
+            self.lost = min(self.lost, bound)
+            return
+        cut = self._cut(box, 0.5 * (box.low + box.high) if found is None else found)
+        if cut is None:
+            for end in (box.high, box.low):
+                self._look_near(box, end)
+            if not self._closed(bound):
+                self.lost = min(self.lost, bound)
+            return
+        column, at = cut
+        for low, high in ((box.low[column], at), (at, box.high[column])):
+            part = _Box(box.low.copy(), box.high.copy())
+            part.low[column], part.high[column] = low, high
+            self._push(bound, part)
+
+    def _with_products(self, columns: Vector) -> Vector:
+        """Return the columns with every bilinear column at its product."""
+        columns = columns.copy()
+        for p in self.products:
+            columns[p.column] = p.scale * columns[p.first] * columns[p.second]
+        return columns
+
+    def _admitted(self, columns: Vector) -> bool:
+        """Take a point over as the incumbent where it is legal and better; return whether it is legal."""
+        found = self.keeps(columns)
+        if found is not None and found is not columns:  # moved onto a bound
+            found = self.keeps(self._with_products(found))
+        if found is None:
+            return False
+        value = self.task.form.value(found)
+        if value < self.value:
+            self.best, self.value = found, value
+        return True
+
+    def _look_near(self, box: _Box, columns: Vector) -> None:
+        """Look for an incumbent with one factor of each product fixed at the relaxation's, then the others, by turns."""
+        sides = _covers(self.products)
+        for turn in range(ALTERNATIONS if self.best is None else 1):
+            held = box.held({c: float(columns[c]) for c in sides[turn % 2]})
+            tight = self.rows.tightened(held, self.products)
+            answer = None if tight is None or self._left <= 0.0 else self._relaxed(tight, self.solve)
+            if answer is None or answer.columns is None:
+                sides = (sides[1], sides[0])
+                continue
+            columns = self._with_products(answer.columns)
+            self._admitted(columns)
+
+    def _cut(self, box: _Box, columns: Vector) -> tuple[int, float] | None:
+        """Return the factor to halve, and where; None where all boxes are too narrow to be cut."""
+        found: list[tuple[float, int]] = []
+        for p in self.products:
+            missed = abs(columns[p.column] - p.scale * columns[p.first] * columns[p.second])
+            for c in {p.first, p.second}:
+                width, size = box.high[c] - box.low[c], max(abs(box.low[c]), abs(box.high[c]))
+                if width > NARROW * size:
+                    whole = self.program.high[c] - self.program.low[c]
+                    found.append((missed * (1.0 + math.sqrt(width / whole)) if missed else -1.0 + width / whole, c))
+        if not found:
+            return None
+        _, c = max(found, key=lambda f: (f[0], -f[1]))
+        low, high = float(box.low[c]), float(box.high[c])
+        aside = ASIDE * (high - low)
+        return c, min(max(float(columns[c]), low + aside), high - aside)
+
+    def _answer(self) -> Answer:
+        seconds = time.perf_counter() - self.began
+        bound = min([self.lost, *(b for b, _, _ in self.queue)], default=math.inf)
+        if self.best is None:
+            if math.isinf(bound) and bound > 0:
+                return Answer(INFEASIBLE, None, math.nan, math.inf, seconds, self.prover or "interval arithmetic")
+            return Answer(UNKNOWN, None, math.nan, bound, seconds, self.prover)
+        bound = min(bound, self.value)
+        status = OPTIMAL if self._closed(bound) else FEASIBLE
+        return Answer(status, self.best, self.value, bound, seconds, self.prover)
+
+
+def relaxation(program: BinaryProgram, low: Vector, high: Vector, products: Iterable[Bilinear]) -> BinaryProgram:
+    """Return the program over a box of its base columns, (n,) each, with McCormick's rows for its products."""
+    rows, at, values, row_low, row_high = list[int](), list[int](), list[float](), list[float](), list[float]()
+    for p in products:
+        (la, ua), (lb, ub) = ((float(low[c]), float(high[c])) for c in (p.first, p.second))
+        for a, b, below in ((la, lb, True), (ua, ub, True), (ua, lb, False), (la, ub, False)):
+            below = below if p.scale > 0 else not below
+            # w - s a b' - s b a' >= - s a b  (or <=)
+            entries = {p.column: 1.0}
+            for c, v in ((p.second, a), (p.first, b)):
+                entries[c] = entries.get(c, 0.0) - p.scale * v
+            rows += [len(row_low)] * len(entries)
+            at += entries
+            values += entries.values()
+            end = -p.scale * a * b
+            room = ROUNDING * abs(p.scale) * max(abs(la), abs(ua)) * max(abs(lb), abs(ub))
+            row_low.append(end - room if below else -math.inf)
+            row_high.append(math.inf if below else end + room)
+    matrix = sparse.csr_array((values, (rows, at)), shape=(len(row_low), program.n_columns))
+    matrix.eliminate_zeros()
+    ends = np.concatenate([low, program.low[program.n :]]), np.concatenate([high, program.high[program.n :]])
+    return with_rows(with_bounds(program, *ends), matrix, row_low, row_high)
+
+
+def _covers(products: Iterable[Bilinear]) -> tuple[set[int], set[int]]:
+    """Return two sets of columns, each of which has a factor of every product; as few in common as a greedy choice gives."""
+    first, second = set[int](), set[int]()
+    for p in products:
+        if not {p.first, p.second} & first:
+            first.add(p.second if p.first in second else p.first)
+        rest = {p.first, p.second} - first or {p.first}
+        if not {p.first, p.second} & second:
+            second.add(min(rest))
+    return first, second
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows that touch a product or a factor, for interval arithmetic over all columns.
+
+    Attributes:
+        rows: of each its columns, its coefficients, its bounds with the slack that counts as legal, and the places in it of the
+            columns that are tightened.
+        columns: those that are tightened, ascending: bilinear columns and their factors.
+        others: bounds of the product columns of the program, shape (n_columns - n,) each.
+    """
+
+    rows: tuple[tuple[Indices, Vector, float, float, Indices], ...]
+    columns: Indices
+    others: tuple[Vector, Vector]
+
+    @classmethod
+    def of(cls, program: BinaryProgram) -> _Rows:
+        """Return those of a program; made once."""
+        if "bilinear rows" not in program.derived:
+            columns = np.array(sorted({c for p in program.bilinear for c in (p.column, p.first, p.second)}))
+            matrix = program.matrix
+            touched = np.flatnonzero(np.diff(sparse.csr_array(matrix[:, columns]).indptr))
+            rows = []
+            for r in touched.tolist():
+                span = slice(matrix.indptr[r], matrix.indptr[r + 1])
+                at, values, slack = matrix.indices[span], matrix.data[span], program.row_slack[r]
+                at, values = at[values != 0.0], values[values != 0.0]
+                ends = float(program.row_low[r] - slack), float(program.row_high[r] + slack)
+                rows.append((at, values, *ends, np.flatnonzero(np.isin(at, columns))))
+            program.derived["bilinear rows"] = cls(
+                tuple(rows), columns, (program.low[program.n :], program.high[program.n :])
+            )
+        found: _Rows = program.derived["bilinear rows"]
+        return found
+
+    def tightened(self, box: _Box, products: Iterable[Bilinear]) -> _Box | None:
+        """Return a box by interval arithmetic that holds the same legal points; None where that shows that there are none."""
+        low = np.concatenate([box.low, self.others[0]])
+        high = np.concatenate([box.high, self.others[1]])
+        for _ in range(ROUNDS):
+            width = (high - low)[self.columns]
+            if not (self._by_products(low, high, products) and self._by_rows(low, high)):
+                return None
+            if np.all((high - low)[self.columns] >= WORTH * width):
+                break
+        n = len(box.low)
+        return _Box(low[:n], high[:n])
+
+    def _by_rows(self, low: Vector, high: Vector) -> bool:
+        """Tighten columns by each row, in place; return False where a row cannot be kept."""
+        for at, values, row_low, row_high, places in self.rows:
+            ends = values * low[at], values * high[at]
+            least, most = np.minimum(*ends), np.maximum(*ends)
+            noise = ROUNDING * len(at) * np.maximum(np.abs(least), np.abs(most))
+            if least.sum() > row_high + noise.sum() or most.sum() < row_low - noise.sum():
+                return False
+            others = 1.0 - np.eye(len(at))[places]  # summed anew: what is large must not swallow what is small
+            room = others @ noise
+            with np.errstate(invalid="ignore"):
+                above = (row_high - others @ least + room) / values[places]
+                below = (row_low - others @ most - room) / values[places]
+            if not _narrow(low, high, at[places], np.minimum(above, below), np.maximum(above, below)):
+                return False
+        return True
+
+    def _by_products(self, low: Vector, high: Vector, products: Iterable[Bilinear]) -> bool:
+        """Tighten each product by its factors and its factors by it, in place; return False where they contradict."""
+        for p in products:
+            a, b = (low[p.first], high[p.first]), (low[p.second], high[p.second])
+            ends = [p.scale * x * y for x in a for y in b]
+            if p.first == p.second:
+                ends = [p.scale * x * x for x in a] + ([0.0] if a[0] <= 0.0 <= a[1] else [])
+            if not _narrow(low, high, [p.column], [min(ends)], [max(ends)]):
+                return False
+            w = sorted((low[p.column] / p.scale, high[p.column] / p.scale))
+            if p.first == p.second:
+                root = math.sqrt(max(0.0, w[1]))
+                inner = math.sqrt(max(0.0, w[0]))
+                ends = [inner if a[0] > -inner else -root, -inner if a[1] < inner else root]
+                if not _narrow(low, high, [p.first], ends[:1], ends[1:]):
+                    return False
+                continue
+            for factor, (least, most) in ((p.first, b), (p.second, (low[p.first], high[p.first]))):
+                if least > 0.0 or most < 0.0:
+                    quotients = [x / y for x in w for y in (least, most)]
+                    if not _narrow(low, high, [factor], [min(quotients)], [max(quotients)]):
+                        return False
+        return True
+
+
+def _narrow(low: Vector, high: Vector, at: object, new_low: object, new_high: object) -> bool:
+    """Move bounds inwards, in place, but for a rounding; return False where they cross."""
+    columns = np.asarray(at, dtype=np.int64)
+    below, above = np.asarray(new_low, dtype=float), np.asarray(new_high, dtype=float)
+    room = 1e-14 * np.maximum(np.abs(below), np.abs(above))
+    room = np.where(np.isfinite(room), room, 0.0)
+    np.maximum.at(low, columns, np.where(np.isfinite(below), below - room, -np.inf))
+    np.minimum.at(high, columns, np.where(np.isfinite(above), above + room, np.inf))
+    left, right = low[columns], high[columns]
+    crossed = left > right
+    if not np.any(crossed):
+        return True
+    near = 1e-12 * np.maximum(np.abs(left), np.abs(right)) + 1e-300
+    if np.any(left - right > near):
+        return False
+    low[columns[crossed]], high[columns[crossed]] = right[crossed], left[crossed]
+    return True
