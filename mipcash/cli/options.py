@@ -51,6 +51,10 @@ Confirm = Annotated[
         min=0, metavar="N", help="Evaluate N finalists again and answer with the best of them; default: none."
     ),
 ]
+Noisy = Annotated[
+    bool | None,
+    typer.Option("--noisy/--deterministic", help="Whether two evaluations of a configuration differ: repeat the best."),
+]
 Journal = Annotated[Path, typer.Argument(metavar="RUN.DB", help="The journal of a run.")]
 Direction = Annotated[
     str | None,

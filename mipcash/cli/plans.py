@@ -31,6 +31,7 @@ STANDARD = {
     "evaluation_memory": None,
     "racing": None,
     "confirm": None,
+    "noisy": None,
     "direction": MINIMIZE,
     "objectives": None,
 }
@@ -70,6 +71,7 @@ class Plan:
     evaluation_memory: float | None
     racing: RacingGiven
     confirm: ConfirmGiven
+    noisy: bool | None
     storage: Path | str
     options: Mapping[str, str]
     limits: Pairs
@@ -111,7 +113,8 @@ class Plan:
         told = {"cost": self.cost, "fits": self.fits, "racing": racing}
         if isinstance(self.confirm, int) and self.confirm > 1:
             told["confirm"] = self.confirm
-        return "".join(f" --{name} {value}" for name, value in told.items() if value is not None)
+        noisy = {True: " --noisy", False: " --deterministic", None: ""}[self.noisy]
+        return noisy + "".join(f" --{name} {value}" for name, value in told.items() if value is not None)
 
     def costs(self, loaded: modelfile.Model) -> dict[str, float]:
         """Costs of a model's functions, where it has one per output; else none.

@@ -66,6 +66,7 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
                 evaluation_memory=plan.evaluation_memory,
                 racing=plan.racing,
                 confirm=plan.confirm,
+                noisy=plan.noisy,
             )
     except KeyboardInterrupt:
         _interrupted(plan, stream)

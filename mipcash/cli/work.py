@@ -20,6 +20,7 @@ from mipcash.cli.options import (
     Limits,
     MostCost,
     MostFits,
+    Noisy,
     Options,
     Quiet,
     Race,
@@ -67,6 +68,7 @@ def work(
     evaluation_memory: EvaluationMemory = None,
     racing: Race = None,
     confirm: Confirm = None,
+    noisy: Noisy = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -98,6 +100,7 @@ def work(
             "evaluation_memory": evaluation_memory,
             "racing": racing,
             "confirm": confirm,
+            "noisy": noisy,
             "direction": direction,
             "objectives": objectives_said(objective or []),
         }

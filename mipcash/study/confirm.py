@@ -148,3 +148,12 @@ class Confirming(Loop):
 
     def _end(self) -> str:
         return self._ended or CONFIRMED
+
+
+class Replicating(Confirming):
+    """The loop over repeats that are chosen one by one (:mod:`mipcash.study.replication`)."""
+
+    def _next(self, in_flight: Collection[Trial]) -> Trial | None:
+        if not self._ended and not self._reason(in_flight):
+            self._study.next_repeat()
+        return super()._next(in_flight)

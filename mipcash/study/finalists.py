@@ -111,10 +111,36 @@ def _finalist(number: int, o: Observation, repeats: History, limits: Sequence[Li
 
 
 def best_of(finalists: Sequence[Finalist]) -> Finalist | None:
-    """The one with the lowest mean fresh loss among those with the most repeats; None: all have a problem, or nothing is known."""
+    """Return the one with the lowest mean fresh loss; None: all have a problem, or nothing is known.
+
+    Those with less than half of the most repeats do not count: their means are too uncertain.
+    """
     able = [f for f in finalists if f.fresh and not f.problem]
     most = max((len(f.fresh) for f in able), default=0)
-    return min((f for f in able if len(f.fresh) == most), key=lambda f: f.mean, default=None)
+    return min((f for f in able if 2 * len(f.fresh) >= most), key=lambda f: f.mean, default=None)
+
+
+def estimate_of(finalists: Sequence[Finalist], chosen: Finalist) -> float:
+    """Return what a finalist is worth: the mean of its repeats, moved towards the mean of all finalists by the share of noise.
+
+    The best of several noisy means is too low. With v the variance of one repeat and s^2 that of the finalists' means, the
+    expected excess is v / R / s^2 of its distance to their mean (James and Stein 1961). Where all have the same repeats, what a
+    repeat has in common for all of them is no noise.
+    """
+    able = [f for f in finalists if len(f.fresh) > 1 and not f.problem]
+    if chosen not in able or len(able) < 2:
+        return chosen.mean
+    repeats = {len(f.fresh) for f in able}
+    if len(repeats) == 1:
+        (r,) = repeats
+        common = [fmean(f.fresh[k] for f in able) for k in range(r)]
+        shift, freedom = [c - fmean(common) for c in common], (len(able) - 1) * (r - 1)
+        left = [x - f.mean - c for f in able for x, c in zip(f.fresh, shift, strict=True)]
+    else:
+        left, freedom = [x - f.mean for f in able for x in f.fresh], sum(len(f.fresh) - 1 for f in able)
+    noise, apart = sum(e * e for e in left) / freedom / len(chosen.fresh), variance(f.mean for f in able)
+    share = min(1.0, noise / apart) if apart else 0.0
+    return chosen.mean + share * (fmean(f.mean for f in able) - chosen.mean)
 
 
 def answer(optimizer: Optimizer, history: History, limits: Sequence[Limit]) -> Observation | None:

@@ -28,7 +28,7 @@ Callback = Callable[[Study, Trial], object]
 BUDGET = "budget"
 TIMEOUT = "timeout"
 EXHAUSTED = "space exhausted"
-PROVEN = f"{EXHAUSTED}: proven optimum"
+BEST_OF_ALL = f"{EXHAUSTED}: best of all legal configurations, if the objective is deterministic"
 CALLBACK = "callback"
 OPTIMIZER = "optimizer"
 """It wished to stop; its reason follows."""

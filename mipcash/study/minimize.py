@@ -21,6 +21,7 @@ from mipcash.study.confirm import (
     CONFIRMED,
     ConfirmGiven,
     Confirming,
+    Replicating,
     check_paid,
     confirm_of,
     confirms,
@@ -31,15 +32,16 @@ from mipcash.study.evaluating.allowed import Allowed
 from mipcash.study.evaluating.evaluation import Objective
 from mipcash.study.evaluating.pool import Executors, Pool
 from mipcash.study.evaluating.processes import Processes, brought
-from mipcash.study.loop import BUDGET, EXHAUSTED, PROVEN, Callback, Loop
+from mipcash.study.loop import BEST_OF_ALL, BUDGET, EXHAUSTED, Callback, Loop
 from mipcash.study.progress import Progress, make_progress
 from mipcash.study.racing import RacingGiven, racing_of
 from mipcash.study.records.given import KnownGiven
 from mipcash.study.records.goals import ObjectivesGiven, goals_of
 from mipcash.study.records.limits import LimitsGiven
+from mipcash.study.replication import RESERVED, tells_variance
 from mipcash.study.result import Result
 from mipcash.study.signatures import takes
-from mipcash.study.spending import Budget, Cost, Fits, Spending, check_budget
+from mipcash.study.spending import Budget, Cost, Fits, Reserve, Spending, check_budget
 from mipcash.study.storage.base import Storage
 from mipcash.study.study import SECONDS_PER_PROPOSAL, Study
 from mipcash.study.text import shown
@@ -72,6 +74,7 @@ def minimize(
     evaluation_memory: float | None = None,
     racing: RacingGiven = False,
     confirm: ConfirmGiven = None,
+    noisy: bool | None = None,
     costs: Mapping[str, float] | None = None,
     callbacks: Callback | Sequence[Callback] = (),
     progress: bool | Progress | None = None,
@@ -137,6 +140,10 @@ def minimize(
             ``repeat=1``, 2 ... where the objective has a parameter of that name, and the best of them there, limits included, is
             the answer. They count in the budget. ``result.finalists`` has both losses. Without such a parameter repeats of a
             deterministic objective are identical, which is warned of. None: the answer is the search's.
+        noisy: whether two evaluations of one configuration differ. ``True``: a quarter of the budget, and what the search leaves of
+            the rest, goes to repeats of the configurations that are most likely the best, and the answer has the lowest mean of
+            repeats. ``False``: nothing is repeated. None: repeats take what is left when the space is exhausted, where the
+            objective has a parameter ``repeat``, returns a number ``variance`` beside the loss, or yields fits that differ.
         costs: what one call of each function costs, by output, in any one unit, where the objective is a function per output; None:
             1 each. ``hybrid`` calls what promises most per cost; optimizers that do not choose call all for each configuration.
         callbacks: one or several, called as ``callback(study, trial)`` after each evaluation. One that returns True ends the
@@ -175,7 +182,11 @@ def minimize(
     if isinstance(space, Space):  # else the study says so
         check_objective(objective, space.parameters)
     costs = costs_by_output(objective, costs, limits)
-    check_goals(goals, costs, racing_of(racing), confirming)
+    check_goals(goals, costs, racing_of(racing), confirming or noisy)
+    if noisy and costs:
+        raise ValueError(
+            "noisy=True repeats whole evaluations, and costs= is for outputs that are evaluated apart; leave one out"
+        )
     check_paid(confirming, Spending.of_budget(budget, costs))
     if allowed is not None:
         brought(objective)  # before a journal is made
@@ -207,6 +218,7 @@ def minimize(
             evaluation_memory=evaluation_memory,
             racing=racing,
             confirm=confirm,
+            noisy=noisy,
         )
 
 
@@ -224,6 +236,7 @@ def run(
     evaluation_memory: float | None = None,
     racing: RacingGiven = False,
     confirm: ConfirmGiven = None,
+    noisy: bool | None = None,
 ) -> Result:
     """:func:`minimize` for a study that exists; the study stays open."""
     deadline = None if timeout is None else time.monotonic() + timeout
@@ -237,6 +250,8 @@ def run(
     check_paid(confirming, spending)
     check_goals(study.goals, study.costs, raced, confirming)
     reserve = reserve_of(confirming)
+    if noisy and confirming is None and isinstance(budget, Integral):
+        reserve = Reserve(int(budget) // RESERVED, "noisy=True")
     with _place(objective, executor, workers, allowed) as place, make_progress(progress) as display:
         study.plan(None if isinstance(budget, (Cost, Fits)) else int(budget), timeout)
         display.spending, display.limits, display.deadline = spending, study.limits, deadline
@@ -251,9 +266,12 @@ def run(
             functions = objective.values() if isinstance(objective, Mapping) else [objective]
             if not any(takes(f, "repeat") for f in functions):
                 warn_of_identical(study.result.finalists)
-        if reason == EXHAUSTED and _all_known(study):
-            # every legal configuration has an outcome, so the best of them is the optimum
-            reason = PROVEN
+        elif confirming is None and confirms(reason) and _is_noisy(study, objective, noisy):
+            again = Replicating(study, objective, spending, deadline, callbacks_of(callbacks), display)
+            ended = again.alone() if place is None else again.together(place, workers)
+            reason = reason if ended in (CONFIRMED, BUDGET) else ended
+        elif reason == EXHAUSTED and _all_known(study):
+            reason = BEST_OF_ALL
         study.stop(reason)
         return replace(study.result, objective=objective)
 
@@ -271,6 +289,15 @@ def _place(
     else:
         with Pool(objective, executor, workers) as pool:
             yield pool
+
+
+def _is_noisy(study: Study, objective: Objective, noisy: bool | None) -> bool:
+    """Return whether what is left of the budget goes to repeats: as the caller says, else where evaluations show noise."""
+    if noisy is not None or study.goals.several or study.costs:
+        return bool(noisy)
+    if tells_variance(study.trials) or (callable(objective) and takes(objective, "repeat")):
+        return True
+    return study.noise > 0.0
 
 
 def _all_known(study: Study) -> bool:

@@ -11,6 +11,7 @@ from typing import TypeVar
 from mipcash.optimizers.base import History
 from mipcash.study.asking import Asking
 from mipcash.study.opened import Opened
+from mipcash.study.replication import next_repeat
 from mipcash.study.storage.base import TakenError
 from mipcash.study.text import shown
 from mipcash.study.trial import Trial
@@ -57,6 +58,21 @@ class Repeating(Opened):
                 waiting = (k for k in self._ledger.waiting if self._ledger.trials[k].repeat)
                 number = next(waiting, None)
                 return None if number is None else copy_of(self._ledger.restart(number))
+
+    @property
+    def noise(self) -> float:
+        """Variance of one evaluation that shows itself in losses of single fits, or of one configuration; 0 where none does."""
+        from mipcash.optimizers.noise import evident_noise  # brings surrogates along
+
+        return evident_noise(self._ledger.history)
+
+    def next_repeat(self) -> bool:
+        """Let a repeat of the configuration that is most likely the best wait; return whether there is one."""
+        chosen = self._agreed(lambda: next_repeat(self._ledger.history, self._questions.limits))
+        if chosen is not None:
+            number, repeat = chosen
+            self.repeat(self._ledger.trials[number], repeat)
+        return chosen is not None
 
     def finalists(self, count: int) -> list[Trial]:
         """The trials that the optimizer would recommend of the search, best first, each of another configuration."""

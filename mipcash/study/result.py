@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
+from statistics import fmean, variance
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import Limit
 from mipcash.optimizers.goals import Goals
 from mipcash.optimizers.outcome import PENDING
-from mipcash.study.finalists import Finalist, finalists_of, text_of
+from mipcash.study.finalists import Finalist, estimate_of, finalists_of, text_of
 from mipcash.study.front import Front, front_of
 from mipcash.study.standing import Breach, Nearest, Standing, goals_of_all, observation, told
 from mipcash.study.text import one_line, shown, visible, without_address
@@ -61,8 +62,9 @@ class Result:
     Attributes:
         history: all trials by number, failed and pending ones included, and known ones, which ``trial.known`` tells apart.
         space: name of the space.
-        stopped: why the run ended: ``budget``, ``timeout``, ``space exhausted`` (``: proven optimum`` where
-            nothing failed), ``callback``, ``optimizer: ...`` (its wish, and why); empty while it goes on.
+        stopped: why the run ended: ``budget``, ``timeout``, ``space exhausted``, ``callback``, ``optimizer: ...`` (its wish);
+            empty while it goes on. Where every legal configuration has an outcome, ``space exhausted`` goes on to say that the
+            answer is the best of all, if the objective is deterministic.
         recommended: number of the trial that the optimizer recommends; None: it recommends none.
         under: the limits of the study.
         declared: the space itself, which questions to the model need; None: the journal was read without it.
@@ -130,13 +132,35 @@ class Result:
 
     @property
     def value(self) -> float:
-        """The loss of the best configuration as the search observed it, with the objective's own sign; nan where there is none.
+        """What the best configuration is worth, with the objective's own sign; nan where there is none.
 
-        Where evaluations are noisy the optimizer may recommend another than that with the best loss, which
-        ``result.standing.best`` is; what the answer is worth on fresh repeats, ``fresh`` tells after ``confirm=``.
+        Of a deterministic objective it is the loss. The lowest of many noisy losses is too low: where a configuration was evaluated
+        again the value is the mean of its repeats, and otherwise, where evaluations show their noise, its loss; either is moved
+        towards the mean of all that it was chosen among, by the share of noise in what sets these apart.
         """
         best = self.best
-        return math.nan if best is None or best.loss is None else best.loss
+        if best is None or best.loss is None or self.goals.several:
+            return math.nan if best is None or best.loss is None else best.loss
+        again = next((f for f in self.finalists if f.number == best.number and f.fresh), None)
+        return best.loss + self._correction if again is None else estimate_of(self.finalists, again)
+
+    @cached_property
+    def _correction(self) -> float:
+        """What selection among noisy losses is expected to have cost the best one: v / (v + tau^2) of its distance to the mean.
+
+        v is the noise that is evident, v + tau^2 the variance of the losses of what keeps all limits (James and Stein 1961).
+        """
+        from mipcash.optimizers.noise import evident_noise  # brings surrogates along
+
+        best = self.best
+        noise = evident_noise([told(t) for t in self.history])
+        losses = [
+            t.loss for t in self.history if self.standing.feasible(t.number) and t.loss is not None and not t.repeat
+        ]
+        if not noise or best is None or best.loss is None or len(losses) < 2:
+            return 0.0
+        whole = variance(losses)
+        return min(1.0, noise / whole) * (fmean(losses) - best.loss) if whole else 0.0
 
     @cached_property
     def finalists(self) -> tuple[Finalist, ...]:
@@ -147,7 +171,7 @@ class Result:
     def fresh(self) -> float:
         """The mean loss of the best configuration on fresh repeats; nan where it was not evaluated again.
 
-        Of finalists the best on the same repeats, it is a little optimistic still; ``value`` is more so.
+        Of finalists the best on the same repeats, it is a little optimistic still.
         """
         best = self.best
         found = (f.mean for f in self.finalists if best is not None and f.number == best.number)

@@ -41,7 +41,7 @@ def test_finalists_are_shown_and_the_answer_is_kept(write: Callable[..., Path]) 
     for text in (said, shown):
         assert "finalists, evaluated again:" in text
         assert "the answer" in text
-        assert f"best loss {best.searched:.6g}" in text
+        assert f"best loss {best.mean:.6g}" in text
     assert "repeat 1" in shown
     code, again = mipcash("run", str(path), "--budget", "12", "--confirm", "4", "--storage", str(journal))
     assert "this run is finished (12 evaluations)" in again

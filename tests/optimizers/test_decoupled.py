@@ -21,6 +21,7 @@ from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.outcome import Outcome
 from mipcash.optimizers.registry import optimizer_names
 from mipcash.space.domain import Domain
+from mipcash.study.loop import BEST_OF_ALL
 from tests.spaces import ALL
 
 MS = (Limit("ms", high=5.0),)
@@ -156,7 +157,7 @@ def test_the_losses_of_all_that_may_be_best_are_known_before_a_space_is_exhauste
         (3, {"loss": 60, "ms": 1}),
     ):
         result = mc.minimize(functions, space, 100, limits={"ms": 5}, costs=costs, workers=workers, progress=False)
-        assert result.stopped == "space exhausted: proven optimum"
+        assert result.stopped == BEST_OF_ALL
         assert result.config == {"n": 5}
         at = {(t.config["n"], name) for t in result.history for name in t.evaluate}
         assert len(at) == sum(len(t.evaluate) for t in result.history)

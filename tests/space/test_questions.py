@@ -13,6 +13,7 @@ import pytest
 import mipcash as mc
 from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError, SpaceExhaustedError
 from mipcash.space.compiled import compiled
+from mipcash.study.loop import BEST_OF_ALL
 from tests.spaces import ALL, bound_numbers, conv_net, discrete, loss
 
 
@@ -266,7 +267,7 @@ def test_sixty_four_configurations_end_a_budget_of_a_hundred():
     for i in range(6):
         space.integer(f"b{i}", 0, 1)
     result = mc.minimize(lambda c: float(sum(c.values())), space, 100, progress=False)
-    assert (result.n_done, result.stopped) == (64, "space exhausted: proven optimum")
+    assert (result.n_done, result.stopped) == (64, BEST_OF_ALL)
     assert result.value == 0.0
     assert len({tuple(t.config.values()) for t in result.history}) == 64
     failing = mc.minimize(lambda c: loss(c) if c["b0"] else None, space, 100, progress=False, optimizer="random")

@@ -16,7 +16,7 @@ from test_lost_workers import Deadly, Notes, attempts, pool
 import mipcash as mc
 from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.base import Proposal, Request
-from mipcash.study.loop import Loop, Pace
+from mipcash.study.loop import BEST_OF_ALL, Loop, Pace
 from mipcash.study.minimize import minimize
 from mipcash.study.storage.sqlite.reading import read_journal
 
@@ -170,7 +170,7 @@ def test_a_space_that_is_exhausted_ahead_ends_the_run_once_all_is_told(space: mc
             return super().propose(request)
 
     result = go(space, 20, Nine(space), until=9)
-    assert (result.n_done, len(result.history), result.stopped) == (9, 9, "space exhausted: proven optimum")
+    assert (result.n_done, len(result.history), result.stopped) == (9, 9, BEST_OF_ALL)
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, RuntimeError])

@@ -17,6 +17,7 @@ from mipcash.cli.archive import open_archive
 from mipcash.cli.main import app
 from mipcash.errors import ConfigurationError, StorageError
 from mipcash.optimizers.base import Proposal, Request
+from mipcash.study.loop import BEST_OF_ALL
 from mipcash.study.minimize import minimize
 from mipcash.study.progress import Lines
 from mipcash.study.records.encoding import encode_config
@@ -174,7 +175,7 @@ def test_the_space_is_exhausted_with_known_ones_and_proven() -> None:
         from mipcash.study.minimize import run
 
         result = run(study, lambda c: 5.0 + c["a"], 50, progress=False)
-    assert (result.n_done, result.n_known, result.stopped) == (4, 3, "space exhausted: proven optimum")
+    assert (result.n_done, result.n_known, result.stopped) == (4, 3, BEST_OF_ALL)
     assert (result.value, result.config) == (0.0, {"a": 0, "b": 0})
 
 

@@ -14,6 +14,7 @@ import pytest
 import tiny
 
 import mipcash as mc
+from mipcash.study.loop import BEST_OF_ALL
 from mipcash.study.minimize import minimize
 from mipcash.study.progress import Progress
 from mipcash.study.storage.sqlite.reading import read_journal
@@ -121,7 +122,7 @@ def test_a_callback_that_raises_is_passed_on_and_the_run_resumes(space: mc.Space
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_exhausted_space_ends_the_run(space: mc.Space, workers: int) -> None:
     result = run(space, tiny.loss, 9, optimizer=tiny.Finite, workers=workers)
-    assert (result.n_done, result.stopped) == (3, "space exhausted: proven optimum")
+    assert (result.n_done, result.stopped) == (3, BEST_OF_ALL)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

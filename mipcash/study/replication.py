@@ -1,0 +1,58 @@
+"""Replication: what is left of the budget of a noisy objective goes to repeats of what is most likely the best configuration.
+
+Notation
+    x_i, n_i    mean loss of configuration i in minimised form, and its measurements; those under way count in n_i
+    v           variance of one measurement, pooled over the configurations that were measured several times
+    N           sum of n_i
+
+The next repeat is of the configuration with the least lower confidence bound x_i - sqrt(2 v log N / n_i): UCB1 (Auer, Cesa-Bianchi
+and Fischer 2002, section 2) in units of the noise. Before v is known, it is of the configuration with the lowest mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from statistics import fmean, variance
+
+from mipcash.optimizers.base import History, Limit, Observation
+from mipcash.optimizers.outcome import DONE
+from mipcash.study.standing import breaches
+from mipcash.study.trial import Trial
+
+RESERVED = 4
+"""With ``noisy=True`` a search leaves one of so many evaluations to repeats."""
+ALIKE = 3
+"""Repeats that give exactly the first loss show that the objective is deterministic."""
+
+
+def next_repeat(history: History, limits: Sequence[Limit]) -> tuple[int, int] | None:
+    """Return the number of the trial to repeat next, and of its repeat; None: nothing to repeat, or nothing varies.
+
+    Args:
+        history: of all trials, losses in minimised form.
+    """
+    measured: dict[str, list[Observation]] = {}
+    first: dict[str, int] = {}
+    for number, o in enumerate(history):
+        if o.repeat or not (o.status == DONE and o.loss is not None and not o.outcome.stopped):
+            if repr(o.config) in first and o.repeat:
+                measured[repr(o.config)].append(o)
+        elif not breaches(o.outcome, limits):
+            first.setdefault(repr(o.config), number)
+            measured.setdefault(repr(o.config), []).append(o)
+    losses = {key: [o.loss for o in found if o.loss is not None] for key, found in measured.items()}
+    several = [found for found in losses.values() if len(found) > 1]
+    if not first or (sum(map(len, several)) - len(several) >= ALIKE and all(len(set(found)) == 1 for found in several)):
+        return None
+    freedom = sum(len(found) - 1 for found in several)
+    v = sum(variance(found) * (len(found) - 1) for found in several) / freedom if freedom else 0.0
+    total = sum(map(len, measured.values()))
+    bound = {k: fmean(losses[k]) - math.sqrt(2.0 * v * math.log(total) / len(measured[k])) for k in first}
+    key = min(bound, key=lambda k: (bound[k], first[k]))
+    return first[key], 1 + max(o.repeat for o in measured[key])
+
+
+def tells_variance(trials: Collection[Trial]) -> bool:
+    """Return whether the objective returned a number called ``variance`` beside some loss, above 0."""
+    return any(t.done and t.values.get("variance", 0.0) > 0.0 for t in trials)

@@ -1,0 +1,76 @@
+"""Rules that multiply two reals: the whole legal set, at any range, and equations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import mipcash as mc
+from mipcash.backends.registry import solvers
+from mipcash.errors import InfeasibleSpaceError
+
+
+@pytest.mark.parametrize("high", [1e-6, 1e-3, 1.0, 1e3, 1e4, 1e6, 1e9])
+def test_products_of_reals_are_exact_at_any_range(high: float) -> None:
+    """Against closed forms: the largest and the least sum under a product, its corner, and beyond it."""
+    part = 0.01 * high * high
+
+    def space(relation: Any) -> mc.Space:
+        made = mc.Space("product")
+        made.rule("product", relation(made.real("x", 0, high), made.real("y", 0, high)))
+        return made
+
+    below, above = space(lambda x, y: x * y <= part), space(lambda x, y: x * y >= part)
+    largest = below.optimum(below["x"] + below["y"], "max")
+    assert largest.value == pytest.approx(1.01 * high, rel=1e-6)  # one at its bound
+    least = above.optimum(above["x"] + above["y"])
+    assert (least.status, least.value) == ("optimal", pytest.approx(0.2 * high, rel=1e-5, abs=1e-9))
+    assert least.config["x"] * least.config["y"] >= part * (1 - 1e-9)
+    equal = space(lambda x, y: x * y == part)
+    for config in [*equal.sample(2), *below.sample(2), *above.sample(2)]:
+        assert 0 <= min(config.values()) <= max(config.values()) <= high
+    assert all(c["x"] * c["y"] == pytest.approx(part, rel=1e-8) for c in equal.sample(2))
+    (corner,) = space(lambda x, y: x * y >= high * high).sample(1)
+    assert (corner["x"], corner["y"]) == (pytest.approx(high, rel=1e-9), pytest.approx(high, rel=1e-9))
+    with pytest.raises(InfeasibleSpaceError, match=r"rule 'product' cannot hold within the domains"):
+        space(lambda x, y: x * y >= 1.001 * high * high).sample(1)
+
+
+def test_equations_of_products_have_their_solutions() -> None:
+    space = mc.Space("equations")
+    x, y = space.real("x", 0, 10), space.real("y", 0, 10)
+    space.rule("product", x * y == 6)
+    space.rule("sum", x + y == 5)
+    assert [space.optimum(x, d).value for d in ("min", "max")] == [pytest.approx(2), pytest.approx(3)]
+    root = mc.Space("root")
+    x = root.real("x", -5, 5)
+    root.rule("square", x * x == 2)
+    assert [root.optimum(x, d).value for d in ("min", "max")] == [pytest.approx(-(2**0.5)), pytest.approx(2**0.5)]
+    assert root.bounds()["x"].high == pytest.approx(2**0.5)
+
+
+def test_the_optimum_under_a_product_of_wide_reals_is_found() -> None:
+    space = mc.Space("wide")
+    x, y = space.real("x", 0, 1000), space.real("y", 0, 1000)
+    space.rule("area", x * y <= 100)
+    result = mc.minimize(  # the optimum, 0 at (20, 5), is on the border
+        lambda c: (abs(c["x"] - 20) + abs(c["y"] - 5)) / 1000, space, 60, seed=0, progress=False
+    )
+    assert result.value < 0.005
+
+
+@pytest.mark.parametrize("solver", ["gurobi", "scip", "cplex"])
+def test_other_solvers_agree(solver: str) -> None:
+    if not any(s.installed for s in solvers() if s.name == solver):
+        pytest.skip(f"{solver} is not installed")
+    space = mc.Space("product")
+    kind = space.categorical("kind", ["a", "b"])
+    x, y = space.real("x", 1, 1e3, when=kind["a"]), space.real("y", 1, 1e3)
+    space.rule("product", x * y + y * y <= 50)
+    space.rule("balance", x * y >= 20, when=kind["a"])
+    for expression, direction in ((x + y, "max"), (x, "min"), (y, "max")):
+        theirs = space.optimum(expression, direction, solver=solver)
+        ours = space.optimum(expression, direction, solver="highs")
+        assert (theirs.status, ours.status) == ("optimal", "optimal")
+        assert theirs.value == pytest.approx(ours.value, rel=1e-5)

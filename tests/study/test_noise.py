@@ -1,0 +1,126 @@
+"""Noisy objectives: repeats of what is most likely best, the answer by their means, values that are not optimistic."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.optimizers.base import Limit, Observation
+from mipcash.study.finalists import Finalist, estimate_of
+from mipcash.study.loop import BEST_OF_ALL, EXHAUSTED
+from mipcash.study.replication import next_repeat
+
+TRUTH = [0.0, 0.3, 0.6, 1.0, 2.0]
+
+
+def levels() -> mc.Space:
+    space = mc.Space("levels")
+    space.integer("k", 0, 4)
+    return space
+
+
+def measured(seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    return lambda config: TRUTH[config["k"]] + rng.normal()
+
+
+def minimize(objective: Any, budget: int = 30, **options: Any) -> mc.Result:
+    return mc.minimize(objective, levels(), budget, optimizer="random", progress=False, **options)
+
+
+def test_repeats_find_the_best_level_and_its_value() -> None:
+    regrets: dict[bool, list[float]] = {False: [], True: []}
+    errors = []
+    for seed in range(40):
+        for noisy in (False, True):
+            result = minimize(measured(seed), seed=seed, noisy=noisy)
+            regrets[noisy].append(TRUTH[result.config["k"]])
+            if noisy:
+                assert (result.n_evaluations, result.stopped) == (30, EXHAUSTED)
+                errors.append(result.value - TRUTH[result.config["k"]])
+            else:
+                assert (result.n_evaluations, result.stopped) == (5, BEST_OF_ALL)
+    assert fmean(regrets[True]) < 0.5 * fmean(regrets[False])
+    # below the truth by no more than three standard errors
+    assert fmean(errors) > -3 * float(np.std(errors)) / math.sqrt(len(errors))
+
+
+def test_a_quarter_of_the_budget_is_left_for_repeats() -> None:
+    space = mc.Space("line")
+    space.real("x", 0, 1)
+    rng = np.random.default_rng(0)
+    result = mc.minimize(lambda c: c["x"] + rng.normal(), space, 20, optimizer="random", noisy=True, progress=False)
+    assert sum(t.repeat > 0 for t in result.history) == 5
+    assert result.best is not None
+    assert result.best.number in {f.number for f in result.finalists}
+    assert result.stopped == "budget"
+
+
+def repeating(config: dict[str, Any], repeat: int = 0) -> float:
+    return float(TRUTH[config["k"]] + np.random.default_rng([repeat, config["k"]]).normal())
+
+
+def with_variance(config: dict[str, Any]) -> dict[str, float]:
+    return {"loss": TRUTH[config["k"]], "variance": 0.1}
+
+
+@pytest.mark.parametrize("objective", [repeating, with_variance])
+def test_noise_that_shows_is_repeated_with_what_is_left(objective: Any) -> None:
+    result = minimize(objective, 12)
+    spent = 12 if objective is repeating else 5 + 3  # three repeats that are alike show that nothing varies
+    assert result.n_evaluations == spent
+    assert not result.stopped.endswith("deterministic")
+    assert minimize(objective, 12, noisy=False).n_evaluations == 5
+
+
+def test_a_deterministic_objective_is_not_repeated() -> None:
+    result = minimize(lambda config: TRUTH[config["k"]])
+    assert (result.n_evaluations, result.value, result.stopped) == (5, 0.0, BEST_OF_ALL)
+
+
+def test_a_resumed_run_goes_on_with_its_repeats(tmp_path: Any) -> None:
+    whole = minimize(repeating, 20, storage=tmp_path / "whole.db")
+    minimize(repeating, 9, storage=tmp_path / "part.db")
+    resumed = minimize(repeating, 20, storage=tmp_path / "part.db")
+    assert [(t.config, t.repeat, t.loss) for t in resumed.history] == [
+        (t.config, t.repeat, t.loss) for t in whole.history
+    ]
+    assert resumed.value == whole.value
+
+
+def test_repeats_are_for_one_loss_alone() -> None:
+    with pytest.raises(ValueError, match=r"several objectives"):
+        minimize(lambda c: {"a": 1.0, "b": 2.0}, objectives=["a", "b"], noisy=True)
+    with pytest.raises(ValueError, match=r"noisy=True repeats whole evaluations"):
+        minimize({"loss": lambda c: 1.0}, noisy=True)
+
+
+def test_the_choice_is_by_lower_confidence_bounds() -> None:
+    def history(*losses: tuple[str, int, float]) -> list[Observation]:
+        return [Observation({"k": k}, "done", loss, repeat=repeat) for k, repeat, loss in losses]
+
+    assert next_repeat(history(("a", 0, 1.0), ("b", 0, 0.5)), ()) == (1, 1)
+    # v = 0.5: a has 1.05 - sqrt(2 v log 3 / 2), b 1.0 - sqrt(2 v log 3)
+    assert next_repeat(history(("a", 0, 0.55), ("b", 0, 1.0), ("a", 1, 1.55)), ()) == (1, 1)
+    assert next_repeat(history(("a", 0, 0.55), ("b", 0, 9.0), ("a", 1, 1.55)), ()) == (0, 2)
+    alike = [("a", 0, 1.0), *(("a", r, 1.0) for r in (1, 2, 3))]
+    assert next_repeat(history(*alike), ()) is None
+    assert next_repeat([], ()) is None
+    assert (
+        next_repeat(history(("a", 0, 1.0)), (Limit("ms", -math.inf, 1.0),)) is None
+    )  # it is not known to keep the limit
+
+
+def test_an_estimate_is_moved_by_the_share_of_noise() -> None:
+    # means 0, 2; what a repeat has in common for both is no noise
+    quiet = [Finalist(0, 0.0, (-1.0, 1.0), ((), ())), Finalist(1, 0.0, (1.0, 3.0), ((), ()))]
+    assert estimate_of(quiet, quiet[0]) == 0.0
+    # unequal repeats: pooled v = (2 + 8) / 3 = 10 / 3, of the mean of two 5 / 3; means 0 and 4 have the variance 8
+    loud = [Finalist(0, 0.0, (-1.0, 1.0), ((), ())), Finalist(1, 0.0, (2.0, 4.0, 6.0), ((), (), ()))]
+    assert estimate_of(loud, loud[0]) == pytest.approx((5 / 3) / 8 * 2.0)
+    assert estimate_of(loud[:1], loud[0]) == 0.0
