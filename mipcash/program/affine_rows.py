@@ -40,7 +40,7 @@ class AffineRow:
     Attributes:
         row: as declared; F_0 is its form where it has no numbers.
         helpers: columns of auxiliaries and conjunctions in it.
-        latent: whether it ties a number to its latent column, which fixed numbers need not look at.
+        latent: whether it ties a number to its latent column, or that to its steps, which fixed numbers need not look at.
         rest: F_0.
         parts: one per number in it; None where a number's ``on`` is a conjunction, which is not affine in z.
     """
@@ -200,7 +200,7 @@ def columns_of(form: QuadraticForm) -> set[int]:
 def _apart(row: BaseRow, program: BinaryProgram) -> AffineRow:
     used = columns_of(row.form)
     numbers = [n for n in program.numbers if n.column in used]
-    latent = any(n.latent in used and n.latent != n.column for n in program.numbers)
+    latent = any((n.latent in used and n.latent != n.column) or n.place in used for n in program.numbers)
     helpers = frozenset(c for c in used if c >= program.n_z) - {n.column for n in numbers}
     if any(degree(n.conditions) > 1 for n in numbers):
         return AffineRow(row, helpers, latent, row.form, None)

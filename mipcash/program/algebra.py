@@ -105,6 +105,8 @@ def _declared_variables(declaration: Declaration) -> list[Variable]:
     listed = [v for g in declaration.groups for v in g.variables] + [n.variable for n in declaration.numbers]
     blocks = [declaration.model.parameters[label] for label in declaration.conditions]
     conjunctions = [block.on for block in blocks if block.component("conjunction") is not None]
+    places = [declaration.place_of(number) for number in declaration.numbers]
+    listed += [place for place in places if place is not None]
     return listed + conjunctions + [link.variable for link in declaration.links]
 
 

@@ -76,6 +76,10 @@ class _Compiler:
         self.numbers: list[NumberColumn] = []
         self.group_of: dict[int, int] = {}
         self.mixed: dict[tuple[int, int], int] = {}
+        self.steps: dict[int, tuple[float, float, Number]] = {}
+        """Column of a real with a step -> its lowest value, its step and the number."""
+        self.places: set[int] = set()
+        """Ids of the variables k of numbers ``low + k * step``."""
         self.bits: dict[int, tuple[float, list[tuple[float, int]], int | None, float]] = {}
         self.margin: dict[str, float] = {}
         self.variable_columns: dict[str, int] = {}
@@ -133,7 +137,8 @@ class _Compiler:
             column = self._variable(variable)
             if number.tuned:
                 latent = column if number.on is None else self._latent(number, column)
-                self.numbers.append(NumberColumn(number.label, column, latent, self.conditions(number.label)))
+                place = self._place(number, column, latent)
+                self.numbers.append(NumberColumn(number.label, column, latent, self.conditions(number.label), place))
         for link in self.declaration.links:
             terms = {self._only_column(self.algebra.image[i]): c for i, c in link.value.linear.items()}
             self.affine[id(self.algebra.image[id(link.variable)])] = (link.value.constant, terms)
@@ -180,6 +185,19 @@ class _Compiler:
             row.low, row.high = (-math.inf, limit) if below else (limit, math.inf)
             self.rows.append(row)
         return latent
+
+    def _place(self, number: Number, column: int, latent: int) -> int:
+        """Column k of ``latent = low + k * step``, which keeps the number to its steps wherever it is active; -1: none."""
+        variable = self.declaration.place_of(number)
+        if variable is None:
+            return -1
+        variable = self.algebra.image[id(variable)]
+        self.places.add(id(variable))
+        place, low, step = self._variable(variable), float(number.domain.low), float(number.domain.step or 1)
+        self.rows.append(_Row("", {latent: 1.0, place: -step}, {}, low, low))
+        if not self.integer[column]:
+            self.steps[column] = (low, step, number)
+        return place
 
     def affine_of(self, variable: Variable) -> Affine:
         if id(variable) not in self.affine:
@@ -241,31 +259,42 @@ class _Compiler:
 
     def _multiply_numbers(self, a: int, b: int, value: float, row: _Row) -> None:
         def width(column: int) -> tuple[bool, float]:
-            return not self.integer[column], self.high[column] - self.low[column]
+            whole = self.integer[column] or column in self.steps
+            return not whole, self.high[column] - self.low[column]
 
         first, second = sorted((a, b), key=width)
         low, bits, remainder, error = self._in_bits(first)
         row.add(second, value * low)
         for weight, bit in bits:
-            row.add(self._mccormick(bit, second), value * weight)
+            self.multiply(bit, second, value * weight, row)
         if remainder is not None:
             row.add(self._mccormick(remainder, second), value)
             row.margin += abs(value) * error * (self.high[second] - self.low[second]) / 4
 
     def _in_bits(self, column: int) -> tuple[float, list[tuple[float, int]], int | None, float]:
-        """``low, [(weight, bit column)], remainder column, range of the remainder`` of a number; made once."""
+        """``low, [(weight, bit column)], remainder column, range of the remainder`` of a number; made once.
+
+        A real with a step is ``low on + step (b_0 + 2 b_1 + ...)``: the columns of ``on`` are among its bits.
+        """
         if column in self.bits:
             return self.bits[column]
         low, span = self.low[column], self.high[column] - self.low[column]
         name = self.names[column]
         remainder, error = None, 0.0
-        if self.integer[column]:
+        switches: list[tuple[float, int]] = []
+        if column in self.steps:
+            least, step, number = self.steps[column]
+            low = least if number.on is None else least * number.on.constant
+            for i, c in {} if number.on is None else number.on.linear.items():
+                switches += [(least * c * t, k) for k, t in self.affine_of(self.algebra.image[i])[1].items()]
+            weights = [step * 2.0**k for k in range((len(number.domain.values) - 1).bit_length())]
+        elif self.integer[column]:
             weights = [float(2**k) for k in range(max(1, math.ceil(math.log2(span + 1))))]
         else:
             weights = [span * 2.0**-k for k in range(1, REAL_BITS + 1)]
             error = span * 2.0**-REAL_BITS
             remainder = self.column(f"{name}~remainder", 0.0, error, False)
-        bits = [(w, self.column(f"{name}~bit{k}", 0.0, 1.0, True)) for k, w in enumerate(weights)]
+        bits = [(w, self.column(f"{name}~bit{k}", 0.0, 1.0, True)) for k, w in enumerate(weights)] + switches
         link = _Row("", {column: 1.0}, {}, low, low)
         for weight, bit in bits:
             link.add(bit, -weight)
@@ -387,7 +416,7 @@ def compile_space(
     compiler.make_groups()
     unused = compiler.make_numbers(wanted)
     for row in algebra.rows:
-        if row.parameter not in unused:
+        if row.parameter not in unused and not compiler.places & row.body.ids:
             compiler.make_row(row)
     compiler.fix_columns()
     return compiler.assemble()

@@ -100,12 +100,14 @@ class NumberColumn:
         latent: its value whether active or not; equals ``column`` for an unconditional one. Fixing the latent column
             fixes the number without deciding its activity.
         conditions: as for a group.
+        place: column of the integer k of ``latent = low + k * step``; -1 where there is none.
     """
 
     label: str
     column: int
     latent: int
     conditions: tuple[Indicator, ...] = ()
+    place: int = -1
 
 
 @dataclass(frozen=True)
@@ -299,7 +301,7 @@ class BinaryProgram:
         for label, value in numbers.items():
             domain = self.domains[label]
             assert isinstance(domain, (Real, Integer))
-            found[label] = domain.nearest(value) if isinstance(domain, Integer) else domain.canonical(value)
+            found[label] = domain.nearest(value)
         return {label: found[label] for label in self.domains if label in found}
 
     def fitting(self, pairs: Iterable[tuple[int, int]], columns: int) -> list[tuple[int, int]]:

@@ -175,7 +175,7 @@ def _check_rule(declaration: Declaration, rule: Rule) -> None:
         if i in declared or variable.parent_block().parent_component() is declaration.model.component("parameters"):
             continue
         _check_variable(declaration, rule, variable)
-    refuse_inexact(rule, {id(link.variable) for link in declaration.links})
+    refuse_inexact(rule, declaration.discrete)
 
 
 def _check_variable(declaration: Declaration, rule: Rule, variable: Variable) -> None:
