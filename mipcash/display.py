@@ -78,11 +78,15 @@ def escaped(text: str) -> str:
     return html.escape(visible(text))
 
 
-def proof_text(status: str, value: float, bound: float, solver: str) -> str:
-    """``optimal, value 3, proven by enumeration``; ``feasible, value 3, bound 2 (highs)``."""
+def proof_text(status: str, value: float, bound: float, solver: str, of: str = "") -> str:
+    """``optimal, value 3, proven by enumeration``; ``feasible, value 3, bound 2 (highs)``.
+
+    Args:
+        of: what the value is, written in the place of "value".
+    """
     if math.isnan(value):
         return f"{status} ({solver})" if not math.isfinite(bound) else f"{status}, bound {bound:.6g} ({solver})"
     if status == "optimal":
-        return f"optimal, value {value:.6g}, proven by {solver}"
+        return f"optimal, {of or 'value'} {value:.6g}, proven by {solver}"
     known = f", bound {bound:.6g}" if math.isfinite(bound) else ", no bound"
-    return f"{status}, value {value:.6g}{known} ({solver})"
+    return f"{status}, {of or 'value'} {value:.6g}{known} ({solver})"

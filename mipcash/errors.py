@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 
 class MipcashError(Exception):
     """Base class of everything that mipcash raises on purpose."""
@@ -17,6 +20,10 @@ class RuleError(SpaceError):
 
 class RuleWarning(UserWarning):
     """A rule that holds, and that most likely says more than was meant."""
+
+
+class StepWarning(UserWarning):
+    """A range that ends below its upper bound, because no step ends there."""
 
 
 class ConfigurationError(MipcashError, ValueError):
@@ -61,6 +68,15 @@ class DataError(MipcashError, ValueError):
 
 class ModelError(MipcashError, ValueError):
     """A model file (``models/*.py`` or a path) does not exist or does not declare what it must."""
+
+
+def stack_level() -> int:
+    """Return the ``stacklevel`` with which a caller warns of the first code that is not of this package."""
+    inside, level = str(Path(__file__).parent), 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def at_least(settings: object, **least: float) -> None:

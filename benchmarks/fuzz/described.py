@@ -6,11 +6,13 @@ Nothing here says what a rule means: :mod:`benchmarks.fuzz.table` and :mod:`benc
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import mipcash as mc
+from mipcash.errors import StepWarning
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Parameter:
     """One parameter.
 
     Attributes:
-        kind: ``integer``, ``ordinal``, ``categorical``, ``module``, ``ordering`` or ``real``.
+        kind: ``integer``, ``stepped`` (a real with a step), ``ordinal``, ``categorical``, ``module``, ``ordering`` or ``real``.
         values: all values in order (orderings: all permutations; real: empty).
         low, high, step, log: of an integer or a real.
         when: indicators that must all hold.
@@ -121,7 +123,7 @@ class Parameter:
     values: tuple[Any, ...] = ()
     low: float = 0
     high: float = 0
-    step: int = 1
+    step: float = 1
     log: bool = False
     when: tuple[Indicator, ...] = ()
     owner: tuple[str, str] | None = None
@@ -130,7 +132,7 @@ class Parameter:
     def numeric(self) -> bool:
         """Whether it has a natural value that rules may use."""
         plain = all(type(v) in (int, float) for v in self.values)
-        return self.kind in ("integer", "real") or (self.kind == "ordinal" and plain)
+        return self.kind in ("integer", "stepped", "real") or (self.kind == "ordinal" and plain)
 
 
 @dataclass(frozen=True)
@@ -178,8 +180,8 @@ class Drawn:
         return (Is(module, (self[module].values.index(algorithm),)),)
 
     def wide(self, p: Parameter) -> bool:
-        """Whether an integer has more levels than are expanded."""
-        return p.kind == "integer" and len(p.values) > self.expand_limit
+        """Whether an integer or a real with a step has more levels than are expanded."""
+        return p.kind in ("integer", "stepped") and len(p.values) > self.expand_limit
 
     def has_indicators(self, p: Parameter) -> bool:
         """Whether ``is_`` may be asked of a parameter."""
@@ -208,7 +210,9 @@ def source(drawn: Drawn) -> str:
 def build(drawn: Drawn) -> mc.Space:
     """The space that :func:`source` declares: what is printed for a disagreement is what was run."""
     names: dict[str, Any] = {}
-    exec(compile(source(drawn), "<drawn space>", "exec"), names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StepWarning)  # some bounds are between two steps on purpose
+        exec(compile(source(drawn), "<drawn space>", "exec"), names)
     space: mc.Space = names["space"]
     return space
 
@@ -234,6 +238,8 @@ def _declaration(drawn: Drawn, p: Parameter) -> str:
     if p.kind == "integer":
         step = f", step={p.step}" if p.step != 1 else ""
         return f'{handle}space.integer("{p.name}", {p.low}, {p.high}{step}{log}{when})'
+    if p.kind == "stepped":
+        return f'{handle}space.real("{p.name}", {p.low!r}, {p.high!r}, step={p.step!r}{when})'
     if p.kind == "real":
         return f'{handle}space.real("{p.name}", {p.low!r}, {p.high!r}{log}{when})'
     if p.kind == "ordering":
@@ -255,6 +261,8 @@ def _hyperparameters(drawn: Drawn, module: Parameter) -> str:
 def _domain(p: Parameter) -> str:
     if p.kind == "integer":
         return f"mc.Integer({p.low}, {p.high}, {p.step}, {p.log})"
+    if p.kind == "stepped":
+        return f"mc.Real({p.low!r}, {p.high!r}, step={p.step!r})"
     return f"mc.{p.kind.capitalize()}({list(p.values)!r})"
 
 

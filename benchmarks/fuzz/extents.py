@@ -45,7 +45,7 @@ def _discrete(truth: Truth, p: Parameter, extent: Any) -> str:
         return "" if said == (values[0], values[-1]) else f"from {values[0]} to {values[-1]}"
     if list(map(repr, extent.values or ())) != list(map(repr, values)):
         return f"values {values}"
-    ends = (values[0], values[-1]) if p.kind in ("integer", "ordinal") else (None, None)
+    ends = (values[0], values[-1]) if p.kind in ("integer", "stepped", "ordinal") else (None, None)
     return "" if (extent.low, extent.high) == ends else f"from {ends[0]} to {ends[1]}"
 
 

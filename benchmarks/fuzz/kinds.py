@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 
@@ -93,6 +94,13 @@ def wide(sketch: Sketch, name: str, when: tuple[Indicator, ...] = (), most: int 
     high = low + (levels - 1) * step
     values, log = tuple(range(low, high + 1, step)), low > 0 and sketch.chance(0.2)
     sketch.parameters.append(Parameter(name, "integer", values, low, high, step, log, when))
+
+
+def stepped(sketch: Sketch, name: str, levels: int, when: tuple[Indicator, ...] = ()) -> None:
+    """A real with a step, whose values are those of decimals."""
+    low, step = sketch.one(("0", "0", "-0.3", "0.5", "100")), sketch.one(("0.1", "0.1", "0.05", "0.25", "1.5", "0.003"))
+    values = tuple(float(Decimal(low) + k * Decimal(step)) for k in range(levels))
+    sketch.parameters.append(Parameter(name, "stepped", values, values[0], values[-1], float(step), when=when))
 
 
 def real(sketch: Sketch, name: str, ranges: Sequence[tuple[float, float]], when: tuple[Indicator, ...] = ()) -> None:
@@ -285,6 +293,21 @@ def wide_integers(sketch: Sketch) -> None:
     rules(sketch, ("pair", "linear", "linear", "product"), sketch.one((1, 2, 3)), often=0.25)
 
 
+def stepped_reals(sketch: Sketch) -> None:
+    """Reals with a step, with a binary for each value and with more values than are expanded, some conditional."""
+    sketch.expand_limit = sketch.one((4, 4, 64))
+    stepped(sketch, "v", int(sketch.rng.integers(2, 5)))
+    if sketch.chance(0.6):
+        narrow(sketch, "c", most=4)
+    for w in range(sketch.one((1, 2, 2))):
+        when = tuple(indicators(sketch, 1)) if sketch.chance(0.4) else ()
+        stepped(sketch, f"w{w}", int(sketch.rng.integers(5, 12)), when)
+    if sketch.chance(0.3):
+        wide(sketch, "n", (), sketch.expand_limit + 3)
+    sketch.settle()
+    rules(sketch, ("pair", "linear", "linear", "product"), sketch.one((1, 2, 3)), often=0.25)
+
+
 UNIT = ((0.0, 1.0),)
 ORDINARY = ((0.0, 1.0), (-1.0, 1.0), (0.0, 10.0), (0.5, 2.5), (-5.0, 0.0))
 HUGE = ((1e-3, 1e6), (0.0, 1e6), (0.0, 1e4), (-1e6, 1e6), (0.0, 1.0))
@@ -369,6 +392,7 @@ KINDS: dict[str, tuple[float, Callable[[Sketch], None]]] = {
     "helpers": (0.1, helpers),
     "logic": (0.1, logic),
     "wide integers": (0.12, wide_integers),
+    "stepped reals": (0.08, stepped_reals),
     "mixtures": (0.07, mixtures),
     "large ranges": (0.07, large_ranges),
     "real products": (0.06, real_products),

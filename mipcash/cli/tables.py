@@ -209,7 +209,7 @@ def _left(name: str, parameter: Parameter, extents: Mapping[str, Extent] | None)
         free = all(len(places) == len(domain.members) for _, places in extent.values or ())
         text = "" if free else "; ".join(f"{m} at {', '.join(map(str, t))}" for m, t in extent.values or ())
     elif extent.values is not None:
-        whole = len(extent.values) == len(domain.values)  # type: ignore[union-attr]
+        whole = len(extent.values) == len(domain.values)
         text = "" if whole else ", ".join(map(str, extent.values))
     else:
         low, high = domain.low, domain.high  # type: ignore[union-attr]

@@ -43,6 +43,7 @@ from mipcash.modelling.formulas import all_of, implies
 from mipcash.modelling.indicators import Indicators
 from mipcash.modelling.live.parts import LiveParts
 from mipcash.modelling.names import user_name
+from mipcash.modelling.numbers import warn_of_end
 from mipcash.modelling.parameters import (
     ChoiceParameter,
     Expression,
@@ -65,7 +66,7 @@ class Declaration:
 
     Args:
         name: a title for messages and reports.
-        expand_limit: integers with more levels than this stay numbers instead of one-hot binaries.
+        expand_limit: integers, and reals with a step, of more values than this stay numbers instead of one-hot binaries.
     """
 
     def __init__(self, name: str = "space", *, expand_limit: int = EXPAND_LIMIT) -> None:
@@ -109,9 +110,11 @@ class Declaration:
 
     # -- parameters ---------------------------------------------------------------------------------------------
 
-    def real(self, name: str, low: float, high: float, *, log: bool = False, when: Any = None) -> NumericParameter:
+    def real(
+        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False, when: Any = None
+    ) -> NumericParameter:
         """See :meth:`mipcash.Space.real`."""
-        made: NumericParameter = self.declare(name, self._domain(name, Real, low, high, log), when)
+        made: NumericParameter = self.declare(name, self._domain(name, Real, low, high, log, step), when)
         return made
 
     def integer(
@@ -121,9 +124,9 @@ class Declaration:
         made: NumericParameter = self.declare(name, self._domain(name, Integer, low, high, step, log), when)
         return made
 
-    def ordinal(self, name: str, values: Iterable[Value], *, when: Any = None) -> Any:
+    def ordinal(self, name: str, values: Iterable[Value], *, step: float | None = None, when: Any = None) -> Any:
         """See :meth:`mipcash.Space.ordinal`."""
-        return self.declare(name, self._domain(name, Ordinal, values), when)
+        return self.declare(name, self._domain(name, Ordinal, values, step), when)
 
     def categorical(self, name: str, values: Iterable[Value], *, when: Any = None) -> ChoiceParameter:
         """See :meth:`mipcash.Space.categorical`."""
@@ -308,6 +311,16 @@ class Declaration:
         if rule.lower > low:
             rules[name, ">=", *part] = body >= rule.lower - (rule.lower - low) * missing
 
+    def place_of(self, number: Number) -> Any:
+        """The integer variable k of a number ``low + k * step``; None where the model does without one."""
+        return self.model.parameters[number.label].component("k")
+
+    @property
+    def discrete(self) -> set[int]:
+        """Ids of the variables that have levels or steps, whatever their Pyomo domain says."""
+        steps = {id(n.variable) for n in self.numbers if n.domain.step is not None}
+        return steps | {id(link.variable) for link in self.links}
+
     def interval(self, body: Quadratic) -> tuple[float, float]:
         """Bounds of a polynomial over the declared domains, rules aside."""
         group_of = {id(v): g.label for g in self.groups for v in g.variables}
@@ -357,8 +370,10 @@ class Declaration:
         """
         self._free_name(name)
         conditions = conditions_of(self, name, when)
+        warn_of_end(name, domain)
         block = self.block(name)
-        number = isinstance(domain, Real) or (isinstance(domain, Integer) and len(domain) > self.expand_limit)
+        range_ = isinstance(domain, (Real, Integer))
+        number = range_ and (domain.step is None or len(domain.values) > self.expand_limit)
         if not number:
             block.z = Indicators(range(len(domain.values)), domain=pyo.Binary)
         on = activity(block, conditions)
@@ -373,14 +388,15 @@ class Declaration:
         else:
             if block.component("on_rows") is None:
                 block.one_hot = pyo.Constraint(expr=sum(block.z.values()) == (1 if on is None else on))
-            if domain.kind == "integer" or (isinstance(domain, Ordinal) and domain.numeric):
+            if range_ or (isinstance(domain, Ordinal) and domain.numeric):
                 worth = sum(float(v) * block.z[l] if v else 0.0 for l, v in enumerate(domain.values))
                 parameter = self.attach(block, name, domain, worth, tuned=True)
             else:
                 parameter = kind(name, domain, block)
             block.z.handle = parameter
             variables = tuple(block.z.values())
-            self.groups.append(OneHot(name, name, variables, tuple(domain.values), polynomial, domain.kind))
+            group_kind = "ordinal" if domain.kind == "real" else domain.kind
+            self.groups.append(OneHot(name, name, variables, tuple(domain.values), polynomial, group_kind))
         self.parameters[name] = parameter
         return parameter
 
@@ -390,15 +406,17 @@ class Declaration:
         low, high = domain.low, domain.high
         if on is not None:
             low, high = min(0, low), max(0, high)
-        step = domain.step if isinstance(domain, Integer) else 1
-        if step > 1:
-            block.k = pyo.Var(domain=pyo.Integers, bounds=(0, len(domain) - 1))  # type: ignore[arg-type]
+        stepped = domain.step is not None and not (isinstance(domain, Integer) and domain.step == 1)
+        if stepped:
+            block.k = pyo.Var(domain=pyo.Integers, bounds=(0, len(domain.values) - 1))
         block.x = pyo.Var(domain=pyo.Reals if isinstance(domain, Real) else pyo.Integers, bounds=(low, high))
         if on is not None:
             block.on_low = pyo.Constraint(expr=block.x >= domain.low * on)
             block.on_high = pyo.Constraint(expr=block.x <= domain.high * on)
-        if step > 1:
-            block.on_grid = pyo.Constraint(expr=block.x == domain.low * (1 if on is None else on) + step * block.k)
+        if stepped:
+            block.on_grid = pyo.Constraint(
+                expr=block.x == domain.low * (1 if on is None else on) + domain.step * block.k
+            )
         self.numbers.append(Number(name, block.x, domain, polynomial, tuned=True))
         return self.attach(block, name, domain, block.x, tuned=True)
 

@@ -19,7 +19,7 @@ class OneHot:
         variables: L binaries.
         values: L values (positions 1..T for an ordering).
         on: when the group is active, as an affine polynomial; None: always.
-        kind: ``categorical``, ``ordinal``, ``integer`` or ``ordering``.
+        kind: ``categorical``, ``ordinal`` (also of reals with a step), ``integer`` or ``ordering``.
     """
 
     label: str
@@ -38,7 +38,7 @@ class OneHot:
 
 @dataclass(frozen=True)
 class Number:
-    """A parameter that is a number in the model and not a group: real, wide integer or auxiliary.
+    """A parameter that is a number in the model and not a group: real, wide integer or wide real with a step, auxiliary.
 
     Attributes:
         variable: its Pyomo variable, in natural units.

@@ -2,6 +2,7 @@
 
 Notation
     L    number of levels of a discrete domain
+    k    place of a value among those of a range with a step, from 0
     u    unit value in [0, 1]; the scale on which surrogates see real, integer and ordinal values.
          With ``log=True`` it is linear in log(value). Rules always see the natural value.
 
@@ -13,11 +14,15 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from functools import cached_property
+from numbers import Integral
 from typing import Any, ClassVar
 
 from mipcash.errors import SpaceError
+from mipcash.modelling.numbers import WIDEST, Grid, finite, whole
+from mipcash.modelling.numbers import is_bool as is_bool
+from mipcash.modelling.numbers import is_number as is_number
 
 Value = Any
 """What the user's objective receives for one parameter: a float, an int, a category, a tuple of names."""
@@ -26,53 +31,10 @@ Configuration = dict[str, Value]
 """Parameter name -> value, active parameters only."""
 
 
-WIDEST = 2**53
-"""The largest whole number up to which floats tell all from one another."""
+LISTED = 1_000
+"""Values of an ordinal that is given by its ends and a step, at most."""
 SNAP = 1e-9
 """Share of a range (of the lower bound, on a log scale) within which a number is taken to be a bound or zero."""
-
-
-def _finite(what: str, value: object) -> float:
-    if is_bool(value) or isinstance(value, (str, bytes)):
-        what_it_is = "the text" if isinstance(value, (str, bytes)) else "the bool"
-        cure = (
-            "write it without quotes"
-            if isinstance(value, (str, bytes))
-            else "write 0 or 1, or a categorical [False, True]"
-        )
-        raise SpaceError(f"{what} must be a number, got {what_it_is} {value!r}; {cure}")
-    if not isinstance(value, (int, float)):
-        try:
-            value = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            raise SpaceError(f"{what} must be a number, got {value!r}; for a list of values use an ordinal") from None
-    if not math.isfinite(value):
-        raise SpaceError(f"{what} must be finite, got {value!r}; give the range that makes sense for the objective")
-    return float(value)
-
-
-def _whole(what: str, value: object) -> int:
-    number = _finite(what, value)
-    if number != int(number):
-        raise SpaceError(
-            f"{what} must be a whole number, got {value!r}; for other steps use an ordinal, for all numbers a real"
-        )
-    return int(number)
-
-
-def is_bool(value: object) -> bool:
-    """Whether ``value`` is a Python or numpy bool (``numpy.bool_`` is called ``bool`` since numpy 2)."""
-    return isinstance(value, bool) or (type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"))
-
-
-def is_number(value: object) -> bool:
-    """Whether ``value`` is a plain finite number (bool is a category, not a number)."""
-    if is_bool(value) or isinstance(value, (str, bytes)):
-        return False
-    try:
-        return math.isfinite(float(value))  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
 
 
 def short_list(values: Sequence[object], limit: int = 12) -> str:
@@ -101,29 +63,53 @@ def level_among(values: Sequence[Value], value: Value) -> int:
 
 @dataclass(frozen=True)
 class Real:
-    """All real numbers in ``[low, high]``; ``log=True`` searches on the log scale.
+    """All real numbers in ``[low, high]``, or with a step ``low, low + step, ..., <= high``.
+
+    ``log=True`` searches on the log scale.
+
+    Attributes:
+        values: those of a range with a step; a range without one has no such attribute.
+        unreached: the upper bound as it was given, where the steps end below it; else None.
 
     Raises:
-        SpaceError: bounds not finite, ``low >= high``, or ``log`` with ``low <= 0``.
+        SpaceError: bounds not finite, ``low >= high``, ``log`` with ``low <= 0`` or with a step, or a step that is not positive,
+            or too small or too large for the range.
     """
 
     low: float
     high: float
     log: bool = False
+    step: float | None = None
+    values: Grid = field(init=False, repr=False, compare=False)
+    unreached: float | None = field(init=False, repr=False, compare=False, default=None)
     kind: ClassVar[str] = "real"
 
     def __post_init__(self) -> None:
-        low, high = _finite("low", self.low), _finite("high", self.high)
+        low, high = finite("low", self.low), finite("high", self.high)
         if low > high:
             raise SpaceError(f"low > high ({low} > {high}); swap them")
         if low == high:
             raise SpaceError(f"low == high ({low}): a constant is not a parameter; leave it out or widen the range")
         if self.log and low <= 0:
             raise SpaceError(f"log=True needs low > 0, got low={low}; raise low or drop log")
+        if self.step is not None:
+            if self.log:
+                raise SpaceError(
+                    f"log=True and step={self.step!r} do not go together: steps are of equal length; drop one of them, or list the "
+                    "values as an ordinal"
+                )
+            object.__setattr__(self, "step", finite("step", self.step))
+            values, exact = Grid.of(low, high, self.step)
+            object.__setattr__(self, "values", values)
+            if not exact:
+                object.__setattr__(self, "unreached", high)
+            high = values[-1]
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
     def to_unit(self, value: Value) -> float:
+        if self.step is not None:
+            return self._place(value) / (len(self.values) - 1)
         if self.log:
             u = (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
         else:
@@ -132,6 +118,8 @@ class Real:
 
     def from_unit(self, u: float) -> float:
         u = min(1.0, max(0.0, float(u)))
+        if self.step is not None:
+            return self.values[round(u * (len(self.values) - 1))]
         if u in (0.0, 1.0):  # exp(log(low)) is not always low
             return self.high if u else self.low
         if self.log:
@@ -149,24 +137,54 @@ class Real:
             return self.high
         return 0.0 if abs(value) <= near and self.low <= 0.0 <= self.high else value
 
-    def problem(self, value: Value) -> str | None:
-        if not is_number(value):
-            return f"{value!r} is not a number; expected a real in [{self.low!r}, {self.high!r}]"
-        slack = 1e-9 * max(abs(self.low), abs(self.high))
-        if not self.low - slack <= float(value) <= self.high + slack:
-            return f"{value!r} is outside [{self.low!r}, {self.high!r}]"
-        return None
-
-    def canonical(self, value: Value) -> float:
+    def nearest(self, value: float) -> float:
+        """The member of the domain nearest to a number."""
+        if self.step is not None:
+            return self.values[self._place(value)]
         return min(self.high, max(self.low, float(value)))
 
+    def _place(self, value: float) -> int:
+        """The place of the nearest value of a range with a step."""
+        assert self.step is not None
+        return min(len(self.values) - 1, max(0, round((float(value) - self.low) / self.step)))
+
+    def level(self, value: Value) -> int | None:
+        """The place of a value of a range with a step; None: it is none of them."""
+        return None if self.problem(value) else self._place(value)
+
+    def problem(self, value: Value) -> str | None:
+        if not is_number(value):
+            return f"{value!r} is not a number; expected a real in [{self.low!r}, {self.high!r}]{self._steps}"
+        reach = max(abs(self.low), abs(self.high))
+        slack = 1e-9 * reach if self.step is None else self.values.slack
+        if not self.low - slack <= float(value) <= self.high + slack:
+            return f"{value!r} is outside [{self.low!r}, {self.high!r}]"
+        if self.step is not None and abs(float(value) - (nearest := self.nearest(value))) > slack:
+            return f"{value!r} is not reached from {self.low!r}{self._steps}; nearest is {nearest!r}"
+        return None
+
+    @property
+    def _steps(self) -> str:
+        return "" if self.step is None else f" in steps of {self.step!r}"
+
+    def canonical(self, value: Value) -> float:
+        return self.nearest(value)
+
+    def __repr__(self) -> str:
+        step = "" if self.step is None else f", step={self.step!r}"  # journals hold texts of reals without a step
+        return f"Real(low={self.low!r}, high={self.high!r}, log={self.log!r}{step})"
+
     def __str__(self) -> str:
-        return f"real in [{self.low!r}, {self.high!r}]" + (", log scale" if self.log else "")
+        step = "" if self.step is None else f", step {self.step!r}"
+        return f"real in [{self.low!r}, {self.high!r}]{step}" + (", log scale" if self.log else "")
 
 
 @dataclass(frozen=True)
 class Integer:
     """The integers ``low, low + step, ..., <= high``; ``log=True`` searches on the log scale.
+
+    Attributes:
+        unreached: the upper bound as it was given, where the steps end below it; else None.
 
     Raises:
         SpaceError: bounds missing, infinite or fractional, ``low > high``, ``step < 1``, or ``log`` with ``low <= 0``.
@@ -176,12 +194,13 @@ class Integer:
     high: int
     step: int = 1
     log: bool = False
+    unreached: int | None = field(init=False, repr=False, compare=False, default=None)
     kind: ClassVar[str] = "integer"
 
     def __post_init__(self) -> None:
         if self.low is None or self.high is None:
             raise SpaceError("an integer needs both bounds; give low and high")
-        low, high, step = _whole("low", self.low), _whole("high", self.high), _whole("step", self.step)
+        low, high, step = whole("low", self.low), whole("high", self.high), whole("step", self.step)
         if low > high:
             raise SpaceError(f"low > high ({low} > {high}); swap them")
         if step < 1:
@@ -192,6 +211,8 @@ class Integer:
             )
         if self.log and low <= 0:
             raise SpaceError(f"log=True needs low > 0, got low={low}; raise low or drop log")
+        if (high - low) % step:
+            object.__setattr__(self, "unreached", high)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", low + (high - low) // step * step)
         object.__setattr__(self, "step", step)
@@ -200,8 +221,13 @@ class Integer:
         return (self.high - self.low) // self.step + 1
 
     @property
-    def values(self) -> tuple[int, ...]:
-        return tuple(range(self.low, self.high + 1, self.step))
+    def values(self) -> range:
+        """All of them, computed when asked for."""
+        return range(self.low, self.high + 1, self.step)
+
+    def level(self, value: Value) -> int | None:
+        """The place of a value; None: it is none of them."""
+        return None if self.problem(value) else (int(value) - self.low) // self.step
 
     def to_unit(self, value: Value) -> float:
         if self.low == self.high:
@@ -320,18 +346,49 @@ def _check_distinct(domain: _Listed) -> None:
             )
 
 
+def _stepped(ends: Any, step: float) -> Real | Integer:
+    """The numbers from the first of a pair to the second, in steps; whole where all three are."""
+    if not isinstance(ends, (tuple, list)) or len(ends) != 2 or not all(map(is_number, ends)):
+        raise SpaceError(
+            f"step={step!r} needs the lowest and the highest number, such as (16, 128), and not {ends!r}; give these two, or list "
+            "the values without step="
+        )
+    integers = all(isinstance(v, Integral) for v in (*ends, step))
+    low, high = ends
+    domain: Integer | Real = Integer(low, high, int(step)) if integers else Real(low, high, step=step)
+    if len(domain.values) > LISTED:
+        raise SpaceError(
+            f"an ordinal lists its values, and step={step!r} makes {len(domain.values):,} of them (at most {LISTED:,}); declare "
+            f"{'an integer' if integers else 'a real'} with step={step!r} instead"
+        )
+    return domain
+
+
 @dataclass(frozen=True, repr=False)
 class Ordinal(_Listed):
     """Values in an order that matters, e.g. ``[1, 2, 4, 8]``; numbers may be used in rules by their value.
 
+    Args:
+        values: all of them; with a step the lowest and the highest number, ``Ordinal((16, 128), step=16)``.
+        step: between two numbers that follow each other.
+
+    Attributes:
+        unreached: the upper bound as it was given, where the steps end below it; else None.
+
     Raises:
-        SpaceError: the list is empty or lists a value twice.
+        SpaceError: the list is empty or lists a value twice; with a step no pair of numbers, or more than ``LISTED`` values.
     """
 
     values: Sequence[Value]
+    step: InitVar[float | None] = None
+    unreached: float | None = field(init=False, compare=False, default=None)
     kind: ClassVar[str] = "ordinal"
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, step: float | None) -> None:
+        if step is not None:
+            domain = _stepped(self.values, step)
+            object.__setattr__(self, "unreached", domain.unreached)
+            object.__setattr__(self, "values", domain.values)
         object.__setattr__(self, "values", _listed(self.kind, self.values))
         _check_distinct(self)
 
@@ -386,6 +443,6 @@ ParameterDomain = Real | Integer | Ordinal | Categorical | Permutation
 
 def level_of(domain: ParameterDomain, value: Value) -> int | None:
     """Which level of a domain a value is, however it is spelt; None: none, or the domain has no levels."""
-    if isinstance(domain, _Listed):
-        return domain.level(value)
-    return next((l for l, v in enumerate(getattr(domain, "values", ())) if same_value(v, value)), None)
+    if isinstance(domain, Permutation) or not hasattr(domain, "values"):
+        return None
+    return domain.level(value)

@@ -11,7 +11,7 @@ from typing import Any
 from pyomo.core.expr.numeric_expr import SumExpression
 
 from mipcash.errors import SpaceError
-from mipcash.modelling.domains import is_number, same_value
+from mipcash.modelling.domains import is_number, level_of, same_value
 from mipcash.modelling.wording import shortened, written
 
 SHOWN = 60
@@ -138,8 +138,9 @@ def by_parameter(dividend: Any, divisor: Any) -> str:
     a, b = _factor(dividend), _factor(divisor)
     text = f"{a} / {b} divides by what depends on the configuration, which is no sum of products. "
     domain = getattr(divisor, "domain", None)
-    values = getattr(domain, "values", None) if hasattr(divisor, "label") else None
-    low, high = (min(values), max(values)) if values else (getattr(domain, "low", None), getattr(domain, "high", None))
+    low, high = getattr(domain, "low", None), getattr(domain, "high", None)
+    if low is None and hasattr(divisor, "label") and (values := getattr(domain, "values", None)):
+        low, high = min(values), max(values)
     if low is not None and low > 0:
         cure = f"Multiply it out: {a} / {b} <= 2 is {a} <= 2 * {b}, because {b} > 0"
     elif high is not None and high < 0:
@@ -158,17 +159,25 @@ def by_parameter(dividend: Any, divisor: Any) -> str:
 def compared_with_text(value: Any, sign: str, other: Any) -> str:
     """A number that is compared with a text, None or a list."""
     text = f"{shown(value)} {sign} {shown(other)} compares a number with {_what(other)}. "
-    values = getattr(getattr(value, "domain", None), "values", ())
+    domain = getattr(value, "domain", None)
     listed = list(other) if isinstance(other, (list, tuple, set)) else []
     if listed and levels_of(value):
         return f"{text}For one of several values write {shown(value)}.is_({', '.join(map(shown, listed))}), which is 1 or 0"
-    if isinstance(other, str) and any(str(v) == other for v in values):
+    if isinstance(other, str) and _is_level(domain, other):
         return f"{text}Write the number: {shown(value)} {sign} {other}"
     if listed:
         return f"{text}Declare one rule for each"
     if is_indicator(value):
         return f"{text}An indicator is 1 or 0: {shown(value)} == 1"
     return f"{text}Compare {kind_of(value)} with a number or with another numeric expression"
+
+
+def _is_level(domain: Any, text: str) -> bool:
+    """Whether a text is one of the numbers of a domain."""
+    try:
+        return domain is not None and level_of(domain, float(text)) is not None
+    except ValueError:
+        return False
 
 
 def _what(other: Any) -> str:

@@ -208,7 +208,7 @@ class Proposal:
 
     Attributes:
         config: legal under the space's rules.
-        solution: the solver's answer that made it (its proof).
+        solution: what a solver proved about it: in most cases a bound on the model; None where no solver was asked.
         origin: ``initial design``, ``acquisition`` ...; for tables.
         seconds: wall-clock seconds by part, e.g. ``{"surrogate": .., "mip": .., "continuous": ..}``.
         state: the optimizer's state after this ask: JSON-serialisable, handed back at the next ask.

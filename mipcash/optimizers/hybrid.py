@@ -58,7 +58,7 @@ from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
-from mipcash.space.solution import as_solution
+from mipcash.space.solution import LOCAL_SEARCH, as_solution
 from mipcash.surrogates.base import MixedFunction, Surrogate
 from mipcash.surrogates.interactions import NameTuple, named, resolve
 from mipcash.surrogates.structured.posterior import StructuredPosterior
@@ -72,6 +72,8 @@ LEAN = PolishSettings(walks=320, survivors=6, moved=2, finalists=1, rounds=3, pa
 """Limits of the search where no minimisers are in the pool: more walks find as good points for less
 (docs/decisions/053-walks-for-minimisers.md)."""
 UNCERTIFIED = "left out: the space is wide"
+VALUES = ("structured part of the predicted loss", "sampled loss")
+"""What the value of a proposal's solution is: by the posterior mean, or by the sample of Thompson sampling."""
 FAILURE = ""
 """The name of the output that says whether an evaluation failed; no output of an objective is called so."""
 EXCHANGES = 4
@@ -243,7 +245,7 @@ class Hybrid(ModelBased):
         began, origin, point = time.perf_counter(), settings.acquisition, target.point
         certifying = self._for(CERTIFY)
         known = step.data.border(self.settings.best).levels
-        proven, bound = certifying._solved(target.function, point, excluded, known)
+        proven, bound, prover = certifying._solved(target.function, point, excluded, known)
         if proven is not None and all(e.admits(proven.levels) for e in left):
             point = self._better(target.acquisition, point, proven)
         config = self.domain.decode(point)
@@ -253,13 +255,13 @@ class Hybrid(ModelBased):
                 return None
             point, origin = moved, "neighbour"
             config = self.domain.decode(point)
-            _, bound = certifying._solved(target.function, point, excluded, known)
+            _, bound, prover = certifying._solved(target.function, point, excluded, known)
         step.clock.add("mip", began, certifying.domain.deadline)
-        answer = self._answer(target.function, point, bound)
-        solution = as_solution(config, answer, 1.0, began, self.domain.backend.name)
+        answer = self._answer(target.function, point, bound, prover)
+        value = VALUES[isinstance(target.acquisition, SampleAcquisition)]
+        solution = as_solution(config, answer, 1.0, began, LOCAL_SEARCH, value)
         trace = {"certificate": UNCERTIFIED} if self.domain.wide else {}
-        proposal = Proposal(config, solution, origin, step.clock.seconds, state, trace=trace)
-        return self._chosen(proposal, fitted, step)
+        return self._chosen(Proposal(config, solution, origin, step.clock.seconds, state, trace=trace), fitted, step)
 
     def _chosen(self, proposal: Proposal, fitted: Ingredients, step: Step) -> Proposal:
         """With the outputs to evaluate, or those of a configuration that was begun. A subclass may choose by a rule of its own."""
@@ -413,38 +415,36 @@ class Hybrid(ModelBased):
 
     def _solved(
         self, f: MixedFunction, point: Point, excluded: Sequence[Exclusion], known: Indices
-    ) -> tuple[Point | None, float]:
-        """The MIP's minimiser of a function at a point's numbers, and a bound below every legal configuration there.
+    ) -> tuple[Point | None, float, str]:
+        """The MIP's minimiser of a function at a point's numbers, a bound below every legal configuration there, and its prover.
+
+        The minimiser is None unless it is proven, as what a limit cut off differs between solvers. The bound is on the scale of the
+        function; it is -inf in a wide space, where its form is not made.
 
         Args:
             known: other levels, (k, G), the best of which may be a start.
-
-        Returns:
-            minimiser: None unless it is proven, as what a limit cut off differs between solvers.
-            bound: on the scale of the function; -inf in a wide space, where its form is not made.
         """
         if self.domain.wide:
-            return None, -math.inf
+            return None, -math.inf, ""
         task = Task(self.program, self.program.folded(f.form_at(point.units)))
         pruned = reduced(task, [PrunedProducts(self.settings.product_columns)])
         answer = self.domain.minimise(
             pruned.task.form, self.settings.solver, units=point.units, excluded=excluded, starts=[point.levels, *known]
         )
         if answer.columns is None:
-            return None, -math.inf
-        proven = answer.status == OPTIMAL
-        found = Point(self.program.levels_of(answer.columns), point.units) if proven else None
-        return found, pruned.bound(answer.bound)
+            return None, -math.inf, ""
+        found = Point(self.program.levels_of(answer.columns), point.units) if answer.status == OPTIMAL else None
+        return found, pruned.bound(answer.bound), answer.prover
 
     def _better(self, acquisition: Acquisition, *points: Point) -> Point:
         """The point of the least acquisition, the first of equals."""
         values = acquisition.values(self._batch(points))
         return points[int(np.argmin(values))]
 
-    def _answer(self, f: MixedFunction, point: Point, bound: float) -> Answer:
+    def _answer(self, f: MixedFunction, point: Point, bound: float, prover: str) -> Answer:
         """The certificate of the structured part (or of the sample), on the scale of the losses."""
         value = self._value(f, point)
         bound = min(bound, value)
         status = OPTIMAL if relative_gap(value, bound) <= self.settings.solver.gap else FEASIBLE
-        below = f.loss(bound) if math.isfinite(bound) else bound
-        return Answer(status, np.zeros(self.program.n), f.loss(value), below, 0.0)
+        below, by = (f.loss(bound), prover) if math.isfinite(bound) else (bound, "")
+        return Answer(status, np.zeros(self.program.n), f.loss(value), below, 0.0, by)

@@ -29,7 +29,7 @@ from mipcash.optimizers.pending import believed
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
-from mipcash.space.solution import as_solution
+from mipcash.space.solution import LOCAL_SEARCH, as_solution
 from mipcash.surrogates.base import Surrogate
 from mipcash.surrogates.interactions import named, resolve
 from mipcash.surrogates.linear.blocks import FeatureSizes
@@ -43,6 +43,8 @@ from mipcash.surrogates.linear.surrogate import LinearSettings, LinearSurrogate,
 KNOWN = 32
 """Latest configurations from which local search starts, besides the starts of the alternation."""
 DELTA = 0.1
+DECOMPOSITION = "dual decomposition"
+"""Who proves a bound over all numbers."""
 """Confidence delta of Proposition 1."""
 FIT, STARTS, SEARCH = 0.35, 0.2, 0.8
 """Shares of what is left of the time for the fit, for fresh starts and for the alternation; the rest is the certificate's."""
@@ -178,18 +180,22 @@ class MiVaBO(ModelBased):
             moved = self._moved(self.alternation.step, point, step)
             if moved is None:
                 return None
-            everywhere = None if self.settings.certificate is None else answer.bound
+            everywhere = None if self.settings.certificate is None else answer
             point, origin = moved, "neighbour"
             answer = self._bounded(f, point, excluded, everywhere)
         config = self.domain.decode(point)
         answer = replace(answer, value=f.loss(answer.value), bound=f.loss(answer.bound))
-        solution = as_solution(config, answer, 1.0, solve_began, self.domain.backend.name)
+        solution = as_solution(config, answer, 1.0, solve_began, LOCAL_SEARCH, "sampled loss")
         return Proposal(config, solution, origin, clock.seconds, state)
 
     # -- parts --------------------------------------------------------------------------------------------------
 
-    def _bounded(self, f: WeightSample, point: Point, excluded: Sequence[Exclusion], below: float | None) -> Answer:
-        """Given levels at other numbers than those they were solved at; without a bound over all numbers the MIP's there."""
+    def _bounded(self, f: WeightSample, point: Point, excluded: Sequence[Exclusion], below: Answer | None) -> Answer:
+        """Given levels at other numbers than those they were solved at; without a bound over all numbers the MIP's there.
+
+        Args:
+            below: whose bound holds over all numbers.
+        """
         found = Minimum.unproven(self.domain, point, f.value(point.one_hot(self.program), point.units))
         if below is None:
             limits, starts = self.settings.alternation.solver, [point.levels]
@@ -198,8 +204,8 @@ class MiVaBO(ModelBased):
             )
             if there.columns is None:
                 return found.answer
-            below = there.bound
-        return replace(found.answer, bound=min(found.value, below))
+            below = there
+        return replace(found.answer, bound=min(found.value, below.bound), prover=below.prover)
 
     def _certified(self, f: WeightSample, found: Minimum, excluded: Sequence[Exclusion], step: Step) -> Minimum:
         """The better of alternation's point and those of the dual decomposition, with its bound over all numbers."""
@@ -211,7 +217,10 @@ class MiVaBO(ModelBased):
         best = proof.best or found
         closed = proof.gap <= settings.tolerance * max(1.0, abs(proof.value))
         status = OPTIMAL if closed else FEASIBLE
-        return replace(best, answer=replace(best.answer, status=status, value=proof.value, bound=proof.lower))
+        by = DECOMPOSITION if math.isfinite(proof.lower) else ""
+        return replace(
+            best, answer=replace(best.answer, status=status, value=proof.value, bound=proof.lower, prover=by)
+        )
 
     def _inflation(self, posterior: LinearPosterior | SparsePosterior, t: int) -> float:
         """Factor on the posterior covariance of a sample."""

@@ -45,7 +45,7 @@ class AffineRow:
     Attributes:
         row: as declared; F_0 is its form where it has no numbers.
         helpers: columns of auxiliaries and conjunctions in it.
-        latent: whether it ties a number to its latent column, which fixed numbers need not look at.
+        latent: whether it ties a number to its latent column, or that to its steps, which fixed numbers need not look at.
         rest: F_0.
         parts: one per number and per product in it; None where an ``on`` is of higher degree than a form takes.
     """
@@ -207,7 +207,7 @@ def _apart(row: BaseRow, program: BinaryProgram) -> AffineRow:
     at = {n.column: n for n in program.numbers}
     numbers = [(n.column, (n,)) for n in program.numbers if n.column in used]
     products = [(p, (at.get(p.first), at.get(p.second))) for p in program.bilinear if p.column in used]
-    latent = any(n.latent in used and n.latent != n.column for n in program.numbers)
+    latent = any((n.latent in used and n.latent != n.column) or n.place in used for n in program.numbers)
     own = {c for c, _ in numbers} | {p.column for p, _ in products}
     helpers = frozenset(c for c in used if c >= program.n_z) - own
     terms: list[tuple[int, tuple[NumberColumn, ...]]] = list(numbers)

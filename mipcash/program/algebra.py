@@ -105,6 +105,8 @@ def _declared_variables(declaration: Declaration) -> list[Variable]:
     listed = [v for g in declaration.groups for v in g.variables] + [n.variable for n in declaration.numbers]
     blocks = [declaration.model.parameters[label] for label in declaration.conditions]
     activities = [block.on for block in blocks if block.component("activity") is not None]
+    places = [declaration.place_of(number) for number in declaration.numbers]
+    listed += [place for place in places if place is not None]
     return listed + activities + [link.variable for link in declaration.links]
 
 
@@ -195,6 +197,8 @@ class _Transformed:
                 continue
             source = self._source(data)
             rule = self._rule(source)
+            if rule is None:
+                continue
             if rule.when and id(source) in seen:
                 continue  # both ends are written when the first is met
             rows += (
@@ -214,13 +218,18 @@ class _Transformed:
         except GDP_Error:
             return data
 
-    def _rule(self, source: Any) -> Rule:
+    def _rule(self, source: Any) -> Rule | None:
+        """A constraint with the indicators that must all be 1 for it to hold; None where one of them is fixed at 0."""
         name = self.names.get(id(source), source.name)
         body, lower, upper = _taken(source, f"constraint {name!r}")
         when = []
         disjunct = _disjunct_of(source)
         while disjunct is not None:
-            when.append(take_apart(1 * disjunct.binary_indicator_var, f"the indicator of {disjunct.name!r}"))
+            indicator = disjunct.binary_indicator_var
+            if not indicator.fixed:
+                when.append(take_apart(1 * indicator, f"the indicator of {disjunct.name!r}"))
+            elif indicator.value < 0.5:
+                return None
             disjunct = self.owner.get(id(disjunct))
         return Rule(name, body, lower, upper, tuple(when), source.expr.to_string())
 

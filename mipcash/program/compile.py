@@ -81,6 +81,10 @@ class _Compiler:
         self.numbers: list[NumberColumn] = []
         self.group_of: dict[int, int] = {}
         self.mixed: dict[tuple[int, int], int] = {}
+        self.steps: dict[int, tuple[float, float, Number]] = {}
+        """Column of a real with a step -> its lowest value, its step and the number."""
+        self.places: set[int] = set()
+        """Ids of the variables k of numbers ``low + k * step``."""
         self.bits: dict[int, tuple[float, list[tuple[float, int]]]] = {}
         self.bilinear: dict[tuple[int, int], int] = {}
         self.variable_columns: dict[str, int] = {}
@@ -136,8 +140,10 @@ class _Compiler:
             column = self._variable(variable)
             if number.tuned:
                 latent = column if number.on is None else self._latent(number, column)
+                place = self._place(number, column, latent)
                 on = next((self._variable(self.algebra.image[id(v)]) for v in number.columns()[1:]), None)
-                self.numbers.append(NumberColumn(number.label, column, latent, self.conditions(number.label), on))
+                conditions = self.conditions(number.label)
+                self.numbers.append(NumberColumn(number.label, column, latent, conditions, on, place))
         for link in self.declaration.links:
             terms = {self._only_column(self.algebra.image[i]): c for i, c in link.value.linear.items()}
             self.affine[id(self.algebra.image[id(link.variable)])] = (link.value.constant, terms)
@@ -184,6 +190,19 @@ class _Compiler:
             row.low, row.high = (-math.inf, limit) if below else (limit, math.inf)
             self.rows.append(row)
         return latent
+
+    def _place(self, number: Number, column: int, latent: int) -> int:
+        """Column k of ``latent = low + k * step``, which keeps the number to its steps wherever it is active; -1: none."""
+        variable = self.declaration.place_of(number)
+        if variable is None:
+            return -1
+        variable = self.algebra.image[id(variable)]
+        self.places.add(id(variable))
+        place, low, step = self._variable(variable), float(number.domain.low), float(number.domain.step or 1)
+        self.rows.append(_Row("", {latent: 1.0, place: -step}, {}, low, low))
+        if not self.integer[column]:
+            self.steps[column] = (low, step, number)
+        return place
 
     def affine_of(self, variable: Variable) -> Affine:
         if id(variable) not in self.affine:
@@ -240,18 +259,19 @@ class _Compiler:
         return self.integer[column] and self.low[column] >= 0 and self.high[column] <= 1
 
     def _multiply_numbers(self, a: int, b: int, value: float, row: _Row) -> None:
-        if not (self.integer[a] or self.integer[b]):
+        if not any(self.integer[c] or c in self.steps for c in (a, b)):
             row.add(self._bilinear(min(a, b), max(a, b)), value)
             return
 
         def width(column: int) -> tuple[bool, float]:
-            return not self.integer[column], self.high[column] - self.low[column]
+            whole = self.integer[column] or column in self.steps
+            return not whole, self.high[column] - self.low[column]
 
         first, second = sorted((a, b), key=width)
         low, bits = self._in_bits(first)
         row.add(second, value * low)
         for weight, bit in bits:
-            row.add(self._mccormick(bit, second), value * weight)
+            self.multiply(bit, second, value * weight, row)
 
     def _bilinear(self, a: int, b: int) -> int:
         """Column of the product of two reals."""
@@ -263,12 +283,24 @@ class _Compiler:
         return self.bilinear[a, b]
 
     def _in_bits(self, column: int) -> tuple[float, list[tuple[float, int]]]:
-        """``low, [(weight, bit column)]`` of an integer; made once."""
+        """``low, [(weight, bit column)]`` of an integer or a real with a step; made once.
+
+        A real with a step is ``low on + step (b_0 + 2 b_1 + ...)``: the columns of ``on`` are among its bits.
+        """
         if column in self.bits:
             return self.bits[column]
         low, span = self.low[column], self.high[column] - self.low[column]
-        weights = [float(2**k) for k in range(max(1, math.ceil(math.log2(span + 1))))]
-        bits = [(w, self.column(f"{self.names[column]}~bit{k}", 0.0, 1.0, True)) for k, w in enumerate(weights)]
+        switches: list[tuple[float, int]] = []
+        if column in self.steps:
+            least, step, number = self.steps[column]
+            low = least if number.on is None else least * number.on.constant
+            for i, c in {} if number.on is None else number.on.linear.items():
+                switches += [(least * c * t, k) for k, t in self.affine_of(self.algebra.image[i])[1].items()]
+            weights = [step * 2.0**k for k in range((len(number.domain.values) - 1).bit_length())]
+        else:
+            weights = [float(2**k) for k in range(max(1, math.ceil(math.log2(span + 1))))]
+        name = self.names[column]
+        bits = [(w, self.column(f"{name}~bit{k}", 0.0, 1.0, True)) for k, w in enumerate(weights)] + switches
         link = _Row("", {column: 1.0}, {}, low, low)
         for weight, bit in bits:
             link.add(bit, -weight)
@@ -390,7 +422,7 @@ def compile_space(
     compiler.make_groups()
     unused = compiler.make_numbers(wanted)
     for row in algebra.rows:
-        if row.parameter not in unused:
+        if row.parameter not in unused and not compiler.places & row.body.ids:
             compiler.make_row(row)
     compiler.fix_columns()
     return compiler.assemble()

@@ -22,7 +22,7 @@ import numpy as np
 from mipcash.program.affine_rows import columns_of
 from mipcash.program.forms import Booleans, Indices
 from mipcash.program.program import BaseRow, BinaryProgram
-from mipcash.program.tables import DECIDING, States, entries
+from mipcash.program.tables import DECIDING, States, entries, sizes_of
 
 JOINT = 1 << 14
 """Joint values of the helpers that are looked at in one step for one level vector."""
@@ -107,13 +107,13 @@ def make_elimination(program: BinaryProgram, helpers: Sequence[int], rows: Seque
     """
     if not all(program.integer[c] for c in helpers):
         return None
-    sizes = {c: int(program.high[c] - program.low[c]) + 1 for c in helpers}
+    sizes = dict(zip(helpers, sizes_of(program, (), helpers), strict=True))
     scopes = []
     for row in rows:
         used = columns_of(row.form)
         groups = tuple(sorted({int(program.group_of[c]) for c in used if c < program.n_z}))
         mine = tuple(sorted(c for c in used if c in sizes))
-        if entries([*program.sizes[list(groups)], *(sizes[c] for c in mine)]) > DECIDING:
+        if entries(sizes_of(program, groups, mine)) > DECIDING:
             return None
         scopes.append((groups, mine))
     order, width = _order([set(mine) for _, mine in scopes], sizes)

@@ -14,8 +14,9 @@ incomplete. What is too large for either makes it incomplete too: then the calle
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -25,9 +26,9 @@ from mipcash.program.affine_rows import AffineRow, affine_block, affine_rows, co
 from mipcash.program.elimination import Elimination, make_elimination
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.group_activity import group_activity
-from mipcash.program.program import BaseRow, BinaryProgram
+from mipcash.program.program import BaseRow, BinaryProgram, NumberColumn
 from mipcash.program.recent import Recent
-from mipcash.program.tables import DECIDING, RuleTable, States, entries
+from mipcash.program.tables import DECIDING, RuleTable, States, entries, sizes_of
 
 KEPT = 16
 """Settings of the numbers whose legality is kept."""
@@ -255,7 +256,7 @@ class Legality:
         return tables, [(row, id(row) in self._declared) for row in self._direct]
 
     def completed(self, levels: Indices) -> Vector:
-        """Base columns of one legal level vector, helper columns such that every row holds: (G,) -> (n,)."""
+        """Base columns of one level vector that :meth:`check` calls legal, its helpers such that every row holds: (G,) -> (n,)."""
         program = self.program
         base = np.array(program.low[: program.n])
         base[: program.n_z] = program.one_hot(levels)
@@ -264,6 +265,8 @@ class Legality:
             on = all(bool(c.holds(base[: program.n_z])) for c in number.conditions)
             base[number.latent] = self.numbers[number.label]
             base[number.column] = self.numbers[number.label] if on else 0.0
+            if number.place >= 0:
+                base[number.place] = self._place(number)
         for p in program.bilinear if self.numbers is not None else ():
             base[p.column] = p.scale * base[p.first] * base[p.second]
         for elimination, _ in self.eliminations:
@@ -273,16 +276,18 @@ class Legality:
         for helpers, rows in self._clusters:
             if helpers[0] in eliminated:
                 continue
-            grid = np.meshgrid(*[np.arange(program.low[c], program.high[c] + 1) for c in helpers], indexing="ij")
-            points = np.repeat(base[None], grid[0].size, axis=0)
-            points[:, helpers] = np.stack([axis.ravel() for axis in grid], axis=1)
-            holds = np.ones(len(points), dtype=bool)
-            for row in rows:
-                products = (points[:, row.form.rows] * points[:, row.form.cols]) @ row.form.values
-                body = points @ row.form.linear + products
-                holds &= row.holds(body)
-            base = points[int(np.argmax(holds))]
+            known = set().union(*(columns_of(row.form) for row in rows)) - set(helpers)
+            states = replace(States.of_levels(program, (), helpers), constants={c: float(base[c]) for c in known})
+            at = np.unravel_index(int(np.argmax(states.legal(rows))), states.sizes)
+            base[helpers] = program.low[helpers] + np.array(at)
         return base
+
+    def _place(self, number: NumberColumn) -> int:
+        """The integer k of a number ``low + k * step``."""
+        assert self.numbers is not None
+        domain: Any = self.program.domains[number.label]
+        place: int = round((self.numbers[number.label] - domain.low) / domain.step)
+        return place
 
     # -- construction -------------------------------------------------------------------------------------------
 
@@ -292,9 +297,9 @@ class Legality:
         groups = sorted({int(program.group_of[c]) for c in used if c < program.n_z})
         if not all(program.integer[c] for c in helpers):
             return None
-        states = States.of_levels(program, groups, helpers)
-        if entries(states.sizes) > DECIDING:
+        if entries(sizes_of(program, groups, helpers)) > DECIDING:
             return None
+        states = States.of_levels(program, groups, helpers)
         legal = states.legal(rows)
         return RuleTable(tuple(groups), np.asarray(legal.any(axis=tuple(range(len(groups), legal.ndim)))))
 

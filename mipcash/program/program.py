@@ -124,6 +124,7 @@ class NumberColumn:
             fixes the number without deciding its activity.
         conditions: as for a group.
         on: the binary of its activity, where that is no indicator of levels.
+        place: column of the integer k of ``latent = low + k * step``; -1 where there is none.
     """
 
     label: str
@@ -131,6 +132,7 @@ class NumberColumn:
     latent: int
     conditions: tuple[Condition, ...] = ()
     on: int | None = None
+    place: int = -1
 
 
 @dataclass(frozen=True)
@@ -358,7 +360,7 @@ class BinaryProgram:
         for label, value in numbers.items():
             domain = self.domains[label]
             assert isinstance(domain, (Real, Integer))
-            found[label] = domain.nearest(value) if isinstance(domain, Integer) else domain.canonical(value)
+            found[label] = domain.nearest(value)
         return {label: found[label] for label in self.domains if label in found}
 
     def fitting(self, pairs: Iterable[tuple[int, int]], columns: int) -> list[tuple[int, int]]:

@@ -85,7 +85,7 @@ class States:
 
     @classmethod
     def of_levels(cls, program: BinaryProgram, groups: Iterable[int], integers: Iterable[int] = ()) -> States:
-        """Some groups, then some integer columns."""
+        """Some groups, then some integer columns, all of whose values are listed: ask :func:`sizes_of` first how many that are."""
         chosen, helpers = [program.groups[g] for g in groups], list(integers)
         return cls(
             [np.arange(g.start, g.stop) for g in chosen] + [np.array([c]) for c in helpers],
@@ -145,6 +145,11 @@ class States:
         for row in rows:
             legal &= row.holds(self.split(row.form).over(range(len(self.columns))))
         return legal
+
+
+def sizes_of(program: BinaryProgram, groups: Iterable[int], integers: Iterable[int] = ()) -> list[int]:
+    """d_i of some groups, then of some integer columns."""
+    return [int(program.sizes[g]) for g in groups] + [int(program.high[c] - program.low[c]) + 1 for c in integers]
 
 
 def entries(sizes: Iterable[int]) -> int:

@@ -1,11 +1,12 @@
 """The continuous side of a configuration: tuned numbers on the unit scale.
 
 Notation
-    u (B, D)    unit values of the D tuned numbers (reals and wide integers), declaration order; 0.5 where inactive
+    u (B, D)    unit values of the D tuned numbers (reals, wide integers and wide reals with a step), declaration order; 0.5 where
+                inactive
     on (B, D)   1 where the number is active
 
-A wide integer takes the unit value of its rounded value, so that a surrogate is constant between integers
-(Garrido-Merchan and Hernandez-Lobato 2020).
+A number with a step, such as a wide integer, takes the unit value of its rounded value, so that a surrogate is constant between
+steps (Garrido-Merchan and Hernandez-Lobato 2020).
 """
 
 from __future__ import annotations
@@ -93,11 +94,13 @@ class UnitScale:
 
     @cached_property
     def _plain(self) -> tuple[Indices, Vector]:
-        """Integers on a plain scale; lowest, span, step and last step of each as rows."""
+        """Numbers with a step on a plain scale; lowest, span, step and last step of each as rows, of reals counted in steps."""
         ends = [
             (d, n.low, n.high - n.low, n.step, np.rint((n.high - n.low) / n.step))
+            if isinstance(n, Integer)
+            else (d, 0, len(n.values) - 1, 1, len(n.values) - 1)
             for d, n in enumerate(self.domains)
-            if isinstance(n, Integer) and not n.log and n.low < n.high
+            if n.step is not None and not n.log and n.low < n.high
         ]
         table = np.array(ends, dtype=float).reshape(-1, 5)
         return table[:, 0].astype(np.int64), table[:, 1:].T

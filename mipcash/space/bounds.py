@@ -126,7 +126,7 @@ def _number_extent(
         if least.status == INFEASIBLE or most.status == INFEASIBLE:
             return None
         ends = [max(float(domain.low), least.value), min(float(domain.high), -most.value)]
-        low, high = (domain.nearest(e) if isinstance(domain, Integer) else domain.canonical(_short(e)) for e in ends)
+        low, high = (domain.nearest(e if domain.step is not None else _short(e)) for e in ends)
         low, high = min(low, high), max(low, high)
         proven = least.status == OPTIMAL and most.status == OPTIMAL
         return Extent(low, high, None, always_on(program, label, backend, settings), proven)

@@ -20,7 +20,7 @@ from mipcash.deadline import NEVER, Deadline
 from mipcash.errors import SolverError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.declared import Number
-from mipcash.modelling.domains import Configuration, Real, Value
+from mipcash.modelling.domains import Configuration, Value
 from mipcash.modelling.live.components import honour
 from mipcash.modelling.rules import Rule
 from mipcash.modelling.validation import Violation, check
@@ -195,7 +195,7 @@ class CompiledSpace:
             columns: base columns, shape (n,); nan where unknown.
             legal: what rules leave for the numbers there, where the caller has it.
         """
-        reals = {n.label: n.domain for n in self.declaration.numbers if isinstance(n.domain, Real)}
+        reals = {n.label: n.domain for n in self.declaration.numbers if n.domain.step is None}
         free = reals.keys() - self.in_rules
         values = {l: reals[l].snapped(v) if l in free else v for l, v in values.items()}
         if self.program.numbers:

@@ -31,6 +31,10 @@ DESIGN_GAP = 1e-6
 """Relative gap of a point of an initial design: an unseen level must count beside a structure that is worth ten thousand."""
 
 
+COVERAGE = "negated coverage of values"
+"""What the value of a solution of the initial design is (:func:`mipcash.space.sampling.cover`)."""
+
+
 def design(
     space: CompiledSpace,
     minimiser: Minimiser,
@@ -82,7 +86,7 @@ def _further(
                 excluded.append(Exclusion(levels))
                 continue
             config = other
-        return config, as_solution(config, answer, 1.0, began, minimiser.backend.name)
+        return config, as_solution(config, answer, 1.0, began, minimiser.backend.name, COVERAGE)
 
 
 def _units(configs: Sequence[Configuration], tuned: Sequence[Number]) -> Vector:

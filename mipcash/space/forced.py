@@ -8,18 +8,16 @@ are. Each is a question of feasibility for the solver, asked only where interval
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
 from mipcash.backends.base import CUT_SLACK, INFEASIBLE, Backend, SolverSettings, Task
 from mipcash.deadline import Deadline
-from mipcash.errors import RuleWarning
+from mipcash.errors import RuleWarning, stack_level
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.rules import Rule
 from mipcash.modelling.wording import shortened
@@ -75,7 +73,7 @@ def warn_of_forced(
     for found in forced(declaration, rules, program, backend, Deadline.after(SECONDS)):
         if found not in known:
             known.add(found)
-            warnings.warn(found.message(declaration), RuleWarning, stacklevel=_level())
+            warnings.warn(found.message(declaration), RuleWarning, stacklevel=stack_level())
 
 
 def forced(
@@ -143,12 +141,3 @@ def _is_empty(program: BinaryProgram, backend: Backend, deadline: Deadline) -> b
     if deadline.passed:
         return False
     return backend.solve(Task(program, QuadraticForm.zero(program.n)), deadline.within(SETTINGS)).status == INFEASIBLE
-
-
-def _level() -> int:
-    """How far above the caller the first code is that is not of this package."""
-    inside, level = str(Path(__file__).parents[1]), 1
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
-        frame, level = frame.f_back, level + 1
-    return level

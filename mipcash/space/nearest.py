@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
 
 from mipcash.backends.base import Answer, Backend, SolverSettings, Task
-from mipcash.errors import ConfigurationError, InfeasibleSpaceError
+from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError
 from mipcash.modelling.domains import Configuration, Value, is_number, same_value
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram, Group
@@ -29,16 +30,33 @@ def nearest(space: CompiledSpace, config: Configuration) -> Configuration:
     if not space.violations(config):
         return {**config, **space.fixed}  # what is held is met within a tolerance by values beside it
     wide = space.wider({x.label for x in space.tuned})
-    answer = nearest_point(wide.program, config, space.backend, QUESTION)
+    answer = nearest_point(wide.program, config, space.backend, QUESTION, space.in_rules)
     if told(answer).columns is None:
         raise InfeasibleSpaceError(explained(space, space.backend, empty=True))
     assert answer.columns is not None
     levels, at = wide.program.levels_of(answer.columns), {x.label: x.column for x in wide.program.numbers}
     values = {l: float(answer.columns[c]) for l, c in at.items()}
-    loose = [x for x in space.tuned if x.label not in space.in_rules and x.label not in config]
-    values |= {x.label: x.domain.from_unit(0.5) for x in loose}
+    for x in space.tuned:
+        if x.label not in space.in_rules:
+            given = config.get(x.label)
+            values[x.label] = x.domain.nearest(float(given)) if is_number(given) else x.domain.from_unit(0.5)  # type: ignore[arg-type]
     # helpers have other columns in the space's own program, which finds their values again
-    return space.decoded(levels, np.full(space.program.n, np.nan), space.active(levels, values))
+    found = space.decoded(levels, np.full(space.program.n, np.nan), space.active(levels, values))
+    return _restored(space, found, config)
+
+
+def _restored(space: CompiledSpace, found: Configuration, config: Configuration) -> Configuration:
+    """A legal configuration with the values of another one wherever they are legal one by one.
+
+    Within its tolerance a solver may move what need not move.
+    """
+    for label in found:
+        domain, given = space.declaration.parameters[label].domain, config.get(label)
+        if label in config and domain.problem(given) is None and label not in space.fixed:
+            trial = {**found, label: domain.canonical(given)}
+            with suppress(SolverError):  # it could not tell in time
+                found = found if space.violations(trial) else trial
+    return found
 
 
 def why_illegal(space: CompiledSpace, config: Configuration) -> str:
@@ -64,6 +82,7 @@ def nearest_point(
     config: Configuration,
     backend: Backend,
     settings: SolverSettings,
+    bound: Collection[str],
 ) -> Answer:
     """The legal point nearest to a configuration (which may be illegal, incomplete, or name unknown parameters).
 
@@ -73,6 +92,7 @@ def nearest_point(
 
     Args:
         program: with a column for every number.
+        bound: labels of the numbers in rules; the others have what they are given, whatever else changes.
     """
     linear, constant = np.zeros(program.n), 0.0
     for group in program.groups:
@@ -80,15 +100,16 @@ def nearest_point(
     wanted: dict[int, float] = {}
     for number in program.numbers:
         given: Value = config.get(number.label)
-        if is_number(given):
+        low, high = program.low[number.latent], program.high[number.latent]
+        if is_number(given) and number.label in bound and low < high:
             # the latent column is free where the number is off: what counts then is that it is
-            wanted[number.latent] = float(given)
+            wanted[number.latent] = min(high, max(low, float(given)))
         if number.conditions:
             switch, sign = program.switch(number.label), -1.0 if number.label in config else 1.0
             constant += ABSENT_COST * (float(sign < 0) + sign * switch.constant)
             np.add.at(linear, switch.columns, sign * ABSENT_COST * switch.coefficients)
     lifted = with_distances(program, wanted)
-    cost = np.concatenate([linear, [1.0 / max(1e-12, program.high[c] - program.low[c]) for c in wanted]])
+    cost = np.concatenate([linear, np.ones(len(wanted))])
     form = replace(QuadraticForm.zero(lifted.n), constant=constant, linear=cost)
     return backend.solve(Task(lifted, form), settings)
 
@@ -118,23 +139,25 @@ def _group_costs(group: Group, config: Configuration) -> Vector:
         cost[: len(values)] = np.arange(len(values)) != at
     elif ordered and is_number(given) and all(is_number(v) for v in values):
         natural = np.array([float(v) for v in values])
-        span = max(1e-12, natural.max() - natural.min())
+        span = (natural.max() - natural.min()) or 1.0
         cost[: len(values)] = np.minimum(np.abs(natural - float(given)) / span, 10.0)
     return cost
 
 
 def with_distances(program: BinaryProgram, wanted: Mapping[int, float]) -> BinaryProgram:
-    """A column d >= |v - target| for each wanted number."""
+    """A column ``d >= |v - target| / width`` for each wanted number, whose range is as wide (1 where it is a single value)."""
     if not wanted:
         return program
     k = len(wanted)
-    span = np.array([program.high[c] - program.low[c] + abs(v) + abs(program.low[c]) + 1.0 for c, v in wanted.items()])
+    width = np.array([program.high[c] - program.low[c] for c in wanted])
+    width = np.where(width > 0, width, 1.0)
+    far = [max(abs(program.high[c] - v), abs(v - program.low[c])) for c, v in wanted.items()]
     names = tuple(f"|{program.names[c]} - {v!r}|" for c, v in wanted.items())
-    wide = with_columns(program, names, np.zeros(k), span)
+    wide = with_columns(program, names, np.zeros(k), 1.0 + np.array(far) / width)
     rows = np.zeros((2 * k, wide.n_columns))
     low = np.zeros(2 * k)
     for j, (column, target) in enumerate(wanted.items()):
-        rows[2 * j, [program.n + j, column]] = 1.0, -1.0  # d - v >= -target
-        rows[2 * j + 1, [program.n + j, column]] = 1.0, 1.0  # d + v >= target
+        rows[2 * j, [program.n + j, column]] = width[j], -1.0  # width d - v >= -target
+        rows[2 * j + 1, [program.n + j, column]] = width[j], 1.0  # width d + v >= target
         low[2 * j : 2 * j + 2] = -target, target
     return with_rows(wide, sparse.csr_array(rows), low, np.full(2 * k, np.inf))

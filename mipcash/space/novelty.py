@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mipcash.modelling.domains import Configuration, Integer, Value, same_value
+from mipcash.modelling.domains import Configuration, Value, same_value
 from mipcash.space.compiled import CompiledSpace
 from mipcash.space.exclusion import Apart, Exclusion
 
@@ -29,8 +29,8 @@ def repeats(space: CompiledSpace, config: Configuration, before: Iterable[Config
 
     def close(label: str, a: Value, b: Value) -> bool:
         domain = tuned[label]
-        if isinstance(domain, Integer):
-            return bool(a == b)
+        if domain.step is not None:
+            return bool(domain.nearest(a) == domain.nearest(b))
         return abs(domain.to_unit(a) - domain.to_unit(b)) <= REPEAT_TOLERANCE
 
     def same(other: Configuration) -> bool:

@@ -6,7 +6,7 @@ configuration must differ in one of them has no solution,
     sum_d (a_td + b_td) >= 1,     a_td = 1:  x_d >= v_td + e_d,     b_td = 1:  x_d <= v_td - e_d
 
 for each earlier configuration t with the same levels and each number d of value v_td that is not pinned there; e_d is the step
-of an integer, and a small share of the range that a real has at these levels.
+of an integer, half the step of a real that has one, and a small share of the range that another real has at these levels.
 """
 
 from __future__ import annotations
@@ -127,6 +127,10 @@ def _step(
     """
     if isinstance(number.domain, Integer):
         return float(number.domain.step)
+    if number.domain.step is not None:
+        return (
+            0.5 * number.domain.step
+        )  # floats a step apart may lie a rounding nearer to each other, or beyond a bound
     (column,) = [x.column for x in program.numbers if x.label == number.label]
     ends = []
     for sign in (1.0, -1.0):

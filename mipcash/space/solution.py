@@ -25,8 +25,9 @@ class Solution:
             1e-9, which is as close as solvers look), inf without an incumbent or a bound.
         status: ``optimal``, ``feasible``, ``infeasible`` or ``unknown``.
         seconds: wall-clock time of the solve.
-        solver: who proved it: the name of a solver, or ``enumeration`` for the project's own; the solver asked for where
-            nothing is proven.
+        solver: who proved it: the name of a solver, or ``enumeration`` for the project's own; where nothing is proven, the solver
+            that was asked, or ``local search`` where none was.
+        of: what the value is, where it is not that of an expression that a user gave.
     """
 
     config: Configuration | None
@@ -36,17 +37,18 @@ class Solution:
     status: str
     seconds: float
     solver: str
+    of: str = ""
 
     def __repr__(self) -> str:
         return f"<solution: {self}>"
 
     def __str__(self) -> str:
-        proof = proof_text(self.status, self.value, self.bound, self.solver)
+        proof = proof_text(self.status, self.value, self.bound, self.solver, self.of)
         return proof if self.config is None else f"{proof}: {config_text(self.config)}"
 
     def _repr_html_(self) -> str:
         rows = [(name, value_text(value)) for name, value in (self.config or {}).items()]
-        return table(proof_text(self.status, self.value, self.bound, self.solver), (), rows)
+        return table(proof_text(self.status, self.value, self.bound, self.solver, self.of), (), rows)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for a journal; the configuration is kept as it is."""
@@ -57,14 +59,21 @@ class Solution:
         return cls(**dict(fields))
 
 
-def as_solution(config: Configuration | None, answer: Answer, sign: float, began: float, solver: str) -> Solution:
+LOCAL_SEARCH = "local search"
+"""The solver of a proposal that no solver was asked about."""
+
+
+def as_solution(
+    config: Configuration | None, answer: Answer, sign: float, began: float, solver: str, of: str = ""
+) -> Solution:
     """A public solution from an answer of a minimisation; ``sign`` is -1 where the user maximises.
 
     Args:
         solver: who was asked, named where nobody proved anything.
+        of: what the value is, where it is not that of an expression that a user gave.
     """
     seconds, by = time.perf_counter() - began, answer.prover or solver
     if config is None:
-        return Solution(None, math.nan, sign * answer.bound, math.inf, answer.status, seconds, by)
+        return Solution(None, math.nan, sign * answer.bound, math.inf, answer.status, seconds, by, of)
     value, bound = sign * answer.value, sign * answer.bound
-    return Solution(config, value, bound, relative_gap(value, bound), answer.status, seconds, by)
+    return Solution(config, value, bound, relative_gap(value, bound), answer.status, seconds, by, of)

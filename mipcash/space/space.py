@@ -54,7 +54,7 @@ class Space(Exchanged):
 
     Args:
         name: a title for messages and reports.
-        expand_limit: integers with more levels than this stay numbers instead of one-hot binaries.
+        expand_limit: integers, and reals with a step, of more values than this stay numbers instead of one-hot binaries.
     """
 
     def __init__(self, name: str = "space", *, expand_limit: int = EXPAND_LIMIT) -> None:
@@ -102,7 +102,7 @@ class Space(Exchanged):
 
     @property
     def expand_limit(self) -> int:
-        """Integers with more levels than this are numbers instead of one-hot binaries."""
+        """Integers, and reals with a step, of more values than this are numbers instead of one-hot binaries."""
         return self._declaration.expand_limit
 
     @property
@@ -160,9 +160,15 @@ class Space(Exchanged):
 
     # -- parameters and rules -----------------------------------------------------------------------------------
 
-    def real(self, name: str, low: float, high: float, *, log: bool = False, when: When = None) -> Numeric:
-        """A real parameter in ``[low, high]``; ``log=True`` searches on the log scale (``low > 0``)."""
-        return self._declaration.real(name, low, high, log=log, when=when)
+    def real(
+        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False, when: When = None
+    ) -> Numeric:
+        """A real parameter in ``[low, high]``; ``log=True`` searches on the log scale (``low > 0``).
+
+        With ``step=`` it takes the values ``low, low + step, ..., <= high``, calculated as decimals: three steps of 0.1 from 0 are
+        0.3. A configuration may hold a number that differs from such a value by rounding.
+        """
+        return self._declaration.real(name, low, high, step=step, log=log, when=when)
 
     def integer(
         self, name: str, low: int, high: int, *, step: int = 1, log: bool = False, when: When = None
@@ -170,9 +176,13 @@ class Space(Exchanged):
         """An integer parameter ``low, low + step, ..., <= high``."""
         return self._declaration.integer(name, low, high, step=step, log=log, when=when)
 
-    def ordinal(self, name: str, values: Iterable[Value], *, when: When = None) -> Any:
-        """An ordered list of values; where all are numbers it may be used in rules by its value."""
-        return self._declaration.ordinal(name, values, when=when)
+    def ordinal(self, name: str, values: Iterable[Value], *, step: float | None = None, when: When = None) -> Any:
+        """An ordered list of values; where all are numbers it may be used in rules by its value.
+
+        Args:
+            values: all of them; with ``step=`` the lowest and the highest number, ``space.ordinal("width", (16, 128), step=16)``.
+        """
+        return self._declaration.ordinal(name, values, step=step, when=when)
 
     def categorical(self, name: str, values: Iterable[Value], *, when: When = None) -> Choice:
         """An unordered list of values; rules use ``parameter[value]``."""

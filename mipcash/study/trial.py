@@ -97,7 +97,7 @@ class Trial:
         status: ``pending`` (proposed and journaled, outcome not yet told), ``done`` or ``failed``.
         outcome: its outputs by name (the loss among them), each present, missing or failed; of a pending trial the parts
             that were told.
-        proof: the solver's answer that made the proposal.
+        proof: what a solver proved about the proposal: in most cases a bound on the model; None where no solver was asked.
         origin: ``initial design``, ``acquisition`` ...; ``known`` or ``known, illegal`` of an evaluation made elsewhere,
             ``enqueued`` of a configuration that the user wanted, ``repeat 1`` of another evaluation of one.
         seconds: wall-clock seconds of the ask by part; ``"ask"`` is its total.

@@ -183,7 +183,7 @@ class Slaves:
         left, right = high.copy(), low.copy()
         left[d] = right[d] = middle
         domain = self.scale.domains[d]
-        if isinstance(domain, Integer):
+        if domain.step is not None:
             top = domain.from_unit(high[d])
             at = max(domain.from_unit(low[d]), min(domain.from_unit(middle), top - domain.step))
             left[d], right[d] = domain.to_unit(at), domain.to_unit(at + domain.step)

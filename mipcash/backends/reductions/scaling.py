@@ -1,14 +1,15 @@
 """A program as a solver sees it: columns of numbers scaled to their size, rows to their largest coefficient.
 
 Notation
-    c (n_columns,)  factor of each column: v = c v';  a power of two near its largest value, 1 for integers and their products
+    c (n_columns,)  factor of each column: v = c v';  a power of two near its largest value, 1 for integers and their products, of
+                    reals with a step a unit of which all their values are multiples
     r (m,)          factor of each row, a power of two:  A' = r A c,  row bounds r times the given ones
 
 A solver's tolerances are absolute. Beside a conditional number in [0, 1e6], ``x <= 1e6 on`` lets x = 1 pass with on = 1e-6,
 which rounds to 0; after scaling it is ``x' <= on``. Powers of two leave every digit as it is.
 
-Rows that take whole multiples of some unit at every legal point (integer columns and simple fractions as coefficients) are
-written in that unit instead, and their bounds become whole: what is legal by its slack stays, and nothing else is left for a
+Rows that take whole multiples of some unit at every legal point (integers or steps as columns, simple fractions as coefficients)
+are written in that unit instead, and their bounds become whole: what is legal by its slack stays, and nothing else is left for a
 tolerance to decide.
 """
 
@@ -25,6 +26,7 @@ from scipy import sparse
 
 from mipcash.backends.base import Task
 from mipcash.backends.reductions.base import KEPT_PROGRAMS, Reduced
+from mipcash.modelling.domains import Real
 from mipcash.program.forms import Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.recent import Recent
@@ -59,15 +61,16 @@ class ScaledProgram:
 
     @classmethod
     def of(cls, program: BinaryProgram) -> ScaledProgram:
-        integral = _whole_columns(program)
+        unit = _column_units(program)
+        integral = unit > 0
         size = np.maximum(np.abs(program.low), np.abs(program.high))
-        columns = np.where(integral | (size == 0), 1.0, _power(size))
+        columns = np.where(integral, unit, np.where(size == 0, 1.0, _power(size)))
         matrix = sparse.csr_array(program.matrix @ sparse.diags_array(columns))
         largest = np.zeros(matrix.shape[0])
         if matrix.nnz:
             largest = abs(matrix).max(axis=1).toarray().ravel()
         rows = np.where(largest > 0, 1.0 / _power(largest), 1.0)
-        units = _units(program, integral)
+        units = _units(matrix, integral)
         whole = units > 0
         rows = np.where(whole, units, rows)
         low, high = program.row_low * rows, program.row_high * rows
@@ -157,9 +160,12 @@ def objective_unit(cost: Vector) -> float:
     return float(_power(np.array(largest)))
 
 
-def _units(program: BinaryProgram, integral: NDArray[np.bool_]) -> Vector:
-    """Per row: the factor that makes it whole, or 0 where there is none: shape (m,)."""
-    matrix = sparse.csr_array(program.matrix)
+def _units(matrix: sparse.csr_array, integral: NDArray[np.bool_]) -> Vector:
+    """Per row: the factor that makes it whole, or 0 where there is none: shape (m,).
+
+    Args:
+        matrix: over columns of which the integral ones take whole numbers.
+    """
     fractions = np.abs(matrix.data - np.round(matrix.data)) > 0.0
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     some = np.bincount(rows[fractions], minlength=matrix.shape[0]) > 0
@@ -172,13 +178,20 @@ def _units(program: BinaryProgram, integral: NDArray[np.bool_]) -> Vector:
     return found
 
 
-def _whole_columns(program: BinaryProgram) -> NDArray[np.bool_]:
-    """Columns that are whole at every point whose integers are: integers, and their products."""
-    whole = program.integer > 0
+def _column_units(program: BinaryProgram) -> Vector:
+    """A number of which a column is a multiple at every point whose integers are whole, 0 where there is none: shape (n_columns,).
+
+    It is 1 for integers; products with binaries have that of their other factor.
+    """
+    unit = np.where(program.integer > 0, 1.0, 0.0)
+    for number in program.numbers:
+        domain = program.domains[number.label]
+        if number.place >= 0 and isinstance(domain, Real):
+            unit[[number.column, number.latent]] = domain.values.unit
     for product in program.products:
         _, h = product.key
-        whole[product.start : product.start + product.size] = h >= 0 or whole[-1 - h]
-    return np.asarray(whole)
+        unit[product.start : product.start + product.size] = 1.0 if h >= 0 else unit[-1 - h]
+    return unit
 
 
 def _unit(values: Sequence[float]) -> float:

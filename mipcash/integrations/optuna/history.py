@@ -100,7 +100,7 @@ class Reader:
                     return Placed(None, f"{name!r}: {error}")
             elif name in proposed:
                 config[name] = proposed[name]
-            elif len(values := list(getattr(parameter.domain, "values", ()))) == 1:
+            elif (values := getattr(parameter.domain, "values", None)) is not None and len(values) == 1:
                 config[name] = values[0]
         config, problem = self._active(config)
         return Placed(None, problem) if problem else Placed(config)

@@ -29,12 +29,13 @@ def same_values(name: str, domain: ParameterDomain, distribution: Any) -> bool:
         theirs = domain_of(name, distribution)
     except SpaceError:
         return False
-    if isinstance(domain, Real) or isinstance(theirs, Real):
-        both = isinstance(domain, Real) and isinstance(theirs, Real)
-        return both and all(_close(a, b) for a, b in ((domain.low, theirs.low), (domain.high, theirs.high)))  # type: ignore[union-attr]
-    if isinstance(domain, Integer) and isinstance(theirs, Integer):
-        return (domain.low, domain.high, domain.step) == (theirs.low, theirs.high, theirs.step)
-    if isinstance(domain, Permutation) or len(domain) != len(theirs):
+    if isinstance(domain, (Real, Integer)) and isinstance(theirs, (Real, Integer)):
+        steps = (domain.step, theirs.step)
+        same_step = steps == (None, None) if None in steps else _close(*steps)
+        return same_step and _close(domain.low, theirs.low) and _close(domain.high, theirs.high)
+    if isinstance(domain, Permutation) or not (hasattr(domain, "values") and hasattr(theirs, "values")):
+        return False
+    if len(domain.values) != len(theirs.values):
         return False
     return all(_level(domain, v) is not None for v in theirs.values)
 
@@ -43,7 +44,8 @@ def suggestion(name: str, domain: ParameterDomain) -> str:
     """How an objective of Optuna asks for a parameter: the line of code."""
     log = ", log=True" if isinstance(domain, (Real, Integer)) and domain.log else ""
     if isinstance(domain, Real):
-        return f"trial.suggest_float({name!r}, {domain.low!r}, {domain.high!r}{log})"
+        step = "" if domain.step is None else f", step={domain.step!r}"
+        return f"trial.suggest_float({name!r}, {domain.low!r}, {domain.high!r}{step}{log})"
     if isinstance(domain, Integer) and not (log and domain.step > 1):
         step = f", step={domain.step}" if domain.step > 1 else ""
         return f"trial.suggest_int({name!r}, {domain.low!r}, {domain.high!r}{step}{log})"
@@ -76,9 +78,11 @@ def as_declared(domain: ParameterDomain, value: Any) -> Value:
     return domain.canonical(value)
 
 
-def _level(domain: Integer | Ordinal | Categorical, value: Any) -> int | None:
+def _level(domain: Real | Integer | Ordinal | Categorical, value: Any) -> int | None:
     level = level_of(domain, value)
     if level is None and is_number(value):
+        if isinstance(domain, (Real, Integer)):
+            return domain.level(near) if _close(near := domain.nearest(float(value)), value) else None
         return next((l for l, v in enumerate(domain.values) if is_number(v) and _close(v, value)), None)
     return level
 

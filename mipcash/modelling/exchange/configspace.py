@@ -19,8 +19,8 @@ from typing import Any
 
 from mipcash.errors import SpaceError
 from mipcash.modelling.declaration import Declaration
-from mipcash.modelling.domains import Integer, Ordinal, Real, Value, is_number
-from mipcash.modelling.exchange.shared import GRID_LIMIT, list_domain, number_domain, package
+from mipcash.modelling.domains import LISTED, Integer, Ordinal, Real, Value, is_number
+from mipcash.modelling.exchange.shared import list_domain, number_domain, package
 from mipcash.modelling.formulas import all_of, any_of
 from mipcash.modelling.parameters import NumericParameter, Parameter
 
@@ -31,7 +31,7 @@ def declare_configspace(declaration: Declaration, space: Any) -> None:
     """Declare the hyperparameters, conditions and forbidden clauses of a ``ConfigurationSpace``.
 
     Raises:
-        SpaceError: no such space; a condition on a parent that is no list of at most ``GRID_LIMIT`` values.
+        SpaceError: no such space; a condition on a parent that is no list of at most ``LISTED`` values.
 
     Priors (normal, beta, weights of categories) are dropped with a warning: mipcash learns where it is good.
     """
@@ -42,7 +42,8 @@ def declare_configspace(declaration: Declaration, space: Any) -> None:
     for hyperparameter in _parents_first(space):
         name = hyperparameter.name
         domain = _domain(hyperparameter)
-        if name in deciding and isinstance(domain, Integer) and declaration.expand_limit < len(domain) <= GRID_LIMIT:
+        stepped = isinstance(domain, (Real, Integer)) and domain.step is not None
+        if name in deciding and stepped and declaration.expand_limit < len(domain.values) <= LISTED:
             domain = Ordinal(domain.values)  # activity follows from levels
         when = _when(declaration, space, name)
         if when is not NEVER:
@@ -172,7 +173,7 @@ def _forbid(declaration: Declaration, text: str, literals: Sequence[Any]) -> Non
         if hasattr(literal, "left"):
             left, right = (declaration.parameters[hp.name] for hp in (literal.left, literal.right))
             values = [_levels_of(declaration, p) for p in (left, right)]
-            if all(v is not None for v in values) and len(values[0]) * len(values[1]) <= GRID_LIMIT:  # type: ignore[arg-type]
+            if all(v is not None for v in values) and len(values[0]) * len(values[1]) <= LISTED:  # type: ignore[arg-type]
                 return _forbid_pairs(declaration, text, literal, [x for x in literals if x is not literal])
             holding += [left.is_active(), right.is_active()]
             relations.append(_apart(declaration, literal, left, right))
@@ -252,15 +253,20 @@ def _apart(declaration: Declaration, relation: Any, left: Parameter, right: Para
 
 
 def _all_whole(*parameters: Parameter) -> bool:
-    values = [getattr(p.domain, "values", (0.5,)) for p in parameters]
-    return all(isinstance(p.domain, Integer) for p in parameters) or all(
-        is_number(v) and float(v).is_integer() for each in values for v in each
+    def whole(domain: Any) -> bool:
+        values = getattr(domain, "values", None)
+        return values is not None and all(is_number(v) and float(v).is_integer() for v in values)
+
+    return all(
+        isinstance(p.domain, Integer) or (not isinstance(p.domain, Real) and whole(p.domain)) for p in parameters
     )
 
 
 def _margin(domain: Any) -> float:
-    """The least step of whole numbers, a share of the range of others."""
-    return MARGIN * (domain.high - domain.low) if isinstance(domain, Real) else 1.0
+    """The least step of whole numbers, half of one of reals, a share of the range of reals without steps."""
+    if not isinstance(domain, Real):
+        return 1.0
+    return MARGIN * (domain.high - domain.low) if domain.step is None else 0.5 * domain.step
 
 
 def _as_number(parameter: Parameter, text: str) -> Any:

@@ -1,6 +1,6 @@
 """Distributions of Optuna as a declaration, and back.
 
-    FloatDistribution                  real; with a step an ordinal of the evenly spaced values
+    FloatDistribution                  real, with its step
     IntDistribution                    integer, with its step
     CategoricalDistribution            categorical: None, bools, numbers and texts as they are
     a range of one value, a constant   a categorical of one value
@@ -87,7 +87,7 @@ def distribution_of(name: str, domain: ParameterDomain) -> Any:
     """
     theirs = package("optuna.distributions", "optuna", "to_optuna")
     if isinstance(domain, Real):
-        return theirs.FloatDistribution(domain.low, domain.high, log=domain.log)
+        return theirs.FloatDistribution(domain.low, domain.high, log=domain.log, step=domain.step)
     if isinstance(domain, Integer):
         if domain.log and domain.step > 1:
             raise SpaceError(

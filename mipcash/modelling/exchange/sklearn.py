@@ -125,7 +125,7 @@ def _switch(blocks: Sequence[Block]) -> str | None:
         listed = [block[name] for block in blocks]
         if not all(isinstance(d, Categorical) for d in listed):
             continue
-        apart = all(a.level(v) is None for a, b in combinations(listed, 2) for v in b.values)  # type: ignore[union-attr]
+        apart = all(a.level(v) is None for a, b in combinations(listed, 2) for v in b.values)
         if apart and _agree([{n: d for n, d in block.items() if n != name} for block in blocks]):
             return name
     return None
@@ -144,7 +144,7 @@ def _same(a: Domain, b: Domain) -> bool:
 
 
 def _declare_switched(declaration: Declaration, blocks: Sequence[Block], switch: str) -> None:
-    values: list[Sequence[Value]] = [block[switch].values for block in blocks]  # type: ignore[union-attr]
+    values: list[Sequence[Value]] = [block[switch].values for block in blocks]
     choice = declaration.categorical(switch, [v for listed in values for v in listed])
     for name in dict.fromkeys(n for block in blocks for n in block if n != switch):
         there = [k for k, block in enumerate(blocks) if name in block]

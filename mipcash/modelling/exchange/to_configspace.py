@@ -15,7 +15,7 @@ from typing import Any
 from mipcash.errors import SpaceError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.declared import OneHot
-from mipcash.modelling.domains import Categorical, Configuration, Integer, Real, Value
+from mipcash.modelling.domains import LISTED, Categorical, Configuration, Integer, Real, Value
 from mipcash.modelling.exchange.shared import package
 from mipcash.modelling.helpers import settle
 from mipcash.modelling.live.components import relations_of
@@ -64,13 +64,15 @@ def _unsaid(what: str, cure: str) -> str:
 
 def _hyperparameter(theirs: Any, name: str, domain: Any, legal: Configuration) -> Any:
     default = {"default_value": legal[name]} if name in legal else {}
-    if isinstance(domain, Real):
+    if isinstance(domain, Real) and domain.step is None:
         return theirs.UniformFloatHyperparameter(name, domain.low, domain.high, log=domain.log, **default)
     if isinstance(domain, Integer) and domain.step == 1 and domain.low < domain.high:
         return theirs.UniformIntegerHyperparameter(name, domain.low, domain.high, log=domain.log, **default)
     values = getattr(domain, "values", None)
     if values is None:
         raise SpaceError(_unsaid(f"{name!r}, {domain}", "leave it out"))
+    if len(values) > LISTED and isinstance(domain, (Real, Integer)):
+        raise SpaceError(_unsaid(f"the steps of {name!r}, {domain}, but by a list of its values", "give a wider step"))
     if len(values) == 1:
         return theirs.Constant(name, values[0])
     if isinstance(domain, Categorical):

@@ -172,7 +172,7 @@ def _adopt(declaration: Declaration, variable: Any, values: Values) -> None:
         declaration.parameters[name] = declaration.attach(block, name, domain, variable, tuned=True)
         declaration.numbers.append(Number(name, variable, domain, None, tuned=True))
         if isinstance(domain, Integer) and domain.step > 1:
-            block.k = pyo.Var(domain=pyo.Integers, bounds=(0, len(domain) - 1))
+            block.k = pyo.Var(domain=pyo.Integers, bounds=(0, len(domain.values) - 1))
             block.on_grid = pyo.Constraint(expr=variable == domain.low + domain.step * block.k)
     if isinstance(values, Pieces):
         write_pieces(declaration, variable, values)

@@ -77,8 +77,7 @@ class Projection:
         natural = self.domain.scale.natural(units)
         wanted = {n.latent: natural[n.label] for n in program.numbers}
         lifted = with_distances(program, wanted)
-        shares = [1.0 / max(1e-12, program.high[c] - program.low[c]) for c in wanted]
-        form = replace(QuadraticForm.zero(lifted.n), linear=np.concatenate([linear, shares]))
+        form = replace(QuadraticForm.zero(lifted.n), linear=np.concatenate([linear, np.ones(len(wanted))]))
         answer = self.domain.minimiser.backend.solve(Task(lifted, form, self._held(z)), QUESTION)
         if told(answer).columns is None:
             return None

@@ -82,7 +82,7 @@ class Variables:
     def levels(self) -> Indices:
         """How many values each coordinate can take, 0 of a real: shape (P,)."""
         groups = [2 if t.shape[1] > 1 else len(t) for t in self.tables for _ in range(t.shape[1])]
-        numbers = [len(d) if isinstance(d, Integer) else 0 for d in self.scale.domains]
+        numbers = [0 if d.step is None else len(d.values) for d in self.scale.domains]
         return np.array([*groups, *numbers], dtype=np.int64)
 
     @cached_property

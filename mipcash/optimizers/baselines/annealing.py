@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 
 from mipcash.acquisition.decomposition.split_function import SplitFunction
 from mipcash.errors import SpaceError, at_least
-from mipcash.modelling.domains import Integer
 from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.baselines.joint_gp import GaussianProcess
 from mipcash.optimizers.baselines.unit_cube import UnitCube
@@ -204,7 +203,7 @@ class Walk:
         moved, domain = u.copy(), self.scale.domains[d]
         value = abs(u[d] + self.settings.width * rng.normal())
         moved[d] = min(1.0, max(0.0, 2.0 - value if value > 1.0 else value))
-        if isinstance(domain, Integer):
+        if domain.step is not None:
             here, there = domain.from_unit(u[d]), domain.from_unit(moved[d])
             if here == there:
                 there = domain.nearest(here + domain.step * (1 if rng.random() < 0.5 else -1))

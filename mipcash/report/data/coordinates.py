@@ -116,7 +116,7 @@ def _axis(run: Run, name: str, trials: Sequence[Trial]) -> Axis:
         places = [domain.to_unit(t.config[name]) if name in t.config else math.nan for t in trials]
         legal = None if extent is None else ((domain.to_unit(extent.low), domain.to_unit(extent.high)),)
         round_ = nice(float(domain.low), float(domain.high), domain.log, 4)
-        kept = [v for v in round_ if isinstance(domain, Real) or float(v).is_integer()]
+        kept = [v for v in round_ if (float(v).is_integer() if isinstance(domain, Integer) else not domain.problem(v))]
         ticks = tuple((domain.to_unit(v), f"{v:.4g}") for v in kept)
         return Axis(name, ticks, legal, np.array(places, dtype=float), texts)
     if domain is None and seen and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in seen):

@@ -112,7 +112,7 @@ class Variable:
         values = list(dict.fromkeys(declared.from_unit(float(u)) for u in units))
         values = values if also is None else sorted({*values, also})
         made = tuple(Setting(v, unit=(place, declared.to_unit(v))) for v in values)
-        few = isinstance(declared, Integer) and len(made) <= LISTED
+        few = declared.step is not None and len(made) <= LISTED
         return cls(label, made, not few, declared.log, groups, place)
 
     def active(self, domain: Domain, shown: Points) -> Booleans:

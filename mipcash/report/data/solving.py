@@ -42,7 +42,7 @@ class Solving:
         parts: seconds of the ask by part, summed over the run, largest first.
         gap: (n,) relative gap of the solve behind the proposal; nan where there was none.
         proven: how many solves were proven optimal, and of how many.
-        solvers: how many proposals each solver proved.
+        solvers: how many bounds each solver proved.
     """
 
     x: Vector
@@ -70,7 +70,7 @@ def solving(run: Run) -> Solving:
     gaps = np.array([math.nan if t.proof is None else t.proof.gap for t in trials], dtype=float)
     gaps[~np.isfinite(gaps)] = math.nan
     statuses = [t.proof.status for t in trials if t.proof is not None]
-    names = [t.proof.solver for t in trials if t.proof is not None]
+    names = [t.proof.solver for t in trials if t.proof is not None and math.isfinite(t.proof.bound)]
     counted = tuple(sorted(((n, names.count(n)) for n in set(names)), key=lambda p: -p[1]))
     parts = tuple(sorted(((n, s) for n, s in sums.items() if s > 0.0), key=lambda p: -p[1]))
     x = np.array([t.number + 1.0 for t in trials])

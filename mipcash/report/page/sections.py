@@ -225,7 +225,7 @@ def solver_card(run: Run) -> str:
             gaps = (
                 "<h3>Gaps</h3>"
                 + both(*(charts.gaps_chart(found, w) for w in (HALF, NARROW)))
-                + f'<p class="note">{proven} of {solved} solves proven optimal. Proposals by solver: {escaped(by)}.</p>'
+                + f'<p class="note">{proven} of {solved} solves proven optimal. Bounds by solver: {escaped(by)}.</p>'
                 + gaps
             )
         else:

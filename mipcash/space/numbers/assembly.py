@@ -8,7 +8,7 @@ import numpy as np
 
 from mipcash.modelling.clusters import clusters
 from mipcash.modelling.declared import Number
-from mipcash.modelling.domains import SNAP, Integer
+from mipcash.modelling.domains import SNAP
 from mipcash.modelling.helpers import HelperSearch, ids_of
 from mipcash.modelling.rules import Rule
 from mipcash.program.forms import Vector
@@ -119,7 +119,7 @@ def _part(
         tuple(n.label for n in active),
         np.array([float(n.domain.low) for n in active]),
         np.array([float(n.domain.high) for n in active]),
-        np.array([float(n.domain.step) if isinstance(n.domain, Integer) else 0.0 for n in active]),
+        np.array([float(n.domain.step or 0.0) for n in active]),
         np.array([n.domain.log for n in active], dtype=bool),
         np.array([SNAP * float(n.domain.low if n.domain.log else n.domain.high - n.domain.low) for n in active]),
         np.concatenate(rows)[order],

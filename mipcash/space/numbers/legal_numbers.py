@@ -106,7 +106,7 @@ class LegalNumbers:
             whole: only whole multiples of the direction are taken.
         """
         part = self.parts[0]
-        moving = np.abs(direction) > 1e-14 * (part.high - part.low)
+        moving = np.abs(direction) > np.where(part.integer, 0.0, 1e-14 * (part.high - part.low))
         if not np.any(moving):
             return x
         to_low = (part.low - x)[moving] / direction[moving]

@@ -39,7 +39,7 @@ class NumberRules:
     Attributes:
         labels: k names.
         low, high: natural bounds of x, shape (k,).
-        step: between neighbouring values of an integer, 0 for a real, shape (k,).
+        step: between neighbouring values of an integer or a real with a step, 0 for any other real, shape (k,).
         log: which numbers are searched on a log scale, shape (k,).
         near: how close to its lower bound a number is taken to be that bound, shape (k,); less on a log scale.
         linear: shape (m, k).
@@ -88,7 +88,7 @@ class NumberRules:
 
     @property
     def integer(self) -> NDArray[np.bool_]:
-        """Which numbers are integers, shape (k,)."""
+        """Which numbers move in whole steps: integers and reals with a step, shape (k,)."""
         return np.asarray(self.step > 0)
 
     @cached_property

@@ -81,10 +81,11 @@ def decode_solution(space: Space, text: str) -> Solution:
         DamageError: the text is of something else.
     """
     record = parse(text, "proof")
+    record.setdefault("of", "")  # earlier journals do not say what the value is
     if set(record) != {f.name for f in fields(Solution)}:
         raise DamageError(f"it holds a proof of {listed(record)}")
     for name, value in record.items():
-        wanted = (str, type(None)) if name == "config" else str if name in ("status", "solver") else (int, float)
+        wanted = (str, type(None)) if name == "config" else str if name in ("status", "solver", "of") else (int, float)
         if not isinstance(value, wanted) or isinstance(value, bool):
             raise DamageError(f"it holds a proof whose {name} is {shown(value)}")
     if record["status"] not in (OPTIMAL, FEASIBLE, INFEASIBLE, UNKNOWN):

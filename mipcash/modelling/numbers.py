@@ -1,0 +1,140 @@
+"""Numbers: which values count as numbers, and reals that are evenly spaced."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, overload
+
+from mipcash.errors import SpaceError, StepWarning, stack_level
+
+WIDEST = 2**53
+"""The largest whole number up to which floats tell all from one another."""
+FINEST = 2**48
+"""The largest number of steps between zero and a bound of a range of reals: floats tell such values apart with room to spare."""
+ON_STEP = 1e-8
+"""Share of a step within which a number is taken to be one of the values of a range with a step."""
+
+
+def finite(what: str, value: object) -> float:
+    if is_bool(value) or isinstance(value, (str, bytes)):
+        what_it_is = "the text" if isinstance(value, (str, bytes)) else "the bool"
+        cure = (
+            "write it without quotes"
+            if isinstance(value, (str, bytes))
+            else "write 0 or 1, or a categorical [False, True]"
+        )
+        raise SpaceError(f"{what} must be a number, got {what_it_is} {value!r}; {cure}")
+    if not isinstance(value, (int, float)):
+        try:
+            value = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise SpaceError(f"{what} must be a number, got {value!r}; for a list of values use an ordinal") from None
+    if not math.isfinite(value):
+        raise SpaceError(f"{what} must be finite, got {value!r}; give the range that makes sense for the objective")
+    return float(value)
+
+
+def whole(what: str, value: object) -> int:
+    number = finite(what, value)
+    if number != int(number):
+        raise SpaceError(
+            f"{what} must be a whole number, got {value!r}; for numbers with a fraction use a real, with step= for some of them"
+        )
+    return int(number)
+
+
+def is_bool(value: object) -> bool:
+    """Whether ``value`` is a Python or numpy bool (``numpy.bool_`` is called ``bool`` since numpy 2)."""
+    return isinstance(value, bool) or (type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"))
+
+
+def is_number(value: object) -> bool:
+    """Whether ``value`` is a plain finite number (bool is a category, not a number)."""
+    if is_bool(value) or isinstance(value, (str, bytes)):
+        return False
+    try:
+        return math.isfinite(float(value))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+
+
+@dataclass(frozen=True)
+class Grid(Sequence[float]):
+    """The reals ``(first + k * step) / scale`` for ``0 <= k < size``: computed when asked for, each rounded once.
+
+    Bounds and step are taken as the decimals that they are written as, so that three steps of 0.1 from 0 are 0.3.
+    """
+
+    first: int
+    step: int
+    scale: int
+    size: int
+
+    @classmethod
+    def of(cls, low: float, high: float, step: float) -> tuple[Grid, bool]:
+        """The values from ``low`` in steps, up to ``high``; and whether ``high`` is one of them, but for rounding.
+
+        Raises:
+            SpaceError: a step that is not positive, or is too small or too large for the range.
+        """
+        if step <= 0:
+            raise SpaceError(f"step must be positive, got {step!r}; leave it out for all reals between the bounds")
+        if max(abs(low), abs(high)) / step > FINEST:
+            raise SpaceError(
+                f"step={step!r} is too small for floats between {low!r} and {high!r}; give a wider step, or none for all reals"
+            )
+        first, last, width = (Fraction(repr(v)) for v in (low, high, step))
+        steps = (last - first) / width
+        near = max(ON_STEP, 4 * sys.float_info.epsilon * max(abs(low), abs(high)) / step)
+        exact = abs(steps - round(steps)) <= near
+        size = (round(steps) if exact else math.floor(steps)) + 1
+        if size < 2:
+            raise SpaceError(
+                f"step={step!r} is wider than the range from {low!r} to {high!r}, which leaves {low!r} alone, a constant; give a "
+                "smaller step, or leave the parameter out"
+            )
+        scale = math.lcm(first.denominator, width.denominator)
+        return cls(int(first * scale), int(width * scale), scale, size), exact
+
+    @property
+    def slack(self) -> float:
+        """How far a number may lie from a value and count as that value."""
+        return max(ON_STEP * self.step / self.scale, 4 * sys.float_info.epsilon * max(abs(self[0]), abs(self[-1])))
+
+    @property
+    def unit(self) -> float:
+        """The largest number of which every value is a whole multiple."""
+        return math.gcd(self.first, self.step) / self.scale
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, k: int) -> float: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[float]: ...
+    def __getitem__(self, k: int | slice) -> float | Sequence[float]:
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(self.size))]
+        at = k + self.size if k < 0 else k
+        if not 0 <= at < self.size:
+            raise IndexError(k)
+        return (self.first + at * self.step) / self.scale
+
+
+def warn_of_end(name: str, domain: Any) -> None:
+    """Warn where the upper bound of a parameter's domain is none of its values."""
+    unreached = getattr(domain, "unreached", None)
+    if unreached is not None:
+        first, last = domain.values[0], domain.values[-1]
+        warnings.warn(
+            f"parameter {name!r} ends at {last!r} and not at {unreached!r}, which no step from {first!r} reaches; give the upper "
+            f"bound {last!r}, or another step",
+            StepWarning,
+            stacklevel=stack_level(),
+        )

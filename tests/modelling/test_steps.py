@@ -1,0 +1,142 @@
+"""Ranges with a step: their values, what they take, and what is refused or warned of."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mipcash as mc
+from mipcash.errors import SpaceError, StepWarning
+from mipcash.modelling.domains import Ordinal, Real, level_of
+
+decimals = st.decimals(-1000, 1000, places=3, allow_nan=False)
+steps = st.decimals("0.001", 100, places=3)
+
+
+@given(decimals, steps, st.integers(1, 5000))
+def test_values_are_those_of_decimals(low: Decimal, step: Decimal, count: int) -> None:
+    domain = Real(float(low), float(low + count * step), step=float(step))
+    expected = [float(low + k * step) for k in range(count + 1)]
+    assert list(domain.values) == expected
+    assert (domain.low, domain.high, domain.unreached) == (expected[0], expected[-1], None)
+    for k in {0, 1, count // 2, count}:
+        value = expected[k]
+        assert domain.level(value) == k
+        assert domain.from_unit(domain.to_unit(value)) == value
+        assert domain.problem(value) is None
+        assert domain.problem(float(low) + k * float(step)) is None  # calculated in floats
+        assert domain.canonical(float(low) + k * float(step)) == value
+        middle = value + 0.5 * float(step)
+        assert "in steps of" in str(domain.problem(middle)) or "outside" in str(domain.problem(middle))
+    assert domain.values[-1] == domain.values[count]
+    assert list(domain.values[1:3]) == expected[1:3]
+    assert pickle.loads(pickle.dumps(domain)) == domain
+
+
+def test_three_tenths() -> None:
+    assert list(Real(0, 0.5, step=0.1).values) == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
+    assert Real(0, 0.1 + 0.7, step=0.1).high == 0.8  # 0.1 + 0.7 is 0.7999999999999999
+    assert Real(0, 0.1 * 3, step=0.1).high == 0.3
+
+
+def test_a_wide_range_is_not_listed() -> None:
+    domain = Real(0, 1, step=1e-12)
+    assert len(domain.values) == 10**12 + 1
+    assert domain.from_unit(0.123456789012) == 0.123456789012
+    assert domain.level(0.123456789012) == 123456789012
+    assert level_of(mc.Integer(-(10**15), 10**15), 7) == 10**15 + 7
+    assert level_of(mc.Integer(0, 10**9, 7), 8) is None
+
+
+@pytest.mark.parametrize("number", [True, "0.25", None, float("nan"), 0.3, 1.25, -0.25])
+def test_numbers_that_are_none_of_the_values(number: Any) -> None:
+    domain = Real(0, 1, step=0.25)
+    assert domain.problem(number)
+    assert level_of(domain, number) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"step": 0}, "parameter 'x': step must be positive, got 0.0; leave it out"),
+        ({"step": -0.5}, "step must be positive"),
+        ({"step": "0.5"}, "step must be a number, got the text '0.5'; write it without quotes"),
+        ({"step": float("nan")}, "step must be finite"),
+        ({"step": 0.5, "log": True, "low": 0.5}, "log=True and step=0.5 do not go together.* drop one of them"),
+        ({"step": 3}, "step=3.0 is wider than the range from 0.0 to 2.0, which leaves 0.0 alone"),
+        ({"step": 1e-15}, "step=1e-15 is too small for floats between 0.0 and 2.0; give a wider step"),
+    ],
+)
+def test_refused_reals(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(SpaceError, match=said):
+        mc.Space().real("x", **{"low": 0, "high": 2, **arguments})
+
+
+@pytest.mark.parametrize("values", [[16, 32, 64], [16], "ab", 5, (1, "a"), (True, 3), {1: 2, 3: 4}])
+def test_refused_ordinals(values: Any) -> None:
+    with pytest.raises(SpaceError, match="parameter 'w': step=16 needs the lowest and the highest number, such as"):
+        mc.Space().ordinal("w", values, step=16)
+
+
+def test_ordinals_with_a_step() -> None:
+    space = mc.Space()
+    w, x = space.ordinal("w", (16, 128), step=16), space.ordinal("x", (0, 1), step=0.25)
+    assert w.domain == Ordinal([16, 32, 48, 64, 80, 96, 112, 128])
+    assert all(type(v) is int for v in w.domain.values)
+    assert x.domain.values == (0.0, 0.25, 0.5, 0.75, 1.0)
+    assert mc.Ordinal((1, 7), step=2) == mc.Ordinal([1, 3, 5, 7])
+    with pytest.raises(
+        SpaceError, match=r"makes 1,001 of them .at most 1,000.; declare an integer with step=1 instead"
+    ):
+        space.ordinal("y", (0, 1000), step=1)
+    with pytest.raises(SpaceError, match="low > high"):
+        space.ordinal("y", (9, 1), step=1)
+
+
+@pytest.mark.parametrize(
+    ("declare", "last", "bound"),
+    [
+        (lambda s: s.integer("p", 1, 10, step=4), 9, 10),
+        (lambda s: s.real("p", 0, 1, step=0.3), 0.9, 1.0),
+        (lambda s: s.ordinal("p", (16, 100), step=16), 96, 100),
+        (lambda s: s.module("m", {"a": {"p": mc.Real(0, 1, step=0.3)}, "b": {}}), 0.9, 1.0),
+    ],
+)
+def test_a_bound_that_no_step_reaches_is_warned_of(declare: Any, last: float, bound: float) -> None:
+    space = mc.Space()
+    said = (
+        rf"parameter '(m\.a\.)?p' ends at {last!r} and not at {bound!r}, .*; give the upper bound {last!r}, or another"
+    )
+    with pytest.warns(StepWarning, match=said) as caught:
+        declare(space)
+    assert caught[0].filename == __file__
+    parameter = next(p for name, p in space.parameters.items() if name.endswith("p"))
+    assert parameter.domain.values[-1] == last
+
+
+def test_a_bound_that_is_reached_but_for_rounding_is_not_warned_of() -> None:
+    space = mc.Space()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        space.real("x", 0.1, 0.1 + 7 * 0.1, step=0.1)
+        space.integer("n", 1, 9, step=4)
+        space.ordinal("w", (16, 128), step=16)
+
+
+def test_texts() -> None:
+    assert str(mc.Real(0, 1, step=0.25)) == "real in [0.0, 1.0], step 0.25"
+    assert repr(mc.Real(0, 1, step=0.25)) == "Real(low=0.0, high=1.0, log=False, step=0.25)"
+    assert repr(mc.Real(0, 1)) == "Real(low=0.0, high=1.0, log=False)"  # what journals hold
+    space = mc.Space(expand_limit=2)
+    x = space.real("x", 0, 1, step=0.25)
+    with pytest.raises(SpaceError, match=r"up to Space.expand_limit=5."):
+        x.is_(0.5)
+    with pytest.raises(SpaceError, match=r"write y\.map"):
+        np.log(mc.Space().real("y", 1, 2, step=0.5))
