@@ -18,7 +18,7 @@ from mipcash.errors import StorageError
 from mipcash.optimizers.base import Proposal, Request
 from mipcash.study.minimize import run
 from mipcash.study.progress import Progress
-from mipcash.study.storage.base import Storage, TakenError, TrialRow
+from mipcash.study.storage.base import FORMAT, Storage, TakenError, TrialRow
 from mipcash.study.storage.registry import read_study
 from mipcash.study.storage.sqlite.reading import read_journal
 from mipcash.study.trial import LateError, TellError
@@ -306,7 +306,7 @@ def test_a_file_is_shared_by_those_who_say_so(journal: Path) -> None:
         assert len(read_journal(journal)[1]) == 2  # and whoever wants to may look
     with counting(str(journal)) as alone:
         assert [t.loss for t in alone.trials] == [1.0, 2.0]
-        assert alone.record.schema == 4
+        assert alone.record.schema == FORMAT
     assert sorted(p.name for p in journal.parent.iterdir()) == ["run.db"]
 
 

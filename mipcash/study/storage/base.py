@@ -24,8 +24,8 @@ from mipcash.errors import StorageError
 from mipcash.optimizers.goals import Goal, Goals
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, PRESENT, TEXT, Outcome, Output
 
-FORMAT = 4
-"""Of what is stored; a later one has columns that this version does not know."""
+FORMAT = 1
+"""Number of the journal format. A journal with another number is refused."""
 
 RUNNING = "running"
 """An attempt that a worker is at."""

@@ -9,12 +9,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from mipcash import __version__
 from mipcash.errors import StorageError
 from mipcash.study.records.fingerprint import fingerprint
 from mipcash.study.storage.address import Address
-from mipcash.study.storage.base import FORMAT, RUNNING, EvaluationRow, StudyRecord, TrialRow
-from mipcash.study.storage.checks import DamageError, study_record, trial_row
+from mipcash.study.storage.base import RUNNING, EvaluationRow, StudyRecord, TrialRow
+from mipcash.study.storage.checks import DamageError, check_format, study_record, trial_row
 from mipcash.study.storage.compare import compare
 from mipcash.study.storage.sqlite.schema import EVALUATION, STUDY, TRIAL, coded_name, decoded_name
 from mipcash.study.storage.sqlite.storage import storable_budget
@@ -127,11 +126,7 @@ class PostgresTables:
         )
         if row is None:
             raise StorageError(f"the study {self.title} was deleted while it was open; start a new one")
-        if row["schema"] != FORMAT:
-            raise StorageError(
-                f"{self.title} has journal format {row['schema']} and this mipcash ({__version__}) works with format {FORMAT}; use "
-                "the version that wrote it, or give another name, ?study=NAME"
-            )
+        check_format(self.title, row["schema"], "start a new study in another database")
         record = study_record(row)
         if fingerprint(record.listing) != record.fingerprint:
             raise DamageError("what it lists of its space does not agree with its fingerprint")

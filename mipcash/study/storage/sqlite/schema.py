@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from mipcash.study.storage.base import EvaluationRow, StudyRecord, TrialRow
+from mipcash.study.storage.base import FORMAT, EvaluationRow, StudyRecord, TrialRow
 from mipcash.study.storage.checks import DamageError, trial_row
 from mipcash.study.text import storable
 
@@ -58,18 +58,18 @@ UPSERT = f"ON CONFLICT ({', '.join(KEY)}) DO UPDATE SET " + ", ".join(
 """Unlike REPLACE it leaves a row in its place, so that outputs keep their order."""
 
 
-def check_tables(database: sqlite3.Connection, tables: Mapping[str, str], schema: int) -> None:
+def check_tables(database: sqlite3.Connection) -> None:
     """The tables are the ones that mipcash makes, and nothing else acts on them.
 
     Raises:
         DamageError: one is missing or another, a view or a trigger is there.
     """
-    known = {name: " ".join(text.split()) for name, text in tables.items()}
+    known = {name: " ".join(text.split()) for name, text in TABLES.items()}
     for kind, name, text in database.execute("SELECT type, name, sql FROM sqlite_master"):
         if kind in ("trigger", "view"):
             raise DamageError(f"it has a {kind} {name!r}, which a journal never has")
         if kind == "table" and name in known and " ".join(str(text).split()) != known.pop(name):
-            raise DamageError(f"its table {name!r} has other columns or checks than those of format {schema}")
+            raise DamageError(f"its table {name!r} has other columns or checks than those of format {FORMAT}")
     if known:
         raise DamageError(f"the table {next(iter(known))!r} is missing")
 
@@ -86,20 +86,6 @@ def create(database: sqlite3.Connection, record: StudyRecord) -> None:
         columns[name] = None if columns[name] is None else storable(columns[name])
     columns["seed"] = str(record.seed)  # a seed may be larger than SQLite's 64-bit integers
     _insert(database, "study", list(columns), [columns])
-
-
-def rewrite(database: sqlite3.Connection, tables: Iterable[str], record: StudyRecord, rows: Iterable[TrialRow]) -> None:
-    """Write a journal of an earlier format anew in the present one, inside the caller's transaction.
-
-    Args:
-        tables: those of the earlier format.
-        record, rows: what it holds, in the present format.
-    """
-    for table in tables:
-        database.execute(f"DROP TABLE {table}")
-    create(database, record)
-    for row in rows:
-        insert_trial(database, row)
 
 
 def insert_trial(database: sqlite3.Connection, row: TrialRow) -> None:
@@ -122,13 +108,10 @@ def update_trial(database: sqlite3.Connection, row: TrialRow, evaluations: Itera
     insert_evaluations(database, evaluations, replace=True)
 
 
-def read_trials(
-    database: sqlite3.Connection, names: Sequence[str] = EVALUATION, numbers: Collection[int] | None = None
-) -> list[TrialRow]:
-    """Trials by number, checked.
+def read_trials(database: sqlite3.Connection, numbers: Collection[int] | None = None) -> list[TrialRow]:
+    """Return trials by number, checked.
 
     Args:
-        names: the columns of an evaluation.
         numbers: of the trials to read; None: all.
 
     Raises:
@@ -136,7 +119,7 @@ def read_trials(
     """
     told: dict[Any, list[Mapping[str, Any]]] = {}
     some = None if numbers is None else sorted(numbers)
-    for columns in select(database, "evaluation", names, "trial, attempt, rowid", "trial", some):
+    for columns in select(database, "evaluation", EVALUATION, "trial, attempt, rowid", "trial", some):
         value = math.nan if columns["value"] == NAN else columns["value"]
         coded = {**columns, "output": decoded_name(columns["output"]), "value": value}
         told.setdefault(columns["trial"], []).append(coded)

@@ -17,11 +17,11 @@ from typing import Any
 
 from mipcash.errors import StorageError
 from mipcash.study.storage.attempts import ended
-from mipcash.study.storage.base import FORMAT, LOST, RETURNED, RUNNING, EvaluationRow, StudyRecord, TrialRow
+from mipcash.study.storage.base import LOST, RETURNED, RUNNING, EvaluationRow, StudyRecord, TrialRow
 from mipcash.study.storage.compare import compare
 from mipcash.study.storage.sqlite.file import JournalFile
-from mipcash.study.storage.sqlite.reading import explain, is_new, read_record, read_trials, tables_of
-from mipcash.study.storage.sqlite.schema import create, insert_evaluations, insert_trial, rewrite, update_trial
+from mipcash.study.storage.sqlite.reading import explain, is_new, read_record, read_trials
+from mipcash.study.storage.sqlite.schema import create, insert_evaluations, insert_trial, update_trial
 
 LARGEST = 2**63 - 1
 """The largest integer of SQLite."""
@@ -40,7 +40,6 @@ class SQLiteStorage:
 
     A journal is readable and writable by its owner alone (0600), whatever the umask: it holds what an objective said and
     the names of files. One that exists is made so when it is opened for writing. Symbolic links are followed, once, here.
-    A journal of an earlier format is made into one of the present format once all in it is found in order, in one transaction.
     """
 
     record: StudyRecord
@@ -73,14 +72,7 @@ class SQLiteStorage:
 
     def begin(self) -> None:
         """See :meth:`mipcash.study.storage.base.Storage.begin`."""
-        if self.record.schema == FORMAT:
-            self._end_attempts(LOST, DIED)
-        else:
-            migrated = replace(self.record, schema=FORMAT)
-            with self._transaction():
-                rows = read_trials(self._database, self.record)
-                rewrite(self._database, tables_of(self.record.schema), migrated, rows)
-            self.record = migrated
+        self._end_attempts(LOST, DIED)
         self._begun = True
 
     def news(self) -> Sequence[TrialRow]:
