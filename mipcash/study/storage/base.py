@@ -60,6 +60,10 @@ def read_goals(settings: Mapping[str, Any] | None) -> Goals:
     return Goals(tuple(Goal(str(name), direction) for name, direction in stored))
 
 
+NOTED = ("budget", "timeout", "stopped", "recommended", "listing")
+"""Columns of a study that change while it goes on."""
+
+
 class TakenError(StorageError):
     """Another writer of the same study was first."""
 

@@ -1,11 +1,13 @@
 """What a storage must hold: every row is checked when it is read, so that damage is told and never computed with.
 
-A journal may be cut, flipped, edited by hand or made up. What is wrong with it is raised as :class:`DamageError`, which says
-what; whoever reads the file adds its name and the cure.
+A journal may be cut, flipped, edited by hand or made up. Every row has a digest of its columns, which is compared before
+anything in the row is decoded. What is wrong is raised as :class:`DamageError`, which says what; the reader of the file adds its
+name and the cure.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -30,8 +32,46 @@ NAME_LIMIT = 10_000
 """Characters of a name, which messages repeat."""
 
 
+DIGEST = "digest"
+"""Column of every table of trials, evaluations and studies: :func:`digest_of` the other columns of its row."""
+
+# repr is for what only a foreign hand writes: bytes
+_canonical = json.JSONEncoder(sort_keys=True, default=repr).encode
+
+
 class DamageError(StorageError):
     """Something in a storage that mipcash did not write."""
+
+
+def digest_of(columns: Mapping[str, Any]) -> str:
+    """Return the digest of a row: blake2b over the JSON of its columns by name, as the database holds them."""
+    # SQLite gives back an integer in a REAL column as a float, and -0.0 as 0.0: all three have one digest.
+    numbers = {n: float(v) + 0.0 for n, v in columns.items() if isinstance(v, (int, float)) and float(v) == v}
+    return hashlib.blake2b(_canonical({**columns, **numbers}).encode(), digest_size=8).hexdigest()
+
+
+def with_digest(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row as it is written, with its digest."""
+    return {**columns, DIGEST: digest_of(columns)}
+
+
+def without_digest(table: str, key: Sequence[str], row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row as it was read, compared with its digest, without the digest.
+
+    Args:
+        table, key: the table and its key columns, by which a message names the row.
+
+    Raises:
+        DamageError: the row has another digest.
+    """
+    columns = dict(row)
+    stored = columns.pop(DIGEST)
+    if stored != digest_of(columns):
+        named = ", ".join(f"{name} {shown(columns[name])}" for name in key)
+        raise DamageError(
+            f"the row of table {table!r} with {named} does not match its digest: a value in it was changed"
+        )
+    return columns
 
 
 def check_format(name: object, found: object, cure: str) -> None:

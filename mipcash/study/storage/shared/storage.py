@@ -21,6 +21,7 @@ from mipcash.errors import StorageError
 from mipcash.study.storage.attempts import ended
 from mipcash.study.storage.base import (
     LOST,
+    NOTED,
     RETURNED,
     RUNNING,
     EvaluationRow,
@@ -29,7 +30,7 @@ from mipcash.study.storage.base import (
     TrialRow,
     this_worker,
 )
-from mipcash.study.storage.shared.tables import NOTED, STUDY, Tables
+from mipcash.study.storage.shared.tables import STUDY, Tables
 
 HEARTBEAT = 60.0
 """Seconds of silence after which a worker counts as gone, unless it is told otherwise."""

@@ -16,9 +16,6 @@ from mipcash.study.storage.base import EvaluationRow, StudyRecord, TrialRow
 STUDY = -1
 """In the place of a trial's number: the study itself changed."""
 
-NOTED = ("budget", "timeout", "stopped", "recommended", "listing")
-"""Columns of a study that change while it goes on."""
-
 
 class Tables(Protocol):
     """Rows of one study. All methods but ``open``, ``beat`` and ``close`` are called inside a transaction, by one thread.

@@ -6,7 +6,6 @@ nobody shares it opens it as its one writer first: what a process left behind th
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from mipcash.study.storage.sqlite import schema
 from mipcash.study.storage.sqlite.file import JournalFile
 from mipcash.study.storage.sqlite.lock import InUseError
 from mipcash.study.storage.sqlite.reading import explain, read_record
-from mipcash.study.storage.sqlite.storage import SQLiteStorage, storable_budget
+from mipcash.study.storage.sqlite.storage import SQLiteStorage
 
 OPENING = 10.0
 """Seconds that another may take to open the file as its one writer."""
@@ -86,14 +85,11 @@ class SQLiteTables:
 
     def note(self, changes: Mapping[str, Any]) -> None:
         """See :meth:`mipcash.study.storage.shared.tables.Tables.note`."""
-        changes = storable_budget(changes)
-        names = ", ".join(f"{name} = ?" for name in changes)
-        values = [json.dumps(dict(v)) if isinstance(v, Mapping) else v for v in changes.values()]
-        self._database.execute(f"UPDATE study SET {names}", values)
+        schema.note(self._database, changes)
 
     def rows(self, numbers: Collection[int] | None = None) -> list[TrialRow]:
         """See :meth:`mipcash.study.storage.shared.tables.Tables.rows`."""
-        return schema.read_trials(self._database, numbers=numbers)
+        return schema.read_trials(self._database, numbers)
 
     def insert(self, row: TrialRow) -> None:
         """See :meth:`mipcash.study.storage.shared.tables.Tables.insert`."""

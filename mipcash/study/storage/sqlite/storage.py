@@ -8,23 +8,18 @@ An attempt that still runs when a journal is opened lost its worker: no other wr
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from mipcash.errors import StorageError
 from mipcash.study.storage.attempts import ended
-from mipcash.study.storage.base import LOST, RETURNED, RUNNING, EvaluationRow, StudyRecord, TrialRow
+from mipcash.study.storage.base import LOST, NOTED, RETURNED, EvaluationRow, StudyRecord, TrialRow
 from mipcash.study.storage.compare import compare
+from mipcash.study.storage.sqlite import schema
 from mipcash.study.storage.sqlite.file import JournalFile
 from mipcash.study.storage.sqlite.reading import explain, is_new, read_record, read_trials
-from mipcash.study.storage.sqlite.schema import create, insert_evaluations, insert_trial, update_trial
-
-LARGEST = 2**63 - 1
-"""The largest integer of SQLite."""
 
 DIED = "the process that evaluated it ended without a word"
 
@@ -57,7 +52,7 @@ class SQLiteStorage:
                 record = replace(record, created=time.time())
                 self._journal.tighten()
                 with self._transaction():
-                    create(self._database, record)
+                    schema.create(self._database, record)
             else:
                 stored = read_record(self._database, self.path)
                 compare(self.path, stored, record)
@@ -83,27 +78,23 @@ class SQLiteStorage:
         """See :meth:`mipcash.study.storage.base.Storage.insert`."""
         with self._transaction():
             for row in rows:
-                insert_trial(self._database, row)
+                schema.insert_trial(self._database, row)
 
     def start(self, evaluations: Sequence[EvaluationRow]) -> None:
         """See :meth:`mipcash.study.storage.base.Storage.start`."""
         with self._transaction():
-            insert_evaluations(self._database, evaluations)
+            schema.insert_evaluations(self._database, evaluations)
 
     def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
         """See :meth:`mipcash.study.storage.base.Storage.write`."""
         with self._transaction():
-            update_trial(self._database, row, changed)
+            schema.update_trial(self._database, row, changed)
 
     def note(self, record: StudyRecord) -> None:
         """See :meth:`mipcash.study.storage.base.Storage.note`."""
-        record = replace(record, **storable_budget({"budget": record.budget}))
         with self._transaction():
-            self._database.execute(
-                "UPDATE study SET budget = ?, timeout = ?, stopped = ?, recommended = ?, listing = ?",
-                (record.budget, record.timeout, record.stopped, record.recommended, json.dumps(dict(record.listing))),
-            )
-        self.record = record
+            schema.note(self._database, {name: getattr(record, name) for name in NOTED})
+            self.record = read_record(self._database, self.path, whole=False)
 
     def close(self) -> None:
         """Close the file and let other writers in. In a process that was forked from the writer's it does nothing."""
@@ -117,18 +108,10 @@ class SQLiteStorage:
 
     def _end_attempts(self, status: str, message: str) -> None:
         """Give all attempts that run an end."""
-        running = "FROM evaluation WHERE status = ? LIMIT 1"
         with explain(self.path):
-            if self._database.execute(f"SELECT 1 {running}", (RUNNING,)).fetchone() is None:
-                return
+            numbers = schema.running(self._database)
+        if not numbers:
+            return
         with self._transaction():
-            self._database.execute(
-                "UPDATE evaluation SET status = ?, value = NULL, variance = NULL, message = ?, finished = ? WHERE status = ?",
-                (status, message, time.time(), RUNNING),
-            )
-
-
-def storable_budget(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns of a study, the budget, if it is among them, as a database can hold it."""
-    budget = changes.get("budget")
-    return {**changes, "budget": min(int(budget), LARGEST)} if budget is not None else dict(changes)
+            for row in schema.read_trials(self._database, numbers):
+                schema.update_trial(self._database, *ended(row, status, message, time.time()))
