@@ -120,8 +120,9 @@ def minimize(
         executor: any ``concurrent.futures.Executor`` to evaluate in instead of threads, ``workers`` at a time; it is
             not shut down. Or a callable that makes one, such as ``lambda: ProcessPoolExecutor(4)``: then one that breaks
             is replaced. With processes the objective must be importable.
-        retries: further attempts at an evaluation whose worker died, or whose process was killed; after that it has
-            failed. A trial that lost a worker is evaluated alone, so that none fails for another's fault.
+        retries: further attempts at an evaluation whose worker died while the run went on; after that it has failed. A trial
+            that lost a worker is evaluated alone, so that none fails for another's fault. Where the whole run is killed, its
+            evaluations are made again when it is resumed, and that costs no retry.
         evaluation_timeout: seconds after which an evaluation is ended and has failed; None: no limit. Evaluations run in
             ``workers`` processes of their own then, one at a time in each, that load the objective once (the time of that
             does not count); a process whose time is up is killed, with what the evaluation started. What the objective

@@ -78,8 +78,9 @@ class Study(Proposing):
             propose a configuration again for the others. None: an evaluation gives all. May be another when a journal is resumed.
         racing: when ``should_stop()`` of a trial that reports is True, as of :func:`mipcash.minimize`: ``"halving"``, for epochs;
             True, for folds. It may be another when a journal is resumed.
-        retries: further attempts at a trial whose worker died, after which it has failed; an attempt that runs when its
-            process is killed is one. With 0, what ran beside the one that killed a pool has failed with it.
+        retries: further attempts at a trial whose worker died while the run went on, after which it has failed. With 0, what ran
+            beside the one that killed a pool has failed with it. An attempt that ended because the whole run was killed costs
+            no retry.
         seconds_per_proposal: wall-clock seconds that a proposal may take at most; None: no limit but those of the settings. It
             is a matter of the machine, and may be another one when a journal is resumed.
         model, options: what ``mipcash resume`` needs to load the space and the objective again.

@@ -5,7 +5,8 @@ they were, each write whole or not at all. It may have one writer (a file, memor
 
 * ``insert``, ``start`` and ``write`` raise :class:`TakenError` where another writer was first, and the study looks again,
 * ``news`` says what the others have done since the last look,
-* the attempts of a writer that vanished are given out as ``lost``, by whatever sign of life the storage keeps.
+* the attempts of a writer that vanished are given out as ``lost``, by whatever sign of life the storage keeps, if another writer
+  was there when it vanished, and as ``returned`` if none was.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ FORMAT = 1
 RUNNING = "running"
 """An attempt that a worker is at."""
 LOST = "lost"
-"""An attempt whose worker died."""
+"""An attempt whose worker died while its run went on."""
 RETURNED = "returned"
-"""An attempt that was given up before its end, by Ctrl-C or on closing: nobody's fault."""
+"""An attempt that ended with its run, by Ctrl-C, on closing or because all of it was killed. It costs no retry."""
 ATTEMPTS = (RUNNING, PRESENT, FAILED, TEXT, LOST, RETURNED)
 
 NO_FOLDS = "[]"
@@ -217,7 +218,7 @@ class TrialRow:
 
     @property
     def lost(self) -> int:
-        """Attempts whose worker died."""
+        """Number of attempts whose worker died while its run went on."""
         return len({e.attempt for e in self.evaluations if e.status == LOST})
 
     @property
@@ -254,7 +255,7 @@ class Storage(Protocol):
         ...
 
     def rows(self) -> list[TrialRow]:
-        """All trials by number; attempts of writers that are gone are lost. Nothing is changed yet."""
+        """Return all trials by number, the attempts of a killed writer as returned. Nothing is changed yet."""
         ...
 
     def begin(self) -> None:

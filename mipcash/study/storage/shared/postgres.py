@@ -22,6 +22,7 @@ from mipcash.study.storage.checks import (
     without_digest,
 )
 from mipcash.study.storage.compare import compare
+from mipcash.study.storage.shared.tables import Silence
 from mipcash.study.storage.sqlite.schema import EVALUATION, STUDY, TRIAL, coded_name, coded_study, decoded_name
 from mipcash.study.text import one_line, storable
 
@@ -252,18 +253,22 @@ class PostgresTables:
         mine = (e.study == self._study) & (e.status == RUNNING) & (e.worker == worker)
         return list(self._run(sa.select(e.trial).where(mine).distinct().order_by(e.trial)).scalars())
 
-    def silent(self, but: str) -> dict[str, float | None]:
+    def silent(self, but: str) -> dict[str, Silence]:
         """See :meth:`mipcash.study.storage.shared.tables.Tables.silent`."""
-        e, w = db.EVALUATION, db.WORKER
+        e, w, other = db.EVALUATION, db.WORKER, db.WORKER.alias()
         known = e.outerjoin(w, (w.c.study == e.c.study) & (w.c.name == e.c.worker))
         late = (w.c.name.is_(None)) | (w.c.seen + w.c.promised < db.NOW)
         theirs = (e.c.study == self._study) & (e.c.status == RUNNING) & (e.c.worker != but)
-        found = self._run(sa.select(e.c.worker, w.c.promised).select_from(known).where(theirs & late).distinct())
-        return {worker: promised for worker, promised in found}
+        there = (other.c.study == w.c.study) & (other.c.since <= w.c.seen) & (other.c.seen + other.c.promised >= db.NOW)
+        witnessed = sa.exists().where(there).correlate(w)
+        silent = sa.select(e.c.worker, w.c.promised, witnessed).select_from(known).where(theirs & late).distinct()
+        return {worker: Silence(promised, witnessed) for worker, promised, witnessed in self._run(silent)}
 
     def beat(self, worker: str, seconds: float) -> None:
         """See :meth:`mipcash.study.storage.shared.tables.Tables.beat`."""
-        insert = pg.insert(db.WORKER).values(study=self._study, name=worker, seen=db.NOW, promised=seconds)
+        insert = pg.insert(db.WORKER).values(
+            study=self._study, name=worker, since=db.NOW, seen=db.NOW, promised=seconds
+        )
         new = {"seen": insert.excluded.seen, "promised": insert.excluded.promised}
         with self._explained(), self._engine.begin() as connection:
             connection.execute(insert.on_conflict_do_update(index_elements=["study", "name"], set_=new))

@@ -81,6 +81,7 @@ WORKER = sa.Table(
     METADATA,
     _study(),
     sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("since", sa.Double, nullable=False),
     sa.Column("seen", sa.Double, nullable=False),
     sa.Column("promised", sa.Double, nullable=False),
 )

@@ -2,7 +2,8 @@
 
 It is written before each evaluation (configuration, proof, optimizer state) and after it (outcome), each time in a
 committed transaction that is synced to the disk, so that a killed process loses nothing but the evaluation it was in.
-An attempt that still runs when a journal is opened lost its worker: no other writer can be at it.
+An attempt that still runs when a journal is opened ended with its run, which was killed as a whole: there was no other writer.
+That says nothing about the trial, so that the attempt counts as returned and costs no retry.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from dataclasses import replace
 
 from mipcash.errors import StorageError
 from mipcash.study.storage.attempts import ended
-from mipcash.study.storage.base import LOST, NOTED, RETURNED, EvaluationRow, StudyRecord, TrialRow
+from mipcash.study.storage.base import NOTED, RETURNED, EvaluationRow, StudyRecord, TrialRow
 from mipcash.study.storage.compare import compare
 from mipcash.study.storage.sqlite import schema
 from mipcash.study.storage.sqlite.file import JournalFile
 from mipcash.study.storage.sqlite.reading import explain, is_new, read_record, read_trials
 
-DIED = "the process that evaluated it ended without a word"
+KILLED = "its run was killed"
+"""Message of an attempt that still ran when its journal was opened again."""
 
 
 class SQLiteStorage:
@@ -63,11 +65,11 @@ class SQLiteStorage:
     def rows(self) -> list[TrialRow]:
         """See :meth:`mipcash.study.storage.base.Storage.rows`."""
         with explain(self.path):
-            return [ended(r, LOST, DIED, time.time())[0] for r in read_trials(self._database, self.record)]
+            return [ended(r, RETURNED, KILLED, time.time())[0] for r in read_trials(self._database, self.record)]
 
     def begin(self) -> None:
         """See :meth:`mipcash.study.storage.base.Storage.begin`."""
-        self._end_attempts(LOST, DIED)
+        self._end_attempts(KILLED)
         self._begun = True
 
     def news(self) -> Sequence[TrialRow]:
@@ -102,16 +104,16 @@ class SQLiteStorage:
             return
         if self._begun:
             self._begun = False
-            with contextlib.suppress(StorageError):  # it was taken away, or cannot be written to: then they are lost
-                self._end_attempts(RETURNED, "")
+            with contextlib.suppress(StorageError):  # it was taken away, or cannot be written to: the next run does it
+                self._end_attempts("")
         self._journal.close()
 
-    def _end_attempts(self, status: str, message: str) -> None:
-        """Give all attempts that run an end."""
+    def _end_attempts(self, message: str) -> None:
+        """Return all attempts that run."""
         with explain(self.path):
             numbers = schema.running(self._database)
         if not numbers:
             return
         with self._transaction():
             for row in schema.read_trials(self._database, numbers):
-                schema.update_trial(self._database, *ended(row, status, message, time.time()))
+                schema.update_trial(self._database, *ended(row, RETURNED, message, time.time()))
