@@ -239,7 +239,7 @@ def run(
     check_goals(study.goals, study.costs, raced, confirming)
     reserve = reserve_of(confirming)
     with _place(objective, executor, workers, allowed) as place, make_progress(progress) as display:
-        study.plan(None if isinstance(budget, (Cost, Fits)) else int(budget), timeout)
+        study.plan(None if isinstance(budget, (Cost, Fits)) else int(budget), timeout, objective)
         display.spending, display.limits, display.deadline = spending, study.limits, deadline
         display.begin(study.space.name, spending.total, study.trials)
         loop = Loop(study, objective, spending, deadline, callbacks_of(callbacks), display, raced, reserve)

@@ -36,12 +36,14 @@ from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
 from mipcash.study.records.goals import ObjectivesGiven, goals_of
 from mipcash.study.records.ledger import Ledger
 from mipcash.study.records.limits import LimitsGiven, limits_of
+from mipcash.study.records.objective import identity_of, warn_of_another
 from mipcash.study.records.opening import record_of
 from mipcash.study.records.telling import Telling, finite, told_costs
 from mipcash.study.repeating import copy_of
 from mipcash.study.reporting import outcome_of
 from mipcash.study.result import Result
-from mipcash.study.storage.base import NOTHING, Storage
+from mipcash.study.storage.base import NOTHING, Storage, title_of
+from mipcash.study.storage.memory import MemoryStorage
 from mipcash.study.storage.registry import make_storage
 from mipcash.study.text import MESSAGE_LIMIT, shown, storable
 from mipcash.study.trial import Trial
@@ -358,11 +360,22 @@ class Study(Proposing):
         with self._lock:
             return self._ledger.suspects
 
-    def plan(self, budget: int | None, timeout: float | None) -> None:
-        """Note in the journal what a run intends, so that ``mipcash resume`` can go on with it."""
+    def plan(self, budget: int | None, timeout: float | None, objective: Any = None) -> None:
+        """Note in the journal what a run intends, so that ``mipcash resume`` can go on with it.
+
+        Args:
+            objective: what the run evaluates; it is warned of where the finished trials are of another one.
+        """
         timeout = None if timeout is None else float(timeout)
+        now = None if objective is None or isinstance(self._storage, MemoryStorage) else identity_of(objective)
+        if now is not None:
+            self.look()  # another worker may have noted its objective since
         with self._lock:
-            self._ledger.note(budget=budget, timeout=timeout, stopped="", recommended=None)
+            then = self.record.objective
+            if then is not None and now is not None and self._ledger.n_told:
+                warn_of_another(title_of(self._storage), then, now)
+            noted = then if now is None else now
+            self._ledger.note(budget=budget, timeout=timeout, stopped="", recommended=None, objective=noted)
 
     def stop(self, reason: str) -> None:
         """Note in the journal why a run ended; it becomes ``result.stopped``."""

@@ -61,7 +61,7 @@ def read_goals(settings: Mapping[str, Any] | None) -> Goals:
     return Goals(tuple(Goal(str(name), direction) for name, direction in stored))
 
 
-NOTED = ("budget", "timeout", "stopped", "recommended", "listing")
+NOTED = ("budget", "timeout", "stopped", "recommended", "listing", "objective")
 """Columns of a study that change while it goes on."""
 
 
@@ -83,6 +83,8 @@ class StudyRecord:
         stopped: why the latest run ended; empty while it goes on.
         recommended: number of the trial that the optimizer recommended when the latest run ended; NOTHING: it recommended none;
             None: it has not ended, or not said.
+        objective: name and digest of the objective of the latest run (see :mod:`mipcash.study.records.objective`); None where they
+            cannot be had, and where the loop is the caller's.
         schema, version, created: format, version of mipcash, seconds since the epoch.
     """
 
@@ -101,6 +103,7 @@ class StudyRecord:
     timeout: float | None = None
     stopped: str = ""
     recommended: int | None = None
+    objective: Mapping[str, str] | None = None
     schema: int = FORMAT
     version: str = __version__
     created: float = 0.0

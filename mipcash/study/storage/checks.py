@@ -105,6 +105,10 @@ def study_record(row: Mapping[str, Any]) -> StudyRecord:
         for key, said in columns[name].items():
             text(said, f"{name} {key!r}")
     columns["settings"] = parse(columns["settings"], "settings", (dict, type(None)))
+    if columns["objective"] is not None:
+        columns["objective"] = parse(columns["objective"], "objective")
+        for name in ("name", "digest"):
+            text(columns["objective"].get(name), f"{name} of the objective")
     if columns["model"] is not None:
         text(columns["model"], "model")
     if columns["budget"] is not None and not (type(columns["budget"]) is int and columns["budget"] >= 1):

@@ -38,6 +38,7 @@ STUDY = sa.Table(
     sa.Column("timeout", sa.Double),
     _text("stopped"),
     sa.Column("recommended", sa.Integer),
+    sa.Column("objective", sa.Text),
     _text(DIGEST),
 )
 

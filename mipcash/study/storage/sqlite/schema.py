@@ -33,7 +33,7 @@ TABLES = {
     space TEXT NOT NULL, fingerprint TEXT NOT NULL, listing TEXT NOT NULL,
     seed TEXT NOT NULL, optimizer TEXT NOT NULL, solver TEXT NOT NULL, settings TEXT NOT NULL, limits TEXT NOT NULL,
     model TEXT, options TEXT NOT NULL, budget INTEGER, timeout REAL, stopped TEXT NOT NULL, recommended INTEGER,
-    digest TEXT NOT NULL
+    objective TEXT, digest TEXT NOT NULL
 )""",
     "trial": """CREATE TABLE trial (
     number INTEGER PRIMARY KEY,
@@ -101,6 +101,8 @@ def coded_study(columns: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("listing", "settings", "limits", "options"):
         if name in coded:
             coded[name] = json.dumps(coded[name] if name == "settings" else dict(coded[name]))
+    if coded.get("objective") is not None:
+        coded["objective"] = json.dumps(dict(coded["objective"]))
     for name in ("space", "optimizer", "solver", "model"):
         if coded.get(name) is not None:
             coded[name] = storable(coded[name])
