@@ -64,6 +64,7 @@ def minimize(
     solver: str | Backend = "auto",
     seconds_per_proposal: float | None = SECONDS_PER_PROPOSAL,
     storage: str | os.PathLike[str] | Storage | None = None,
+    fresh: bool = False,
     timeout: float | None = None,
     workers: int = 1,
     executor: Executors = None,
@@ -112,7 +113,10 @@ def minimize(
             :mod:`mipcash.settings`.
         solver: a name of ``mipcash solvers``, which proves the proposals; ``auto`` takes the fastest that is installed.
         seconds_per_proposal: that a proposal may take at most; None: no limit. The best found by then is proposed.
-        storage: file of the journal; one that exists is resumed. None keeps it in memory.
+        storage: file of the journal; one that exists is resumed. None keeps it in memory. A warning says where it was begun with
+            another objective.
+        fresh: whether to start anew: a journal that exists is renamed to the first free ``NAME.old-1.db``, ``NAME.old-2.db`` ...
+            and a new one begins. A database of a server is refused; name a new study there.
         timeout: seconds from now after which no new evaluation starts; one that runs is finished. A proposal gets at most
             what is left of them.
         workers: evaluations at a time, in threads. With one, runs of the same seed are the same; with more, the order
@@ -180,6 +184,7 @@ def minimize(
     check_paid(confirming, Spending.of_budget(budget, costs))
     if allowed is not None:
         brought(objective)  # before a journal is made
+    display = make_progress(progress)
     with Study(
         space,
         optimizer,
@@ -188,12 +193,15 @@ def minimize(
         objectives=objectives,
         seed=seed,
         storage=storage,
+        fresh=fresh,
         settings=settings,
         limits=limits,
         costs=costs,
         retries=retries,
         seconds_per_proposal=seconds_per_proposal,
     ) as study:
+        if study.renamed is not None:
+            display.note(f"the journal that was there is {study.renamed} now")
         study.add_missing(known)
         return run(
             study,
@@ -202,7 +210,7 @@ def minimize(
             timeout=timeout,
             callbacks=callbacks,
             workers=workers,
-            progress=progress,
+            progress=display,
             executor=executor,
             evaluation_timeout=evaluation_timeout,
             evaluation_memory=evaluation_memory,

@@ -44,7 +44,7 @@ from mipcash.study.reporting import outcome_of
 from mipcash.study.result import Result
 from mipcash.study.storage.base import NOTHING, Storage, title_of
 from mipcash.study.storage.memory import MemoryStorage
-from mipcash.study.storage.registry import make_storage
+from mipcash.study.storage.registry import make_storage, move_aside
 from mipcash.study.text import MESSAGE_LIMIT, shown, storable
 from mipcash.study.trial import Trial
 
@@ -72,6 +72,7 @@ class Study(Proposing):
             ``postgresql://user@host/database`` or ``sqlite:///run.db``: several processes may hold the study at a time, see
             :mod:`mipcash.study.storage.address`. None keeps it in memory; a :class:`~mipcash.study.storage.base.Storage` is used
             as it is.
+        fresh: whether to start anew: a journal that exists is renamed beside itself, and ``study.renamed`` is its path.
         settings: of a named optimizer, those that differ from its defaults as a dict, or an object of :mod:`mipcash.settings`.
         limits: what outputs of a good configuration keep, by name: an upper limit, or (low, high) with None for no limit.
             An optimizer that does not learn from them refuses them.
@@ -108,6 +109,7 @@ class Study(Proposing):
         objectives: ObjectivesGiven = None,
         seed: int = 0,
         storage: str | os.PathLike[str] | Storage | None = None,
+        fresh: bool = False,
         settings: Any = None,
         limits: LimitsGiven = None,
         costs: Mapping[str, float] | None = None,
@@ -140,6 +142,7 @@ class Study(Proposing):
         record = record_of(space, self.optimizer, name, solver, self.seed, *told)
         retries = retries_of(retries)
         self._seconds = seconds_of("seconds_per_proposal", seconds_per_proposal)
+        self.renamed = move_aside(storage) if fresh else None
         self._storage = make_storage(storage)
         # At the end of the process too, so that what was not told counts as given back and not as killed.
         weakref.finalize(self, self._storage.close)

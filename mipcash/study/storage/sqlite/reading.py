@@ -1,11 +1,11 @@
-"""Read a journal without writing to its file."""
+"""Read a journal without writing to its file, and rename it."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from mipcash.study.records.fingerprint import fingerprint
 from mipcash.study.storage.base import NOTHING, StudyRecord, TrialRow
 from mipcash.study.storage.checks import DamageError, check_format, study_record
 from mipcash.study.storage.sqlite import schema
-from mipcash.study.storage.sqlite.lock import real_path
+from mipcash.study.storage.sqlite.lock import WriterLock, real_path
 from mipcash.study.text import shown
 
 UNUSABLE = (
@@ -27,6 +27,9 @@ UNUSABLE = (
     sqlite3.SQLITE_CANTOPEN,
 )
 """What SQLite says of a file that it cannot get at; the rest is said of what is in it."""
+
+BESIDE = ("-journal", "-wal", "-shm")
+"""What SQLite keeps beside a file, by its name."""
 
 
 def read_journal(path: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialRow]]:
@@ -49,6 +52,38 @@ def read_journal(path: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialR
             return record, read_trials(database, record)
         finally:
             database.close()
+
+
+def rename_journal(path: Path) -> Path | None:
+    """Rename a journal to the first free ``NAME.old-1.db``, ``NAME.old-2.db`` ... beside it. Return None if there is no file.
+
+    Nothing is deleted. A file that is no journal is renamed too.
+
+    Raises:
+        StorageError: a run is writing to the journal, or its folder cannot be written to.
+    """
+    file = real_path(path)
+    if not file.is_file():
+        return None
+    lock = WriterLock(path)
+    try:
+        with suppress(StorageError):  # SQLite finishes what a killed run left
+            read_journal(file)
+        number = 1
+        while (target := file.with_name(f"{file.stem}.old-{number}{file.suffix}")).exists():
+            number += 1
+        try:
+            # of a journal that SQLite could not open they are left, and would be taken for those of the new one
+            for end in ("", *BESIDE):
+                if end == "" or file.with_name(file.name + end).exists():
+                    file.with_name(file.name + end).rename(target.with_name(target.name + end))
+        except OSError as error:
+            raise StorageError(
+                f"{path} cannot be renamed to {target.name}: {error.strerror}; give another storage"
+            ) from error
+    finally:
+        lock.release()
+    return target if path.is_symlink() else path.with_name(target.name)
 
 
 def connect(name: str, uri: bool = False) -> sqlite3.Connection:
