@@ -1,14 +1,12 @@
-"""Journals as the command line sees them: read without the model, named by model and seed, moved aside."""
+"""Journals as the command line sees them: read without the model, named by model and seed."""
 
 from __future__ import annotations
 
-import contextlib
 import re
 from dataclasses import dataclass, replace
 from itertools import dropwhile, takewhile
 from pathlib import Path
 
-from mipcash.errors import StorageError
 from mipcash.study.confirm import Confirm
 from mipcash.study.loop import EXHAUSTED, OPTIMIZER
 from mipcash.study.records.limits import read_limits
@@ -17,8 +15,6 @@ from mipcash.study.result import BY_LOSS, Result
 from mipcash.study.storage.address import SQLITE, Address, is_address
 from mipcash.study.storage.base import NOTHING, StudyRecord
 from mipcash.study.storage.registry import exists, read_study
-from mipcash.study.storage.sqlite.lock import WriterLock
-from mipcash.study.storage.sqlite.reading import read_journal
 
 FOLDER = Path("runs")
 
@@ -90,20 +86,6 @@ def begun(storage: Path | str) -> bool:
     return exists(Address.of(storage) if isinstance(storage, str) else Address(SQLITE, path=str(storage)))
 
 
-def file_of(storage: Path | str) -> Path:
-    """The file that ``--fresh`` moves aside.
-
-    Raises:
-        StorageError: it is a database, where there is none.
-    """
-    if isinstance(storage, Path):
-        return storage
-    address = Address.of(storage)
-    if not address.path:
-        raise StorageError(f"--fresh moves a file aside, and {address} is none; name a new study instead, ?study=NAME")
-    return Path(address.path)
-
-
 def open_archive(path: Path | str) -> Archive:
     """Read a journal: a path, or an address.
 
@@ -125,20 +107,6 @@ def default_path(title: str, seed: int) -> Path:
     return FOLDER / f"{title}-seed{seed}.db"
 
 
-def move_aside(path: Path) -> Path:
-    """Rename a journal to the first free ``NAME.1.db``, ``NAME.2.db`` ...; nothing is deleted.
-
-    Raises:
-        StorageError: a run is writing to it.
-    """
-    _settle(path)
-    number = 1
-    while (target := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists():
-        number += 1
-    path.rename(target)
-    return target
-
-
 def picture_path(path: Path) -> Path:
     """The picture's place: next to the journal, with its name."""
     return path.with_suffix(".png")
@@ -153,13 +121,3 @@ def page_path(where: Path | str, record: StudyRecord) -> Path:
             return Path(f"{name or 'run'}.html")
         where = Path(address.path)
     return where.with_suffix(".html")
-
-
-def _settle(path: Path) -> None:
-    """Make sure that nobody writes, and let SQLite finish what a killed run left: its rollback file goes by name."""
-    lock = WriterLock(path)
-    try:
-        with contextlib.suppress(StorageError):  # what is no journal may be moved aside too
-            read_journal(path)
-    finally:
-        lock.release()

@@ -99,7 +99,7 @@ def run(
     racing: Race = None,
     confirm: Confirm = None,
     noisy: Noisy = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start anew; an old journal is moved aside.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start anew; the journal that is there is renamed.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -108,6 +108,7 @@ def run(
     with errors(debug), ExitStack() as stack:
         from mipcash.cli import archive, json_lines, limits, modelfile, running
         from mipcash.cli.plans import Plan, objectives_said
+        from mipcash.study.storage.registry import move_aside
 
         stream = stack.enter_context(json_lines.kept_for_json(as_json))
         options = modelfile.pairs(option or [])
@@ -130,8 +131,8 @@ def run(
         }
         place = None if storage is None else archive.storage_of(storage, loaded.space.name)
         plan = Plan.of(loaded, given, place, options, limits.parsed(limit or []), quiet, cost, fits)
-        if fresh and (path := archive.file_of(plan.storage)).exists():
-            say(f"moved {path} aside to {archive.move_aside(path)}")
+        if fresh and (old_path := move_aside(plan.storage)) is not None:
+            say(visible(f"the journal that was there is {old_path} now"))
         if archive.begun(plan.storage):
             old = archive.open_archive(plan.storage)
             if cost is None and fits is None and old.finished(plan.budget) and not plan.differs(old):

@@ -66,6 +66,7 @@ def minimize(
     solver: str | Backend = "auto",
     seconds_per_proposal: float | None = SECONDS_PER_PROPOSAL,
     storage: str | os.PathLike[str] | Storage | None = None,
+    fresh: bool = False,
     timeout: float | None = None,
     workers: int = 1,
     executor: Executors = None,
@@ -115,7 +116,10 @@ def minimize(
             :mod:`mipcash.settings`.
         solver: a name of ``mipcash solvers``, which proves the proposals; ``auto`` takes the fastest that is installed.
         seconds_per_proposal: that a proposal may take at most; None: no limit. The best found by then is proposed.
-        storage: file of the journal; one that exists is resumed. None keeps it in memory.
+        storage: file of the journal; one that exists is resumed. None keeps it in memory. A warning says where it was begun with
+            another objective.
+        fresh: whether to start anew: a journal that exists is renamed to the first free ``NAME.old-1.db``, ``NAME.old-2.db`` ...
+            and a new one begins. A database of a server is refused; name a new study there.
         timeout: seconds from now after which no new evaluation starts; one that runs is finished. A proposal gets at most
             what is left of them.
         workers: evaluations at a time, in threads. With one, runs of the same seed are the same; with more, the order
@@ -123,8 +127,9 @@ def minimize(
         executor: any ``concurrent.futures.Executor`` to evaluate in instead of threads, ``workers`` at a time; it is
             not shut down. Or a callable that makes one, such as ``lambda: ProcessPoolExecutor(4)``: then one that breaks
             is replaced. With processes the objective must be importable.
-        retries: further attempts at an evaluation whose worker died, or whose process was killed; after that it has
-            failed. A trial that lost a worker is evaluated alone, so that none fails for another's fault.
+        retries: further attempts at an evaluation whose worker died while the run went on; after that it has failed. A trial
+            that lost a worker is evaluated alone, so that none fails for another's fault. Where the whole run is killed, its
+            evaluations are made again when it is resumed, and that costs no retry.
         evaluation_timeout: seconds after which an evaluation is ended and has failed; None: no limit. Evaluations run in
             ``workers`` processes of their own then, one at a time in each, that load the objective once (the time of that
             does not count); a process whose time is up is killed, with what the evaluation started. What the objective
@@ -190,6 +195,7 @@ def minimize(
     check_paid(confirming, Spending.of_budget(budget, costs))
     if allowed is not None:
         brought(objective)  # before a journal is made
+    display = make_progress(progress)
     with Study(
         space,
         optimizer,
@@ -198,12 +204,15 @@ def minimize(
         objectives=objectives,
         seed=seed,
         storage=storage,
+        fresh=fresh,
         settings=settings,
         limits=limits,
         costs=costs,
         retries=retries,
         seconds_per_proposal=seconds_per_proposal,
     ) as study:
+        if study.renamed is not None:
+            display.note(f"the journal that was there is {study.renamed} now")
         study.add_missing(known)
         return run(
             study,
@@ -212,7 +221,7 @@ def minimize(
             timeout=timeout,
             callbacks=callbacks,
             workers=workers,
-            progress=progress,
+            progress=display,
             executor=executor,
             evaluation_timeout=evaluation_timeout,
             evaluation_memory=evaluation_memory,
@@ -253,7 +262,7 @@ def run(
     if noisy and confirming is None and isinstance(budget, Integral):
         reserve = Reserve(int(budget) // RESERVED, "noisy=True")
     with _place(objective, executor, workers, allowed) as place, make_progress(progress) as display:
-        study.plan(None if isinstance(budget, (Cost, Fits)) else int(budget), timeout)
+        study.plan(None if isinstance(budget, (Cost, Fits)) else int(budget), timeout, objective)
         display.spending, display.limits, display.deadline = spending, study.limits, deadline
         display.begin(study.space.name, spending.total, study.trials)
         loop = Loop(study, objective, spending, deadline, callbacks_of(callbacks), display, raced, reserve)

@@ -36,13 +36,15 @@ from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
 from mipcash.study.records.goals import ObjectivesGiven, goals_of
 from mipcash.study.records.ledger import Ledger
 from mipcash.study.records.limits import LimitsGiven, limits_of
+from mipcash.study.records.objective import identity_of, warn_of_another
 from mipcash.study.records.opening import record_of
 from mipcash.study.records.telling import Telling, finite, told_costs
 from mipcash.study.repeating import copy_of
 from mipcash.study.reporting import outcome_of
 from mipcash.study.result import Result
-from mipcash.study.storage.base import NOTHING, Storage
-from mipcash.study.storage.registry import make_storage
+from mipcash.study.storage.base import NOTHING, Storage, title_of
+from mipcash.study.storage.memory import MemoryStorage
+from mipcash.study.storage.registry import make_storage, move_aside
 from mipcash.study.text import MESSAGE_LIMIT, shown, storable
 from mipcash.study.trial import Trial
 
@@ -70,6 +72,7 @@ class Study(Proposing):
             ``postgresql://user@host/database`` or ``sqlite:///run.db``: several processes may hold the study at a time, see
             :mod:`mipcash.study.storage.address`. None keeps it in memory; a :class:`~mipcash.study.storage.base.Storage` is used
             as it is.
+        fresh: whether to start anew: a journal that exists is renamed beside itself, and ``study.renamed`` is its path.
         settings: of a named optimizer, those that differ from its defaults as a dict, or an object of :mod:`mipcash.settings`.
         limits: what outputs of a good configuration keep, by name: an upper limit, or (low, high) with None for no limit.
             An optimizer that does not learn from them refuses them.
@@ -78,8 +81,9 @@ class Study(Proposing):
             propose a configuration again for the others. None: an evaluation gives all. May be another when a journal is resumed.
         racing: when ``should_stop()`` of a trial that reports is True, as of :func:`mipcash.minimize`: ``"halving"``, for epochs;
             True, for folds. It may be another when a journal is resumed.
-        retries: further attempts at a trial whose worker died, after which it has failed; an attempt that runs when its
-            process is killed is one. With 0, what ran beside the one that killed a pool has failed with it.
+        retries: further attempts at a trial whose worker died while the run went on, after which it has failed. With 0, what ran
+            beside the one that killed a pool has failed with it. An attempt that ended because the whole run was killed costs
+            no retry.
         seconds_per_proposal: wall-clock seconds that a proposal may take at most; None: no limit but those of the settings. It
             is a matter of the machine, and may be another one when a journal is resumed.
         model, options: what ``mipcash resume`` needs to load the space and the objective again.
@@ -105,6 +109,7 @@ class Study(Proposing):
         objectives: ObjectivesGiven = None,
         seed: int = 0,
         storage: str | os.PathLike[str] | Storage | None = None,
+        fresh: bool = False,
         settings: Any = None,
         limits: LimitsGiven = None,
         costs: Mapping[str, float] | None = None,
@@ -137,6 +142,7 @@ class Study(Proposing):
         record = record_of(space, self.optimizer, name, solver, self.seed, *told)
         retries = retries_of(retries)
         self._seconds = seconds_of("seconds_per_proposal", seconds_per_proposal)
+        self.renamed = move_aside(storage) if fresh else None
         self._storage = make_storage(storage)
         # At the end of the process too, so that what was not told counts as given back and not as killed.
         weakref.finalize(self, self._storage.close)
@@ -357,11 +363,22 @@ class Study(Proposing):
         with self._lock:
             return self._ledger.suspects
 
-    def plan(self, budget: int | None, timeout: float | None) -> None:
-        """Note in the journal what a run intends, so that ``mipcash resume`` can go on with it."""
+    def plan(self, budget: int | None, timeout: float | None, objective: Any = None) -> None:
+        """Note in the journal what a run intends, so that ``mipcash resume`` can go on with it.
+
+        Args:
+            objective: what the run evaluates; it is warned of where the finished trials are of another one.
+        """
         timeout = None if timeout is None else float(timeout)
+        now = None if objective is None or isinstance(self._storage, MemoryStorage) else identity_of(objective)
+        if now is not None:
+            self.look()  # another worker may have noted its objective since
         with self._lock:
-            self._ledger.note(budget=budget, timeout=timeout, stopped="", recommended=None)
+            then = self.record.objective
+            if then is not None and now is not None and self._ledger.n_told:
+                warn_of_another(title_of(self._storage), then, now)
+            noted = then if now is None else now
+            self._ledger.note(budget=budget, timeout=timeout, stopped="", recommended=None, objective=noted)
 
     def stop(self, reason: str) -> None:
         """Note in the journal why a run ended; it becomes ``result.stopped``."""

@@ -107,7 +107,7 @@ class Trial:
         started, finished: seconds since the epoch; ``finished`` is None while pending.
         duration: wall-clock seconds of the evaluation, None while pending.
         attempt: number of the latest attempt to evaluate it.
-        lost: attempts whose worker died.
+        lost: number of attempts whose worker died while the run went on.
         study: the id of the study that it belongs to.
         forbidden: whether a rule that was accepted after it was proposed forbids its configuration.
         reports: where its evaluation runs, what it reports; None elsewhere.

@@ -85,11 +85,11 @@ def test_fresh_moves_the_old_journal_aside(write: Write) -> None:
     for _ in range(3):
         assert mipcash("run", "bowl.py", "--fresh", "--quiet", "--budget", "1").exit_code == 0
     kept = sorted(p.name for p in Path("runs").glob("*.db"))
-    assert kept == ["bowl-seed0.1.db", "bowl-seed0.2.db", "bowl-seed0.db"]
+    assert kept == ["bowl-seed0.db", "bowl-seed0.old-1.db", "bowl-seed0.old-2.db"]
     assert all(told(f"runs/{name}") == 1 for name in kept)
     Path("notes.db").write_text("not a journal")
     assert mipcash("run", "bowl.py", "--storage", "notes.db", "--fresh", "-q").exit_code == 0
-    assert Path("notes.1.db").read_text() == "not a journal"
+    assert Path("notes.old-1.db").read_text() == "not a journal"
 
 
 def test_options_are_kept_for_resuming_and_another_value_is_refused(write: Write) -> None:

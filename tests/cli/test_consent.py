@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import shlex
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from mipcash.cli.main import app
 from mipcash.study.storage.sqlite.reading import read_journal
+from tests.forging import forge
 
 Write = Callable[..., Path]
 PLANTED = "open({mark!r}, 'w').close()\n"
@@ -43,8 +43,7 @@ def planted(write: Write, tmp_path: Path) -> tuple[Path, Path]:
 
 
 def set_column(name: str, value: str) -> None:
-    with sqlite3.connect("run.db") as database:
-        database.execute(f"UPDATE study SET {name} = ?", (value,))
+    forge("run.db", f"UPDATE study SET {name} = ?", (value,))
 
 
 def test_a_planted_file_is_named_and_not_run(planted: tuple[Path, Path]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sqlite3
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from mipcash.report import convergence as plots
 from mipcash.study.minimize import minimize
 from mipcash.study.progress import Bar, Lines
 from mipcash.study.text import one_line, visible
+from tests.forging import forge
 
 Write = Callable[..., Path]
 EVIL = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202egnp.exe\u2066\r\x08[red]:smile:\\"
@@ -102,12 +102,11 @@ def test_the_names_are_shown_and_no_markup_is_lost(evil: Path) -> None:
 def test_a_planted_journal_shows_text(write: Write) -> None:
     write()
     mipcash("run", "bowl.py", "--storage", "run.db", "-q", "--budget", "3")
-    with sqlite3.connect("run.db") as database:
-        database.execute("UPDATE trial SET origin = ?", (EVIL,))
-        database.execute("UPDATE evaluation SET message = ?, worker = ?", (EVIL, EVIL))
-        database.execute("UPDATE trial SET status = 'failed' WHERE number = 1")
-        database.execute("UPDATE evaluation SET status = 'failed', value = NULL WHERE trial = 1 AND output = 'loss'")
-        database.execute("UPDATE study SET space = ?, stopped = ?, model = ?", (EVIL, EVIL, f"/{EVIL}.py"))
+    forge("run.db", "UPDATE trial SET origin = ?", (EVIL,))
+    forge("run.db", "UPDATE evaluation SET message = ?, worker = ?", (EVIL, EVIL))
+    forge("run.db", "UPDATE trial SET status = 'failed' WHERE number = 1")
+    forge("run.db", "UPDATE evaluation SET status = 'failed', value = NULL WHERE trial = 1 AND output = 'loss'")
+    forge("run.db", "UPDATE study SET space = ?, stopped = ?, model = ?", (EVIL, EVIL, f"/{EVIL}.py"))
     for command in (["show", "run.db"], ["resume", "run.db", "--budget", "5"], ["show", "run.db", "--debug"]):
         done = mipcash(*command)
         assert harmless(done.stdout + done.stderr), repr(done.stdout + done.stderr)

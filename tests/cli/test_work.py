@@ -63,12 +63,29 @@ def attempts(row: TrialRow) -> list[tuple[int, str]]:
     return [(e.attempt, e.status) for e in sorted(row.evaluations, key=lambda e: e.attempt)]
 
 
+def beside(address: str, pid: int) -> bool:
+    """Return whether a worker gave a sign of life since another worker is there."""
+    import sqlalchemy
+
+    engine = sqlalchemy.create_engine(address.partition("?")[0].replace("postgresql", "postgresql+psycopg"))
+    with engine.connect() as connection:
+        study = "(SELECT id FROM mipcash_study WHERE name = :name)"
+        found = connection.execute(
+            sqlalchemy.text(f"SELECT name, since, seen FROM mipcash_worker WHERE study = {study}"),
+            {"name": address.partition("?study=")[2]},
+        ).all()
+    engine.dispose()
+    mine = [seen for name, _, seen in found if f":{pid}:" in name]
+    return any(since <= mine[0] for name, since, _ in found if f":{pid}:" not in name)
+
+
 def test_a_worker_that_is_killed_gives_its_trial_back(write: Callable[..., Path], postgres: str) -> None:
     write(MODEL, "marked.py")
     killed = worker(postgres, "--heartbeat-seconds", "1", hangs=True)
     until(lambda: Path("hangs").exists())
     other = worker(postgres)
     until(lambda: len(evaluated()) >= 2)
+    until(lambda: beside(postgres, killed.pid))  # else the run counts as killed as a whole
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
     said = other.communicate(timeout=240)[0]

@@ -1,8 +1,9 @@
-"""Runs a study in a process of its own: ``run_tiny.py JOURNAL BUDGET [--optimizer N] [--die WHERE K] [--slow S]``.
+"""Runs a study in a process of its own: ``run_tiny.py JOURNAL BUDGET [--optimizer N] [--how H] [--die WHERE K] [--slow S]``.
 
 Prints ``trial <number> <exact config>`` per evaluation. ``--die`` sends SIGKILL to itself at trial K: ``ask`` (while
 proposing), ``insert`` (inside the write before the evaluation), ``evaluation``, ``outcome`` (inside the write after it)
-or ``told`` (after it).
+or ``told`` (after it). ``--how processes`` evaluates in processes of its own, ``--how shared`` shares the journal; what dies
+is the run in either case.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from mipcash.study.storage.sqlite.reading import read_journal
 from mipcash.study.storage.sqlite.storage import SQLiteStorage
 
 
-def die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def die(process: int | None = None) -> None:
+    os.kill(process or os.getpid(), signal.SIGKILL)
 
 
 def die_in_write(method: str, number: int) -> None:
@@ -46,6 +47,7 @@ def main() -> None:
     parser.add_argument("budget", type=int)
     parser.add_argument("--optimizer", default="Sampler")
     parser.add_argument("--die", nargs=2, default=["", "-1"])
+    parser.add_argument("--how", default="alone")
     parser.add_argument("--slow", type=float, default=0.0)
     parser.add_argument("--known", type=int, default=0)
     options = parser.parse_args()
@@ -57,14 +59,16 @@ def main() -> None:
     if where == "ask":
         propose = optimizer.propose
         optimizer.propose = lambda request: die() if len(request.history) == at else propose(request)
-    evaluations = []
+    evaluations: list[str] = []
+    run = os.getpid()
 
     def objective(config: dict[str, Any]) -> float:
         exact = encode_config(space, config)
         print(f"evaluating {exact}", flush=True)
         time.sleep(options.slow)
         if where == "evaluation" and config["rounds"] == target(options.journal, at):
-            die()
+            die(run)
+            time.sleep(60)  # of an evaluation that outlives its run for a moment
         evaluations.append(exact)
         return tiny.loss(config)
 
@@ -79,7 +83,8 @@ def main() -> None:
         options.budget,
         optimizer=optimizer,
         seed=7,
-        storage=options.journal,
+        storage=f"sqlite:///{options.journal}" if options.how == "shared" else options.journal,
+        evaluation_timeout=60.0 if options.how == "processes" else None,
         callbacks=[told],
         known=tiny.known(space, options.known),
         progress=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import tiny
 import mipcash as mc
 from mipcash.errors import StorageError
 from mipcash.study.storage.address import Address, is_address
+from mipcash.study.storage.checks import DIGEST, digest_of
 from mipcash.study.storage.registry import read_study
 
 PASSWORD = "s3cr3t/@:w0rd"
@@ -137,25 +139,73 @@ def test_a_database_holds_several_studies(postgres_server: str) -> None:
         assert [row.loss for row in read_study(f"{address}?study={name}")[1]] == losses
 
 
-def test_what_a_database_holds_is_checked_when_it_is_read(postgres: str, space: mc.Space) -> None:
-    import sqlalchemy
+class Rows:
+    """The rows of one study in a database, for edits by SQL."""
 
+    def __init__(self, address: str, study: str) -> None:
+        import sqlalchemy
+
+        server = address.partition("?study=")[0].replace("postgresql", "postgresql+psycopg")
+        self._engine, self._text, self._study = sqlalchemy.create_engine(server), sqlalchemy.text, study
+
+    def held(self, table: str) -> dict[str, Any]:
+        """Return the columns of the only row of a table."""
+        return dict(self._run(f"SELECT * FROM {table} WHERE {self._key(table)} = :study").mappings().one())
+
+    def edit(self, table: str, column: str, value: Any) -> None:
+        self._run(f"UPDATE {table} SET {column} = :value WHERE {self._key(table)} = :study", value=value)
+
+    def _key(self, table: str) -> str:
+        return "id" if table == "mipcash_study" else "study"
+
+    def _run(self, statement: str, **values: Any) -> Any:
+        with self._engine.begin() as connection:
+            return connection.execute(self._text(statement), {"study": self._study, **values})
+
+
+def test_another_value_in_any_column_of_a_database_is_refused_by_table_and_row(postgres: str, space: mc.Space) -> None:
+    def look() -> None:
+        mc.Study(space, tiny.Counter(space), storage=postgres).close()
+
+    with mc.Study(space, tiny.Counter(space), storage=postgres) as study:
+        study.tell(study.ask(), 1.0)
+        rows = Rows(postgres, study.record.id)
+    name, changes = postgres.partition("?study=")[2], 0
+    for table in ("mipcash_study", "mipcash_trial", "mipcash_evaluation"):
+        for column, value in rows.held(table).items():
+            # keys lead to no row or to another study, the format has a message of its own, the order of outputs has no digest
+            if column in ("id", "name", "study", "schema", "number", "trial", "place"):
+                continue
+            missing: Any = "x" if column in ("model", "proof") else 7
+            other = missing if value is None else f"{value} " if isinstance(value, str) else value + 1
+            rows.edit(table, column, math.nextafter(value, math.inf) if isinstance(value, float) else other)
+            for attempt in (look, lambda: read_study(postgres)):
+                with pytest.raises(
+                    StorageError, match=rf"study={name} is damaged .*: the row of table '{table}' with .*digest"
+                ):
+                    attempt()
+            rows.edit(table, column, value)
+            changes += 1
+    assert changes > 30
+    look()
+
+
+def test_what_a_database_holds_is_checked_when_it_is_read(postgres: str, space: mc.Space) -> None:
     with mc.Study(space, tiny.Sampler(space), storage=postgres) as study:
         study.tell(study.ask(), 1.0)
-        ours = study.record.id
-    server, _, name = postgres.partition("?study=")
-    engine = sqlalchemy.create_engine(server.replace("postgresql", "postgresql+psycopg"))
-    with engine.begin() as connection:
-        edit = "UPDATE mipcash_trial SET exact = '{}' WHERE study = :study"
-        connection.execute(sqlalchemy.text(edit), {"study": ours})
+        rows = Rows(postgres, study.record.id)
+    name = postgres.partition("?study=")[2]
+    rows.edit("mipcash_trial", "exact", "{}")
+    rows.edit("mipcash_trial", DIGEST, digest_of({n: v for n, v in rows.held("mipcash_trial").items() if n != DIGEST}))
     with pytest.raises(
         StorageError, match=f"study={name} is damaged or was edited: the two records of the configuration"
     ):
         mc.Study(space, tiny.Sampler(space), storage=postgres)
-    with engine.begin() as connection:
-        connection.execute(sqlalchemy.text("UPDATE mipcash_study SET schema = 9 WHERE id = :study"), {"study": ours})
-    engine.dispose()
-    with pytest.raises(StorageError, match=r"has journal format 9 and this mipcash .* works with format 4"):
+    rows.edit("mipcash_study", "schema", 9)
+    message = (
+        r"has journal format 9 and this mipcash .* works with format 1; start a new study in another database, or open"
+    )
+    with pytest.raises(StorageError, match=message):
         mc.Study(space, tiny.Sampler(space), storage=postgres)
 
 

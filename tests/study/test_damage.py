@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import shutil
 import sqlite3
+import struct
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -20,6 +22,7 @@ import mipcash as mc
 from mipcash.cli.main import app
 from mipcash.errors import ModelError, StorageError
 from mipcash.study.storage.sqlite.reading import read_journal
+from tests.forging import TABLES, forge
 
 DAMAGES = 200
 
@@ -142,18 +145,17 @@ def swap(path: Path, rng: random.Random) -> str:
 
 def edit(path: Path, rng: random.Random) -> str:
     with sqlite3.connect(path) as database:
-        database.execute("PRAGMA ignore_check_constraints = ON")
         table = rng.choice(["study", "trial", "trial", "evaluation"])
         columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
         column, value = rng.choice(columns), rng.choice(ODD)
         where = {"trial": f"WHERE number = {rng.randrange(6)}", "evaluation": f"WHERE trial = {rng.randrange(6)}"}.get(
             table, ""
         )
-        try:
-            database.execute(f'UPDATE {table} SET "{column}" = ? {where}', (value,))
-        except sqlite3.Error:  # NOT NULL, or a key that is no number: an editor cannot do that, but something else
-            database.execute("UPDATE trial SET status = 'odd' WHERE number = 3")
     database.close()
+    try:
+        forge(path, f'UPDATE {table} SET "{column}" = ? {where}', (value,))
+    except sqlite3.Error:  # NOT NULL, or a key that is no number: an editor cannot do that, but something else
+        forge(path, "UPDATE trial SET status = 'odd' WHERE number = 3")
     return f"{table}.{column} = {repr(value)[:40]}"
 
 
@@ -210,7 +212,7 @@ STATEMENTS = {
     "UPDATE study SET fingerprint = 'none'": "does not agree with its fingerprint",
     "UPDATE study SET seed = '1e3'": "the seed is str '1e3' and no whole number",
     "UPDATE study SET budget = 'many'": "the budget is str 'many'",
-    "UPDATE study SET schema = 'one'": "its format is str 'one'",
+    "UPDATE study SET schema = 'one'": "the format is str 'one'",
     "PRAGMA application_id = 0": "not a journal of mipcash",
 }
 """What SQL can do to a journal, and what is said of it."""
@@ -220,15 +222,8 @@ HARMLESS = ["CREATE TABLE notes (text)", "PRAGMA user_version = 7", "PRAGMA jour
 
 def rewrite(path: Path, rng: random.Random) -> str:
     statement = rng.choice([*STATEMENTS, *HARMLESS])
-    execute(path, statement)
+    forge(path, statement)
     return statement
-
-
-def execute(path: Path, statement: str) -> None:
-    database = sqlite3.connect(path, isolation_level=None)
-    database.execute("PRAGMA ignore_check_constraints = ON")
-    database.execute(statement)
-    database.close()
 
 
 def nested(path: Path, rng: random.Random) -> str:
@@ -249,9 +244,7 @@ def nested(path: Path, rng: random.Random) -> str:
     )
     text = json.dumps({rng.choice(["layers", "ask", "ms"]): value(0)} if rng.random() < 0.5 else value(0))
     where = f"WHERE number = {rng.randrange(6)}" if table == "trial" else ""
-    with sqlite3.connect(path) as database:
-        database.execute(f'UPDATE {table} SET "{column}" = ? {where}', (text,))
-    database.close()
+    forge(path, f'UPDATE {table} SET "{column}" = ? {where}', (text,))
     return f"{table}.{column} = {text[:60]}"
 
 
@@ -324,7 +317,7 @@ CURES = ("move it aside", "give another storage", "start a new", "use the versio
 def test_an_edit_by_sql_is_seen_and_named(made: Path, tmp_path: Path, statement: str, message: str) -> None:
     journal = tmp_path / "run.db"
     shutil.copy(made / "run.db", journal)
-    execute(journal, statement)
+    forge(journal, statement)
     space = tiny.tiny_space()
     with pytest.raises(StorageError) as refusal:
         mc.Study(space, tiny.Counter(space), storage=journal)
@@ -338,18 +331,94 @@ def test_an_edit_by_sql_is_seen_and_named(made: Path, tmp_path: Path, statement:
 def test_what_does_no_harm_is_no_damage(made: Path, tmp_path: Path, statement: str) -> None:
     journal = tmp_path / "run.db"
     shutil.copy(made / "run.db", journal)
-    execute(journal, statement)
+    forge(journal, statement)
     space = tiny.tiny_space()
     with mc.Study(space, tiny.Counter(space), storage=journal) as study:
         assert len(study.trials) == 7
 
 
-def test_a_loss_that_was_admitted_once_is_read_as_a_failure(made: Path, tmp_path: Path) -> None:
-    journal = tmp_path / "run.db"
+def changed(value: Any) -> list[Any]:
+    """Other values of a column, the smallest change first."""
+    if value is None:
+        return [0.5, ""]
+    if isinstance(value, str):
+        return [value + " ", value[:-1] + chr(ord(value[-1]) ^ 1)] if value else ["x"]
+    return [math.nextafter(value, math.inf) if isinstance(value, float) else value + 1, -value - 1]
+
+
+def columns_of(path: Path) -> list[tuple[str, str, int, Any]]:
+    """Table, column, row and value of everything that a journal holds."""
+    found = []
+    with sqlite3.connect(path) as database:
+        for table in TABLES:
+            for name in [row[1] for row in database.execute(f"PRAGMA table_info({table})")]:
+                rows = database.execute(f'SELECT rowid, "{name}" FROM {table}').fetchall()
+                # a column that is NULL in one row and not in another is changed in both
+                found += [(table, name, *row) for row in {row[1] is None: row for row in rows}.values()]
+    database.close()
+    return found
+
+
+def test_another_value_in_any_column_is_refused_by_table_and_row(made: Path, tmp_path: Path) -> None:
+    """By whatever opens a journal; the check comes before anything of the row is decoded."""
+    space, journal, model = tiny.tiny_space(), tmp_path / "run.db", str(made / "tiny_model.py")
+    refused = Counter[str]()
+    for table, name, row, value in columns_of(made / "run.db"):
+        for other in changed(value):
+            shutil.copy(made / "run.db", journal)
+            database = sqlite3.connect(journal, isolation_level=None)
+            database.execute("PRAGMA ignore_check_constraints = ON")
+            before = database.execute(f'SELECT "{name}" FROM {table} WHERE rowid = ?', (row,)).fetchone()
+            try:
+                database.execute(f'UPDATE {table} SET "{name}" = ? WHERE rowid = ?', (other, row))
+            except sqlite3.IntegrityError:  # it is the rowid, or another row's key
+                continue
+            # as it is stored: REAL makes 1 of 1.0
+            after = database.execute(f'SELECT "{name}" FROM {table} WHERE rowid = ?', (row,)).fetchone()
+            database.close()
+            assert before != after
+            for look in (lambda: read_journal(journal), lambda: mc.Study(space, tiny.Counter(space), storage=journal)):
+                with pytest.raises(StorageError) as refusal:
+                    look()
+                said = str(refusal.value)
+                assert str(journal) in said
+                expected = (
+                    "CHECK constraint failed"
+                    if (name, table) in {("only", "study"), ("status", "trial"), ("status", "evaluation")}
+                    else "has journal format"
+                    if name == "schema"
+                    else f"the row of table {table!r} with "
+                )
+                assert expected in said, (table, name, other, said)
+                assert "restore it from a copy" in said or name == "schema"
+            refused[f"{table}.{name}"] += 1
+    for command in (["show", str(journal)], ["resume", str(journal), "--model", model, "-q"]):
+        done = CliRunner().invoke(app, command)  # of the last change
+        assert (done.exit_code, "does not match its digest" in done.stderr) == (2, True), done.output
+    assert {n for n in refused} == {f"{table}.{name}" for table, name, *_ in columns_of(made / "run.db")}
     shutil.copy(made / "run.db", journal)
-    execute(journal, "UPDATE evaluation SET value = -1e308 WHERE trial = 1 AND output = 'loss'")
-    assert (read_journal(journal)[1][1].status, read_journal(journal)[1][1].loss) == ("failed", None)
+    with mc.Study(space, tiny.Counter(space), storage=journal) as study:  # and as it was it opens
+        assert len(study.trials) == 7
+
+
+def test_one_flipped_bit_of_a_loss_is_refused(made: Path, tmp_path: Path) -> None:
+    journal = tmp_path / "run.db"
+    content = bytearray((made / "run.db").read_bytes())
+    place = content.find(struct.pack(">d", 1.5))
+    assert place > 0
+    content[place] ^= 0x80
+    journal.write_bytes(content)
+    with pytest.raises(
+        StorageError, match=r"the row of table 'evaluation' with trial int 1, attempt int 1, output str 'loss' "
+    ):
+        read_journal(journal)
+
+
+def test_zeros_whole_numbers_and_nan_that_sqlite_stores_its_own_way_are_no_damage(journal: Path) -> None:
     space = tiny.tiny_space()
     with mc.Study(space, tiny.Counter(space), storage=journal) as study:
-        assert study.trials[1].failed
-        assert "a loss must lie within 1e+100 of 0" in study.trials[1].message
+        study.plan(2**70, 5.0)
+        for told in ({"loss": -0.0, "a": math.nan, "b": -math.inf}, {"loss": 3, "a": 2**60}):
+            study.tell(study.ask(), told, 2)
+    record, rows = read_journal(journal)
+    assert (record.budget, [row.loss for row in rows]) == (2**63 - 1, [0.0, 3.0])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from pyomo.gdp import Disjunct, Disjunction
 import mipcash as mc
 from mipcash.errors import StorageError
 from mipcash.space.compiled import declaration_of
-from mipcash.study.records.fingerprint import BY_ORDER, LATER, differences, fingerprint, listing
+from mipcash.study.records.fingerprint import differences, fingerprint, listing
 
 
 def mutable(cap: float = 3.0, when: float = 3.0) -> mc.Space:
@@ -182,19 +180,3 @@ def test_a_journal_of_other_numbers_or_another_order_is_refused(
 def reordered(space: mc.Space) -> mc.Space:
     declaration_of(space).parameters = dict(reversed(space.parameters.items()))
     return space
-
-
-def test_a_journal_with_an_earlier_listing_is_compared_in_what_it_has(journal: Path) -> None:
-    """Such a one lacks numbers, orders and details; it resumes, and what it does say is still held against a change."""
-    with mc.Study(mutable(), "random", storage=journal) as study:
-        study.tell(study.ask(), 1.0)
-    entries = {k: v for k, v in listing(mutable()).items() if not k.startswith(LATER)}
-    assert BY_ORDER not in entries
-    with sqlite3.connect(journal) as database:
-        database.execute("UPDATE study SET listing = ?, fingerprint = ?", (json.dumps(entries), fingerprint(entries)))
-    with mc.Study(mutable(), "random", storage=journal) as study:
-        assert study.ask().number == 1
-    more = mutable()
-    more.integer("z", 0, 3)
-    with pytest.raises(StorageError, match="parameter 'z' is new"):
-        mc.Study(more, "random", storage=journal)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -18,6 +17,7 @@ from mipcash.errors import DefectError, StorageError
 from mipcash.optimizers.outcome import Output
 from mipcash.study.folds import MOST_FITS
 from mipcash.study.reading import read_outcome
+from tests.forging import forge
 
 FOLDS = (0.5, 0.25, 0.75, 0.0)
 
@@ -222,8 +222,7 @@ def test_means_of_what_overflows_are_no_error() -> None:
 )
 def test_damaged_folds_are_refused(tmp_path: Path, statement: str, message: str) -> None:
     one(yielding, storage=tmp_path / "run.db")
-    with sqlite3.connect(tmp_path / "run.db") as database:
-        database.execute(statement)
+    forge(tmp_path / "run.db", statement)
     with pytest.raises(StorageError, match=message):
         mc.Study(line(), "random", storage=tmp_path / "run.db")
 

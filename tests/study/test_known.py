@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from mipcash.study.minimize import minimize
 from mipcash.study.progress import Lines
 from mipcash.study.records.encoding import encode_config
 from mipcash.study.storage.sqlite.reading import read_journal
+from tests.forging import forge
 
 
 def ruled() -> mc.Space:
@@ -285,8 +285,7 @@ def test_a_journal_that_says_so_of_another_is_damaged(journal: Path, statement: 
     with mc.Study(space, "random", storage=journal) as study:
         study.add(ILLEGAL, 1.0, illegal="learn")
         study.ask()
-    with sqlite3.connect(journal) as database:
-        database.execute(statement)
+    forge(journal, statement)
     with pytest.raises(StorageError, match=DAMAGE[statement]):
         mc.Study(space, "random", storage=journal)
 

@@ -200,21 +200,18 @@ def test_executors_that_say_that_a_worker_died_and_live_on(space: mc.Space, erro
     assert ([t.lost for t in result.history], result.n_done, cluster.calls) == ([0, 1, 0], 3, 4)
 
 
-def test_a_process_that_is_killed_again_and_again_fails_the_trial(journal: Path) -> None:
-    """The same trial kills the process of a plain run; each run finds it again, until it counts as failed."""
-    for deaths in range(1, 4):
-        finish(launch(journal, "--die", "evaluation", "4"), -signal.SIGKILL)
+@pytest.mark.parametrize("how", ["alone", "processes", "shared"])
+def test_a_run_that_is_killed_as_a_whole_costs_no_retry(journal: Path, how: str) -> None:
+    """The same trial is running each time, until the run is left in peace and evaluates it."""
+    for _ in range(4):
+        finish(launch(journal, "--how", how, "--die", "evaluation", "4"), -signal.SIGKILL)
         row = read_journal(journal)[1][4]
-        assert (row.status, len(row.running), row.lost) == ("pending", 1, deaths - 1)
-    lines = finish(launch(journal), 0)
+        assert (row.status, len(row.running), row.lost) == ("pending", 1, 0)
+    finish(launch(journal, "--how", how), 0)
     rows = read_journal(journal)[1]
-    assert rows[4].status == "failed"
-    assert (
-        rows[4].outcome.message
-        == "its worker died 3 times; at last: the process that evaluated it ended without a word"
-    )
-    assert [r.status for r in rows] == ["done"] * 4 + ["failed"] + ["done"] * 2
-    assert not any(line.startswith("trial 4 ") for line in lines)
+    assert [r.status for r in rows] == ["done"] * 7
+    assert attempts(rows[4]) == [*((k, "returned") for k in range(1, 5)), (5, "present")]
+    assert {e.message for e in rows[4].evaluations if e.status == "returned"} == {"its run was killed"}
 
 
 def test_attempts_that_are_given_back_cost_no_retry(space: mc.Space, journal: Path) -> None:

@@ -18,7 +18,7 @@ from mipcash.errors import StorageError
 from mipcash.optimizers.base import Proposal, Request
 from mipcash.study.minimize import run
 from mipcash.study.progress import Progress
-from mipcash.study.storage.base import Storage, TakenError, TrialRow
+from mipcash.study.storage.base import FORMAT, Storage, TakenError, TrialRow
 from mipcash.study.storage.registry import read_study
 from mipcash.study.storage.sqlite.reading import read_journal
 from mipcash.study.trial import LateError, TellError
@@ -256,6 +256,27 @@ def test_a_study_by_address_is_joined_left_and_resumed(address: str) -> None:
         go(8, seed=3)
 
 
+def test_workers_that_all_vanish_cost_no_retry(address: str) -> None:
+    """Whoever comes later was not there, and cannot say that the trial was at fault; one that was there can."""
+    place, kept = sharing.at(address), []
+    for attempt in range(1, 5):
+        writer = place.writer("")
+        kept.append(counting(writer, retries=0))
+        trial = kept[-1].ask()
+        assert (trial.number, trial.attempt, trial.lost) == (0, attempt, 0)
+        place.vanish(writer)
+    last = counting(place.writer(""), retries=1)
+    gone = place.writer("")
+    kept.append(counting(gone, retries=1))
+    assert kept[-1].ask().attempt == 5
+    place.vanish(gone)
+    trial = last.ask()
+    assert (trial.number, trial.attempt, trial.lost) == (0, 6, 1)
+    assert last.tell(trial, 1.0).done
+    statuses = {(e.attempt, e.status) for e in read_study(address)[1][0].evaluations}
+    assert statuses == {*((k, "returned") for k in range(1, 5)), (5, "lost"), (6, "present")}
+
+
 def test_what_is_evaluated_for_long_is_not_lost_while_its_worker_lives(address: str) -> None:
     beating = f"{address}{'&' if '?' in address else '?'}heartbeat_seconds=0.4"
     a, b = counting(beating), counting(beating)
@@ -306,7 +327,7 @@ def test_a_file_is_shared_by_those_who_say_so(journal: Path) -> None:
         assert len(read_journal(journal)[1]) == 2  # and whoever wants to may look
     with counting(str(journal)) as alone:
         assert [t.loss for t in alone.trials] == [1.0, 2.0]
-        assert alone.record.schema == 4
+        assert alone.record.schema == FORMAT
     assert sorted(p.name for p in journal.parent.iterdir()) == ["run.db"]
 
 
@@ -326,7 +347,7 @@ def test_the_first_who_shares_a_file_finds_what_a_killed_process_left(journal: P
     killed.close()
     with counting(f"sqlite:///{journal}") as study:
         again = study.ask()
-        assert (again.number, again.config, again.lost) == (0, trial.config, 1)
+        assert (again.number, again.config, again.attempt, again.lost) == (0, trial.config, 2, 0)
 
 
 def test_storages_that_are_shared_are_storages(place: sharing.Place) -> None:

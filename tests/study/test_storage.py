@@ -69,7 +69,7 @@ def test_everything_that_is_told_comes_back(space: mc.Space, journal: Path) -> N
 
 
 def test_parts_outlive_a_killed_process(space: mc.Space, journal: Path) -> None:
-    """What was told counts; the rest of the attempt is lost, and another one is made."""
+    """What was told counts; the rest of the attempt is returned, and another one is made."""
     study = mc.Study(space, tiny.Sampler(space), storage=journal)
     first, second = study.ask(), study.ask()
     study.tell(first, {"latency_ms": 3.2}, partial=True)
@@ -77,13 +77,13 @@ def test_parts_outlive_a_killed_process(space: mc.Space, journal: Path) -> None:
     study._storage._begun = False  # type: ignore[attr-defined]  # so that nothing is returned
     study.close()
     with mc.Study(space, tiny.Sampler(space), storage=journal) as again:
-        assert [(t.values, t.loss, t.lost) for t in again.trials] == [({"latency_ms": 3.2}, None, 1), ({}, None, 1)]
+        assert [(t.values, t.loss, t.lost) for t in again.trials] == [({"latency_ms": 3.2}, None, 0), ({}, None, 0)]
         trial = again.tell(again.ask(), {"loss": 1.0})
         assert (trial.number, trial.status, trial.loss, trial.values) == (0, "done", 1.0, {"latency_ms": 3.2})
     evaluations = read_journal(journal)[1][0].evaluations
     assert sorted((e.output, e.attempt, e.status) for e in evaluations) == [
         ("latency_ms", 1, "present"),
-        ("loss", 1, "lost"),
+        ("loss", 1, "returned"),
         ("loss", 2, "present"),
     ]
 

@@ -31,10 +31,9 @@ from mipcash.study.text import stable_text
 
 NUMBERS, ORDER, DETAIL = "the arithmetic of ", "the order of the ", "the detail of "
 LATER = (NUMBERS, ORDER, DETAIL)
-"""Kinds of entries that earlier listings of this format do not have; every listing that has them has ``BY_ORDER``."""
+"""Kinds of entries that are named as a difference only where no other difference explains them."""
 ACCEPTED = "accepted rule "
 """Kind of the entries of rules that were accepted in the course of a study: they are no part of what makes two spaces the same."""
-BY_ORDER = ORDER + "parameters"
 
 
 def listing(space: PublicSpace) -> dict[str, str]:
@@ -57,7 +56,7 @@ def listing(space: PublicSpace) -> dict[str, str]:
         entries[f"{NUMBERS}{name!r} on the model"] = "; ".join(map(_relation, derived.rules))
     foreign = dict(_foreign(declaration))
     entries.update(foreign)
-    entries[BY_ORDER] = _names([*declaration.parameters, *declaration.auxiliaries])
+    entries[ORDER + "parameters"] = _names([*declaration.parameters, *declaration.auxiliaries])
     declared = [n for n in declaration.rules if n in active and n not in declaration.accepted]
     entries[ORDER + "rules"] = _names(declared)
     entries.update(accepted_entries(space))
@@ -81,13 +80,8 @@ def fingerprint(entries: Mapping[str, str]) -> str:
 
 
 def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Sentences that name what differs between two listings, in the order of the declarations.
-
-    A listing written before numbers, orders and details were listed is compared in what it has.
-    """
+    """Return sentences that name what differs between two listings, in the order of the declarations."""
     then, now = without_accepted(then), without_accepted(now)
-    if BY_ORDER not in then:
-        now = {name: text for name, text in now.items() if not name.startswith(LATER)}
     found = [f"{name} is gone" for name in then if name not in now and not name.startswith(LATER)]
     for name, text in now.items():
         if name.startswith(LATER):

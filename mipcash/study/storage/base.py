@@ -5,7 +5,8 @@ they were, each write whole or not at all. It may have one writer (a file, memor
 
 * ``insert``, ``start`` and ``write`` raise :class:`TakenError` where another writer was first, and the study looks again,
 * ``news`` says what the others have done since the last look,
-* the attempts of a writer that vanished are given out as ``lost``, by whatever sign of life the storage keeps.
+* the attempts of a writer that vanished are given out as ``lost``, by whatever sign of life the storage keeps, if another writer
+  was there when it vanished, and as ``returned`` if none was.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from mipcash.errors import StorageError
 from mipcash.optimizers.goals import Goal, Goals
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, PRESENT, TEXT, Outcome, Output
 
-FORMAT = 4
-"""Of what is stored; a later one has columns that this version does not know."""
+FORMAT = 1
+"""Number of the journal format. A journal with another number is refused."""
 
 RUNNING = "running"
 """An attempt that a worker is at."""
 LOST = "lost"
-"""An attempt whose worker died."""
+"""An attempt whose worker died while its run went on."""
 RETURNED = "returned"
-"""An attempt that was given up before its end, by Ctrl-C or on closing: nobody's fault."""
+"""An attempt that ended with its run, by Ctrl-C, on closing or because all of it was killed. It costs no retry."""
 ATTEMPTS = (RUNNING, PRESENT, FAILED, TEXT, LOST, RETURNED)
 
 NO_FOLDS = "[]"
@@ -60,6 +61,10 @@ def read_goals(settings: Mapping[str, Any] | None) -> Goals:
     return Goals(tuple(Goal(str(name), direction) for name, direction in stored))
 
 
+NOTED = ("budget", "timeout", "stopped", "recommended", "listing", "objective")
+"""Columns of a study that change while it goes on."""
+
+
 class TakenError(StorageError):
     """Another writer of the same study was first."""
 
@@ -78,6 +83,8 @@ class StudyRecord:
         stopped: why the latest run ended; empty while it goes on.
         recommended: number of the trial that the optimizer recommended when the latest run ended; NOTHING: it recommended none;
             None: it has not ended, or not said.
+        objective: name and digest of the objective of the latest run (see :mod:`mipcash.study.records.objective`); None where they
+            cannot be had, and where the loop is the caller's.
         schema, version, created: format, version of mipcash, seconds since the epoch.
     """
 
@@ -96,6 +103,7 @@ class StudyRecord:
     timeout: float | None = None
     stopped: str = ""
     recommended: int | None = None
+    objective: Mapping[str, str] | None = None
     schema: int = FORMAT
     version: str = __version__
     created: float = 0.0
@@ -213,7 +221,7 @@ class TrialRow:
 
     @property
     def lost(self) -> int:
-        """Attempts whose worker died."""
+        """Number of attempts whose worker died while its run went on."""
         return len({e.attempt for e in self.evaluations if e.status == LOST})
 
     @property
@@ -250,7 +258,7 @@ class Storage(Protocol):
         ...
 
     def rows(self) -> list[TrialRow]:
-        """All trials by number; attempts of writers that are gone are lost. Nothing is changed yet."""
+        """Return all trials by number, the attempts of a killed writer as returned. Nothing is changed yet."""
         ...
 
     def begin(self) -> None:

@@ -1,33 +1,94 @@
 """What a storage must hold: every row is checked when it is read, so that damage is told and never computed with.
 
-A journal may be cut, flipped, edited by hand or made up. What is wrong with it is raised as :class:`DamageError`, which says
-what; whoever reads the file adds its name and the cure.
+A journal may be cut, flipped, edited by hand or made up. Every row has a digest of its columns, which is compared before
+anything in the row is decoded. What is wrong is raised as :class:`DamageError`, which says what; the reader of the file adds its
+name and the cure.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
+from mipcash import __version__
 from mipcash.errors import StorageError
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, PRESENT, TEXT
-from mipcash.study.reading import loss_problem
-from mipcash.study.storage.base import ATTEMPTS, RUNNING, EvaluationRow, StudyRecord, TrialRow, asked_for, read_goals
+from mipcash.study.storage.base import (
+    ATTEMPTS,
+    FORMAT,
+    RUNNING,
+    EvaluationRow,
+    StudyRecord,
+    TrialRow,
+    asked_for,
+    read_goals,
+)
 from mipcash.study.text import shown
 
 NAME_LIMIT = 10_000
 """Characters of a name, which messages repeat."""
 
 
+DIGEST = "digest"
+"""Column of every table of trials, evaluations and studies: :func:`digest_of` the other columns of its row."""
+
+# repr is for what only a foreign hand writes: bytes
+_canonical = json.JSONEncoder(sort_keys=True, default=repr).encode
+
+
 class DamageError(StorageError):
     """Something in a storage that mipcash did not write."""
 
 
+def digest_of(columns: Mapping[str, Any]) -> str:
+    """Return the digest of a row: blake2b over the JSON of its columns by name, as the database holds them."""
+    # SQLite gives back an integer in a REAL column as a float, and -0.0 as 0.0: all three have one digest.
+    numbers = {n: float(v) + 0.0 for n, v in columns.items() if isinstance(v, (int, float)) and float(v) == v}
+    return hashlib.blake2b(_canonical({**columns, **numbers}).encode(), digest_size=8).hexdigest()
+
+
+def with_digest(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row as it is written, with its digest."""
+    return {**columns, DIGEST: digest_of(columns)}
+
+
+def without_digest(table: str, key: Sequence[str], row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row as it was read, compared with its digest, without the digest.
+
+    Args:
+        table, key: the table and its key columns, by which a message names the row.
+
+    Raises:
+        DamageError: the row has another digest.
+    """
+    columns = dict(row)
+    stored = columns.pop(DIGEST)
+    if stored != digest_of(columns):
+        named = ", ".join(f"{name} {shown(columns[name])}" for name in key)
+        raise DamageError(
+            f"the row of table {table!r} with {named} does not match its digest: a value in it was changed"
+        )
+    return columns
+
+
+def check_format(name: object, found: object, cure: str) -> None:
+    """Refuse a journal of another format by its number.
+
+    Raises:
+        StorageError: the format is another number; what is no number is damage, which is found with the rest of the row.
+    """
+    if type(found) is int and found != FORMAT:
+        raise StorageError(
+            f"{name} has journal format {found} and this mipcash ({__version__}) works with format {FORMAT}; {cure}, or open it "
+            "with the version of mipcash that wrote it"
+        )
+
+
 def study_record(row: Mapping[str, Any]) -> StudyRecord:
-    """The row of the study, checked; columns that its format did not have yet are left out of it.
+    """Return the checked row of the study.
 
     Raises:
         DamageError: a column that does not hold what it must.
@@ -44,6 +105,10 @@ def study_record(row: Mapping[str, Any]) -> StudyRecord:
         for key, said in columns[name].items():
             text(said, f"{name} {key!r}")
     columns["settings"] = parse(columns["settings"], "settings", (dict, type(None)))
+    if columns["objective"] is not None:
+        columns["objective"] = parse(columns["objective"], "objective")
+        for name in ("name", "digest"):
+            text(columns["objective"].get(name), f"{name} of the objective")
     if columns["model"] is not None:
         text(columns["model"], "model")
     if columns["budget"] is not None and not (type(columns["budget"]) is int and columns["budget"] >= 1):
@@ -51,9 +116,10 @@ def study_record(row: Mapping[str, Any]) -> StudyRecord:
     if columns["timeout"] is not None and not number(columns["timeout"], "timeout", finite=False) > 0:
         raise DamageError(f"the timeout is {shown(columns['timeout'])} and no number of seconds")
     number(columns["created"], "time of creation")
-    if "limits" in columns:
-        columns["limits"] = _limits(columns["limits"])
-    if columns.get("recommended") is not None and type(columns["recommended"]) is not int:
+    columns["limits"] = _limits(columns["limits"])
+    if type(columns["schema"]) is not int:
+        raise DamageError(f"the format is {shown(columns['schema'])} and no whole number")
+    if columns["recommended"] is not None and type(columns["recommended"]) is not int:
         raise DamageError(f"the recommended trial is {shown(columns['recommended'])}")
     try:
         read_goals(columns["settings"])
@@ -68,7 +134,7 @@ def trial_row(columns: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any
     Raises:
         DamageError: a gap in the numbers, a column that does not hold what it must, a status that the others contradict.
     """
-    where = proposal_columns(columns, expected)
+    where = _proposal(columns, expected)
     parse(columns["trace"], f"trace {where}")
     text(columns["stop"], f"stop {where}")
     asked = parse(columns["outputs"], f"outputs {where}", list)
@@ -80,15 +146,11 @@ def trial_row(columns: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any
     number(columns["proposed"], f"start {where}")
     row = TrialRow(**columns, evaluations=tuple(evaluation_row(e, where) for e in evaluations))
     _check_status(row, asked, where)
-    return without_odd_loss(row)
+    return row
 
 
-def proposal_columns(columns: Mapping[str, Any], expected: int) -> str:
-    """Check the columns that every format has; how messages call the trial.
-
-    Raises:
-        DamageError: one does not hold what it must.
-    """
+def _proposal(columns: Mapping[str, Any], expected: int) -> str:
+    """Check what was proposed, and return how messages name the trial."""
     if columns["number"] != expected:
         raise DamageError(f"trial {shown(columns['number'])} stands where trial {expected} belongs")
     where = f"of trial {expected}"
@@ -121,8 +183,7 @@ def evaluation_row(columns: Mapping[str, Any], where: str) -> EvaluationRow:
             number(columns[column], f"{column} of evaluation {name} {where}")
     if columns["value"] is not None:
         number(columns["value"], f"value of evaluation {name} {where}", finite=columns["status"] == PRESENT)
-    if "folds" in columns:
-        _check_folds(columns, f"of evaluation {name} {where}")
+    _check_folds(columns, f"of evaluation {name} {where}")
     row = EvaluationRow(**columns)
     if (row.status == PRESENT) and row.value is None:
         raise DamageError(f"evaluation {name} {where} is {PRESENT!r} and has no value")
@@ -141,18 +202,6 @@ def _check_folds(columns: Mapping[str, Any], where: str) -> None:
         number(variance, f"variance {where}") < 0.0 or columns["status"] not in (PRESENT, RUNNING)
     ):
         raise DamageError(f"the variance {where} is {shown(variance)}, and there is no estimate that has it")
-
-
-def without_odd_loss(row: TrialRow) -> TrialRow:
-    """A loss that an earlier version recorded and that is beyond what a loss may be now is read as a failure."""
-    problem = loss_problem(row.loss) if row.loss is not None else ""
-    if not problem:
-        return row
-    failed = [
-        replace(e, status=FAILED, value=None, message=problem) if e.output == LOSS and e.status == PRESENT else e
-        for e in row.evaluations
-    ]
-    return replace(row, status=FAILED, evaluations=tuple(failed))
 
 
 def _check_status(row: TrialRow, asked: Sequence[str], where: str) -> None:

@@ -10,7 +10,7 @@ from mipcash.study.storage.address import SQLITE, Address, is_address
 from mipcash.study.storage.base import Storage, StudyRecord, TrialRow
 from mipcash.study.storage.memory import MemoryStorage
 from mipcash.study.storage.shared.storage import SharedStorage
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite.reading import read_journal, rename_journal
 from mipcash.study.storage.sqlite.shared import SQLiteTables
 from mipcash.study.storage.sqlite.storage import SQLiteStorage
 from mipcash.study.text import shown
@@ -37,6 +37,29 @@ def make_storage(storage: str | os.PathLike[str] | Storage | None) -> Storage:
             f"memory; got {shown(storage)}"
         )
     return storage
+
+
+def move_aside(storage: str | os.PathLike[str] | Storage | None) -> Path | None:
+    """Rename the file of a journal, so that a new one can begin, and return its new path. Return None if there is no journal.
+
+    Raises:
+        StorageError: a run is writing to the journal, or the storage is no file.
+    """
+    if storage is None or storage == MEMORY:
+        return None
+    if isinstance(storage, str) and is_address(storage):
+        address = Address.of(storage)
+        if address.kind != SQLITE:
+            raise StorageError(
+                f"to start anew the file of a journal is renamed, and {address} is no file; name a new study, ?study=NAME, or "
+                "another database"
+            )
+        storage = address.path
+    if not isinstance(storage, (str, os.PathLike)):
+        raise StorageError(
+            f"to start anew the file of a journal is renamed, and the storage {shown(storage)} is no file; make a new one"
+        )
+    return rename_journal(Path(storage).expanduser())
 
 
 def shared_storage(address: Address) -> SharedStorage:

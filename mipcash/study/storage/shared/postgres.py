@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from mipcash import __version__
 from mipcash.errors import StorageError
 from mipcash.study.records.fingerprint import fingerprint
 from mipcash.study.storage.address import Address
-from mipcash.study.storage.base import FORMAT, RUNNING, EvaluationRow, StudyRecord, TrialRow
-from mipcash.study.storage.checks import DamageError, study_record, trial_row
+from mipcash.study.storage.base import RUNNING, EvaluationRow, StudyRecord, TrialRow
+from mipcash.study.storage.checks import (
+    DIGEST,
+    DamageError,
+    check_format,
+    study_record,
+    trial_row,
+    with_digest,
+    without_digest,
+)
 from mipcash.study.storage.compare import compare
-from mipcash.study.storage.sqlite.schema import EVALUATION, STUDY, TRIAL, coded_name, decoded_name
-from mipcash.study.storage.sqlite.storage import storable_budget
+from mipcash.study.storage.shared.tables import Silence
+from mipcash.study.storage.sqlite.schema import EVALUATION, STUDY, TRIAL, coded_name, coded_study, decoded_name
 from mipcash.study.text import one_line, storable
 
 try:
@@ -80,8 +86,8 @@ class PostgresTables:
                 db.METADATA.create_all(connection)
             stored = self._find(connection, name)
             if stored is None:
-                columns = _coded({**asdict(record), "created": _now(connection)})
-                connection.execute(sa.insert(db.STUDY).values(name=name, **columns))
+                columns = coded_study({**asdict(record), "created": _now(connection)})
+                connection.execute(sa.insert(db.STUDY).values(with_digest({"name": name, **columns})))
                 stored = record.id
             self._connection, self._study = connection, stored
             try:
@@ -122,62 +128,81 @@ class PostgresTables:
 
     def record(self) -> StudyRecord:
         """See :meth:`mipcash.study.storage.shared.tables.Tables.record`."""
-        row = (
-            self._run(sa.select(*(db.STUDY.c[n] for n in STUDY)).where(db.STUDY.c.id == self._study)).mappings().first()
-        )
-        if row is None:
-            raise StorageError(f"the study {self.title} was deleted while it was open; start a new one")
-        if row["schema"] != FORMAT:
-            raise StorageError(
-                f"{self.title} has journal format {row['schema']} and this mipcash ({__version__}) works with format {FORMAT}; use "
-                "the version that wrote it, or give another name, ?study=NAME"
-            )
-        record = study_record(row)
+        columns = self._columns()
+        record = study_record({name: columns[name] for name in STUDY})
         if fingerprint(record.listing) != record.fingerprint:
             raise DamageError("what it lists of its space does not agree with its fingerprint")
         return record
 
     def note(self, changes: Mapping[str, Any]) -> None:
         """See :meth:`mipcash.study.storage.shared.tables.Tables.note`."""
-        self._run(sa.update(db.STUDY).where(db.STUDY.c.id == self._study).values(**_coded(changes)))
+        changed = with_digest({**self._columns(), **coded_study(changes)})
+        self._run(sa.update(db.STUDY).where(db.STUDY.c.id == self._study).values(changed))
+
+    def _columns(self) -> dict[str, Any]:
+        """Return the row of the study, compared with its digest.
+
+        Raises:
+            StorageError: the study was deleted, or has another format.
+            DamageError: the row does not match its digest.
+        """
+        this = db.STUDY.c.id == self._study
+        found = self._run(sa.select(db.STUDY.c.schema).where(this)).scalar()
+        if found is None:
+            raise StorageError(f"the study {self.title} was deleted while it was open; start a new one")
+        check_format(self.title, found, "start a new study in another database")
+        (columns,) = self._selected(db.STUDY, sa.select(db.STUDY).where(this))
+        return columns
 
     # -- trials -------------------------------------------------------------------------------------------------------
 
     def rows(self, numbers: Collection[int] | None = None) -> list[TrialRow]:
         """See :meth:`mipcash.study.storage.shared.tables.Tables.rows`."""
         some = None if numbers is None else sorted(numbers)
-        trials = sa.select(*(db.TRIAL.c[n] for n in TRIAL)).where(db.TRIAL.c.study == self._study)
-        told = sa.select(*(db.EVALUATION.c[n] for n in EVALUATION)).where(db.EVALUATION.c.study == self._study)
+        trials = sa.select(db.TRIAL).where(db.TRIAL.c.study == self._study)
+        told = sa.select(db.EVALUATION).where(db.EVALUATION.c.study == self._study)
         if some is not None:
             trials = trials.where(db.TRIAL.c.number == sa.any_(sa.literal(some, pg.ARRAY(sa.Integer))))
             told = told.where(db.EVALUATION.c.trial == sa.any_(sa.literal(some, pg.ARRAY(sa.Integer))))
         evaluations: dict[int, list[dict[str, Any]]] = {}
-        for row in self._run(
-            told.order_by(db.EVALUATION.c.trial, db.EVALUATION.c.attempt, db.EVALUATION.c.place)
-        ).mappings():
-            evaluations.setdefault(row["trial"], []).append({**row, "output": decoded_name(row["output"])})
-        found = self._run(trials.order_by(db.TRIAL.c.number)).mappings().all()
+        told = told.order_by(db.EVALUATION.c.trial, db.EVALUATION.c.attempt, db.EVALUATION.c.place)
+        for row in self._selected(db.EVALUATION, told):
+            columns = {name: row[name] for name in EVALUATION}
+            evaluations.setdefault(row["trial"], []).append({**columns, "output": decoded_name(row["output"])})
+        found = self._selected(db.TRIAL, trials.order_by(db.TRIAL.c.number))
         expected = range(len(found)) if some is None else some
-        return [trial_row(dict(row), evaluations.get(k, []), k) for row, k in zip(found, expected, strict=False)]
+        read = ({name: row[name] for name in TRIAL} for row in found)
+        return [trial_row(row, evaluations.get(k, []), k) for row, k in zip(read, expected, strict=False)]
+
+    def _selected(self, table: sa.Table, statement: Any) -> list[dict[str, Any]]:
+        """Return whole rows of a table, compared with their digests."""
+        key = [column.name for column in table.primary_key]
+        rows = ({n: v for n, v in row.items() if n != db.PLACE} for row in self._run(statement).mappings())
+        return [without_digest(table.name, key, row) for row in rows]
 
     def insert(self, row: TrialRow) -> None:
         """See :meth:`mipcash.study.storage.shared.tables.Tables.insert`."""
-        self._run(sa.insert(db.TRIAL).values(study=self._study, **{n: getattr(row, n) for n in TRIAL}))
+        self._run(sa.insert(db.TRIAL).values(self._trial(row)))
         self._put(row.evaluations)
 
     def update(self, row: TrialRow, evaluations: Sequence[EvaluationRow]) -> None:
         """See :meth:`mipcash.study.storage.shared.tables.Tables.update`."""
         this = (db.TRIAL.c.study == self._study) & (db.TRIAL.c.number == row.number)
-        became = {"status": row.status, "finished": row.finished, "duration": row.duration}
+        columns = self._trial(row)
+        became = {name: columns[name] for name in ("status", "finished", "duration", DIGEST)}
         self._run(sa.update(db.TRIAL).where(this).values(**became))
         self._put(evaluations)
+
+    def _trial(self, row: TrialRow) -> dict[str, Any]:
+        return with_digest({"study": self._study, **{name: getattr(row, name) for name in TRIAL}})
 
     def _put(self, evaluations: Sequence[EvaluationRow]) -> None:
         if not evaluations:
             return
-        rows = [{**vars(e), "output": coded_name(e.output), "study": self._study} for e in evaluations]
+        rows = [{n: getattr(e, n) for n in EVALUATION} for e in evaluations]
+        rows = [with_digest({**row, "output": coded_name(row["output"]), "study": self._study}) for row in rows]
         insert = pg.insert(db.EVALUATION)
-        new = {n: insert.excluded[n] for n in EVALUATION if n not in ("trial", "attempt", "output")}
+        new = {n: insert.excluded[n] for n in (*EVALUATION, DIGEST) if n not in ("trial", "attempt", "output")}
         self._run(insert.on_conflict_do_update(index_elements=["study", "trial", "attempt", "output"], set_=new), rows)
 
     # -- writers ------------------------------------------------------------------------------------------------------
@@ -228,18 +253,22 @@ class PostgresTables:
         mine = (e.study == self._study) & (e.status == RUNNING) & (e.worker == worker)
         return list(self._run(sa.select(e.trial).where(mine).distinct().order_by(e.trial)).scalars())
 
-    def silent(self, but: str) -> dict[str, float | None]:
+    def silent(self, but: str) -> dict[str, Silence]:
         """See :meth:`mipcash.study.storage.shared.tables.Tables.silent`."""
-        e, w = db.EVALUATION, db.WORKER
+        e, w, other = db.EVALUATION, db.WORKER, db.WORKER.alias()
         known = e.outerjoin(w, (w.c.study == e.c.study) & (w.c.name == e.c.worker))
         late = (w.c.name.is_(None)) | (w.c.seen + w.c.promised < db.NOW)
         theirs = (e.c.study == self._study) & (e.c.status == RUNNING) & (e.c.worker != but)
-        found = self._run(sa.select(e.c.worker, w.c.promised).select_from(known).where(theirs & late).distinct())
-        return {worker: promised for worker, promised in found}
+        there = (other.c.study == w.c.study) & (other.c.since <= w.c.seen) & (other.c.seen + other.c.promised >= db.NOW)
+        witnessed = sa.exists().where(there).correlate(w)
+        silent = sa.select(e.c.worker, w.c.promised, witnessed).select_from(known).where(theirs & late).distinct()
+        return {worker: Silence(promised, witnessed) for worker, promised, witnessed in self._run(silent)}
 
     def beat(self, worker: str, seconds: float) -> None:
         """See :meth:`mipcash.study.storage.shared.tables.Tables.beat`."""
-        insert = pg.insert(db.WORKER).values(study=self._study, name=worker, seen=db.NOW, promised=seconds)
+        insert = pg.insert(db.WORKER).values(
+            study=self._study, name=worker, since=db.NOW, seen=db.NOW, promised=seconds
+        )
         new = {"seen": insert.excluded.seen, "promised": insert.excluded.promised}
         with self._explained(), self._engine.begin() as connection:
             connection.execute(insert.on_conflict_do_update(index_elements=["study", "name"], set_=new))
@@ -291,17 +320,3 @@ class PostgresTables:
 
 def _now(connection: Any) -> float:
     return float(connection.execute(sa.select(db.NOW)).scalar_one())
-
-
-def _coded(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns of a study as the database holds them."""
-    coded = storable_budget(columns)
-    for name in ("listing", "settings", "limits", "options"):
-        if name in coded:
-            coded[name] = json.dumps(coded[name] if name == "settings" else dict(coded[name]))
-    for name in ("space", "optimizer", "solver", "model"):
-        if coded.get(name) is not None:
-            coded[name] = storable(coded[name])
-    if "seed" in coded:
-        coded["seed"] = str(coded["seed"])  # it may be larger than 64 bits
-    return coded

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from mipcash.study.storage.checks import DIGEST
+
 METADATA = sa.MetaData()
+
+PLACE = "place"
+"""Column that the server fills in: the order of a trial's outputs. It is no part of the digest."""
 
 NOW = sa.func.extract("epoch", sa.func.clock_timestamp()).cast(sa.Double)
 """By the server's clock, which all writers go by."""
@@ -33,6 +38,8 @@ STUDY = sa.Table(
     sa.Column("timeout", sa.Double),
     _text("stopped"),
     sa.Column("recommended", sa.Integer),
+    sa.Column("objective", sa.Text),
+    _text(DIGEST),
 )
 
 TRIAL = sa.Table(
@@ -46,6 +53,7 @@ TRIAL = sa.Table(
     sa.Column("proposed", sa.Double, nullable=False),
     sa.Column("finished", sa.Double),
     sa.Column("duration", sa.Double),
+    _text(DIGEST),
 )
 
 EVALUATION = sa.Table(
@@ -55,7 +63,7 @@ EVALUATION = sa.Table(
     sa.Column("trial", sa.Integer, primary_key=True),
     sa.Column("attempt", sa.Integer, primary_key=True),
     sa.Column("output", sa.Text, primary_key=True),
-    sa.Column("place", sa.BigInteger, sa.Identity(), nullable=False),
+    sa.Column(PLACE, sa.BigInteger, sa.Identity(), nullable=False),
     *(_text(n) for n in ("worker", "status")),
     sa.Column("value", sa.Double),
     _text("message"),
@@ -64,6 +72,7 @@ EVALUATION = sa.Table(
     sa.Column("cost", sa.Double),
     _text("folds"),
     sa.Column("variance", sa.Double),
+    _text(DIGEST),
     sa.ForeignKeyConstraint(["study", "trial"], ["mipcash_trial.study", "mipcash_trial.number"], ondelete="CASCADE"),
     sa.Index("mipcash_evaluation_running", "study", "worker", postgresql_where=sa.text("status = 'running'")),
 )
@@ -73,6 +82,7 @@ WORKER = sa.Table(
     METADATA,
     _study(),
     sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("since", sa.Double, nullable=False),
     sa.Column("seen", sa.Double, nullable=False),
     sa.Column("promised", sa.Double, nullable=False),
 )

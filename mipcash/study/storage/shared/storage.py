@@ -3,7 +3,8 @@
 Whoever writes says first what it has seen. A trial begins only where nothing is stored that its writer does not know, so that two
 can neither take one trial nor exceed a budget together; an outcome is written only over the very trial that its writer knows.
 Each writer gives signs of life from a thread of its own. The attempts of one that is silent for longer than it promised are lost,
-and whoever notices says so; should it come back, it may still tell what it found, as long as nobody else has.
+and whoever notices says so; should it come back, it may still tell what it found, as long as nobody else has. Where all writers
+vanished together, as when a whole run is killed, their attempts are returned instead, and cost no retry.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from mipcash.errors import StorageError
 from mipcash.study.storage.attempts import ended
 from mipcash.study.storage.base import (
     LOST,
+    NOTED,
     RETURNED,
     RUNNING,
     EvaluationRow,
@@ -29,7 +31,7 @@ from mipcash.study.storage.base import (
     TrialRow,
     this_worker,
 )
-from mipcash.study.storage.shared.tables import NOTED, STUDY, Tables
+from mipcash.study.storage.shared.tables import STUDY, Tables
 
 HEARTBEAT = 60.0
 """Seconds of silence after which a worker counts as gone, unless it is told otherwise."""
@@ -75,7 +77,7 @@ class SharedStorage:
         self._heart.start()
 
     def news(self) -> Sequence[TrialRow]:
-        """See :meth:`mipcash.study.storage.base.Storage.news`. Attempts of those that are silent are lost from now on."""
+        """See :meth:`mipcash.study.storage.base.Storage.news`. Attempts of silent writers end here."""
         with self._tables.transaction(write=False):
             silent = self._tables.silent(self.worker)
             if not silent:
@@ -144,12 +146,12 @@ class SharedStorage:
                 self._tables.beat(self.worker, self._seconds)
 
     def _bury(self) -> None:
-        """The attempts of workers that are silent are lost."""
+        """End the attempts of workers that are silent: lost if their run went on without them, returned if it ended with them."""
         with self._tables.transaction():  # another may have done it, or a worker given a sign of life
-            for worker, promised in self._tables.silent(self.worker).items():
+            for worker, (promised, witnessed) in self._tables.silent(self.worker).items():
                 name = ":".join(worker.split(":")[:2])
                 said = "ended without a word" if promised is None else f"gave no sign of life for {promised:g} seconds"
-                self._give_up(worker, LOST, f"its worker {name} {said}")
+                self._give_up(worker, LOST if witnessed else RETURNED, f"its worker {name} {said}")
 
     def _give_up(self, worker: str, status: str, message: str) -> None:
         numbers = self._tables.running(worker)

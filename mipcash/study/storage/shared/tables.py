@@ -9,15 +9,25 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from mipcash.study.storage.base import EvaluationRow, StudyRecord, TrialRow
 
 STUDY = -1
 """In the place of a trial's number: the study itself changed."""
 
-NOTED = ("budget", "timeout", "stopped", "recommended", "listing")
-"""Columns of a study that change while it goes on."""
+
+class Silence(NamedTuple):
+    """The silence of a worker.
+
+    Attributes:
+        promised: seconds within which it promised a sign of life; None: no such worker is known.
+        witnessed: whether a worker that lives now was there when the silent one gave its last sign of life. If none was, the run
+            ended as a whole, and nothing speaks against the trial.
+    """
+
+    promised: float | None
+    witnessed: bool
 
 
 class Tables(Protocol):
@@ -89,11 +99,8 @@ class Tables(Protocol):
         """Numbers of trials with an attempt that a worker is at."""
         ...
 
-    def silent(self, but: str) -> dict[str, float | None]:
-        """Workers at an attempt that are silent for longer than they promised, but for one, and what they promised.
-
-        None in its place: nobody knows such a worker.
-        """
+    def silent(self, but: str) -> dict[str, Silence]:
+        """Return the workers at an attempt that are silent for longer than they promised, but for one."""
         ...
 
     def beat(self, worker: str, seconds: float) -> None:

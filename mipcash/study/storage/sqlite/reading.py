@@ -1,21 +1,20 @@
-"""Looking at a journal: every format that this version knows, without writing to the file."""
+"""Read a journal without writing to its file, and rename it."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from mipcash import __version__
 from mipcash.errors import StorageError
 from mipcash.study.records.fingerprint import fingerprint
-from mipcash.study.storage.base import FORMAT, NOTHING, StudyRecord, TrialRow
-from mipcash.study.storage.checks import DamageError, study_record
-from mipcash.study.storage.sqlite import format_1, format_2, format_3, schema
-from mipcash.study.storage.sqlite.lock import real_path
+from mipcash.study.storage.base import NOTHING, StudyRecord, TrialRow
+from mipcash.study.storage.checks import DamageError, check_format, study_record
+from mipcash.study.storage.sqlite import schema
+from mipcash.study.storage.sqlite.lock import WriterLock, real_path
 from mipcash.study.text import shown
 
 UNUSABLE = (
@@ -29,8 +28,8 @@ UNUSABLE = (
 )
 """What SQLite says of a file that it cannot get at; the rest is said of what is in it."""
 
-EARLIER = {past.SCHEMA: past for past in (format_1, format_2, format_3)}
-"""Formats before the present one: tables, columns of the study, how trials are read, which words are others now."""
+BESIDE = ("-journal", "-wal", "-shm")
+"""What SQLite keeps beside a file, by its name."""
 
 
 def read_journal(path: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialRow]]:
@@ -55,6 +54,38 @@ def read_journal(path: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialR
             database.close()
 
 
+def rename_journal(path: Path) -> Path | None:
+    """Rename a journal to the first free ``NAME.old-1.db``, ``NAME.old-2.db`` ... beside it. Return None if there is no file.
+
+    Nothing is deleted. A file that is no journal is renamed too.
+
+    Raises:
+        StorageError: a run is writing to the journal, or its folder cannot be written to.
+    """
+    file = real_path(path)
+    if not file.is_file():
+        return None
+    lock = WriterLock(path)
+    try:
+        with suppress(StorageError):  # SQLite finishes what a killed run left
+            read_journal(file)
+        number = 1
+        while (target := file.with_name(f"{file.stem}.old-{number}{file.suffix}")).exists():
+            number += 1
+        try:
+            # of a journal that SQLite could not open they are left, and would be taken for those of the new one
+            for end in ("", *BESIDE):
+                if end == "" or file.with_name(file.name + end).exists():
+                    file.with_name(file.name + end).rename(target.with_name(target.name + end))
+        except OSError as error:
+            raise StorageError(
+                f"{path} cannot be renamed to {target.name}: {error.strerror}; give another storage"
+            ) from error
+    finally:
+        lock.release()
+    return target if path.is_symlink() else path.with_name(target.name)
+
+
 def connect(name: str, uri: bool = False) -> sqlite3.Connection:
     """Autocommit (transactions are written out), used by one thread at a time, waiting 30 s for readers to finish."""
     return sqlite3.connect(name, timeout=30, isolation_level=None, check_same_thread=False, uri=uri)
@@ -76,20 +107,19 @@ def read_record(database: sqlite3.Connection, path: Path | None, whole: bool = T
     if database.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
         raise StorageError(f"{path} is a SQLite database but not a journal of mipcash; give another storage")
     problem = database.execute("PRAGMA integrity_check(1)").fetchone() if whole else ("ok",)
-    known = _format(database, path)
-    schema.check_tables(database, tables_of(known), known)
+    found = [number for (number,) in database.execute("SELECT schema FROM study LIMIT 2")]
+    if len(found) == 1:
+        check_format(path, found[0], "start a new file")
+    schema.check_tables(database)
     if problem is None or problem[0] != "ok":
         raise DamageError(f"SQLite finds: {shown(None if problem is None else problem[0], 200)}")
-    names = schema.STUDY if known == FORMAT else EARLIER[known].STUDY
-    rows: list[dict[str, Any]] = list(schema.select(database, "study", names, "id"))
+    rows: list[dict[str, Any]] = list(schema.select(database, "study", schema.STUDY, "id"))
     if len(rows) != 1:
         raise DamageError(f"it holds {len(rows)} studies instead of one")
     record = study_record(rows[0])
-    if record.schema not in (FORMAT, *EARLIER):
-        raise DamageError(f"its format is {shown(record.schema)}")
     if fingerprint(record.listing) != record.fingerprint:
         raise DamageError("what it lists of its space does not agree with its fingerprint")
-    return record if record.schema == FORMAT else EARLIER[record.schema].in_present_words(record)
+    return record
 
 
 def read_trials(database: sqlite3.Connection, record: StudyRecord) -> list[TrialRow]:
@@ -98,32 +128,10 @@ def read_trials(database: sqlite3.Connection, record: StudyRecord) -> list[Trial
     Raises:
         DamageError: a row is not as mipcash writes it.
     """
-    rows = schema.read_trials(database) if record.schema == FORMAT else EARLIER[record.schema].read_trials(database)
+    rows = schema.read_trials(database)
     if record.recommended is not None and not NOTHING <= record.recommended < len(rows):
         raise DamageError(f"the recommended trial is {shown(record.recommended)}, which is not there")
     return rows
-
-
-def _format(database: sqlite3.Connection, path: Path | None) -> int:
-    """The format of a journal; of one that says none, the one that its tables are like, so that what is wrong is found there."""
-    found = [f for (f,) in database.execute("SELECT schema FROM study LIMIT 2")]
-    if len(found) != 1 or type(found[0]) is not int:
-        later = database.execute("SELECT sql FROM sqlite_master WHERE name = 'evaluation'").fetchone()
-        if later is None:
-            return format_1.SCHEMA
-        return FORMAT if "folds" in str(later[0]) else format_3.SCHEMA if "'text'" in str(later[0]) else format_2.SCHEMA
-    if found[0] not in (FORMAT, *EARLIER):
-        raise StorageError(
-            f"{path} has journal format {found[0]} and this mipcash ({__version__}) reads formats "
-            f"{', '.join(map(str, EARLIER))} and {FORMAT}; use the version that wrote it, or start a new journal"
-        )
-    return found[0]
-
-
-def tables_of(number: int) -> Mapping[str, str]:
-    """The tables of a format, by name."""
-    tables: Mapping[str, str] = schema.TABLES if number == FORMAT else EARLIER[number].TABLES
-    return tables
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from mipcash.study.storage.base import EvaluationRow, StudyRecord, TrialRow
-from mipcash.study.storage.checks import DamageError, trial_row
+from mipcash.study.storage.base import FORMAT, RUNNING, EvaluationRow, StudyRecord, TrialRow
+from mipcash.study.storage.checks import DIGEST, DamageError, trial_row, with_digest, without_digest
 from mipcash.study.text import storable
 
 APPLICATION_ID = 0x6D697063
@@ -23,27 +23,32 @@ APPLICATION_ID = 0x6D697063
 
 NAN = "nan"
 
+LARGEST = 2**63 - 1
+"""The largest integer of a database."""
+
 TABLES = {
     "study": """CREATE TABLE study (
     only INTEGER PRIMARY KEY DEFAULT 1 CHECK (only = 1),
     id TEXT NOT NULL, schema INTEGER NOT NULL, version TEXT NOT NULL, created REAL NOT NULL,
     space TEXT NOT NULL, fingerprint TEXT NOT NULL, listing TEXT NOT NULL,
     seed TEXT NOT NULL, optimizer TEXT NOT NULL, solver TEXT NOT NULL, settings TEXT NOT NULL, limits TEXT NOT NULL,
-    model TEXT, options TEXT NOT NULL, budget INTEGER, timeout REAL, stopped TEXT NOT NULL, recommended INTEGER
+    model TEXT, options TEXT NOT NULL, budget INTEGER, timeout REAL, stopped TEXT NOT NULL, recommended INTEGER,
+    objective TEXT, digest TEXT NOT NULL
 )""",
     "trial": """CREATE TABLE trial (
     number INTEGER PRIMARY KEY,
     status TEXT NOT NULL CHECK (status IN ('pending', 'done', 'failed')),
     config TEXT NOT NULL, exact TEXT NOT NULL, proof TEXT, origin TEXT NOT NULL, seconds TEXT NOT NULL,
     state TEXT NOT NULL, outputs TEXT NOT NULL, trace TEXT NOT NULL, stop TEXT NOT NULL,
-    proposed REAL NOT NULL, finished REAL, duration REAL
+    proposed REAL NOT NULL, finished REAL, duration REAL,
+    digest TEXT NOT NULL
 )""",
     "evaluation": """CREATE TABLE evaluation (
     trial INTEGER NOT NULL REFERENCES trial (number), output TEXT NOT NULL, attempt INTEGER NOT NULL,
     worker TEXT NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('running', 'present', 'failed', 'text', 'lost', 'returned')),
     value REAL, message TEXT NOT NULL, started REAL NOT NULL, finished REAL, cost REAL,
-    folds TEXT NOT NULL, variance REAL,
+    folds TEXT NOT NULL, variance REAL, digest TEXT NOT NULL,
     PRIMARY KEY (trial, attempt, output)
 )""",
 }
@@ -51,25 +56,25 @@ TABLES = {
 STUDY = [f.name for f in fields(StudyRecord)]
 TRIAL = [f.name for f in fields(TrialRow) if f.name != "evaluations"]
 EVALUATION = [f.name for f in fields(EvaluationRow)]
-KEY = ("trial", "attempt", "output")
-UPSERT = f"ON CONFLICT ({', '.join(KEY)}) DO UPDATE SET " + ", ".join(
-    f"{name} = excluded.{name}" for name in EVALUATION if name not in KEY
+KEYS = {"study": ("id",), "trial": ("number",), "evaluation": ("trial", "attempt", "output")}
+UPSERT = f"ON CONFLICT ({', '.join(KEYS['evaluation'])}) DO UPDATE SET " + ", ".join(
+    f"{name} = excluded.{name}" for name in (*EVALUATION, DIGEST) if name not in KEYS["evaluation"]
 )
 """Unlike REPLACE it leaves a row in its place, so that outputs keep their order."""
 
 
-def check_tables(database: sqlite3.Connection, tables: Mapping[str, str], schema: int) -> None:
+def check_tables(database: sqlite3.Connection) -> None:
     """The tables are the ones that mipcash makes, and nothing else acts on them.
 
     Raises:
         DamageError: one is missing or another, a view or a trigger is there.
     """
-    known = {name: " ".join(text.split()) for name, text in tables.items()}
+    known = {name: " ".join(text.split()) for name, text in TABLES.items()}
     for kind, name, text in database.execute("SELECT type, name, sql FROM sqlite_master"):
         if kind in ("trigger", "view"):
             raise DamageError(f"it has a {kind} {name!r}, which a journal never has")
         if kind == "table" and name in known and " ".join(str(text).split()) != known.pop(name):
-            raise DamageError(f"its table {name!r} has other columns or checks than those of format {schema}")
+            raise DamageError(f"its table {name!r} has other columns or checks than those of format {FORMAT}")
     if known:
         raise DamageError(f"the table {next(iter(known))!r} is missing")
 
@@ -79,27 +84,39 @@ def create(database: sqlite3.Connection, record: StudyRecord) -> None:
     for statement in TABLES.values():
         database.execute(statement)
     database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    columns = asdict(record)
+    _insert(database, "study", STUDY, [coded_study(asdict(record))])
+
+
+def note(database: sqlite3.Connection, changes: Mapping[str, Any]) -> None:
+    """Write some columns of the study."""
+    (columns,) = select(database, "study", STUDY, "id")
+    changed = with_digest({**columns, **coded_study(changes)})
+    names = [*changes, DIGEST]
+    database.execute(f"UPDATE study SET {', '.join(f'{n} = ?' for n in names)}", [changed[n] for n in names])
+
+
+def coded_study(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return columns of a study as a database can hold them."""
+    coded = dict(columns)
     for name in ("listing", "settings", "limits", "options"):
-        columns[name] = json.dumps(columns[name])
+        if name in coded:
+            coded[name] = json.dumps(coded[name] if name == "settings" else dict(coded[name]))
+    if coded.get("objective") is not None:
+        coded["objective"] = json.dumps(dict(coded["objective"]))
     for name in ("space", "optimizer", "solver", "model"):
-        columns[name] = None if columns[name] is None else storable(columns[name])
-    columns["seed"] = str(record.seed)  # a seed may be larger than SQLite's 64-bit integers
-    _insert(database, "study", list(columns), [columns])
+        if coded.get(name) is not None:
+            coded[name] = storable(coded[name])
+    if coded.get("budget") is not None:
+        coded["budget"] = min(int(coded["budget"]), LARGEST)
+    if "seed" in coded:
+        coded["seed"] = str(coded["seed"])  # it may be larger than 64 bits
+    return coded
 
 
-def rewrite(database: sqlite3.Connection, tables: Iterable[str], record: StudyRecord, rows: Iterable[TrialRow]) -> None:
-    """Write a journal of an earlier format anew in the present one, inside the caller's transaction.
-
-    Args:
-        tables: those of the earlier format.
-        record, rows: what it holds, in the present format.
-    """
-    for table in tables:
-        database.execute(f"DROP TABLE {table}")
-    create(database, record)
-    for row in rows:
-        insert_trial(database, row)
+def running(database: sqlite3.Connection) -> list[int]:
+    """Return the numbers of trials with an attempt that runs."""
+    found = database.execute("SELECT DISTINCT trial FROM evaluation WHERE status = ? ORDER BY trial", (RUNNING,))
+    return [number for (number,) in found]
 
 
 def insert_trial(database: sqlite3.Connection, row: TrialRow) -> None:
@@ -115,20 +132,18 @@ def insert_evaluations(database: sqlite3.Connection, rows: Iterable[EvaluationRo
 
 def update_trial(database: sqlite3.Connection, row: TrialRow, evaluations: Iterable[EvaluationRow]) -> None:
     """What became of a trial: its own columns that change, and the evaluations that changed or joined it."""
+    digest = with_digest({name: getattr(row, name) for name in TRIAL})[DIGEST]
     database.execute(
-        "UPDATE trial SET status = ?, finished = ?, duration = ? WHERE number = ?",
-        (row.status, row.finished, row.duration, row.number),
+        "UPDATE trial SET status = ?, finished = ?, duration = ?, digest = ? WHERE number = ?",
+        (row.status, row.finished, row.duration, digest, row.number),
     )
     insert_evaluations(database, evaluations, replace=True)
 
 
-def read_trials(
-    database: sqlite3.Connection, names: Sequence[str] = EVALUATION, numbers: Collection[int] | None = None
-) -> list[TrialRow]:
-    """Trials by number, checked.
+def read_trials(database: sqlite3.Connection, numbers: Collection[int] | None = None) -> list[TrialRow]:
+    """Return trials by number, checked.
 
     Args:
-        names: the columns of an evaluation.
         numbers: of the trials to read; None: all.
 
     Raises:
@@ -136,7 +151,7 @@ def read_trials(
     """
     told: dict[Any, list[Mapping[str, Any]]] = {}
     some = None if numbers is None else sorted(numbers)
-    for columns in select(database, "evaluation", names, "trial, attempt, rowid", "trial", some):
+    for columns in select(database, "evaluation", EVALUATION, "trial, attempt, rowid", "trial", some):
         value = math.nan if columns["value"] == NAN else columns["value"]
         coded = {**columns, "output": decoded_name(columns["output"]), "value": value}
         told.setdefault(columns["trial"], []).append(coded)
@@ -156,12 +171,20 @@ def select(
     key: str = "",
     among: Sequence[int] | None = None,
 ) -> Iterable[dict[str, Any]]:
-    """The rows of a table as mappings; those whose key is among some numbers, or all."""
+    """Return the rows of a table as mappings, compared with their digests.
+
+    Args:
+        key, among: the column and the numbers that select rows; None: all rows.
+
+    Raises:
+        DamageError: a row does not match its digest.
+    """
+    names = [*names, DIGEST]
     columns = ", ".join(f'"{n}"' for n in names)
     where = "" if among is None else f" WHERE {key} IN (SELECT value FROM json_each(?))"
     given = () if among is None else (json.dumps(among),)
     for row in database.execute(f"SELECT {columns} FROM {table}{where} ORDER BY {order}", given):
-        yield dict(zip(names, row, strict=True))
+        yield without_digest(table, KEYS[table], dict(zip(names, row, strict=True)))
 
 
 def coded_name(name: str) -> str:
@@ -201,7 +224,8 @@ def _insert(
     rows: Iterable[Mapping[str, Any]],
     conflict: str = "",
 ) -> None:
-    columns, marks = ", ".join(f'"{n}"' for n in names), ", ".join("?" * len(names))
+    digested = [with_digest({n: row[n] for n in names}) for row in rows]
+    columns, marks = ", ".join(f'"{n}"' for n in (*names, DIGEST)), ", ".join("?" * (len(names) + 1))
     database.executemany(
-        f"INSERT INTO {table} ({columns}) VALUES ({marks}) {conflict}", [[row[n] for n in names] for row in rows]
+        f"INSERT INTO {table} ({columns}) VALUES ({marks}) {conflict}", [list(row.values()) for row in digested]
     )

@@ -6,7 +6,6 @@ nobody shares it opens it as its one writer first: what a process left behind th
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,11 +15,12 @@ from typing import Any
 
 from mipcash.study.storage.base import RUNNING, EvaluationRow, StudyRecord, TrialRow
 from mipcash.study.storage.compare import compare
+from mipcash.study.storage.shared.tables import Silence
 from mipcash.study.storage.sqlite import schema
 from mipcash.study.storage.sqlite.file import JournalFile
 from mipcash.study.storage.sqlite.lock import InUseError
 from mipcash.study.storage.sqlite.reading import explain, read_record
-from mipcash.study.storage.sqlite.storage import SQLiteStorage, storable_budget
+from mipcash.study.storage.sqlite.storage import SQLiteStorage
 
 OPENING = 10.0
 """Seconds that another may take to open the file as its one writer."""
@@ -28,7 +28,7 @@ PAUSE = 0.05
 """Seconds between looks at whether it has."""
 
 TABLES = (
-    "CREATE TABLE IF NOT EXISTS worker (name TEXT PRIMARY KEY, seen REAL NOT NULL, promised REAL NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS worker (name TEXT PRIMARY KEY, since REAL NOT NULL, seen REAL NOT NULL, promised REAL NOT NULL)",
     "CREATE TABLE IF NOT EXISTS change (trial INTEGER PRIMARY KEY, revision INTEGER NOT NULL)",
 )
 
@@ -86,14 +86,11 @@ class SQLiteTables:
 
     def note(self, changes: Mapping[str, Any]) -> None:
         """See :meth:`mipcash.study.storage.shared.tables.Tables.note`."""
-        changes = storable_budget(changes)
-        names = ", ".join(f"{name} = ?" for name in changes)
-        values = [json.dumps(dict(v)) if isinstance(v, Mapping) else v for v in changes.values()]
-        self._database.execute(f"UPDATE study SET {names}", values)
+        schema.note(self._database, changes)
 
     def rows(self, numbers: Collection[int] | None = None) -> list[TrialRow]:
         """See :meth:`mipcash.study.storage.shared.tables.Tables.rows`."""
-        return schema.read_trials(self._database, numbers=numbers)
+        return schema.read_trials(self._database, numbers)
 
     def insert(self, row: TrialRow) -> None:
         """See :meth:`mipcash.study.storage.shared.tables.Tables.insert`."""
@@ -124,21 +121,27 @@ class SQLiteTables:
         )
         return [number for (number,) in found]
 
-    def silent(self, but: str) -> dict[str, float | None]:
+    def silent(self, but: str) -> dict[str, Silence]:
         """See :meth:`mipcash.study.storage.shared.tables.Tables.silent`."""
         found = self._database.execute(
-            "SELECT DISTINCT e.worker, w.promised FROM evaluation e LEFT JOIN worker w ON w.name = e.worker "
-            "WHERE e.status = ? AND e.worker <> ? AND (w.name IS NULL OR w.seen + w.promised < ?)",
-            (RUNNING, but, self.now()),
+            "SELECT DISTINCT e.worker, w.promised, "
+            "EXISTS (SELECT 1 FROM worker o WHERE o.since <= w.seen AND o.seen + o.promised >= ?1) "
+            "FROM evaluation e LEFT JOIN worker w ON w.name = e.worker "
+            "WHERE e.status = ?2 AND e.worker <> ?3 AND (w.name IS NULL OR w.seen + w.promised < ?1)",
+            (self.now(), RUNNING, but),
         )
-        return dict(found)
+        return {worker: Silence(promised, bool(witnessed)) for worker, promised, witnessed in found}
 
     def beat(self, worker: str, seconds: float) -> None:
         """See :meth:`mipcash.study.storage.shared.tables.Tables.beat`."""
         with explain(self.path):
             database = self._journal.another()  # the study's own is another thread's
             try:
-                database.execute("INSERT OR REPLACE INTO worker VALUES (?, ?, ?)", (worker, self.now(), seconds))
+                database.execute(
+                    "INSERT INTO worker VALUES (?1, ?2, ?2, ?3) "
+                    "ON CONFLICT (name) DO UPDATE SET seen = excluded.seen, promised = excluded.promised",
+                    (worker, self.now(), seconds),
+                )
             finally:
                 database.close()
 
@@ -166,7 +169,7 @@ class SQLiteTables:
 
 
 def _put_right(path: Path, record: StudyRecord) -> None:
-    """Open a journal as its one writer, and close it: it is made, brought up to date, and what a killed process left is lost.
+    """Open a journal as its one writer, and close it: it is made, and what killed processes left is returned.
 
     Raises:
         InUseError: it has writers.

@@ -2,31 +2,28 @@
 
 It is written before each evaluation (configuration, proof, optimizer state) and after it (outcome), each time in a
 committed transaction that is synced to the disk, so that a killed process loses nothing but the evaluation it was in.
-An attempt that still runs when a journal is opened lost its worker: no other writer can be at it.
+An attempt that still runs when a journal is opened ended with its run, which was killed as a whole: there was no other writer.
+That says nothing about the trial, so that the attempt counts as returned and costs no retry.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from mipcash.errors import StorageError
 from mipcash.study.storage.attempts import ended
-from mipcash.study.storage.base import FORMAT, LOST, RETURNED, RUNNING, EvaluationRow, StudyRecord, TrialRow
+from mipcash.study.storage.base import NOTED, RETURNED, EvaluationRow, StudyRecord, TrialRow
 from mipcash.study.storage.compare import compare
+from mipcash.study.storage.sqlite import schema
 from mipcash.study.storage.sqlite.file import JournalFile
-from mipcash.study.storage.sqlite.reading import explain, is_new, read_record, read_trials, tables_of
-from mipcash.study.storage.sqlite.schema import create, insert_evaluations, insert_trial, rewrite, update_trial
+from mipcash.study.storage.sqlite.reading import explain, is_new, read_record, read_trials
 
-LARGEST = 2**63 - 1
-"""The largest integer of SQLite."""
-
-DIED = "the process that evaluated it ended without a word"
+KILLED = "its run was killed"
+"""Message of an attempt that still ran when its journal was opened again."""
 
 
 class SQLiteStorage:
@@ -40,7 +37,6 @@ class SQLiteStorage:
 
     A journal is readable and writable by its owner alone (0600), whatever the umask: it holds what an objective said and
     the names of files. One that exists is made so when it is opened for writing. Symbolic links are followed, once, here.
-    A journal of an earlier format is made into one of the present format once all in it is found in order, in one transaction.
     """
 
     record: StudyRecord
@@ -58,7 +54,7 @@ class SQLiteStorage:
                 record = replace(record, created=time.time())
                 self._journal.tighten()
                 with self._transaction():
-                    create(self._database, record)
+                    schema.create(self._database, record)
             else:
                 stored = read_record(self._database, self.path)
                 compare(self.path, stored, record)
@@ -69,18 +65,11 @@ class SQLiteStorage:
     def rows(self) -> list[TrialRow]:
         """See :meth:`mipcash.study.storage.base.Storage.rows`."""
         with explain(self.path):
-            return [ended(r, LOST, DIED, time.time())[0] for r in read_trials(self._database, self.record)]
+            return [ended(r, RETURNED, KILLED, time.time())[0] for r in read_trials(self._database, self.record)]
 
     def begin(self) -> None:
         """See :meth:`mipcash.study.storage.base.Storage.begin`."""
-        if self.record.schema == FORMAT:
-            self._end_attempts(LOST, DIED)
-        else:
-            migrated = replace(self.record, schema=FORMAT)
-            with self._transaction():
-                rows = read_trials(self._database, self.record)
-                rewrite(self._database, tables_of(self.record.schema), migrated, rows)
-            self.record = migrated
+        self._end_attempts(KILLED)
         self._begun = True
 
     def news(self) -> Sequence[TrialRow]:
@@ -91,27 +80,23 @@ class SQLiteStorage:
         """See :meth:`mipcash.study.storage.base.Storage.insert`."""
         with self._transaction():
             for row in rows:
-                insert_trial(self._database, row)
+                schema.insert_trial(self._database, row)
 
     def start(self, evaluations: Sequence[EvaluationRow]) -> None:
         """See :meth:`mipcash.study.storage.base.Storage.start`."""
         with self._transaction():
-            insert_evaluations(self._database, evaluations)
+            schema.insert_evaluations(self._database, evaluations)
 
     def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
         """See :meth:`mipcash.study.storage.base.Storage.write`."""
         with self._transaction():
-            update_trial(self._database, row, changed)
+            schema.update_trial(self._database, row, changed)
 
     def note(self, record: StudyRecord) -> None:
         """See :meth:`mipcash.study.storage.base.Storage.note`."""
-        record = replace(record, **storable_budget({"budget": record.budget}))
         with self._transaction():
-            self._database.execute(
-                "UPDATE study SET budget = ?, timeout = ?, stopped = ?, recommended = ?, listing = ?",
-                (record.budget, record.timeout, record.stopped, record.recommended, json.dumps(dict(record.listing))),
-            )
-        self.record = record
+            schema.note(self._database, {name: getattr(record, name) for name in NOTED})
+            self.record = read_record(self._database, self.path, whole=False)
 
     def close(self) -> None:
         """Close the file and let other writers in. In a process that was forked from the writer's it does nothing."""
@@ -119,24 +104,16 @@ class SQLiteStorage:
             return
         if self._begun:
             self._begun = False
-            with contextlib.suppress(StorageError):  # it was taken away, or cannot be written to: then they are lost
-                self._end_attempts(RETURNED, "")
+            with contextlib.suppress(StorageError):  # it was taken away, or cannot be written to: the next run does it
+                self._end_attempts("")
         self._journal.close()
 
-    def _end_attempts(self, status: str, message: str) -> None:
-        """Give all attempts that run an end."""
-        running = "FROM evaluation WHERE status = ? LIMIT 1"
+    def _end_attempts(self, message: str) -> None:
+        """Return all attempts that run."""
         with explain(self.path):
-            if self._database.execute(f"SELECT 1 {running}", (RUNNING,)).fetchone() is None:
-                return
+            numbers = schema.running(self._database)
+        if not numbers:
+            return
         with self._transaction():
-            self._database.execute(
-                "UPDATE evaluation SET status = ?, value = NULL, variance = NULL, message = ?, finished = ? WHERE status = ?",
-                (status, message, time.time(), RUNNING),
-            )
-
-
-def storable_budget(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns of a study, the budget, if it is among them, as a database can hold it."""
-    budget = changes.get("budget")
-    return {**changes, "budget": min(int(budget), LARGEST)} if budget is not None else dict(changes)
+            for row in schema.read_trials(self._database, numbers):
+                schema.update_trial(self._database, *ended(row, RETURNED, message, time.time()))
