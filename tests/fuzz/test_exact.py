@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from benchmarks.fuzz.clean import factor_value
-from benchmarks.fuzz.described import (
+from tests.fuzz.clean import factor_value
+from tests.fuzz.described import (
     Choice,
     Clause,
     Drawn,
@@ -25,11 +25,11 @@ from benchmarks.fuzz.described import (
     build,
     source,
 )
-from benchmarks.fuzz.engine import features
-from benchmarks.fuzz.kinds import KINDS, draw, unrelated
-from benchmarks.fuzz.simplex import Row, Simplex, System
-from benchmarks.fuzz.table import Table
-from benchmarks.fuzz.truth import Truth
+from tests.fuzz.engine import features
+from tests.fuzz.kinds import KINDS, draw, unrelated
+from tests.fuzz.simplex import Row, Simplex, System
+from tests.fuzz.table import Table
+from tests.fuzz.truth import Truth
 from tests.strategies.meaning import Meaning, key
 
 ROOT = Path(__file__).parents[2]
@@ -254,7 +254,7 @@ def test_drawn_spaces_are_not_trivial() -> None:
 
 
 def test_spaces_are_the_same_in_another_process() -> None:
-    code = "from benchmarks.fuzz.kinds import draw; from benchmarks.fuzz.described import source\n"
+    code = "from tests.fuzz.kinds import draw; from tests.fuzz.described import source\n"
     code += "print(''.join(source(draw(0, k).drawn) for k in range(12)), end='')"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert other.stdout == "".join(source(draw(0, k).drawn) for k in range(12))

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from benchmarks.fuzz import record as recording
-from benchmarks.fuzz.__main__ import main
-from benchmarks.fuzz.clean import check_numbers
-from benchmarks.fuzz.described import Drawn, Parameter
-from benchmarks.fuzz.engine import SILENCE, Plan, _Crew
-from benchmarks.fuzz.kinds import Case
-from benchmarks.fuzz.questions import begin, interview
-from benchmarks.fuzz.record import Record, refuses
-from benchmarks.fuzz.runs import _exhaust, _keep_going
 from mipcash.errors import InfeasibleSpaceError, SolverError
 from mipcash.space.counting import Count
+from tests.fuzz import record as recording
+from tests.fuzz.__main__ import main
+from tests.fuzz.clean import check_numbers
+from tests.fuzz.described import Drawn, Parameter
+from tests.fuzz.engine import SILENCE, Plan, _Crew
+from tests.fuzz.kinds import Case
+from tests.fuzz.questions import begin, interview
+from tests.fuzz.record import Record, refuses
+from tests.fuzz.runs import _exhaust, _keep_going
 from tests.fuzz.test_exact import numbers, rule, truth_of
 
 PLAIN = Drawn(numbers("a", "b"), (), (rule("r0", {"a": 1.0, "b": 1.0}, "<=", 3.0),))
@@ -204,7 +204,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
     assert main([*quick, "--out", str(out)]) == 1
     page = out.read_text(encoding="utf-8")
     assert "| products | 2 |" in page
-    assert "repeat: python -m benchmarks.fuzz --spaces 2 --seed 0" in page
+    assert "repeat: python -m tests.fuzz --spaces 2 --seed 0" in page
     assert "count" in capsys.readouterr().out
     assert main(["--only", "1", "--solvers", "default", "--no-runs"]) == 1
     assert 'mc.Space("drawn"' in capsys.readouterr().out

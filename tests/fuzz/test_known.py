@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.fuzz.described import Choice, Drawn, Is, Parameter, Relation, Rule, Term, Value
-from benchmarks.fuzz.kinds import Case
-from benchmarks.fuzz.questions import begin, interview
-from benchmarks.fuzz.record import COMPARED, Record
-from benchmarks.fuzz.runs import SHARES, check_run
+from tests.fuzz.described import Choice, Drawn, Is, Parameter, Relation, Rule, Term, Value
+from tests.fuzz.kinds import Case
+from tests.fuzz.questions import begin, interview
+from tests.fuzz.record import COMPARED, Record
+from tests.fuzz.runs import SHARES, check_run
 from tests.fuzz.test_exact import numbers, rule, truth_of
 
 

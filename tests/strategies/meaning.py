@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.fuzz.described import (
+from tests.fuzz.described import (
     Active,
     At,
     Clause,

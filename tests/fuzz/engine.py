@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from benchmarks.fuzz.described import Choice, Clause, Drawn, Rule
-from benchmarks.fuzz.kinds import draw, unrelated
-from benchmarks.fuzz.questions import begin, interview
-from benchmarks.fuzz.record import COMPARED, SECONDS, Record
-from benchmarks.fuzz.runs import check_run
+from tests.fuzz.described import Choice, Clause, Drawn, Rule
+from tests.fuzz.kinds import draw, unrelated
+from tests.fuzz.questions import begin, interview
+from tests.fuzz.record import COMPARED, SECONDS, Record
+from tests.fuzz.runs import check_run
 
 SILENCE = 4 * SECONDS
 """Seconds without a word after which a worker is ended."""

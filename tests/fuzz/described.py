@@ -1,6 +1,6 @@
 """A drawn space as plain data, and the Python source that declares it in the library's public language.
 
-Nothing here says what a rule means: :mod:`benchmarks.fuzz.table` and :mod:`benchmarks.fuzz.truth` do, in exact fractions, and
+Nothing here says what a rule means: :mod:`tests.fuzz.table` and :mod:`tests.fuzz.truth` do, in exact fractions, and
 ``tests/strategies/meaning.py`` does, in plain Python.
 """
 

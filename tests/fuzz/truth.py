@@ -5,7 +5,7 @@
     a conditional rule holds where an indicator of it is 0;
     a disjunction holds if the relations of at least one of its disjuncts do.
 
-Reals are decided by :mod:`benchmarks.fuzz.simplex`, once per assignment of everything else.
+Reals are decided by :mod:`tests.fuzz.simplex`, once per assignment of everything else.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.fuzz.described import Choice, Clause, Drawn, Is, Part, Relation, Rule, Term
-from benchmarks.fuzz.simplex import Row, Simplex, System
-from benchmarks.fuzz.table import BROKEN, BROKEN_FROM, HOLDS, HOLDS_UP_TO, OPEN, Body, Bools, Config, Floats, Table
+from tests.fuzz.described import Choice, Clause, Drawn, Is, Part, Relation, Rule, Term
+from tests.fuzz.simplex import Row, Simplex, System
+from tests.fuzz.table import BROKEN, BROKEN_FROM, HOLDS, HOLDS_UP_TO, OPEN, Body, Bools, Config, Floats, Table
 
 ALLOWED = Fraction(1, 10**9)
 """The relative violation that the definition of legal allows."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from benchmarks.fuzz.engine import Plan
-from benchmarks.fuzz.record import Record
+from tests.fuzz.engine import Plan
+from tests.fuzz.record import Record
 
 FEW = 5
 
@@ -45,7 +45,7 @@ def summary(records: Sequence[Record], plan: Plan, seconds: float) -> str:
             f"disagreements: {wrong:,} in {sum(bool(r.disagreements) for r in records):,} spaces",
             "hidden: empty, though no two of the rules, clauses and disjunctions contradict each other",
             f"{seconds:.0f} s of wall-clock time; {drawn:.0f} s of drawing and brute force, {asked:.0f} s of questions",
-            f"repeat: python -m benchmarks.fuzz --spaces {len(records)} --seed {plan.seed} "
+            f"repeat: python -m tests.fuzz --spaces {len(records)} --seed {plan.seed} "
             f"--solvers {','.join(plan.solvers)}{f' --kinds {chr(34)}{chr(44).join(plan.kinds)}{chr(34)}' if plan.kinds else ''}"
             f"; one space: --only K",
         )

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.fuzz.described import Active, At, Drawn, Factor, Indicator, Is, Parameter, Relation, Term, Value
+from tests.fuzz.described import Active, At, Drawn, Factor, Indicator, Is, Parameter, Relation, Term, Value
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.fuzz``: draw spaces, ask the library, compare with brute force; exit code 1 if it is ever wrong.
+"""``python -m tests.fuzz``: draw spaces, ask the library, compare with brute force; exit code 1 if it is ever wrong.
 
 ``--only K`` prints space K as a program that declares it, and asks about it alone.
 """
@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
-from benchmarks.fuzz.described import source
-from benchmarks.fuzz.engine import Plan, examine_all
-from benchmarks.fuzz.kinds import KINDS, draw
-from benchmarks.fuzz.record import COMPARED, SOLVERS, Record
-from benchmarks.fuzz.report import classes, summary, table
+from tests.fuzz.described import source
+from tests.fuzz.engine import Plan, examine_all
+from tests.fuzz.kinds import KINDS, draw
+from tests.fuzz.record import COMPARED, SOLVERS, Record
+from tests.fuzz.report import classes, summary, table
 
 EVERY = 20.0
 """Seconds between lines of progress."""
@@ -63,7 +63,7 @@ def _watch(records: Iterable[Record], total: int, began: float) -> list[Record]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--spaces", type=int, default=5000)
     parser.add_argument("--first", type=int, default=0, help="number of the first space")
     parser.add_argument("--seed", type=int, default=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from benchmarks.fuzz.described import (
+from tests.fuzz.described import (
     Active,
     At,
     Choice,
@@ -17,7 +17,7 @@ from benchmarks.fuzz.described import (
     Term,
     Value,
 )
-from benchmarks.fuzz.sketch import CUT, Sketch
+from tests.fuzz.sketch import CUT, Sketch
 
 Terms = tuple[Term, ...]
 Shape = Callable[[Sketch], Terms]

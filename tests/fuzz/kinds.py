@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.fuzz.described import Drawn, Helper, Indicator, Parameter, Relation, Rule, Term, Value
-from benchmarks.fuzz.shapes import SHAPES, choice, clause, condition, distinct, indicators, mixture, numbers
-from benchmarks.fuzz.sketch import CUT, EMPTY, FEW, FEW_CONFIGS, Sketch
-from benchmarks.fuzz.table import TooLargeError
-from benchmarks.fuzz.truth import Truth
+from tests.fuzz.described import Drawn, Helper, Indicator, Parameter, Relation, Rule, Term, Value
+from tests.fuzz.shapes import SHAPES, choice, clause, condition, distinct, indicators, mixture, numbers
+from tests.fuzz.sketch import CUT, EMPTY, FEW, FEW_CONFIGS, Sketch
+from tests.fuzz.table import TooLargeError
+from tests.fuzz.truth import Truth
 
 AIMS = {CUT: 0.6, FEW: 0.12, EMPTY: 0.28}
 """What the last rules leave, and how often it is tried."""

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import numpy as np
 
 import mipcash as mc
-from benchmarks.fuzz.clean import check_numbers
-from benchmarks.fuzz.described import Term, Value
-from benchmarks.fuzz.questions import Interview
-from benchmarks.fuzz.table import Config
 from mipcash.errors import InfeasibleSpaceError
+from tests.fuzz.clean import check_numbers
+from tests.fuzz.described import Term, Value
+from tests.fuzz.questions import Interview
+from tests.fuzz.table import Config
 
 Loss = Callable[[Config], float]
 

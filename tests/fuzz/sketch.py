@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.fuzz.described import Drawn, Helper, Indicator, Parameter, Part, Relation, Rule, Term, Value
-from benchmarks.fuzz.table import LARGEST, Body, Floats, Levels, Table
-from benchmarks.fuzz.truth import Truth
+from tests.fuzz.described import Drawn, Helper, Indicator, Parameter, Part, Relation, Rule, Term, Value
+from tests.fuzz.table import LARGEST, Body, Floats, Levels, Table
+from tests.fuzz.truth import Truth
 
 CUT, FEW, EMPTY = "cut", "few", "empty"
 """What a rule is meant to leave: a part of what was legal, one to five configurations, nothing."""

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 
 import mipcash as mc
-from benchmarks.fuzz.clean import check_numbers
-from benchmarks.fuzz.described import Active, Drawn, Relation, Rule, Term, Value, build, expression
-from benchmarks.fuzz.extents import check_bounds
-from benchmarks.fuzz.kinds import Case
-from benchmarks.fuzz.record import SOLVERS, Record
-from benchmarks.fuzz.shapes import distinct, linear, product, real_product, real_sum
-from benchmarks.fuzz.sketch import Sketch
-from benchmarks.fuzz.table import Body, Config
-from benchmarks.fuzz.truth import ALLOWED, Truth
 from mipcash.errors import InfeasibleSpaceError
+from tests.fuzz.clean import check_numbers
+from tests.fuzz.described import Active, Drawn, Relation, Rule, Term, Value, build, expression
+from tests.fuzz.extents import check_bounds
+from tests.fuzz.kinds import Case
+from tests.fuzz.record import SOLVERS, Record
+from tests.fuzz.shapes import distinct, linear, product, real_product, real_sum
+from tests.fuzz.sketch import Sketch
+from tests.fuzz.table import Body, Config
+from tests.fuzz.truth import ALLOWED, Truth
 
 ABSOLUTE_GAP = 1e-9
 """Difference between value and bound, and so between two values, that is documented to count as none."""

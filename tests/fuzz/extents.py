@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.fuzz.described import Parameter, Term, Value
-from benchmarks.fuzz.record import Record
-from benchmarks.fuzz.table import OPEN
-from benchmarks.fuzz.truth import ALLOWED, Truth
+from tests.fuzz.described import Parameter, Term, Value
+from tests.fuzz.record import Record
+from tests.fuzz.table import OPEN
+from tests.fuzz.truth import ALLOWED, Truth
 
 ENDS = 1e-6
 """Tolerance of the ends of a real, relative to them and to its range."""
