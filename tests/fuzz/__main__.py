@@ -33,7 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     deadline = began + options.seconds if options.seconds else None
     processes = 0 if options.only is not None else options.processes
-    records = _watch(examine_all(plan, numbers, processes, deadline), len(numbers), began)
+    kept = _kept(options.keep)
+    left = [k for k in numbers if k not in kept]
+    records = [kept[k] for k in numbers if k in kept]
+    records += _watch(examine_all(plan, left, processes, deadline), len(left), began, options.keep)
     page = table(records, list(KINDS)) + "\n\n" + summary(records, plan, time.monotonic() - began)
     wrong = any(r.disagreements for r in records)
     if wrong:
@@ -46,12 +49,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if wrong or not records else 0
 
 
-def _watch(records: Iterable[Record], total: int, began: float) -> list[Record]:
-    """Collect records, printing disagreements at once and progress now and then."""
+def _kept(path: Path | None) -> dict[int, Record]:
+    """Records of an earlier run; a line that it could not finish is dropped."""
+    if path is None or not path.exists():
+        return {}
+    whole = [line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
+    path.write_text("".join(whole), encoding="utf-8")
+    return {record.k: record for record in map(Record.from_json, whole)}
+
+
+def _watch(records: Iterable[Record], total: int, began: float, keep: Path | None) -> list[Record]:
+    """Collect and keep records, printing disagreements at once and progress now and then."""
     done: list[Record] = []
     told = time.monotonic()
     for record in records:
         done.append(record)
+        if keep is not None:
+            with keep.open("a", encoding="utf-8") as file:
+                file.write(record.to_json() + "\n")
         for disagreement in record.disagreements:
             print(disagreement, flush=True)
         if time.monotonic() - told > EVERY:
@@ -73,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-runs", action="store_true", help="leave out runs to the last configuration")
     parser.add_argument("--seconds", type=float, help="begin no new space after so many seconds")
     parser.add_argument("--processes", type=int, default=2, help="0: in this process")
+    parser.add_argument("--keep", type=Path, help="keep what is done in this file, and go on from what is in it")
     parser.add_argument("--out", type=Path, help="write the table here too, as Markdown")
     return parser
 

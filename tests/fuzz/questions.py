@@ -8,7 +8,7 @@ coefficient besides. Nothing else is tolerated.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -23,7 +23,7 @@ from tests.fuzz.kinds import Case
 from tests.fuzz.record import SOLVERS, Record
 from tests.fuzz.shapes import distinct, linear, product, real_product, real_sum
 from tests.fuzz.sketch import Sketch
-from tests.fuzz.table import Body, Config
+from tests.fuzz.table import Body, Config, Table
 from tests.fuzz.truth import ALLOWED, Truth
 
 ABSOLUTE_GAP = 1e-9
@@ -31,6 +31,8 @@ ABSOLUTE_GAP = 1e-9
 GAP = 1.01e-6
 CONFIGS_ASKED = 24
 """Configurations whose legality is asked; all of them where there are no more."""
+ASKED = 5
+"""Samples."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Interview:
     space: mc.Space
     record: Record
     rng: np.random.Generator
+    names: dict[str, Any] = field(default_factory=dict)
+    """What the program that declares the space names."""
 
     @property
     def truth(self) -> Truth:
@@ -59,17 +63,42 @@ class Interview:
 
     def illegal(self, config: Config) -> str:
         """Why a configuration is not legal by brute force; "" if it is."""
-        found = self.truth.violation(config)
+        if outside := self._outside(config):
+            return outside
+        found = self.at(config).violation(config)
         if found is None:
             return f"no configuration of the domains and conditions: {config}"
         return f"illegal by {float(found):.3g} of the largest coefficient: {config}" if found > ALLOWED else ""
+
+    def at(self, config: Config) -> Truth:
+        """The truth, what is on a grid in it held at its value in a configuration."""
+        if not self.case.gridded:
+            return self.truth
+        drawn = self.truth.table.drawn
+        held = {n: (config.get(n, self.drawn[n].low),) for n in self.case.gridded}
+        parameters = tuple(replace(p, values=held.get(p.name, p.values)) for p in drawn.parameters)
+        found = Truth.free(Table(replace(drawn, parameters=parameters, parts=())))
+        for j in self.truth.judged:
+            found = found.plus(j.part)
+        return found
+
+    def _outside(self, config: Config) -> str:
+        """Which value on a grid is outside its domain; "": none."""
+        for p in [self.drawn[n] for n in self.case.gridded if n in config]:
+            value, real = config[p.name], p.kind == "real"
+            slack = 1e-9 * max(abs(p.low), abs(p.high)) if real else 0.0
+            listed = type(value) is float if real else type(value) is int and value in p.values
+            if not listed or not p.low - slack <= value <= p.high + slack:
+                return f"{p.name!r} = {value!r} is outside its domain"
+        return ""
 
 
 def begin(case: Case, record: Record, seed: int) -> Interview | None:
     """Build the space; None where that fails (a disagreement)."""
     rng = np.random.default_rng([seed, case.k, 1])
-    space = record.ask("build", "default", lambda: build(case.drawn))
-    return None if space is None else Interview(case, space, record, rng)
+    names: dict[str, Any] = {}
+    space = record.ask("build", "default", lambda: build(case.drawn, names))
+    return None if space is None else Interview(case, space, record, rng, names)
 
 
 def interview(asked: Interview, solvers: Sequence[str]) -> None:
@@ -93,6 +122,8 @@ def interview(asked: Interview, solvers: Sequence[str]) -> None:
     check_legality(asked)
     check_sample(asked)
     check_nearest(asked)
+    if asked.drawn.origin == "configspace":
+        check_configspace(asked)
 
 
 def objective(asked: Interview, quadratic: bool) -> tuple[Term, ...]:
@@ -272,15 +303,15 @@ def check_legality(asked: Interview) -> None:
 
 
 def check_sample(asked: Interview) -> None:
-    """Five samples, all legal, their numbers clean."""
+    """Samples, all legal, their numbers clean."""
     if asked.truth.empty:
-        asked.ask("sample", "default", asked.space.sample, 5, raises=InfeasibleSpaceError)
+        asked.ask("sample", "default", asked.space.sample, ASKED, raises=InfeasibleSpaceError)
         return
-    found = asked.ask("sample", "default", asked.space.sample, 5)
+    found = asked.ask("sample", "default", asked.space.sample, ASKED)
     if found is None:
         return
-    if len(found) != 5:
-        asked.record.wrong("sample", "default", "5 configurations", len(found))
+    if len(found) != ASKED:
+        asked.record.wrong("sample", "default", f"{ASKED} configurations", len(found))
     for config in found:
         if reason := asked.illegal(config):
             asked.record.wrong("sample", "default", "legal samples", reason)
@@ -305,3 +336,26 @@ def check_nearest(asked: Interview) -> None:
             asked.record.wrong("nearest", "default", f"a legal one for {config}", reason)
         else:
             check_numbers(asked.truth, asked.record, "nearest", found)
+
+
+def check_configspace(asked: Interview) -> None:
+    """ConfigSpace itself calls the same configurations valid, rules that were added after the import aside."""
+    import ConfigSpace
+
+    theirs, truth = asked.names["theirs"], asked.truth
+    imported = truth.only({j.part.name for j in truth.judged if not isinstance(j.part, Rule)})
+    given = [random_config(asked, c) for c in range(truth.table.configs)]
+    given += [{n: v for n, v in config.items() if n != dropped} for config in given[:5] for dropped in config]
+    given += [config | {p.name: p.values[0]} for config in given[:5] for p in asked.drawn.parameters if p.values]
+    given += [
+        {n: getattr(v, "item", lambda v=v: v)() for n, v in c.items()} for c in theirs.sample_configuration(ASKED)
+    ]
+    for config in given:
+        found = imported.violation(config)
+        try:
+            ConfigSpace.Configuration(theirs, values=config).check_valid_configuration()
+            valid = True
+        except ValueError:
+            valid = False
+        if valid != (found is not None and found <= ALLOWED):
+            asked.record.wrong("ConfigSpace", "-", f"valid: {valid}", config)

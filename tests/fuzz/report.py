@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tests.fuzz.engine import Plan
-from tests.fuzz.record import Record
+from tests.fuzz.record import MEGABYTES, SECONDS, Disagreement, Record
 
 FEW = 5
 
 
+COLUMNS = {
+    "spaces": lambda r: 1,
+    "empty": lambda r: r.left == 0,
+    "of these hidden": lambda r: r.hidden,
+    "1 to 5 left": lambda r: 1 <= r.left <= FEW,
+    "redrawn rules": lambda r: r.knives,
+    "asked": lambda r: r.asked.total(),
+    "refused": lambda r: r.refused.total(),
+    "wrong answers": lambda r: len(r.disagreements),
+    "spaces with one": lambda r: bool(r.disagreements),
+    "hangs": lambda r: r.hangs,
+    "over 1 GB": lambda r: r.megabytes > MEGABYTES,
+}
+
+
 def table(records: Sequence[Record], kinds: Sequence[str]) -> str:
-    """Spaces, empties and disagreements by kind, by feature and by solver."""
-    columns = (
-        "kind",
-        "spaces",
-        "empty",
-        "of these hidden",
-        "1 to 5 left",
-        "redrawn rules",
-        "asked",
-        "refused",
-        "wrong",
-    )
-    lines = [_row(columns), _rule(len(columns))]
-    for kind in kinds:
-        mine = [r for r in records if r.kind == kind]
-        if mine:
-            lines.append(_row((kind, *_figures(mine))))
-    lines += [_row(("all", *_figures(records))), "", _features(records), "", _solvers(records)]
+    """Figures by kind of space and by construct."""
+    constructs = Counter(f for r in records for f in r.features)
+    rows = {kind: [r for r in records if r.kind == kind] for kind in kinds}
+    rows |= {"all": list(records)}
+    rows |= {f"with {f}": [r for r in records if f in r.features] for f, _ in constructs.most_common()}
+    lines = [_row(("construct", *COLUMNS)), _rule(len(COLUMNS) + 1)]
+    lines += [
+        _row((name, *(f"{sum(map(of, mine)):,}" for of in COLUMNS.values()))) for name, mine in rows.items() if mine
+    ]
     return "\n".join(lines)
 
 
@@ -39,11 +46,15 @@ def summary(records: Sequence[Record], plan: Plan, seconds: float) -> str:
     small = sum(r.left <= FEW for r in records)
     drawn, asked = (sum(r.seconds[i] for r in records) for i in (0, 1))
     share = small / max(1, len(records))
+    refused: Counter[str] = sum((r.refused for r in records), Counter())
+    unproven: Counter[str] = sum((r.unproven for r in records), Counter())
     return "\n".join(
         (
             f"spaces: {len(records):,}; empty or with 1 to {FEW} legal configurations: {small:,} ({share:.0%}); "
             f"disagreements: {wrong:,} in {sum(bool(r.disagreements) for r in records):,} spaces",
-            "hidden: empty, though no two of the rules, clauses and disjunctions contradict each other",
+            f"hidden: empty, though no two of the rules, clauses and disjunctions contradict each other; hang: over {SECONDS} s",
+            f"refused and unproven by solver: {dict(refused)}, {dict(unproven)}",
+            slowest(records),
             f"{seconds:.0f} s of wall-clock time; {drawn:.0f} s of drawing and brute force, {asked:.0f} s of questions",
             f"repeat: python -m tests.fuzz --spaces {len(records)} --seed {plan.seed} "
             f"--solvers {','.join(plan.solvers)}{f' --kinds {chr(34)}{chr(44).join(plan.kinds)}{chr(34)}' if plan.kinds else ''}"
@@ -53,57 +64,31 @@ def summary(records: Sequence[Record], plan: Plan, seconds: float) -> str:
 
 
 def classes(records: Sequence[Record]) -> str:
-    """Disagreements by question, solver and kind, with the first space of each."""
-    counts: Counter[tuple[str, str, str]] = Counter()
-    first: dict[tuple[str, str, str], int] = {}
+    """What goes wrong: disagreements by question and by the error or answer that came, with the first space of each."""
+    found: dict[tuple[str, str], list[Disagreement]] = {}
     for record in sorted(records, key=lambda r: r.k):
         for d in record.disagreements:
-            key = (d.question, d.solver, d.kind)
-            counts[key] += 1
-            first.setdefault(key, d.k)
-    lines = [_row(("question", "solver", "kind", "disagreements", "first K")), _rule(5)]
-    lines += [_row((*key, str(n), str(first[key]))) for key, n in sorted(counts.items())]
+            error = re.match(r"\w*(Error|Warning): .{0,60}|no answer|the process died", d.said)
+            said = re.sub(r"'[^']*'|[0-9.]+", "..", error[0]) if error else "another answer"
+            found.setdefault((d.question, said), []).append(d)
+    lines = [_row(("question", "got", "times", "spaces", "kinds", "first K")), _rule(6)]
+    for (question, said), listed in sorted(found.items(), key=lambda pair: (-len({d.k for d in pair[1]}), pair[0])):
+        spaces = {d.k: d.kind for d in listed}
+        kinds = ", ".join(f"{kind} {n}" for kind, n in Counter(spaces.values()).most_common())
+        lines.append(
+            _row((question, said.replace("|", "/"), str(len(listed)), str(len(spaces)), kinds, str(listed[0].k)))
+        )
     return "\n".join(lines)
 
 
-def _figures(records: Sequence[Record]) -> tuple[str, ...]:
-    def total(of: Callable[[Record], int]) -> str:
-        return f"{sum(map(of, records)):,}"
-
+def slowest(records: Sequence[Record]) -> str:
+    """The spaces with the longest questions and with the highest peaks of memory."""
+    late = sorted(records, key=lambda r: -r.seconds[1])[:FEW]
+    large = sorted(records, key=lambda r: -r.megabytes)[:FEW]
     return (
-        f"{len(records):,}",
-        total(lambda r: r.left == 0),
-        total(lambda r: r.hidden),
-        total(lambda r: 1 <= r.left <= FEW),
-        total(lambda r: r.knives),
-        total(lambda r: r.asked.total()),
-        total(lambda r: r.refused.total()),
-        total(lambda r: len(r.disagreements)),
+        f"longest: {', '.join(f'{r.k} ({r.seconds[1]:.0f} s)' for r in late)}; "
+        f"largest: {', '.join(f'{r.k} ({r.megabytes:,} MB)' for r in large)}"
     )
-
-
-def _features(records: Sequence[Record]) -> str:
-    counts: Counter[str] = Counter(f for r in records for f in r.features)
-    empty: Counter[str] = Counter(f for r in records for f in r.features if r.left == 0)
-    wrong: Counter[str] = Counter(f for r in records for f in r.features if r.disagreements)
-    lines = [_row(("with", "spaces", "empty", "spaces with a wrong answer")), _rule(4)]
-    lines += [_row((f, f"{n:,}", f"{empty[f]:,}", f"{wrong[f]:,}")) for f, n in counts.most_common()]
-    return "\n".join(lines)
-
-
-def _solvers(records: Sequence[Record]) -> str:
-    asked: Counter[str] = Counter()
-    refused: Counter[str] = Counter()
-    unproven: Counter[str] = Counter()
-    wrong: Counter[str] = Counter(d.solver for r in records for d in r.disagreements)
-    for r in records:
-        asked.update(r.asked)
-        refused.update(r.refused)
-        unproven.update(r.unproven)
-    lines = [_row(("solver", "asked", "refused", "unproven", "wrong")), _rule(5)]
-    for s, n in asked.most_common():
-        lines.append(_row((s, *(f"{count:,}" for count in (n, refused[s], unproven[s], wrong[s])))))
-    return "\n".join(lines)
 
 
 def _row(cells: Sequence[str]) -> str:

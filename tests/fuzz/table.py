@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.fuzz.described import Active, At, Drawn, Factor, Indicator, Is, Parameter, Relation, Term, Value
+from tests.fuzz.described import Active, At, Condition, Drawn, Factor, Is, Join, Parameter, Relation, Term, Value
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -80,8 +80,13 @@ class Table:
             self.values[helper.name] = np.tile(combinations[:, h], self.configs)
         self._rows: dict[tuple[int, ...], int] | None = None
 
-    def indicator(self, indicator: Indicator) -> Bools:
-        """Where an indicator is 1, shape (N,)."""
+    def indicator(self, indicator: Condition) -> Bools:
+        """Where a condition holds, shape (N,)."""
+        if isinstance(indicator, Join):
+            found = [self.indicator(part) for part in indicator.parts]
+            if indicator.kind == "~":
+                return ~found[0]
+            return np.asarray(np.all(found, axis=0) if indicator.kind == "&" else np.any(found, axis=0))
         if isinstance(indicator, Active):
             return self.on[indicator.name]
         if isinstance(indicator, At):
@@ -90,8 +95,8 @@ class Table:
             return np.asarray(hit[self.levels[indicator.name]])
         return np.asarray(np.isin(self.levels[indicator.name], indicator.levels) != indicator.negated)
 
-    def applies(self, when: Sequence[Indicator]) -> Bools:
-        """Where all indicators are 1, shape (N,)."""
+    def applies(self, when: Sequence[Condition]) -> Bools:
+        """Where all conditions hold, shape (N,)."""
         found = np.ones(self.size, dtype=bool)
         for w in when:
             found &= self.indicator(w)

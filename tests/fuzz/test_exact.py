@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from tests.fuzz.described import (
     Clause,
     Drawn,
     Helper,
+    Is,
+    Join,
     Parameter,
     Relation,
     Rule,
@@ -217,6 +220,36 @@ def test_borders_and_knife_edges() -> None:
     assert [(t.empty, t.knife) for t in found] == [(False, False), (True, True), (True, False)]
 
 
+def test_indicators_of_disjuncts() -> None:
+    listed = tuple((rule("", {n: 1.0}, ">=", 8.0).relation,) for n in ("a", "b"))
+    either, both, first = 36, 4, 20  # of 100: a or b from 8 on, both of them, a alone
+
+    def count(**how: object) -> int:
+        choice = Choice("choice_0", listed, **how)  # type: ignore[arg-type]
+        return truth_of(Drawn(numbers("a", "b"), (), (choice,))).count
+
+    assert count(fixed=(None, None)) == count(exactly=False) == either
+    assert count(fixed=(True, None)) == count(fixed=(None, False)) == count(fixed=(True, False), exactly=False) == first
+    assert count(fixed=(True, True)) == count(fixed=(False, False), exactly=False) == 0
+    assert count(fixed=(True, True), exactly=False) == both
+    assert count(implied=((0, 1),)) == first  # b's, as a's indicator would bring both
+    assert count(exactly=False, implied=((0, 1), (1, 0))) == both
+
+
+def test_formulas_of_conditions() -> None:
+    a, b = Is("a", (0,)), Is("b", (0, 1))
+    for joined, there in (
+        (Join("&", (a, b)), 2),
+        (Join("|", (a, b, a)), 28),
+        (Join("~", (Join("|", (a, b)),)), 72),
+        (Join("&", (a, Join("~", (a,)))), 0),
+    ):
+        drawn = Drawn((*numbers("a", "b"), replace(*numbers("c"), when=(joined,))))
+        assert int(Table(drawn).on["c"].sum()) == 10 * there
+        configs = Meaning(drawn).enumerate()
+        assert sum("c" in c for c in configs) == 10 * there
+
+
 def test_helpers_disjunctions_and_clauses() -> None:
     a, b, u = "a", "b", Helper("u", 0, 9)
     chain = (rule("r0", {a: 1.0, "u": -1.0}, "==", 0.0), rule("r1", {"u": 1.0, b: -1.0}, "==", 0.0))
@@ -238,7 +271,7 @@ def test_drawn_spaces_are_not_trivial() -> None:
     assert sum(n > 5 for n in left) >= DRAWN // 5
     assert sum(unrelated(c.truth) for c in cases) >= DRAWN // 10
     assert {c.kind for c in cases} == set(KINDS)
-    seen = {f for c in cases for f in features(c.drawn)}
+    seen = {f for c in cases for f in features(c)}
     assert seen >= {
         "numbers",
         "logic",
@@ -247,6 +280,22 @@ def test_drawn_spaces_are_not_trivial() -> None:
         "disjunctions",
         "conditional parameters",
         "orderings",
+        "when: eight alternatives",
+        "when: repeated",
+        "when: negated formula",
+        "when: three levels",
+        "when: is_active of a number",
+        "when: is_active of several conditions",
+        "never active",
+        "expand_limit 0 to 3",
+        "ranges below 1e-5",
+        "ranges above 1e8",
+        "single points",
+        "products of two reals",
+        "hard labels",
+        "fixed indicators",
+        "free indicators",
+        "implied indicators",
     }
     sizes = [abs(t.coefficient) for c in cases for r in c.drawn.rules for t in r.relation.terms]
     assert min(sizes) <= 1e-6
@@ -264,5 +313,5 @@ def test_every_kind_is_declared_as_it_is_drawn() -> None:
     for kind in KINDS:
         drawn = draw(0, 0, (kind,)).drawn
         space = build(drawn)
-        assert list(space.parameters) == [p.name for p in drawn.parameters]
-        assert list(space.rules) == [r.name for r in drawn.rules if not r.direct]
+        assert set(space.parameters) == {p.name for p in drawn.parameters}  # ConfigSpace sorts its own
+        assert {r.name for r in drawn.rules if not r.direct} <= set(space.rules)

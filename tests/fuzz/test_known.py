@@ -75,7 +75,7 @@ KNOWN = {
 @pytest.mark.parametrize("name", list(KNOWN))
 def test_no_disagreement(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in SHARES:
-        monkeypatch.setitem(SHARES, kind, 0.5 if kind == "hybrid" else 1.0)
+        monkeypatch.setitem(SHARES, kind, 1.0)
     for seed in range(3):
         record = Record(0, name)
         asked = begin(Case(0, name, KNOWN[name], truth_of(KNOWN[name]), 0), record, seed)

@@ -52,7 +52,7 @@ def judge(table: Table, part: Part) -> Judged:
     everywhere = np.ones(table.size, dtype=bool)
     if isinstance(part, Clause):
         return Judged(part, _clause(table, part).astype(np.int8), everywhere, (), (), False)
-    listed = part.disjuncts if isinstance(part, Choice) else ((part.relation,),)
+    listed = part.alternatives if isinstance(part, Choice) else ((part.relation,),)
     applies = table.applies(part.when) if isinstance(part, Rule) else everywhere
     bodies = tuple(tuple(Body(table, r) for r in relations) for relations in listed)
     open_, knife, status = [], False, np.zeros(table.size, dtype=np.int8)
@@ -63,8 +63,8 @@ def judge(table: Table, part: Part) -> Judged:
             edge = (found > float(HOLDS_UP_TO)) & (found < float(BROKEN_FROM)) & ~body.open & applies
             knife |= bool(edge.any())
             codes.append(np.where(body.open, OPEN, np.where(found <= float(HOLDS_UP_TO), HOLDS, BROKEN)))
-        stacked = np.array(codes)
-        one = np.where((stacked == BROKEN).any(axis=0), BROKEN, stacked.max(axis=0))
+        stacked = np.array(codes).reshape(len(codes), table.size)
+        one = np.where((stacked == BROKEN).any(axis=0), BROKEN, stacked.max(axis=0, initial=HOLDS))
         status = np.where(status == HOLDS, HOLDS, np.where(one == BROKEN, status, one))
         open_.append(tuple(codes))
     return Judged(part, np.where(applies, status, HOLDS), applies, bodies, tuple(open_), knife)
