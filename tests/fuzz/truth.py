@@ -1,7 +1,8 @@
 """What a drawn space means: its legal assignments, decided exactly, and what follows from them.
 
     a rule holds where it is violated by at most 1e-9 of its largest coefficient; drawn spaces have no assignment between
-    1e-11 and 1e-7 (a knife's edge), so that no reasonable tolerance changes an answer;
+    1e-11 and 1e-7 (a knife's edge; further for sums so large that floats lose more), so that no reasonable tolerance
+    changes an answer;
     a conditional rule holds where an indicator of it is 0;
     a disjunction holds if the relations of at least one of its disjuncts do.
 
@@ -20,7 +21,7 @@ import numpy as np
 
 from tests.fuzz.described import Choice, Clause, Drawn, Is, Part, Relation, Rule, Term
 from tests.fuzz.simplex import Row, Simplex, System
-from tests.fuzz.table import BROKEN, BROKEN_FROM, HOLDS, HOLDS_UP_TO, OPEN, Body, Bools, Config, Floats, Table
+from tests.fuzz.table import BROKEN, HOLDS, HOLDS_UP_TO, OPEN, Body, Bools, Config, Floats, Table
 
 ALLOWED = Fraction(1, 10**9)
 """The relative violation that the definition of legal allows."""
@@ -60,7 +61,7 @@ def judge(table: Table, part: Part) -> Judged:
         codes = []
         for body in relations:
             found = body.violations()
-            edge = (found > float(HOLDS_UP_TO)) & (found < float(BROKEN_FROM)) & ~body.open & applies
+            edge = (found > float(HOLDS_UP_TO)) & (found < float(body.edge)) & ~body.open & applies
             knife |= bool(edge.any())
             codes.append(np.where(body.open, OPEN, np.where(found <= float(HOLDS_UP_TO), HOLDS, BROKEN)))
         stacked = np.array(codes).reshape(len(codes), table.size)
@@ -261,18 +262,21 @@ class Truth:
             feasible = [(names, s) for names, system in systems for s in (Simplex(system, at),) if s.feasible]
             if feasible:
                 return tuple(feasible), False
-        edge = tolerance is None and any(Simplex(system, BROKEN_FROM).feasible for _, system in systems)
-        return (), edge
+        near = (
+            self._system([b for group in branch for b in group], row, True) for branch in itertools.product(*choices)
+        )
+        return (), tolerance is None and any(Simplex(system, Fraction(1)).feasible for _, system in near)
 
-    def _system(self, bodies: Sequence[Body], row: int) -> tuple[tuple[str, ...], System]:
+    def _system(self, bodies: Sequence[Body], row: int, edges: bool = False) -> tuple[tuple[str, ...], System]:
+        """The reals that bodies bind at a row, and their linear program; ``edges``: tolerances are relative to those."""
         exact = [body.exact(row) for body in bodies]
         names = tuple(sorted({n for _, slopes in exact for n in slopes}))
         rows = []
         for body, (constant, slopes) in zip(bodies, exact, strict=True):
             bound = Fraction(body.relation.bound) - constant
-            sense = body.relation.sense
+            sense, scale = body.relation.sense, body.scale * (body.edge if edges else 1)
             a = tuple(slopes.get(n, Fraction(0)) for n in names)
-            rows.append(Row(a, None if sense == "<=" else bound, None if sense == ">=" else bound, body.scale))
+            rows.append(Row(a, None if sense == "<=" else bound, None if sense == ">=" else bound, scale))
         drawn: Drawn = self.table.drawn
         low, high = (tuple(Fraction(getattr(drawn[n], end)) for n in names) for end in ("low", "high"))
         return names, System(low, high, tuple(rows))
