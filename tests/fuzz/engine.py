@@ -13,7 +13,6 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from tests.fuzz.described import Active, Choice, Clause, Condition, Join, Rule
-from tests.fuzz.grid import interview_on_a_grid
 from tests.fuzz.kinds import HARD, Case, draw, unrelated
 from tests.fuzz.questions import begin, interview
 from tests.fuzz.record import COMPARED, MEGABYTES, SECONDS, Record
@@ -54,7 +53,7 @@ def examine(plan: Plan, k: int, note: Callable[[str], object] = lambda text: Non
             warnings.simplefilter("ignore")
             asked = begin(case, record, plan.seed)
             if asked is not None:
-                (interview_on_a_grid if case.gridded else interview)(asked, plan.solvers)
+                interview(asked, plan.solvers)
                 if plan.runs:
                     check_run(asked)
         record.seconds = (drawn, time.perf_counter() - began - drawn)

@@ -11,7 +11,7 @@ import numpy as np
 from tests.fuzz.described import Condition, Drawn, Helper, Parameter, Relation, Rule, Term, Value
 from tests.fuzz.shapes import SHAPES, choice, clause, condition, distinct, indicators, mixture, normal_form, numbers
 from tests.fuzz.sketch import CUT, EMPTY, FEW, FEW_CONFIGS, Sketch
-from tests.fuzz.table import TooLargeError
+from tests.fuzz.table import LARGEST, TooLargeError
 from tests.fuzz.truth import Truth
 
 AIMS = {CUT: 0.6, FEW: 0.12, EMPTY: 0.28}
@@ -283,13 +283,18 @@ def helpers(sketch: Sketch) -> None:
 
 
 def logic(sketch: Sketch) -> None:
-    """Disjunctions over integers and LogicalConstraints."""
-    for v in range(sketch.one((2, 3))):
-        integer(sketch, f"v{v}", int(sketch.rng.integers(3, 8)))
+    """Disjunctions over integers or reals, and LogicalConstraints."""
+    reals = sketch.one((0, 0, 0, 1, 2))
+    for v in range(1 if reals else sketch.one((2, 3))):
+        integer(sketch, f"v{v}", int(sketch.rng.integers(3, 5 if reals else 8)))
     narrow(sketch, "c")
+    for x in range(reals):
+        real(sketch, f"x{x}", ORDINARY)
+    sketch.largest = MIXED_ROWS if reals else LARGEST
     sketch.settle()
-    _logic(sketch, ("pair", "linear"))
-    rules(sketch, ("pair", "linear", "cardinality"), sketch.one((0, 1, 2)), often=0.15)
+    shapes = ("real sum", "real sum", "linear") if reals else ("pair", "linear")
+    _logic(sketch, shapes)
+    rules(sketch, (*shapes, "cardinality"), sketch.one((0, 1, 2)), often=0.15)
 
 
 def _logic(sketch: Sketch, shapes: Sequence[str]) -> None:
@@ -320,6 +325,8 @@ def wide_integers(sketch: Sketch) -> None:
 UNIT = ((0.0, 1.0),)
 ORDINARY = ((0.0, 1.0), (-1.0, 1.0), (0.0, 10.0), (0.5, 2.5), (-5.0, 0.0))
 HUGE = ((1e-3, 1e6), (0.0, 1e6), (0.0, 1e4), (-1e6, 1e6), (0.0, 1.0))
+EXTREME = ((1e-6, 1e9), (0.0, 1e9), (-1e9, 1e9), (1e-3, 1e6))
+TINY = ((0.0, 1e-6), (1.0, 1.000001), (0.0, 1e-9), (-1e-6, 0.0), (0.0, 1.0))
 
 
 def mixtures(sketch: Sketch) -> None:
@@ -337,19 +344,6 @@ def mixtures(sketch: Sketch) -> None:
     rules(sketch, ("real sum", "real sum", "linear"), sketch.one((1, 2)), often=0.2)
 
 
-def large_ranges(sketch: Sketch) -> None:
-    """Conditional reals of ranges up to 1e6: what a large big-M or a loose tolerance lets through."""
-    narrow(sketch, "c", most=3)
-    if sketch.chance(0.6):
-        narrow(sketch, "d", most=3)
-    for x in range(sketch.one((2, 2, 3))):
-        when = tuple(indicators(sketch, 1)) if sketch.chance(0.6) else ()
-        real(sketch, f"x{x}", HUGE, when)
-    sketch.largest = MIXED_ROWS
-    sketch.settle()
-    rules(sketch, ("real sum", "real sum", "cardinality"), sketch.one((1, 2, 3)), often=0.3)
-
-
 def real_products(sketch: Sketch) -> None:
     """Products of a real and something discrete, wide integers among it."""
     sketch.expand_limit = sketch.one((4, 64))
@@ -363,18 +357,6 @@ def real_products(sketch: Sketch) -> None:
     sketch.largest = 2 * MIXED_ROWS
     sketch.settle()
     rules(sketch, ("real product", "real product", "real sum", "linear"), sketch.one((1, 2, 2)), often=0.2)
-
-
-def real_logic(sketch: Sketch) -> None:
-    """Disjunctions over reals beside LogicalConstraints."""
-    narrow(sketch, "c", most=4)
-    integer(sketch, "v", int(sketch.rng.integers(2, 5)))
-    for x in range(sketch.one((1, 2, 2))):
-        real(sketch, f"x{x}", ORDINARY)
-    sketch.largest = MIXED_ROWS
-    sketch.settle()
-    _logic(sketch, ("real sum", "real sum", "linear"))
-    rules(sketch, ("real sum", "linear", "cardinality"), sketch.one((0, 1, 1)), often=0.15)
 
 
 def everything(sketch: Sketch) -> None:
@@ -414,29 +396,28 @@ def formulas(sketch: Sketch) -> None:
     rules(sketch, ("pair", "linear", "real sum", "cardinality"), sketch.one((1, 1, 2)), often=0.4)
 
 
-EXTREME = ((0.0, 1e-6), (1.0, 1.000001), (0.0, 1e-9), (1e-6, 1e9), (0.0, 1e9), (-1e9, 1e9), (-1e-6, 0.0), (1e-3, 1e6))
-
-
-def extreme_ranges(sketch: Sketch) -> None:
-    """Ranges of 1e-9 to 1e9, single points, and integers up to 1e15 in steps that are numbers."""
-    sketch.expand_limit = sketch.one((0, 1, 3))
+def large_ranges(sketch: Sketch) -> None:
+    """Conditional reals of ranges from 1e-9 to 1e9, what a large big-M or a loose tolerance lets through; single points,
+    and integers of up to 1e15 whose steps are numbers.
+    """
     narrow(sketch, "c", most=3)
-    sketch.parameters.append(Parameter("one", "integer", (4,), 4, 4))
-    for x in range(sketch.one((1, 2, 2))):
-        when = tuple(indicators(sketch, 1)) if sketch.chance(0.4) else ()
-        real(sketch, f"x{x}", EXTREME if sketch.chance(0.7) else ORDINARY, when)
-    if sketch.chance(0.7):
+    if sketch.chance(0.5):
+        sketch.expand_limit = sketch.one((0, 1, 3))
+        sketch.parameters.append(Parameter("one", "integer", (4,), 4, 4))
         step, low = sketch.one((10**3, 10**6, 10**9, 10**14)), sketch.one((0, -7, 1))
         values = range(low, low + int(sketch.rng.integers(3, 9)) * step, step)
         sketch.parameters.append(Parameter("w", "integer", values, low, values[-1], step))
-    sketch.largest = 2 * MIXED_ROWS
+    for x in range(sketch.one((1, 2, 3))):
+        when = tuple(indicators(sketch, 1)) if sketch.chance(0.5) else ()
+        real(sketch, f"x{x}", sketch.one((HUGE, TINY, EXTREME)), when)
+    sketch.largest = MIXED_ROWS
     sketch.settle()
-    rules(sketch, ("real sum", "real sum", "linear", "cardinality"), sketch.one((1, 2, 2)), often=0.3)
+    rules(sketch, ("real sum", "real sum", "linear", "cardinality"), sketch.one((1, 2, 3)), often=0.3)
 
 
 def products_of_reals(sketch: Sketch) -> None:
     """Products of two reals and squares of one; the truth is a grid."""
-    ranges = sketch.one((UNIT, ORDINARY, ORDINARY, EXTREME))
+    ranges = sketch.one((UNIT, ORDINARY, ORDINARY, EXTREME, TINY))
     if sketch.chance(0.7):
         narrow(sketch, "c", most=3)
     for x in range(2):
@@ -526,15 +507,13 @@ KINDS: dict[str, tuple[float, Callable[[Sketch], None]]] = {
     "products": (0.06, products),
     "conditional": (0.07, conditional),
     "helpers": (0.06, helpers),
-    "logic": (0.06, logic),
+    "logic": (0.1, logic),
     "wide integers": (0.07, wide_integers),
     "mixtures": (0.05, mixtures),
-    "large ranges": (0.04, large_ranges),
+    "large ranges": (0.1, large_ranges),
     "real products": (0.05, real_products),
-    "real logic": (0.04, real_logic),
     "everything": (0.04, everything),
     "formulas": (0.13, formulas),
-    "extreme ranges": (0.06, extreme_ranges),
     "products of reals": (0.06, products_of_reals),
     "from_pyomo": (0.06, from_pyomo),
     "from_configspace": (0.05, from_configspace),

@@ -18,6 +18,8 @@ Said = TypeVar("Said")
 
 SECONDS = 20
 """Wall-clock seconds for one question; then it counts as unanswered: a hang."""
+HANGS = 2
+"""Hangs after which a space is asked nothing more."""
 MEGABYTES = 1024
 """Peak memory of a process with one space that counts as too much."""
 SOLVERS: dict[str, str | None] = {
@@ -115,13 +117,21 @@ class Record:
         self.disagreements.append(Disagreement(self.k, self.kind, question, solver, *short))
 
     def ask(
-        self, question: str, solver: str, call: Callable[[], Said], raises: type[Exception] | None = None
+        self,
+        question: str,
+        solver: str,
+        call: Callable[[], Said],
+        raises: type[Exception] | None = None,
+        known: bool = True,
     ) -> Said | None:
-        """The answer; None where the solver refuses, or raises (a disagreement, unless ``raises`` says so).
+        """The answer; None where the solver refuses or raises (a disagreement, unless ``raises`` says so), and after ``HANGS``.
 
         Args:
-            raises: what the right answer is an exception of; then an answer is the disagreement.
+            raises: what the right answer is an exception of; then an answer is the disagreement,
+            known: unless it is not known that no other answer is right.
         """
+        if self.hangs >= HANGS:
+            return None
         self.asked[solver] += 1
         self.note(f"{question} of {solver}")
         try:
@@ -140,7 +150,7 @@ class Record:
                     question, solver, raises.__name__ if raises else "an answer", f"{type(error).__name__}: {error}"
                 )
         else:
-            if raises is None:
+            if raises is None or not known:
                 return said
             self.wrong(question, solver, raises.__name__, said)
         return None

@@ -19,7 +19,6 @@ from tests.fuzz.__main__ import main
 from tests.fuzz.clean import check_numbers
 from tests.fuzz.described import Drawn, Parameter, Relation, Rule, Term, Value
 from tests.fuzz.engine import SILENCE, Plan, _Crew
-from tests.fuzz.grid import interview_on_a_grid
 from tests.fuzz.kinds import Case, draw, gridded
 from tests.fuzz.questions import begin, check_configspace, interview
 from tests.fuzz.record import COMPARED, MEGABYTES, Record, refuses
@@ -187,6 +186,10 @@ def test_silence_is_a_disagreement(monkeypatch: pytest.MonkeyPatch) -> None:
     record = Record(0, "by hand")
     assert record.ask("sleep", "default", lambda: time.sleep(5)) is None
     assert wrong(record) == {"sleep"}
+    assert record.ask("answer", "default", lambda: 1) == 1
+    record.ask("sleep", "default", lambda: time.sleep(5))
+    assert record.hangs == recording.HANGS
+    assert record.ask("answer", "default", lambda: 1) is None
     assert SILENCE > recording.SECONDS
 
 
@@ -249,7 +252,7 @@ def asked_on_a_grid(case: Case) -> Record:
     record = Record(0, "by hand")
     asked = begin(case, record, seed=0)
     assert asked is not None
-    interview_on_a_grid(asked, COMPARED[:1])
+    interview(asked, COMPARED[:1])
     return record
 
 
@@ -264,8 +267,7 @@ GRID_LIES: list[tuple[str, Callable[[Any], Any], str]] = [
     ("bounds", lambda b: {"x": b["x"]}, "bounds"),
     ("is_legal", lambda legal: not legal, "is_legal"),
     ("count", lambda c: Count(1, True), "count"),
-    ("count", lambda c: Count(3, True), "count"),
-    ("sample", lambda found: [{"c": "off", "x": 1.0, "y": 1.0}], "sample"),
+    ("sample", lambda found: [{"c": "off", "x": 1.0, "y": 1.0}] * 5, "sample"),
     ("nearest", lambda found: {"c": "off", "x": 1.0, "y": 1.0}, "nearest"),
 ]
 

@@ -144,14 +144,11 @@ class Truth:
         """Shape (C,)."""
         return np.asarray(self.legal.reshape(self.table.configs, self.table.repeats).any(axis=1))
 
-    @property
-    def count(self) -> int:
-        """Legal settings of everything but reals and wide integers."""
-        drawn = self.table.drawn
-        narrow = [p.name for p in drawn.parameters if p.kind != "real" and not drawn.wide(p)]
-        if self.empty or not narrow:
+    def settings(self, names: Sequence[str]) -> int:
+        """How many settings of some discrete parameters are legal."""
+        if self.empty or not names:
             return int(not self.empty)
-        return int(np.unique([self.table.levels[n][self.legal] for n in narrow], axis=1).shape[1])
+        return int(np.unique([self.table.levels[n][self.legal] for n in names], axis=1).shape[1])
 
     def reach(self, body: Body, row: int, tolerance: Fraction | None = None) -> tuple[Fraction, Fraction]:
         """Least and greatest value of a body at a legal row; at a tolerance: with all rules loosened by it."""
