@@ -17,7 +17,7 @@ from mipcash.errors import SolverError
 Said = TypeVar("Said")
 
 SECONDS = 20
-"""Wall-clock seconds for one question; then it counts as unanswered: a hang."""
+"""CPU seconds of this process for one question, which the load of the machine does not change; then it hangs."""
 HANGS = 2
 """Hangs after which a space is asked nothing more."""
 MEGABYTES = 1024
@@ -165,7 +165,7 @@ def refuses(solver: str, error: Exception) -> bool:
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raise :class:`NoAnswerError` after so many seconds (in the main thread; elsewhere there is no limit)."""
+    """Raise :class:`NoAnswerError` after so many CPU seconds (in the main thread; elsewhere there is no limit)."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
@@ -173,10 +173,10 @@ def limited(seconds: float) -> Iterator[None]:
     def late(_: int, __: FrameType | None) -> None:
         raise NoAnswerError
 
-    before: Any = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before: Any = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
