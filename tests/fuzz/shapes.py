@@ -79,17 +79,18 @@ def condition(sketch: Sketch, often: float = 0.3) -> tuple[Condition, ...]:
     if not sketch.chance(often):
         return ()
     if sketch.formulas:
-        return tuple(f for f in (formula(sketch) for _ in range(sketch.one((1, 1, 2)))) if f is not None)
+        drawn = (formula(sketch, sketch.one((1, 2, 3)), (2, 2, 3, 8)) for _ in range(sketch.one((1, 1, 2))))
+        return tuple(f for f in drawn if f is not None)
     return tuple(indicators(sketch, sketch.one((1, 1, 2))))
 
 
-def formula(sketch: Sketch, depth: int = 3) -> Condition | None:
+def formula(sketch: Sketch, depth: int, counts: Sequence[int] = (2,)) -> Condition | None:
     """Indicators joined and negated, up to ``depth`` levels deep: alternatives overlap, repeat and contradict each other."""
     if not depth or sketch.chance(0.3):
         leaf = indicator(sketch)
         return Join("~", (Is(leaf.name, leaf.levels),)) if isinstance(leaf, Is) and leaf.negated else leaf
     kind = sketch.one(("|", "|", "|", "&", "&", "~"))
-    count = 1 if kind == "~" else sketch.one((2, 2, 3, 8)) if depth == 3 else 2
+    count = 1 if kind == "~" else sketch.one(counts)
     parts = [f for f in (formula(sketch, min(depth - 1, 9 - count)) for _ in range(count)) if f is not None]
     if kind != "~" and parts and sketch.chance(0.2):
         parts.append(sketch.one(parts))
