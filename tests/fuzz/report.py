@@ -46,6 +46,7 @@ def summary(records: Sequence[Record], plan: Plan, seconds: float) -> str:
     small = sum(r.left <= FEW for r in records)
     drawn, asked = (sum(r.seconds[i] for r in records) for i in (0, 1))
     share = small / max(1, len(records))
+    first = min((r.k for r in records), default=0)
     refused: Counter[str] = sum((r.refused for r in records), Counter())
     unproven: Counter[str] = sum((r.unproven for r in records), Counter())
     return "\n".join(
@@ -56,7 +57,7 @@ def summary(records: Sequence[Record], plan: Plan, seconds: float) -> str:
             f"refused and unproven by solver: {dict(refused)}, {dict(unproven)}",
             slowest(records),
             f"{seconds:.0f} s of wall-clock time; {drawn:.0f} s of drawing and brute force, {asked:.0f} s of questions",
-            f"repeat: python -m tests.fuzz --spaces {len(records)} --seed {plan.seed} --first {min((r.k for r in records), default=0)} "
+            f"repeat: python -m tests.fuzz --spaces {len(records)} --seed {plan.seed} --first {first} "
             f"--solvers {','.join(plan.solvers)}{f' --kinds {chr(34)}{chr(44).join(plan.kinds)}{chr(34)}' if plan.kinds else ''}"
             f"; one space: --only K",
         )

@@ -25,7 +25,7 @@ FEW_CONFIGS = 12
 MIXED_BUDGET = 8
 MOVES = 1e-3
 """Share of its range that a real must be able to move for a space to count as inexhaustible."""
-SHARES = {"empty": 0.2, "discrete": 0.3, "any": 0.7, "mixed": 0.4}
+SHARES = {"empty": 0.2, "discrete": 0.5, "any": 0.7, "mixed": 0.4}
 """How many of the spaces that admit a run have one; ``any``: how many of those with few configurations by any optimizer."""
 
 
