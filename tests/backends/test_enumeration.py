@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import mipcash as mc
-from benchmarks.fuzz.described import Drawn, build
 from mipcash.backends.base import Cut, SolverSettings, Task
 from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.enumeration.bounds import make_potentials
@@ -27,6 +26,7 @@ from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import without_rules
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
+from tests.fuzz.described import Drawn, build
 from tests.strategies.points import TooLargeError
 from tests.strategies.spaces import drawn_spaces
 

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import mipcash as mc
-from benchmarks.fuzz.described import Drawn, build
 from mipcash.backends.base import Cut, SolverSettings, Task
 from mipcash.backends.highs import HighsBackend, _load
 from mipcash.backends.reductions.base import InTurn, Reduction, reduced
@@ -29,6 +28,7 @@ from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_products, without_rules
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
+from tests.fuzz.described import Drawn, build
 from tests.strategies.points import TooLargeError
 from tests.strategies.spaces import drawn_spaces
 

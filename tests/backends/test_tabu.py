@@ -7,7 +7,6 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from benchmarks.fuzz.described import Drawn, build
 from mipcash.backends.base import SolverSettings, Task
 from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.enumeration.network import make_network
@@ -17,6 +16,7 @@ from mipcash.program.legality import Legality
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import all_points, bits, random_form
 from tests.backends.test_enumeration import over_binaries
+from tests.fuzz.described import Drawn, build
 from tests.strategies.points import TooLargeError
 from tests.strategies.spaces import drawn_spaces
 

@@ -8,7 +8,6 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import mipcash as mc
-from benchmarks.fuzz.described import Drawn, build
 from mipcash.backends.base import Cut, SolverSettings, Task
 from mipcash.backends.highs import HighsBackend
 from mipcash.backends.toulbar2.consistency import extended, made_consistent
@@ -17,6 +16,7 @@ from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES, all_points, bits, no_good, random_form
+from tests.fuzz.described import Drawn, build
 from tests.strategies.spaces import drawn_spaces
 
 pytest.importorskip("pytoulbar2")

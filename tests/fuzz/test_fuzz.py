@@ -1,14 +1,14 @@
-"""A sample of the spaces of ``python -m benchmarks.fuzz``: the library agrees with brute force on all of them."""
+"""A sample of the spaces of ``python -m tests.fuzz``: the library agrees with brute force on all of them."""
 
 from __future__ import annotations
 
 import pytest
 
-from benchmarks.fuzz.engine import Plan, examine
-from benchmarks.fuzz.kinds import KINDS
+from tests.fuzz.engine import Plan, examine
+from tests.fuzz.kinds import KINDS
 
-PARTS, SPACES_PER_PART = 10, 6
-"""Together 60 spaces; each part is a test of its own so that workers share them. The whole is ``python -m benchmarks.fuzz``."""
+PARTS, SPACES_PER_PART = 8, 4
+"""Together 32 spaces; each part is a test of its own so that workers share them. The whole is ``python -m tests.fuzz``."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,18 +12,20 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from benchmarks.fuzz import record as recording
-from benchmarks.fuzz.__main__ import main
-from benchmarks.fuzz.clean import check_numbers
-from benchmarks.fuzz.described import Drawn, Parameter
-from benchmarks.fuzz.engine import SILENCE, Plan, _Crew
-from benchmarks.fuzz.kinds import Case
-from benchmarks.fuzz.questions import begin, interview
-from benchmarks.fuzz.record import Record, refuses
-from benchmarks.fuzz.runs import _exhaust, _keep_going
 from mipcash.errors import InfeasibleSpaceError, SolverError
 from mipcash.space.counting import Count
+from tests.fuzz import record as recording
+from tests.fuzz.__main__ import main
+from tests.fuzz.clean import check_numbers
+from tests.fuzz.described import Drawn, Parameter, Relation, Rule, Term, Value
+from tests.fuzz.engine import SILENCE, Plan, _Crew
+from tests.fuzz.kinds import Case, draw, gridded
+from tests.fuzz.questions import begin, check_configspace, interview
+from tests.fuzz.record import COMPARED, MEGABYTES, Record, refuses
+from tests.fuzz.runs import _exhaust, _keep_going
+from tests.fuzz.sketch import Sketch
 from tests.fuzz.test_exact import numbers, rule, truth_of
+from tests.fuzz.truth import Truth
 
 PLAIN = Drawn(numbers("a", "b"), (), (rule("r0", {"a": 1.0, "b": 1.0}, "<=", 3.0),))
 MIXED = Drawn((*numbers("a"), Parameter("x", "real", (), 0.0, 2.0)), (), (rule("r0", {"a": 1.0, "x": 1.0}, "<=", 3.0),))
@@ -156,15 +158,15 @@ def test_runs_that_end_too_early_or_never(monkeypatch: pytest.MonkeyPatch) -> No
 
     legal = [{"a": a, "b": b} for a in range(4) for b in range(4 - a)]
     for listed, stopped, fine in (
-        (legal, "space exhausted: proven optimum", True),
-        (legal[1:], "space exhausted: proven optimum", False),
-        ([*legal, legal[0]], "space exhausted: proven optimum", False),
-        ([*legal, {"a": 9, "b": 9}], "space exhausted: proven optimum", False),
+        (legal, BEST_OF_ALL, True),
+        (legal[1:], BEST_OF_ALL, False),
+        ([*legal, legal[0]], BEST_OF_ALL, False),
+        ([*legal, {"a": 9, "b": 9}], BEST_OF_ALL, False),
         (legal, "budget", False),
     ):
         monkeypatch.setattr(mc, "minimize", _pretend(listed, stopped))
         assert ("run random" in wrong(asked_of(PLAIN, run))) != fine, (stopped, len(listed))
-    for count, stopped, fine in ((8, "budget", True), (3, "space exhausted: proven optimum", False)):
+    for count, stopped, fine in ((8, "budget", True), (3, BEST_OF_ALL, False)):
         listed = [{"a": 0, "x": float(x)} for x in np.linspace(0.1, 1.9, count)]
         monkeypatch.setattr(mc, "minimize", _pretend(listed, stopped))
         assert ("run mixed" in wrong(asked_of(MIXED, _keep_going))) != fine
@@ -182,9 +184,13 @@ def _pretend(configs: list[dict[str, Any]], stopped: str) -> Callable[..., Any]:
 def test_silence_is_a_disagreement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "SECONDS", 0.1)
     record = Record(0, "by hand")
-    assert record.ask("sleep", "default", lambda: time.sleep(5)) is None
-    assert wrong(record) == {"sleep"}
-    assert SILENCE > recording.SECONDS
+    assert record.ask("hang", "default", lambda: [0 for _ in itertools.count() if False]) is None
+    assert wrong(record) == {"hang"}
+    assert record.ask("answer", "default", lambda: 1) == 1
+    record.ask("hang", "default", lambda: [0 for _ in itertools.count() if False])
+    assert record.hangs == recording.HANGS
+    assert record.ask("answer", "default", lambda: 1) is None
+    assert recording.SECONDS < SILENCE
 
 
 def test_a_worker_that_dies_is_a_disagreement() -> None:
@@ -204,9 +210,105 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
     assert main([*quick, "--out", str(out)]) == 1
     page = out.read_text(encoding="utf-8")
     assert "| products | 2 |" in page
-    assert "repeat: python -m benchmarks.fuzz --spaces 2 --seed 0" in page
+    assert "repeat: python -m tests.fuzz --spaces 2 --seed 0" in page
     assert "count" in capsys.readouterr().out
-    assert main(["--only", "1", "--solvers", "default", "--no-runs"]) == 1
+    assert main(["--only", "1", "--solvers", "default", "--no-runs", "--kinds", "products"]) == 1
     assert 'mc.Space("drawn"' in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["--solvers", "nobody"])
+
+
+def test_a_run_goes_on_from_what_it_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keep = tmp_path / "kept.jsonl"
+    quick = ["--processes", "0", "--solvers", "default", "--no-runs", "--kinds", "products", "--keep", str(keep)]
+    main([*quick, "--spaces", "2"])
+    lines = keep.read_text(encoding="utf-8").splitlines(keepends=True)
+    marked = replace(Record.from_json(lines[0]), megabytes=MEGABYTES + 1, hangs=3)
+    marked.wrong("count", "default", 1, 2)
+    keep.write_text(marked.to_json() + "\n" + lines[1][:20], encoding="utf-8")
+    assert main([*quick, "--spaces", "3"]) == 1
+    figures = next(line for line in capsys.readouterr().out.splitlines()[::-1] if line.startswith("| all |"))
+    assert figures.endswith("| 1 | 1 | 3 | 1 |")  # wrong answers, spaces with one, hangs, over 1 GB
+    again = [Record.from_json(line).k for line in keep.read_text(encoding="utf-8").splitlines()]
+    assert again == [0, 1, 2]
+
+
+# -- a grid ---------------------------------------------------------------------------------------------------------
+
+
+def on_a_grid(bound: float = 0.25) -> Case:
+    """x y <= bound over the unit square, beside a category."""
+    sketch = Sketch(np.random.default_rng(0))
+    sketch.parameters.append(Parameter("c", "categorical", ("off", "on")))
+    for name in ("x", "y"):
+        gridded(sketch, name, Parameter(name, "real", (), 0.0, 1.0))
+    sketch.settle()
+    sketch.add(Rule("r0", Relation((Term(1.0, (Value("x"), Value("y"))),), "<=", bound)))
+    drawn = replace(sketch.drawn, parameters=tuple(sketch.gridded.get(p.name, p) for p in sketch.parameters))
+    return Case(0, "by hand", drawn, sketch.known, 0, tuple(sketch.gridded))
+
+
+def asked_on_a_grid(case: Case) -> Record:
+    record = Record(0, "by hand")
+    asked = begin(case, record, seed=0)
+    assert asked is not None
+    interview(asked, COMPARED[:1])
+    return record
+
+
+GRID_LIES: list[tuple[str, Callable[[Any], Any], str]] = [
+    ("optimum", lambda s: replace(s, status="infeasible", config=None), "optimum min"),
+    ("optimum", lambda s: replace(s, config={"c": "off", "x": 0.5, "y": 0.5 + 1e-6}), "optimum max"),
+    ("optimum", lambda s: replace(s, config={"c": "off", "x": 1.1, "y": 0.0}), "optimum min"),
+    ("optimum", lambda s: replace(s, value=s.value + 0.1), "optimum min"),
+    ("optimum", lambda s: replace(s, bound=s.bound + 0.1), "optimum min"),
+    ("conflict", lambda c: replace(c, rules=("r0",)), "conflict"),
+    ("bounds", lambda b: b | {"x": replace(b["x"], high=0.9)}, "bounds"),
+    ("bounds", lambda b: {"x": b["x"]}, "bounds"),
+    ("is_legal", lambda legal: not legal, "is_legal"),
+    ("count", lambda c: Count(1, True), "count"),
+    ("sample", lambda found: [{"c": "off", "x": 1.0, "y": 1.0}] * 5, "sample"),
+    ("nearest", lambda found: {"c": "off", "x": 1.0, "y": 1.0}, "nearest"),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "question"), GRID_LIES)
+def test_a_grid_sees_a_wrong_answer(
+    name: str, change: Callable[[Any], Any], question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert question not in wrong(asked_on_a_grid(on_a_grid()))
+    lie(monkeypatch, name, change)
+    assert question in wrong(asked_on_a_grid(on_a_grid()))
+
+
+def test_what_is_no_point_of_the_grid_may_be_legal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def empty(self: object, *given: object, **options: object) -> None:
+        raise InfeasibleSpaceError("empty")
+
+    case = on_a_grid(-1e-3)
+    assert case.truth.empty
+    for name in ("sample", "nearest", "bounds"):
+        monkeypatch.setattr(mc.Space, name, empty)
+    assert not wrong(asked_on_a_grid(case)) & {"sample", "nearest", "bounds"}
+    assert wrong(asked_on_a_grid(on_a_grid())) >= {"sample", "nearest", "bounds"}
+
+
+def test_configspace_itself_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ConfigSpace")
+    case = draw(0, 0, ("from_configspace",))
+    record = Record(0, "by hand")
+    asked = begin(case, record, 0)
+    assert asked is not None
+    check_configspace(asked)
+    assert not record.disagreements
+    monkeypatch.setattr(Truth, "violation", lambda self, config: None)
+    check_configspace(asked)
+    assert "ConfigSpace" in wrong(record)
+
+
+def test_a_proof_under_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    legal = [{"a": a, "b": b} for a in range(4) for b in range(4 - a)]
+    for stopped, fine in (("space exhausted", True), (BEST_OF_ALL, False)):
+        monkeypatch.setattr(mc, "minimize", _pretend(legal, stopped))
+        found = wrong(asked_of(PLAIN, lambda asked: _exhaust(asked, len(legal), "hybrid", "noisy")))
+        assert found == (set() if fine else {"proof under noise"})

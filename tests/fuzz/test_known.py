@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.fuzz.described import Choice, Drawn, Is, Parameter, Relation, Rule, Term, Value
-from benchmarks.fuzz.kinds import Case
-from benchmarks.fuzz.questions import begin, interview
-from benchmarks.fuzz.record import COMPARED, Record
-from benchmarks.fuzz.runs import SHARES, check_run
+from tests.fuzz.described import Choice, Drawn, Is, Parameter, Relation, Rule, Term, Value
+from tests.fuzz.kinds import Case
+from tests.fuzz.questions import begin, interview
+from tests.fuzz.record import COMPARED, Record
+from tests.fuzz.runs import SHARES, check_run
 from tests.fuzz.test_exact import numbers, rule, truth_of
 
 
@@ -75,7 +75,7 @@ KNOWN = {
 @pytest.mark.parametrize("name", list(KNOWN))
 def test_no_disagreement(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in SHARES:
-        monkeypatch.setitem(SHARES, kind, 0.5 if kind == "hybrid" else 1.0)
+        monkeypatch.setitem(SHARES, kind, 1.0)
     for seed in range(3):
         record = Record(0, name)
         asked = begin(Case(0, name, KNOWN[name], truth_of(KNOWN[name]), 0), record, seed)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.fuzz.described import Drawn, build
 from benchmarks.proxies import proxy
 from benchmarks.scales.shapes import shape_space
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
@@ -28,6 +27,7 @@ from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.domain import Domain
 from mipcash.space.space import Space
 from mipcash.surrogates.maximum import maximum
+from tests.fuzz.described import Drawn, build
 from tests.slow import FakeClock, SlowBackend
 from tests.spaces import bound_numbers, conv_net, discrete
 from tests.strategies.spaces import drawn_spaces

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import mipcash as mc
-from benchmarks.fuzz.described import Drawn, Parameter, Relation, Rule, Term, Value, build, expression
 from mipcash.backends.base import SolverSettings, Task
 from mipcash.backends.registry import make_backend
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import legality_at
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
+from tests.fuzz.described import Drawn, Parameter, Relation, Rule, Term, Value, build, expression
 from tests.strategies.distinct import check_distinct
 from tests.strategies.meaning import Meaning
 from tests.strategies.spaces import SMALL_EXPAND_LIMIT, draw_condition, draw_factor, draw_terms

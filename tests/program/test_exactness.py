@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from benchmarks.fuzz.described import Active, Drawn, Term, Value, build, expression
 from mipcash.backends.base import SolverSettings
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
+from tests.fuzz.described import Active, Drawn, Term, Value, build, expression
 from tests.strategies import points as raw
 from tests.strategies.distinct import check_distinct
 from tests.strategies.meaning import Meaning, key

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import strategies as st
 
 import mipcash as mc
-from benchmarks.fuzz.described import Drawn, build
 from mipcash.deadline import Deadline
 from mipcash.space.compiled import QUESTION, compiled, minimiser_of
 from mipcash.space.counting import count
+from tests.fuzz.described import Drawn, build
 from tests.strategies.distinct import check_distinct
 from tests.strategies.meaning import Meaning
 from tests.strategies.spaces import drawn_spaces

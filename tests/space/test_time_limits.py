@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mipcash as mc
-from benchmarks.fuzz.described import Drawn, build
 from mipcash.backends.timed import timed
 from mipcash.deadline import Deadline
 from mipcash.errors import InfeasibleSpaceError, MipcashError, SolverError
@@ -23,6 +22,7 @@ from mipcash.space.compiled import QUESTION, compiled, minimiser_of
 from mipcash.space.counting import Count, count
 from mipcash.space.minimiser import Minimiser
 from mipcash.space.sampling import sample
+from tests.fuzz.described import Drawn, build
 from tests.slow import FakeClock, SlowBackend
 from tests.spaces import bound_numbers, conv_net, discrete
 from tests.strategies.spaces import drawn_spaces

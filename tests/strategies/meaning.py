@@ -18,14 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.fuzz.described import (
+from tests.fuzz.described import (
     Active,
     At,
     Clause,
+    Condition,
     Drawn,
     Factor,
-    Indicator,
     Is,
+    Join,
     Parameter,
     Position,
     Relation,
@@ -43,7 +44,10 @@ class Meaning:
     def __init__(self, drawn: Drawn) -> None:
         self.drawn = drawn
 
-    def holds(self, indicator: Indicator, config: Configuration) -> bool:
+    def holds(self, indicator: Condition, config: Configuration) -> bool:
+        if isinstance(indicator, Join):
+            found = [self.holds(part, config) for part in indicator.parts]
+            return not found[0] if indicator.kind == "~" else all(found) if indicator.kind == "&" else any(found)
         if isinstance(indicator, Active):
             return indicator.name in config
         if isinstance(indicator, At):
@@ -109,7 +113,7 @@ class Meaning:
             ok &= self._relation(rule.relation, configs) | ~applies[:, None]
         for choice in self.drawn.choices:
             some = np.zeros_like(ok)
-            for relations in choice.disjuncts:
+            for relations in choice.alternatives:
                 one = np.ones_like(ok)
                 for relation in relations:
                     one &= self._relation(relation, configs)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from benchmarks.fuzz.described import (
+from tests.fuzz.described import (
     Active,
     At,
     Choice,

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.fuzz.described import Drawn, Helper, Indicator, Parameter, Part, Relation, Rule, Term, Value
-from benchmarks.fuzz.table import LARGEST, Body, Floats, Levels, Table
-from benchmarks.fuzz.truth import Truth
+from tests.fuzz.described import Condition, Drawn, Helper, Parameter, Part, Relation, Rule, Term, Value
+from tests.fuzz.table import LARGEST, Body, Floats, Levels, Table
+from tests.fuzz.truth import Truth
 
 CUT, FEW, EMPTY = "cut", "few", "empty"
 """What a rule is meant to leave: a part of what was legal, one to five configurations, nothing."""
@@ -33,6 +33,9 @@ class Sketch:
         plain: only small whole coefficients, so that what is wrong is not a matter of tolerances.
         largest: assignments at most.
         knives: rules that were dropped for putting an assignment on a knife's edge.
+        formulas: conditions are nested formulas.
+        origin: see :class:`Drawn`.
+        gridded: parameters of which the table has a grid of values instead of all.
     """
 
     rng: np.random.Generator
@@ -43,11 +46,14 @@ class Sketch:
     helpers: list[Helper] = field(default_factory=list)
     truth: Truth | None = None
     knives: int = 0
+    formulas: bool = False
+    origin: str = ""
+    gridded: dict[str, Parameter] = field(default_factory=dict)
 
     @property
     def drawn(self) -> Drawn:
         parts = tuple(j.part for j in self.known.judged) if self.truth is not None else ()
-        return Drawn(tuple(self.parameters), tuple(self.helpers), parts, self.expand_limit)
+        return Drawn(tuple(self.parameters), tuple(self.helpers), parts, self.expand_limit, self.origin)
 
     @property
     def known(self) -> Truth:
@@ -116,7 +122,7 @@ class Sketch:
         self,
         terms: tuple[Term, ...],
         aim: str,
-        when: tuple[Indicator, ...] = (),
+        when: tuple[Condition, ...] = (),
         equal: bool = False,
         hidden: bool = False,
     ) -> bool:
@@ -128,7 +134,7 @@ class Sketch:
         relation = self.relation(terms, aim, when, equal)
         if relation is None:
             return False
-        direct = not when and self.chance(0.15)
+        direct = self.origin == "pyomo" or (not when and self.chance(0.15))
         rule = Rule(self.name(direct), relation, when, direct)
         found = self.known.plus(rule)
         self.knives += found.knife
@@ -142,7 +148,7 @@ class Sketch:
         return True
 
     def relation(
-        self, terms: tuple[Term, ...], aim: str, when: tuple[Indicator, ...] = (), equal: bool = False
+        self, terms: tuple[Term, ...], aim: str, when: tuple[Condition, ...] = (), equal: bool = False
     ) -> Relation | None:
         """A relation over these terms with a bound that fits the aim; None if they are constant."""
         known = self.known

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from benchmarks.fuzz.described import (
+from tests.fuzz.described import (
     Active,
     At,
     Choice,
     Clause,
+    Condition,
     Factor,
     Indicator,
     Is,
+    Join,
+    Parameter,
     Position,
     Relation,
     Term,
     Value,
 )
-from benchmarks.fuzz.sketch import CUT, Sketch
+from tests.fuzz.sketch import CUT, Sketch
 
 Terms = tuple[Term, ...]
 Shape = Callable[[Sketch], Terms]
@@ -39,20 +43,25 @@ def numbers(sketch: Sketch, reals: bool = False, helpers: bool = True) -> list[F
 def indicator(sketch: Sketch) -> Indicator | None:
     """A random 0/1 factor; None if the space offers none."""
     options: list[Indicator] = []
-    expandable = [p for p in sketch.parameters if sketch.drawn.has_indicators(p)]
-    if expandable:
-        p = sketch.one(expandable)
+    usable = expandable(sketch)
+    if usable:
+        p = sketch.one(usable)
         levels = tuple(sorted(sketch.some(list(range(len(p.values))), sketch.one((1, 1, 2)))))
         if len(levels) < len(p.values):
             options.append(Is(p.name, levels, sketch.chance(0.15)))
     conditional = [p for p in sketch.parameters if p.when or p.owner]
-    if conditional and sketch.chance(0.4):
+    if conditional and sketch.chance(0.4) and sketch.origin != "configspace":
         options.append(Active(sketch.one(conditional).name))
     orders = [p for p in sketch.parameters if p.kind == "ordering"]
     if orders and sketch.chance(0.5):
         members = sorted(orders[0].values[0])
         options.append(At(orders[0].name, sketch.one(members), int(sketch.rng.integers(1, len(members) + 1))))
     return sketch.one(options) if options else None
+
+
+def expandable(sketch: Sketch) -> list[Parameter]:
+    """Parameters that have indicators."""
+    return [p for p in sketch.parameters if p.name not in sketch.gridded and sketch.drawn.has_indicators(p)]
 
 
 def indicators(sketch: Sketch, count: int) -> list[Indicator]:
@@ -65,9 +74,37 @@ def indicators(sketch: Sketch, count: int) -> list[Indicator]:
     return list(found.values())
 
 
-def condition(sketch: Sketch, often: float = 0.3) -> tuple[Indicator, ...]:
-    """Usually no condition, else one indicator or two."""
-    return tuple(indicators(sketch, sketch.one((1, 1, 2)))) if sketch.chance(often) else ()
+def condition(sketch: Sketch, often: float = 0.3) -> tuple[Condition, ...]:
+    """Usually no condition, else one indicator or two; or a formula of them where the sketch is to have formulas."""
+    if not sketch.chance(often):
+        return ()
+    if sketch.formulas:
+        drawn = (formula(sketch, sketch.one((1, 2, 3)), (2, 2, 3, 8)) for _ in range(sketch.one((1, 1, 2))))
+        return tuple(f for f in drawn if f is not None)
+    return tuple(indicators(sketch, sketch.one((1, 1, 2))))
+
+
+def formula(sketch: Sketch, depth: int, counts: Sequence[int] = (2,)) -> Condition | None:
+    """Indicators joined and negated, up to ``depth`` levels deep: alternatives overlap, repeat and contradict each other."""
+    if not depth or sketch.chance(0.3):
+        leaf = indicator(sketch)
+        return Join("~", (Is(leaf.name, leaf.levels),)) if isinstance(leaf, Is) and leaf.negated else leaf
+    kind = sketch.one(("|", "|", "|", "&", "&", "~"))
+    count = 1 if kind == "~" else sketch.one(counts)
+    parts = [f for f in (formula(sketch, min(depth - 1, 9 - count)) for _ in range(count)) if f is not None]
+    if kind != "~" and parts and sketch.chance(0.2):
+        parts.append(sketch.one(parts))
+    return None if not parts else parts[0] if kind != "~" and len(parts) < 2 else Join(kind, tuple(parts))
+
+
+def normal_form(sketch: Sketch) -> Condition | None:
+    """Alternatives of conjunctions of levels, as ConfigSpace can say them."""
+    parts: list[Condition] = []
+    for _ in range(sketch.one((1, 2, 2, 3))):
+        drawn = [i for i in indicators(sketch, sketch.one((1, 2, 2))) if isinstance(i, Is)]
+        listed = tuple(replace(i, negated=i.negated and len(i.levels) == 1) for i in drawn)
+        parts += [Join("&", listed)] if len(listed) > 1 else listed
+    return None if not parts else parts[0] if len(parts) == 1 else Join("|", tuple(parts))
 
 
 def terms(sketch: Sketch, products: Sequence[Sequence[Factor]]) -> Terms:
@@ -137,6 +174,14 @@ def real_product(sketch: Sketch) -> Terms:
     return terms(sketch, listed)
 
 
+def product_of_reals(sketch: Sketch) -> Terms:
+    """A product of two reals, or the square of one, and perhaps a further number beside it."""
+    reals = [Value(name) for name in sketch.gridded]
+    first, second = sketch.one(reals), sketch.one(reals)
+    others = [[f] for f in sketch.some(numbers(sketch), sketch.one((0, 0, 1, 2)))]
+    return terms(sketch, [[first, second], *others])
+
+
 SHAPES: dict[str, Shape] = {
     "pair": pair,
     "linear": linear,
@@ -144,6 +189,7 @@ SHAPES: dict[str, Shape] = {
     "product": product,
     "real sum": real_sum,
     "real product": real_product,
+    "product of reals": product_of_reals,
 }
 
 
@@ -152,13 +198,16 @@ SHAPES: dict[str, Shape] = {
 
 def clause(sketch: Sketch) -> Clause | None:
     """A LogicalConstraint over two or three levels."""
-    usable = [p for p in sketch.parameters if sketch.drawn.has_indicators(p)]
-    kind = sketch.one(("any", "implies", "xor"))
+    usable, forbidden = expandable(sketch), sketch.origin == "configspace"
+    kind = "any" if forbidden else sketch.one(("any", "implies", "xor"))
     literals: dict[tuple[str, int], bool] = {}
     for _ in range(2 if kind == "xor" else sketch.one((2, 3))):
         if usable:
             p = sketch.one(usable)
-            literals[p.name, int(sketch.rng.integers(len(p.values)))] = sketch.chance(0.6)
+            least = (
+                1 if forbidden and not literals else 0
+            )  # ConfigSpace wants its default, all first values, to be allowed
+            literals[p.name, int(sketch.rng.integers(least, len(p.values)))] = not forbidden and sketch.chance(0.6)
     if len(literals) < 2:
         return None
     return Clause(f"logic_{len(sketch.known.judged)}", kind, tuple((n, l, w) for (n, l), w in literals.items()))
@@ -174,7 +223,15 @@ def choice(sketch: Sketch, shapes: Sequence[str]) -> Choice | None:
             relation = sketch.relation(drawn, CUT, equal=sketch.chance(0.1)) if drawn else None
             relations += [relation] if relation is not None else []
         disjuncts += [tuple(relations)] if relations else []
-    return Choice(f"choice_{len(sketch.known.judged)}", tuple(disjuncts)) if len(disjuncts) > 1 else None
+    if len(disjuncts) < 2:
+        return None
+    made = Choice(f"choice_{len(sketch.known.judged)}", tuple(disjuncts))
+    if sketch.origin != "pyomo":
+        return made
+    ends = range(len(disjuncts))
+    fixed = tuple(sketch.one((None, None, None, True, False)) for _ in ends)
+    implied = tuple(sketch.some([(i, j) for i in ends for j in ends if i != j], sketch.one((0, 0, 1))))
+    return replace(made, exactly=sketch.chance(0.6), fixed=fixed, implied=implied)
 
 
 def distinct(drawn: Terms) -> Terms:

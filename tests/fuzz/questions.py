@@ -8,29 +8,31 @@ coefficient besides. Nothing else is tolerated.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 import mipcash as mc
-from benchmarks.fuzz.clean import check_numbers
-from benchmarks.fuzz.described import Active, Drawn, Relation, Rule, Term, Value, build, expression
-from benchmarks.fuzz.extents import check_bounds
-from benchmarks.fuzz.kinds import Case
-from benchmarks.fuzz.record import SOLVERS, Record
-from benchmarks.fuzz.shapes import distinct, linear, product, real_product, real_sum
-from benchmarks.fuzz.sketch import Sketch
-from benchmarks.fuzz.table import Body, Config
-from benchmarks.fuzz.truth import ALLOWED, Truth
 from mipcash.errors import InfeasibleSpaceError
+from tests.fuzz.clean import check_numbers
+from tests.fuzz.described import Active, Drawn, Relation, Rule, Term, Value, build, expression
+from tests.fuzz.extents import check_bounds, check_bounds_on_a_grid
+from tests.fuzz.kinds import Case
+from tests.fuzz.record import SOLVERS, Record
+from tests.fuzz.shapes import distinct, linear, product, real_product, real_sum
+from tests.fuzz.sketch import Sketch
+from tests.fuzz.table import BROKEN_FROM, Body, Config, Table
+from tests.fuzz.truth import ALLOWED, Truth
 
 ABSOLUTE_GAP = 1e-9
 """Difference between value and bound, and so between two values, that is documented to count as none."""
 GAP = 1.01e-6
 CONFIGS_ASKED = 24
 """Configurations whose legality is asked; all of them where there are no more."""
+ASKED = 5
+"""Samples."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Interview:
     space: mc.Space
     record: Record
     rng: np.random.Generator
+    names: dict[str, Any] = field(default_factory=dict)
+    """What the program that declares the space names."""
 
     @property
     def truth(self) -> Truth:
@@ -50,26 +54,64 @@ class Interview:
     def drawn(self) -> Drawn:
         return self.case.drawn
 
+    @property
+    def nothing(self) -> type[Exception] | None:
+        """What a question for configurations raises; of a grid without legal points, what it may raise."""
+        return InfeasibleSpaceError if self.truth.empty else None
+
+    @property
+    def edge(self) -> Fraction:
+        """Relative violation from which every rule is broken beyond doubt."""
+        bodies = [b for j in self.truth.judged for relations in j.alternatives for b in relations]
+        return max((b.edge for b in bodies), default=BROKEN_FROM)
+
     def ask(self, question: str, solver: str, call: Callable[..., Any], *given: Any, **options: Any) -> Any:
         """Ask with the ``solver`` argument that a name stands for."""
         raises = options.pop("raises", None)
         argument = SOLVERS[solver]
         named = {} if argument is None else {"solver": argument}
-        return self.record.ask(question, solver, lambda: call(*given, **named, **options), raises)
+        return self.record.ask(
+            question, solver, lambda: call(*given, **named, **options), raises, not self.case.gridded
+        )
 
     def illegal(self, config: Config) -> str:
         """Why a configuration is not legal by brute force; "" if it is."""
-        found = self.truth.violation(config)
+        if outside := self._outside(config):
+            return outside
+        found = self.at(config).violation(config)
         if found is None:
             return f"no configuration of the domains and conditions: {config}"
         return f"illegal by {float(found):.3g} of the largest coefficient: {config}" if found > ALLOWED else ""
+
+    def at(self, config: Config) -> Truth:
+        """The truth, what is on a grid in it held at its value in a configuration."""
+        if not self.case.gridded:
+            return self.truth
+        drawn = self.truth.table.drawn
+        held = {n: (config.get(n, self.drawn[n].low),) for n in self.case.gridded}
+        parameters = tuple(replace(p, values=held.get(p.name, p.values)) for p in drawn.parameters)
+        found = Truth.free(Table(replace(drawn, parameters=parameters, parts=())))
+        for j in self.truth.judged:
+            found = found.plus(j.part)
+        return found
+
+    def _outside(self, config: Config) -> str:
+        """Which value on a grid is outside its domain; "": none."""
+        for p in [self.drawn[n] for n in self.case.gridded if n in config]:
+            value, real = config[p.name], p.kind == "real"
+            slack = 1e-9 * max(abs(p.low), abs(p.high)) if real else 0.0
+            listed = type(value) is float if real else type(value) is int and value in p.values
+            if not listed or not p.low - slack <= value <= p.high + slack:
+                return f"{p.name!r} = {value!r} is outside its domain"
+        return ""
 
 
 def begin(case: Case, record: Record, seed: int) -> Interview | None:
     """Build the space; None where that fails (a disagreement)."""
     rng = np.random.default_rng([seed, case.k, 1])
-    space = record.ask("build", "default", lambda: build(case.drawn))
-    return None if space is None else Interview(case, space, record, rng)
+    names: dict[str, Any] = {}
+    space = record.ask("build", "default", lambda: build(case.drawn, names))
+    return None if space is None else Interview(case, space, record, rng, names)
 
 
 def interview(asked: Interview, solvers: Sequence[str]) -> None:
@@ -82,17 +124,18 @@ def interview(asked: Interview, solvers: Sequence[str]) -> None:
             if terms:
                 check_optimum(asked, solver, terms)
         check_conflict(asked, solver)
-        if asked.truth.empty:
-            asked.ask("bounds", solver, asked.space.bounds, raises=InfeasibleSpaceError)
-        else:
-            found = asked.ask("bounds", solver, asked.space.bounds)
-            if found is not None:
-                check_bounds(asked.truth, asked.record, solver, found)
+        found = asked.ask("bounds", solver, asked.space.bounds, raises=asked.nothing)
+        if found is not None and asked.case.gridded:
+            check_bounds_on_a_grid(asked.drawn, asked.truth, asked.record, solver, found)
+        elif found is not None:
+            check_bounds(asked.truth, asked.record, solver, found)
     check_explain(asked)
     check_count(asked)
     check_legality(asked)
     check_sample(asked)
     check_nearest(asked)
+    if asked.drawn.origin == "configspace":
+        check_configspace(asked)
 
 
 def objective(asked: Interview, quadratic: bool) -> tuple[Term, ...]:
@@ -123,7 +166,11 @@ def check_optimum(asked: Interview, solver: str, terms: tuple[Term, ...]) -> Non
             continue
         said = f"{solution.status}, value {solution.value!r}, bound {solution.bound!r} at {solution.config}"
         status = "infeasible" if asked.truth.empty else "optimal"
-        if solver != "default" and solution.status == "feasible" and not asked.truth.empty:
+        if asked.case.gridded:
+            asked.record.unproven[solver] += solution.status not in ("optimal", "infeasible")
+            if problem := _judge_on_a_grid(asked, terms, sense, end, solution):
+                asked.record.wrong(f"optimum {sense}", solver, problem, said)
+        elif solver != "default" and solution.status == "feasible" and not asked.truth.empty:
             asked.record.unproven[solver] += 1
             if problem := _judge_unproven(asked, terms, sense, end, solution):
                 asked.record.wrong(f"optimum {sense}", solver, problem, said)
@@ -170,6 +217,26 @@ def _judge_unproven(asked: Interview, terms: tuple[Term, ...], sense: str, end: 
     return "" if right else f"a bound that holds for {best!r}"
 
 
+def _judge_on_a_grid(asked: Interview, terms: tuple[Term, ...], sense: str, end: Fraction, solution: Any) -> str:
+    """What is wrong with a solution where only a grid is known: no point of it beats an optimum or passes a bound."""
+    best, sign = float(end), 1.0 if sense == "min" else -1.0
+    size = max(abs(t.coefficient) for t in terms)
+    if solution.config is not None:
+        if reason := asked.illegal(solution.config):
+            return reason
+        at = float(value_at(asked.at(solution.config), terms, solution.config))
+        if abs(at - solution.value) > GAP * abs(at) + 1e-9 * size:
+            return f"the value at the configuration, {at!r}"
+    if asked.truth.empty:
+        return ""
+    if solution.status == "infeasible":
+        return "not empty: a point of the grid is legal"
+    reached = sign * best + GAP * abs(best) + 1e-9 * size + ABSOLUTE_GAP
+    if solution.status == "optimal" and sign * solution.value > reached:
+        return f"{best!r} at a point of the grid, or better"
+    return f"a bound that holds for {best!r}" if sign * solution.bound > reached else ""
+
+
 def _beside(asked: Interview, best: float, size: float) -> float:
     """How far on the wrong side of the optimum a bound may be: rounding; with reals, the margin that rules are kept by."""
     return (1e-8 if asked.truth.cells else 1e-9) * (abs(best) + size)
@@ -195,6 +262,8 @@ def check_conflict(asked: Interview, solver: str) -> None:
     if not asked.truth.empty:
         if found.rules or found.relaxations:
             wrong("conflict", solver, "none: the space is not empty", found)
+        return
+    if asked.case.gridded:
         return
     known = {j.part.name for j in asked.truth.judged if isinstance(j.part, Rule)}
     logic = {j.part.name for j in asked.truth.judged} - known
@@ -229,6 +298,8 @@ def check_relaxations(asked: Interview, solver: str, named: set[str], relaxation
 def check_explain(asked: Interview) -> None:
     """The sentence says whether the space is empty, and quotes the rules."""
     text = asked.ask("explain", "default", asked.space.explain)
+    if asked.case.gridded and asked.truth.empty:
+        return
     if text is not None and ("is not empty" in text) == asked.truth.empty:
         asked.record.wrong("explain", "default", "empty" if asked.truth.empty else "not empty", text)
 
@@ -237,10 +308,14 @@ def check_explain(asked: Interview) -> None:
 
 
 def check_count(asked: Interview) -> None:
-    """How many legal settings of everything but reals and wide integers."""
-    found, expected = asked.ask("count", "default", asked.space.count), asked.truth.count
-    if found is not None and (found.number, found.exact) != (expected, True):
-        asked.record.wrong("count", "default", expected, found)
+    """How many legal settings of everything but reals and wide integers; from a grid: how many there are at least."""
+    found, drawn = asked.ask("count", "default", asked.space.count), asked.drawn
+    least = asked.truth.settings([p.name for p in drawn.parameters if p.kind != "real" and not drawn.wide(p)])
+    if found is None:
+        return
+    few = found.exact and found.number < least
+    if few if asked.case.gridded else (found.number, found.exact) != (least, True):
+        asked.record.wrong("count", "default", least, found)
 
 
 def random_config(asked: Interview, c: int) -> Config:
@@ -261,9 +336,9 @@ def check_legality(asked: Interview) -> None:
     chosen = order if len(order) <= CONFIGS_ASKED else [*order[:half], *order[-half:]]
     for c in chosen:
         config = random_config(asked, int(c))
-        found = asked.truth.violation(config)
+        found = asked.at(config).violation(config)
         assert found is not None
-        if Fraction(1, 10**11) < found < Fraction(1, 10**7):
+        if Fraction(1, 10**11) < found < asked.edge:
             continue
         expected = found <= ALLOWED
         said = asked.ask("is_legal", "default", asked.space.is_legal, config)
@@ -272,19 +347,16 @@ def check_legality(asked: Interview) -> None:
 
 
 def check_sample(asked: Interview) -> None:
-    """Five samples, all legal, their numbers clean."""
-    if asked.truth.empty:
-        asked.ask("sample", "default", asked.space.sample, 5, raises=InfeasibleSpaceError)
-        return
-    found = asked.ask("sample", "default", asked.space.sample, 5)
+    """Samples, all legal, their numbers clean."""
+    found = asked.ask("sample", "default", asked.space.sample, ASKED, raises=asked.nothing)
     if found is None:
         return
-    if len(found) != 5:
-        asked.record.wrong("sample", "default", "5 configurations", len(found))
+    if len(found) != ASKED:
+        asked.record.wrong("sample", "default", f"{ASKED} configurations", len(found))
     for config in found:
         if reason := asked.illegal(config):
             asked.record.wrong("sample", "default", "legal samples", reason)
-        else:
+        elif not asked.case.gridded:
             check_numbers(asked.truth, asked.record, "sample", config)
 
 
@@ -295,13 +367,33 @@ def check_nearest(asked: Interview) -> None:
     if len(illegal):
         given.append(random_config(asked, int(asked.rng.choice(illegal))))
     for config in given:
-        if asked.truth.empty:
-            asked.ask("nearest", "default", asked.space.nearest, config, raises=InfeasibleSpaceError)
-            continue
-        found = asked.ask("nearest", "default", asked.space.nearest, config)
+        found = asked.ask("nearest", "default", asked.space.nearest, config, raises=asked.nothing)
         if found is None:
             continue
         if reason := asked.illegal(found):
             asked.record.wrong("nearest", "default", f"a legal one for {config}", reason)
-        else:
+        elif not asked.case.gridded:
             check_numbers(asked.truth, asked.record, "nearest", found)
+
+
+def check_configspace(asked: Interview) -> None:
+    """ConfigSpace itself calls the same configurations valid, rules that were added after the import aside."""
+    import ConfigSpace
+
+    theirs, truth = asked.names["theirs"], asked.truth
+    imported = truth.only({j.part.name for j in truth.judged if not isinstance(j.part, Rule)})
+    given = [random_config(asked, c) for c in range(truth.table.configs)]
+    given += [{n: v for n, v in config.items() if n != dropped} for config in given[:5] for dropped in config]
+    given += [config | {p.name: p.values[0]} for config in given[:5] for p in asked.drawn.parameters if p.values]
+    given += [
+        {n: getattr(v, "item", lambda v=v: v)() for n, v in c.items()} for c in theirs.sample_configuration(ASKED)
+    ]
+    for config in given:
+        found = imported.violation(config)
+        try:
+            ConfigSpace.Configuration(theirs, values=config).check_valid_configuration()
+            valid = True
+        except ValueError:
+            valid = False
+        if valid != (found is not None and found <= ALLOWED):
+            asked.record.wrong("ConfigSpace", "-", f"valid: {valid}", config)

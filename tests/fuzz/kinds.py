@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
 
-from benchmarks.fuzz.described import Drawn, Helper, Indicator, Parameter, Relation, Rule, Term, Value
-from benchmarks.fuzz.shapes import SHAPES, choice, clause, condition, distinct, indicators, mixture, numbers
-from benchmarks.fuzz.sketch import CUT, EMPTY, FEW, FEW_CONFIGS, Sketch
-from benchmarks.fuzz.table import TooLargeError
-from benchmarks.fuzz.truth import Truth
+from tests.fuzz.described import Condition, Drawn, Helper, Parameter, Relation, Rule, Term, Value
+from tests.fuzz.shapes import SHAPES, choice, clause, condition, distinct, indicators, mixture, normal_form, numbers
+from tests.fuzz.sketch import CUT, EMPTY, FEW, FEW_CONFIGS, Sketch
+from tests.fuzz.table import LARGEST, TooLargeError
+from tests.fuzz.truth import Truth
 
 AIMS = {CUT: 0.6, FEW: 0.12, EMPTY: 0.28}
 """What the last rules leave, and how often it is tried."""
@@ -28,6 +28,21 @@ MIXED_ROWS = 100
 """Assignments of a space with reals, each of which costs linear programs in fractions."""
 STRINGS = ("small", "middle", "large", "huge")
 ODD = (None, True, 1, "relu", (1, 2), 0, False, 2.5, "None")
+HARD = (
+    "",
+    "\n",
+    True,
+    1,
+    0.0,
+    False,
+    None,
+    "None",
+    "1",
+    "a" * 300,
+    "größe \u2264 \U0001f642",
+    'it\'s "quoted" \\',
+    " ",
+)
 NUMBERS = (-2, 0, 0.1, 0.3, 0.5, 1, 2, 3, 16, 128)
 
 
@@ -37,6 +52,7 @@ class Case:
 
     Attributes:
         knives: rules that were redrawn for putting an assignment on a knife's edge.
+        gridded: parameters of which ``truth`` knows a grid of values alone; then nothing that it holds for empty must be.
     """
 
     k: int
@@ -44,6 +60,7 @@ class Case:
     drawn: Drawn
     truth: Truth
     knives: int
+    gridded: tuple[str, ...] = ()
 
 
 def draw(seed: int, k: int, kinds: Sequence[str] = ()) -> Case:
@@ -61,32 +78,34 @@ def draw(seed: int, k: int, kinds: Sequence[str] = ()) -> Case:
             continue
         knives += sketch.knives
         if sketch.known.judged and sketch.parameters:
-            return Case(k, kind, sketch.drawn, sketch.known, knives)
+            parameters = tuple(sketch.gridded.get(p.name, p) for p in sketch.parameters)
+            drawn = replace(sketch.drawn, parameters=parameters)
+            return Case(k, kind, drawn, sketch.known, knives, tuple(sketch.gridded))
 
 
 # -- parameters -----------------------------------------------------------------------------------------------------
 
 
-def integer(sketch: Sketch, name: str, levels: int, when: tuple[Indicator, ...] = (), steps: bool = True) -> None:
+def integer(sketch: Sketch, name: str, levels: int, when: tuple[Condition, ...] = (), steps: bool = True) -> None:
     low, step = sketch.one((0, 0, 1, -3, 5)), sketch.one((1, 1, 1, 2, 3)) if steps else 1
     high = low + (levels - 1) * step + (int(sketch.rng.integers(step)) if sketch.chance(0.3) else 0)
     values, log = tuple(range(low, high + 1, step)), low > 0 and sketch.chance(0.2)
     sketch.parameters.append(Parameter(name, "integer", values, low, high, step, log, when))
 
 
-def narrow(sketch: Sketch, name: str, when: tuple[Indicator, ...] = (), most: int = 5) -> None:
+def narrow(sketch: Sketch, name: str, when: tuple[Condition, ...] = (), most: int = 5) -> None:
     """An integer, an ordinal or a category of two to ``most`` levels."""
-    kind = sketch.one(("integer", "integer", "ordinal", "strings", "categorical"))
+    kind = sketch.one(("integer", "integer", "ordinal", "strings", "categorical", "categorical"))
     if kind == "integer":
         return integer(sketch, name, int(sketch.rng.integers(2, most + 1)), when)
-    pool = {"ordinal": NUMBERS, "strings": STRINGS, "categorical": ODD}[kind]
+    pool = {"ordinal": NUMBERS, "strings": STRINGS, "categorical": sketch.one((ODD, HARD))}[kind]
     values = tuple(sketch.some(list(pool), int(sketch.rng.integers(2, 5))))
     if kind == "ordinal":
         values = tuple(sorted(values))
     sketch.parameters.append(Parameter(name, "ordinal" if kind == "strings" else kind, values, when=when))
 
 
-def wide(sketch: Sketch, name: str, when: tuple[Indicator, ...] = (), most: int = 101) -> None:
+def wide(sketch: Sketch, name: str, when: tuple[Condition, ...] = (), most: int = 101) -> None:
     """An integer of more levels than are expanded."""
     step = sketch.one((1, 2, 3))
     levels = int(sketch.rng.integers(sketch.expand_limit + 1, max(sketch.expand_limit + 3, most + 1)))
@@ -96,20 +115,33 @@ def wide(sketch: Sketch, name: str, when: tuple[Indicator, ...] = (), most: int 
     sketch.parameters.append(Parameter(name, "integer", values, low, high, step, log, when))
 
 
-def stepped(sketch: Sketch, name: str, levels: int, when: tuple[Indicator, ...] = ()) -> None:
+def stepped(sketch: Sketch, name: str, levels: int, when: tuple[Condition, ...] = ()) -> None:
     """A real with a step, whose values are those of decimals."""
     low, step = sketch.one(("0", "0", "-0.3", "0.5", "100")), sketch.one(("0.1", "0.1", "0.05", "0.25", "1.5", "0.003"))
     values = tuple(float(Decimal(low) + k * Decimal(step)) for k in range(levels))
     sketch.parameters.append(Parameter(name, "stepped", values, values[0], values[-1], float(step), when=when))
 
 
-def real(sketch: Sketch, name: str, ranges: Sequence[tuple[float, float]], when: tuple[Indicator, ...] = ()) -> None:
+def real(sketch: Sketch, name: str, ranges: Sequence[tuple[float, float]], when: tuple[Condition, ...] = ()) -> None:
     low, high = sketch.one(list(ranges))
     log = low > 0 and sketch.chance(0.3)
     sketch.parameters.append(Parameter(name, "real", (), low, high, log=log, when=when))
 
 
-def module(sketch: Sketch, name: str, hyper: bool = True, when: tuple[Indicator, ...] = ()) -> None:
+def gridded(sketch: Sketch, name: str, made: Parameter) -> None:
+    """A parameter of which the table has a grid: the ends, zero and points between, spread over the magnitudes too."""
+    low, high = float(made.low), float(made.high)
+    points = [low, high, *np.linspace(low, high, 9).tolist()]
+    points += [at for m in np.geomspace(1e-7, 1e9, 17).tolist() for at in (low + m, m, 0.0) if low <= at <= high]
+    if made.kind == "integer":
+        points = [made.low + round((at - low) / made.step) * made.step for at in points]
+        points = [at for at in points if at <= made.high]
+    sketch.gridded[name] = made
+    values = tuple(sorted({at + 0 for at in points}))
+    sketch.parameters.append(replace(made, kind="ordinal", values=values))
+
+
+def module(sketch: Sketch, name: str, hyper: bool = True, when: tuple[Condition, ...] = ()) -> None:
     algorithms = ("none", "pca", "ica")[: int(sketch.rng.integers(2, 4))]
     sketch.parameters.append(Parameter(name, "module", algorithms, when=when))
     for algorithm in algorithms[1:] if hyper else ():
@@ -161,7 +193,7 @@ def ring(sketch: Sketch, factors: Sequence[Value]) -> None:
         size = abs(sketch.coefficients(1)[0]) * sketch.one((1.0, -1.0))  # a negative one turns the rule round
         terms = Term(size * signs[i], (factors[i],)), Term(-size * signs[j], (factors[j],))
         bound = size * (signs[i] * at[i] - signs[j] * at[j] - slacks[i])
-        direct = sketch.chance(0.15)
+        direct = sketch.origin == "pyomo" or sketch.chance(0.15)
         sketch.add(Rule(sketch.name(direct), Relation(terms, ">=" if size > 0 else "<=", bound + 0.0), (), direct))
 
 
@@ -259,13 +291,18 @@ def helpers(sketch: Sketch) -> None:
 
 
 def logic(sketch: Sketch) -> None:
-    """Disjunctions over integers and LogicalConstraints."""
-    for v in range(sketch.one((2, 3))):
-        integer(sketch, f"v{v}", int(sketch.rng.integers(3, 8)))
+    """Disjunctions over integers or reals, and LogicalConstraints."""
+    reals = sketch.one((0, 0, 0, 1, 2))
+    for v in range(1 if reals else sketch.one((2, 3))):
+        integer(sketch, f"v{v}", int(sketch.rng.integers(3, 5 if reals else 8)))
     narrow(sketch, "c")
+    for x in range(reals):
+        real(sketch, f"x{x}", ORDINARY)
+    sketch.largest = MIXED_ROWS if reals else LARGEST
     sketch.settle()
-    _logic(sketch, ("pair", "linear"))
-    rules(sketch, ("pair", "linear", "cardinality"), sketch.one((0, 1, 2)), often=0.15)
+    shapes = ("real sum", "real sum", "linear") if reals else ("pair", "linear")
+    _logic(sketch, shapes)
+    rules(sketch, (*shapes, "cardinality"), sketch.one((0, 1, 2)), often=0.15)
 
 
 def _logic(sketch: Sketch, shapes: Sequence[str]) -> None:
@@ -311,6 +348,8 @@ def stepped_reals(sketch: Sketch) -> None:
 UNIT = ((0.0, 1.0),)
 ORDINARY = ((0.0, 1.0), (-1.0, 1.0), (0.0, 10.0), (0.5, 2.5), (-5.0, 0.0))
 HUGE = ((1e-3, 1e6), (0.0, 1e6), (0.0, 1e4), (-1e6, 1e6), (0.0, 1.0))
+EXTREME = ((1e-6, 1e9), (0.0, 1e9), (-1e9, 1e9), (1e-3, 1e6))
+TINY = ((0.0, 1e-6), (1.0, 1.000001), (0.0, 1e-9), (-1e-6, 0.0), (0.0, 1.0))
 
 
 def mixtures(sketch: Sketch) -> None:
@@ -328,19 +367,6 @@ def mixtures(sketch: Sketch) -> None:
     rules(sketch, ("real sum", "real sum", "linear"), sketch.one((1, 2)), often=0.2)
 
 
-def large_ranges(sketch: Sketch) -> None:
-    """Conditional reals of ranges up to 1e6: what a large big-M or a loose tolerance lets through."""
-    narrow(sketch, "c", most=3)
-    if sketch.chance(0.6):
-        narrow(sketch, "d", most=3)
-    for x in range(sketch.one((2, 2, 3))):
-        when = tuple(indicators(sketch, 1)) if sketch.chance(0.6) else ()
-        real(sketch, f"x{x}", HUGE, when)
-    sketch.largest = MIXED_ROWS
-    sketch.settle()
-    rules(sketch, ("real sum", "real sum", "cardinality"), sketch.one((1, 2, 3)), often=0.3)
-
-
 def real_products(sketch: Sketch) -> None:
     """Products of a real and something discrete, wide integers among it."""
     sketch.expand_limit = sketch.one((4, 64))
@@ -354,18 +380,6 @@ def real_products(sketch: Sketch) -> None:
     sketch.largest = 2 * MIXED_ROWS
     sketch.settle()
     rules(sketch, ("real product", "real product", "real sum", "linear"), sketch.one((1, 2, 2)), often=0.2)
-
-
-def real_logic(sketch: Sketch) -> None:
-    """Disjunctions over reals beside LogicalConstraints."""
-    narrow(sketch, "c", most=4)
-    integer(sketch, "v", int(sketch.rng.integers(2, 5)))
-    for x in range(sketch.one((1, 2, 2))):
-        real(sketch, f"x{x}", ORDINARY)
-    sketch.largest = MIXED_ROWS
-    sketch.settle()
-    _logic(sketch, ("real sum", "real sum", "linear"))
-    rules(sketch, ("real sum", "linear", "cardinality"), sketch.one((0, 1, 1)), often=0.15)
 
 
 def everything(sketch: Sketch) -> None:
@@ -385,19 +399,149 @@ def everything(sketch: Sketch) -> None:
     rules(sketch, ("pair", "linear", "real sum", "real product", "cardinality"), sketch.one((1, 2, 2)), often=0.25)
 
 
+def formulas(sketch: Sketch) -> None:
+    """Parameters of all kinds under nested formulas, and parameters and rules that depend on whether those are active."""
+    sketch.formulas, sketch.expand_limit = True, sketch.one((0, 1, 3, 64))
+    for c in range(sketch.one((2, 2, 3))):
+        narrow(sketch, f"c{c}", most=3)
+    for v in range(sketch.one((2, 3, 4))):
+        when, kind = condition(sketch, 0.9), sketch.one(("narrow", "narrow", "real", "wide", "module"))
+        if kind == "real":
+            real(sketch, f"v{v}", ORDINARY, when)
+        elif kind == "wide" and sketch.expand_limit < 64:
+            wide(sketch, f"v{v}", when, 6)
+        elif kind == "module":
+            module(sketch, f"v{v}", sketch.chance(0.3), when)
+        else:
+            narrow(sketch, f"v{v}", when, 3)
+    sketch.largest = 4 * MIXED_ROWS if sketch.drawn.reals else 3000
+    sketch.settle()
+    rules(sketch, ("pair", "linear", "real sum", "cardinality"), sketch.one((1, 1, 2)), often=0.4)
+
+
+def large_ranges(sketch: Sketch) -> None:
+    """Conditional reals of ranges from 1e-9 to 1e9, what a large big-M or a loose tolerance lets through; single points,
+    and integers of up to 1e15 whose steps are numbers.
+    """
+    narrow(sketch, "c", most=3)
+    if sketch.chance(0.5):
+        sketch.expand_limit = sketch.one((0, 1, 3))
+        sketch.parameters.append(Parameter("one", "integer", (4,), 4, 4))
+        step, low = sketch.one((10**3, 10**6, 10**9, 10**14)), sketch.one((0, -7, 1))
+        values = range(low, low + int(sketch.rng.integers(3, 9)) * step, step)
+        sketch.parameters.append(Parameter("w", "integer", values, low, values[-1], step))
+    for x in range(sketch.one((1, 2, 3))):
+        when = tuple(indicators(sketch, 1)) if sketch.chance(0.5) else ()
+        real(sketch, f"x{x}", sketch.one((HUGE, TINY, EXTREME)), when)
+    sketch.largest = MIXED_ROWS
+    sketch.settle()
+    rules(sketch, ("real sum", "real sum", "linear", "cardinality"), sketch.one((1, 2, 3)), often=0.3)
+
+
+def products_of_reals(sketch: Sketch) -> None:
+    """Products of two reals and squares of one; the truth is a grid."""
+    ranges = sketch.one((UNIT, ORDINARY, ORDINARY, EXTREME, TINY))
+    if sketch.chance(0.7):
+        narrow(sketch, "c", most=3)
+    for x in range(2):
+        low, high = sketch.one(ranges)
+        when = tuple(indicators(sketch, 1)) if sketch.chance(0.2) else ()
+        gridded(
+            sketch, f"x{x}", Parameter(f"x{x}", "real", (), low, high, log=low > 0 and sketch.chance(0.2), when=when)
+        )
+    if sketch.chance(0.3):
+        step, low = sketch.one((1, 1, 7, 10**6)), sketch.one((0, 1, -5))
+        high = low + sketch.one((10**3, 10**6, 10**9)) * step
+        gridded(sketch, "w", Parameter("w", "integer", range(low, high + 1, step), low, high, step))
+    sketch.settle()
+    for _ in range(sketch.one((1, 2, 2))):
+        terms = distinct(SHAPES["product of reals"](sketch))
+        if terms:
+            sketch.rule(terms, sketch.one((CUT, CUT, FEW)), condition(sketch, 0.2))
+    rules(sketch, ("pair", "linear"), sketch.one((0, 0, 1)))
+
+
+def from_pyomo(sketch: Sketch) -> None:
+    """A Pyomo model: integers in steps, reals, fixed variables, helpers, disjuncts with fixed and free indicators."""
+    sketch.origin, sketch.expand_limit = "pyomo", sketch.one((1, 3, 64))
+    for v in range(sketch.one((2, 2, 3))):
+        integer(sketch, f"v{v}", int(sketch.rng.integers(2, 6)))
+    for x in range(sketch.one((0, 0, 1, 2))):
+        real(sketch, f"x{x}", ORDINARY)
+    sketch.parameters = [replace(p, log=False) for p in sketch.parameters]
+    if sketch.chance(0.4):
+        sketch.helpers.append(Helper("f", 2, 2))
+    if sketch.chance(0.3):
+        sketch.helpers.append(Helper("u", 0, int(sketch.rng.integers(1, 4))))
+    sketch.largest = 2 * MIXED_ROWS
+    sketch.settle()
+    for _ in range(sketch.one((1, 1, 2))):
+        made = choice(sketch, ("pair", "linear", "real sum"))
+        if made is not None:
+            sketch.add(made)
+    rules(sketch, ("pair", "linear", "real sum", "product"), sketch.one((1, 1, 2)), often=0.0)
+
+
+def from_configspace(sketch: Sketch) -> None:
+    """A ConfigSpace: conditions as alternatives of conjunctions, forbidden clauses, and rules on what was imported."""
+    sketch.origin = "configspace"
+    for v in range(sketch.one((4, 4, 5))):
+        found = normal_form(sketch) if v > 1 and sketch.chance(0.8) else None
+        when, kind = () if found is None else (found,), sketch.one(("integer", "ordinal", "categorical", "real"))
+        if kind == "integer":
+            integer(sketch, f"v{v}", int(sketch.rng.integers(2, 5)), when, steps=False)
+        elif kind == "real" and v > 2:
+            real(sketch, f"v{v}", ORDINARY, when)
+        else:
+            values = tuple(sketch.some(STRINGS if sketch.chance(0.5) else range(7), sketch.one((2, 3))))
+            kind = kind if kind != "real" else "categorical"
+            sketch.parameters.append(Parameter(f"v{v}", kind, values, when=when))
+    sketch.largest = 4 * MIXED_ROWS
+    sketch.settle()
+    for _ in range(sketch.one((1, 2))):
+        drawn = clause(sketch)
+        if drawn is not None:
+            sketch.add(drawn)
+    rules(sketch, ("pair", "linear", "real sum"), sketch.one((0, 1)), often=0.2)
+
+
+def from_optuna(sketch: Sketch) -> None:
+    """Distributions of Optuna, and rules on what was imported."""
+    sketch.origin = "optuna"
+    for v in range(sketch.one((3, 3, 4))):
+        kind = sketch.one(("integer", "categorical", "real"))
+        if kind == "integer":
+            integer(sketch, f"v{v}", int(sketch.rng.integers(2, 6)))
+            p = sketch.parameters.pop()
+            sketch.parameters.append(replace(p, high=p.values[-1], log=p.log and p.step == 1))
+        elif kind == "real":
+            real(sketch, f"v{v}", ORDINARY)
+        else:
+            pool = tuple(value for value in HARD + ODD if not isinstance(value, tuple))
+            values = sketch.some(pool, sketch.one((2, 3)))
+            sketch.parameters.append(Parameter(f"v{v}", "categorical", tuple(dict.fromkeys(values))))
+    sketch.largest = 2 * MIXED_ROWS
+    sketch.settle()
+    rules(sketch, ("pair", "linear", "real sum", "cardinality"), sketch.one((1, 2)), often=0.2)
+
+
 KINDS: dict[str, tuple[float, Callable[[Sketch], None]]] = {
-    "cycles": (0.16, cycles),
-    "products": (0.1, products),
-    "conditional": (0.12, conditional),
-    "helpers": (0.1, helpers),
+    "cycles": (0.08, cycles),
+    "products": (0.06, products),
+    "conditional": (0.07, conditional),
+    "helpers": (0.06, helpers),
     "logic": (0.1, logic),
-    "wide integers": (0.12, wide_integers),
-    "stepped reals": (0.08, stepped_reals),
-    "mixtures": (0.07, mixtures),
-    "large ranges": (0.07, large_ranges),
-    "real products": (0.06, real_products),
-    "real logic": (0.05, real_logic),
-    "everything": (0.05, everything),
+    "wide integers": (0.06, wide_integers),
+    "stepped reals": (0.06, stepped_reals),
+    "mixtures": (0.05, mixtures),
+    "large ranges": (0.08, large_ranges),
+    "real products": (0.05, real_products),
+    "everything": (0.04, everything),
+    "formulas": (0.12, formulas),
+    "products of reals": (0.06, products_of_reals),
+    "from_pyomo": (0.05, from_pyomo),
+    "from_configspace": (0.04, from_configspace),
+    "from_optuna": (0.02, from_optuna),
 }
 """Share and recipe of each kind."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import resource
 import time
 import traceback
 import warnings
@@ -11,14 +12,16 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from benchmarks.fuzz.described import Choice, Clause, Drawn, Rule
-from benchmarks.fuzz.kinds import draw, unrelated
-from benchmarks.fuzz.questions import begin, interview
-from benchmarks.fuzz.record import COMPARED, SECONDS, Record
-from benchmarks.fuzz.runs import check_run
+from tests.fuzz.described import Active, Choice, Clause, Condition, Join, Rule
+from tests.fuzz.kinds import HARD, Case, draw, unrelated
+from tests.fuzz.questions import begin, interview
+from tests.fuzz.record import COMPARED, MEGABYTES, SECONDS, Record
+from tests.fuzz.runs import check_run
 
-SILENCE = 4 * SECONDS
-"""Seconds without a word after which a worker is ended."""
+SILENCE = 15 * SECONDS
+"""Wall-clock seconds without a word after which a worker is ended; on a busy machine a question may take far more of them."""
+MOST = 3 * MEGABYTES
+"""Megabytes of data after which a worker gets no more: a question that wants them ends with a ``MemoryError``."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,13 @@ class Plan:
 def examine(plan: Plan, k: int, note: Callable[[str], object] = lambda text: None) -> Record:
     """Draw space k, decide it by brute force, ask the library, compare."""
     began = time.perf_counter()
-    record = Record(k, "?", note=note)
+    record, before = Record(k, "?", note=note), _peak()
     try:
         note("the drawing")
         case = draw(plan.seed, k, plan.kinds)
         record.kind, record.knives = case.kind, case.knives
         record.left, record.hidden = int(case.truth.legal_configs.sum()), unrelated(case.truth)
-        record.features = features(case.drawn)
+        record.features = features(case)
         drawn = time.perf_counter() - began
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -56,15 +59,48 @@ def examine(plan: Plan, k: int, note: Callable[[str], object] = lambda text: Non
         record.seconds = (drawn, time.perf_counter() - began - drawn)
     except Exception:
         record.wrong("harness", "-", "no exception of the harness itself", traceback.format_exc())
+    record.megabytes = peak if (peak := _peak()) > before else 0
     return record
 
 
-def features(drawn: Drawn) -> tuple[str, ...]:
+def _peak() -> int:
+    """Peak memory of this process or a child of it so far, in megabytes."""
+    return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) // 1024
+
+
+def features(case: Case) -> tuple[str, ...]:
     """What occurs in a space, for the table."""
+    drawn, table = case.drawn, case.truth.table
     relations = [r.relation for r in drawn.rules]
     relations += [r for p in drawn.parts if isinstance(p, Choice) for d in p.disjuncts for r in d]
     conditions = [r for r in drawn.rules if r.when]
+    listed = [w for p in drawn.parameters for w in p.when] + [w for r in conditions for w in r.when]
+    formulas = [w for w in listed if isinstance(w, Join)]
+    joins = [j for w in formulas for j in _joins(w)]
+    alternatives = [j for j in joins if j.kind == "|"]
+    activity = {a.name for p in drawn.parameters for w in p.when for a in _leaves(w) if isinstance(a, Active)}
+    widths = [p.high - p.low for p in drawn.parameters if p.kind in ("real", "integer")]
+    labels = {repr(v) for p in drawn.parameters if p.kind in ("categorical", "ordinal") for v in p.values}
+    choices = [p for p in drawn.choices if p.fixed]
     found = {
+        "when: alternatives": bool(alternatives),
+        "when: eight alternatives": any(len(j.parts) >= 8 for j in alternatives),
+        "when: repeated": any(len(set(j.parts)) < len(j.parts) for j in joins),
+        "when: negated formula": any(j.kind == "~" and isinstance(j.parts[0], Join) for j in joins),
+        "when: three levels": any(_depth(w) >= 3 for w in formulas),
+        "when: is_active": bool(activity),
+        "when: is_active of a number": any(drawn[n].kind == "real" or drawn.wide(drawn[n]) for n in activity),
+        "when: is_active of several conditions": any(len(drawn[n].when) > 1 for n in activity),
+        "never active": any(not on.any() for on in table.on.values()),
+        "expand_limit 0 to 3": drawn.expand_limit <= 3,
+        "ranges below 1e-5": any(0 < width < 1e-5 for width in widths),
+        "ranges above 1e8": any(width > 1e8 for width in widths),
+        "single points": any(p.kind == "integer" and p.low == p.high for p in drawn.parameters),
+        "products of two reals": bool(case.gridded),
+        "hard labels": bool(labels & set(map(repr, HARD))),
+        "fixed indicators": any(f is not None for p in choices for f in p.fixed),
+        "free indicators": any(f is None for p in choices for f in p.fixed),
+        "implied indicators": any(p.implied for p in choices),
         "numbers": bool(drawn.reals),
         "wide integers": any(map(drawn.wide, drawn.parameters)),
         "helpers": bool(drawn.helpers),
@@ -78,6 +114,18 @@ def features(drawn: Drawn) -> tuple[str, ...]:
         "constraints": any(isinstance(p, Rule) and p.direct for p in drawn.parts),
     }
     return tuple(name for name, there in found.items() if there)
+
+
+def _joins(condition: Condition) -> list[Join]:
+    return [condition, *(j for part in condition.parts for j in _joins(part))] if isinstance(condition, Join) else []
+
+
+def _leaves(condition: Condition) -> list[Condition]:
+    return [l for part in condition.parts for l in _leaves(part)] if isinstance(condition, Join) else [condition]
+
+
+def _depth(condition: Condition) -> int:
+    return 1 + max(map(_depth, condition.parts)) if isinstance(condition, Join) else 0
 
 
 # -- many spaces ----------------------------------------------------------------------------------------------------
@@ -100,6 +148,7 @@ def examine_all(plan: Plan, numbers: Sequence[int], processes: int, deadline: fl
 
 def _work(pipe: Connection, plan: Plan) -> None:
     """A worker: numbers in, records out, and a word before every question."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST << 20, MOST << 20))
     while (k := pipe.recv()) is not None:
         record = examine(plan, k, lambda text: pipe.send(text))
         pipe.send(replace(record, note=print))  # a function of this module's own does not travel
@@ -170,7 +219,11 @@ class _Crew:
             worker.question = said
             return
         yield said
-        if self._more():
+        if said.megabytes > MEGABYTES:  # the peak of this process says nothing of the spaces that follow
+            worker.process.kill()
+            worker.process.join()
+            self._workers.remove(worker)
+        elif self._more():
             worker.k, worker.question = self._waiting.pop(), "its start"
             worker.pipe.send(worker.k)
         else:
@@ -184,6 +237,6 @@ class _Crew:
         self._workers.remove(worker)
         case = draw(self._plan.seed, worker.k, self._plan.kinds)
         record = Record(worker.k, case.kind, int(case.truth.legal_configs.sum()), unrelated(case.truth), case.knives)
-        record.features = features(case.drawn)
+        record.features, record.hangs = features(case), int("no answer" in why)
         record.wrong(worker.question, "?", "an answer", why)
         return record

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.fuzz.described import Parameter, Term, Value
-from benchmarks.fuzz.record import Record
-from benchmarks.fuzz.table import OPEN
-from benchmarks.fuzz.truth import ALLOWED, Truth
+from tests.fuzz.described import Drawn, Parameter, Term, Value
+from tests.fuzz.record import Record
+from tests.fuzz.table import OPEN
+from tests.fuzz.truth import ALLOWED, Truth
 
 ENDS = 1e-6
 """Tolerance of the ends of a real, relative to them and to its range."""
@@ -31,6 +31,20 @@ def check_bounds(truth: Truth, record: Record, solver: str, found: Mapping[str, 
         problem = _real(truth, p, extent) if p.kind == "real" else _discrete(truth, p, extent)
         if problem:
             record.wrong("bounds", solver, f"{p.name!r}: {problem}", extent)
+
+
+def check_bounds_on_a_grid(drawn: Drawn, truth: Truth, record: Record, solver: str, found: Mapping[str, Any]) -> None:
+    """Every legal point of a grid lies within the extents."""
+    for p in drawn.parameters:
+        levels = truth.table.levels[p.name][truth.legal]
+        values = [truth.table.drawn[p.name].values[l] for l in np.unique(levels[levels >= 0])]
+        extent: Any = found.get(p.name)
+        if values and (extent is None or (extent.always and bool((levels < 0).any()))):
+            record.wrong("bounds", solver, f"{p.name!r} can be {'inactive' if extent else 'active'}", found)
+        elif values and p.numeric:
+            slack = ENDS * max(abs(values[0]), abs(values[-1]), 1e-3 * (p.high - p.low))
+            if extent.low > values[0] + slack or extent.high < values[-1] - slack:
+                record.wrong("bounds", solver, f"{p.name!r} from {values[0]!r} to {values[-1]!r}", extent)
 
 
 def _discrete(truth: Truth, p: Parameter, extent: Any) -> str:

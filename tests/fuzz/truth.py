@@ -1,11 +1,12 @@
 """What a drawn space means: its legal assignments, decided exactly, and what follows from them.
 
     a rule holds where it is violated by at most 1e-9 of its largest coefficient; drawn spaces have no assignment between
-    1e-11 and 1e-7 (a knife's edge), so that no reasonable tolerance changes an answer;
+    1e-11 and 1e-7 (a knife's edge; further for sums so large that floats lose more), so that no reasonable tolerance
+    changes an answer;
     a conditional rule holds where an indicator of it is 0;
     a disjunction holds if the relations of at least one of its disjuncts do.
 
-Reals are decided by :mod:`benchmarks.fuzz.simplex`, once per assignment of everything else.
+Reals are decided by :mod:`tests.fuzz.simplex`, once per assignment of everything else.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.fuzz.described import Choice, Clause, Drawn, Is, Part, Relation, Rule, Term
-from benchmarks.fuzz.simplex import Row, Simplex, System
-from benchmarks.fuzz.table import BROKEN, BROKEN_FROM, HOLDS, HOLDS_UP_TO, OPEN, Body, Bools, Config, Floats, Table
+from tests.fuzz.described import Choice, Clause, Drawn, Is, Part, Relation, Rule, Term
+from tests.fuzz.simplex import Row, Simplex, System
+from tests.fuzz.table import BROKEN, HOLDS, HOLDS_UP_TO, OPEN, Body, Bools, Config, Floats, Table
 
 ALLOWED = Fraction(1, 10**9)
 """The relative violation that the definition of legal allows."""
@@ -52,7 +53,7 @@ def judge(table: Table, part: Part) -> Judged:
     everywhere = np.ones(table.size, dtype=bool)
     if isinstance(part, Clause):
         return Judged(part, _clause(table, part).astype(np.int8), everywhere, (), (), False)
-    listed = part.disjuncts if isinstance(part, Choice) else ((part.relation,),)
+    listed = part.alternatives if isinstance(part, Choice) else ((part.relation,),)
     applies = table.applies(part.when) if isinstance(part, Rule) else everywhere
     bodies = tuple(tuple(Body(table, r) for r in relations) for relations in listed)
     open_, knife, status = [], False, np.zeros(table.size, dtype=np.int8)
@@ -60,11 +61,11 @@ def judge(table: Table, part: Part) -> Judged:
         codes = []
         for body in relations:
             found = body.violations()
-            edge = (found > float(HOLDS_UP_TO)) & (found < float(BROKEN_FROM)) & ~body.open & applies
+            edge = (found > float(HOLDS_UP_TO)) & (found < float(body.edge)) & ~body.open & applies
             knife |= bool(edge.any())
             codes.append(np.where(body.open, OPEN, np.where(found <= float(HOLDS_UP_TO), HOLDS, BROKEN)))
-        stacked = np.array(codes)
-        one = np.where((stacked == BROKEN).any(axis=0), BROKEN, stacked.max(axis=0))
+        stacked = np.array(codes).reshape(len(codes), table.size)
+        one = np.where((stacked == BROKEN).any(axis=0), BROKEN, stacked.max(axis=0, initial=HOLDS))
         status = np.where(status == HOLDS, HOLDS, np.where(one == BROKEN, status, one))
         open_.append(tuple(codes))
     return Judged(part, np.where(applies, status, HOLDS), applies, bodies, tuple(open_), knife)
@@ -143,14 +144,11 @@ class Truth:
         """Shape (C,)."""
         return np.asarray(self.legal.reshape(self.table.configs, self.table.repeats).any(axis=1))
 
-    @property
-    def count(self) -> int:
-        """Legal settings of everything but reals and wide integers."""
-        drawn = self.table.drawn
-        narrow = [p.name for p in drawn.parameters if p.kind != "real" and not drawn.wide(p)]
-        if self.empty or not narrow:
+    def settings(self, names: Sequence[str]) -> int:
+        """How many settings of some discrete parameters are legal."""
+        if self.empty or not names:
             return int(not self.empty)
-        return int(np.unique([self.table.levels[n][self.legal] for n in narrow], axis=1).shape[1])
+        return int(np.unique([self.table.levels[n][self.legal] for n in names], axis=1).shape[1])
 
     def reach(self, body: Body, row: int, tolerance: Fraction | None = None) -> tuple[Fraction, Fraction]:
         """Least and greatest value of a body at a legal row; at a tolerance: with all rules loosened by it."""
@@ -261,18 +259,21 @@ class Truth:
             feasible = [(names, s) for names, system in systems for s in (Simplex(system, at),) if s.feasible]
             if feasible:
                 return tuple(feasible), False
-        edge = tolerance is None and any(Simplex(system, BROKEN_FROM).feasible for _, system in systems)
-        return (), edge
+        near = (
+            self._system([b for group in branch for b in group], row, True) for branch in itertools.product(*choices)
+        )
+        return (), tolerance is None and any(Simplex(system, Fraction(1)).feasible for _, system in near)
 
-    def _system(self, bodies: Sequence[Body], row: int) -> tuple[tuple[str, ...], System]:
+    def _system(self, bodies: Sequence[Body], row: int, edges: bool = False) -> tuple[tuple[str, ...], System]:
+        """The reals that bodies bind at a row, and their linear program; ``edges``: tolerances are relative to those."""
         exact = [body.exact(row) for body in bodies]
         names = tuple(sorted({n for _, slopes in exact for n in slopes}))
         rows = []
         for body, (constant, slopes) in zip(bodies, exact, strict=True):
             bound = Fraction(body.relation.bound) - constant
-            sense = body.relation.sense
+            sense, scale = body.relation.sense, body.scale * (body.edge if edges else 1)
             a = tuple(slopes.get(n, Fraction(0)) for n in names)
-            rows.append(Row(a, None if sense == "<=" else bound, None if sense == ">=" else bound, body.scale))
+            rows.append(Row(a, None if sense == "<=" else bound, None if sense == ">=" else bound, scale))
         drawn: Drawn = self.table.drawn
         low, high = (tuple(Fraction(getattr(drawn[n], end)) for n in names) for end in ("low", "high"))
         return names, System(low, high, tuple(rows))

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.fuzz.described import Active, At, Drawn, Factor, Indicator, Is, Parameter, Relation, Term, Value
+from tests.fuzz.described import Active, At, Condition, Drawn, Factor, Is, Join, Parameter, Relation, Term, Value
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -35,6 +35,8 @@ HOLDS_UP_TO = Fraction(1, 10**11)
 """Relative violation up to which a rule holds beyond doubt; it is what float rounding of a bound leaves."""
 BROKEN_FROM = Fraction(1, 10**7)
 """Relative violation from which a rule is broken beyond doubt; what lies between is a knife's edge."""
+FLOATS = Fraction(1, 10**13)
+"""Violation relative to the largest terms that a rule may have which is within ten times what is said to count as rounding."""
 ROUNDING = Fraction(1, 2**50)
 """Float rounding of a sum, relative to the sum of its terms' sizes: four units in the last place."""
 NEAR = 1e-6
@@ -80,8 +82,13 @@ class Table:
             self.values[helper.name] = np.tile(combinations[:, h], self.configs)
         self._rows: dict[tuple[int, ...], int] | None = None
 
-    def indicator(self, indicator: Indicator) -> Bools:
-        """Where an indicator is 1, shape (N,)."""
+    def indicator(self, indicator: Condition) -> Bools:
+        """Where a condition holds, shape (N,)."""
+        if isinstance(indicator, Join):
+            found = [self.indicator(part) for part in indicator.parts]
+            if indicator.kind == "~":
+                return ~found[0]
+            return np.asarray(np.all(found, axis=0) if indicator.kind == "&" else np.any(found, axis=0))
         if isinstance(indicator, Active):
             return self.on[indicator.name]
         if isinstance(indicator, At):
@@ -90,8 +97,8 @@ class Table:
             return np.asarray(hit[self.levels[indicator.name]])
         return np.asarray(np.isin(self.levels[indicator.name], indicator.levels) != indicator.negated)
 
-    def applies(self, when: Sequence[Indicator]) -> Bools:
-        """Where all indicators are 1, shape (N,)."""
+    def applies(self, when: Sequence[Condition]) -> Bools:
+        """Where all conditions hold, shape (N,)."""
         found = np.ones(self.size, dtype=bool)
         for w in when:
             found &= self.indicator(w)
@@ -175,6 +182,7 @@ class Body:
         constant: what the discrete factors make of it, in floats, shape (N,).
         reals: names of the reals in it.
         open: where some active real has a slope, shape (N,).
+        edge: relative violation from which the relation is broken beyond doubt.
     """
 
     def __init__(self, table: Table, relation: Relation) -> None:
@@ -184,16 +192,20 @@ class Body:
         self.constant, self.open = np.zeros(table.size), np.zeros(table.size, dtype=bool)
         self._size = np.full(table.size, abs(relation.bound))
         self._columns: list[tuple[Fraction, list[Floats], str]] = []
+        reach = abs(relation.bound)
         for term in relation.terms:
             names = _reals(term, table)
             factors = [table.factor(f) for f in term.factors if not (isinstance(f, Value) and f.name in table.reals)]
             product = np.prod([np.ones(table.size), *factors], axis=0)
+            ends = [abs(end) for n in names for end in (table.drawn[n].low, table.drawn[n].high)]
+            reach += abs(term.coefficient) * float(np.abs(product).max(initial=0.0)) * max(ends, default=1.0)
             self._columns.append((Fraction(term.coefficient), factors, names[0] if names else ""))
             if names:
                 self.open |= (product != 0) & table.on[names[0]]
             else:
                 self.constant += term.coefficient * product
                 self._size += np.abs(term.coefficient * product)
+        self.edge = max(BROKEN_FROM, FLOATS * Fraction(reach) / self.scale)
 
     def exact(self, row: int) -> tuple[Fraction, dict[str, Fraction]]:
         """Constant and slopes of the active reals at a row."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 from collections import Counter
@@ -15,8 +16,12 @@ from mipcash.errors import SolverError
 
 Said = TypeVar("Said")
 
-SECONDS = 30
-"""Wall-clock seconds for one question; then it counts as unanswered."""
+SECONDS = 20
+"""CPU seconds of this process for one question, which the load of the machine does not change; then it hangs."""
+HANGS = 2
+"""Hangs after which a space is asked nothing more."""
+MEGABYTES = 1024
+"""Peak memory of a process with one space that counts as too much."""
 SOLVERS: dict[str, str | None] = {
     "default": None,
     "highs": "highs",
@@ -65,7 +70,9 @@ class Record:
         left: legal configurations of everything but reals.
         hidden: empty, though no two parts contradict each other.
         knives: rules redrawn.
-        features: what occurs in it.
+        features: what occurs in it, and in its runs.
+        hangs: questions without an answer in time.
+        megabytes: peak memory of the process and its children; 0: it is that of an earlier space.
         asked, refused: number of questions per solver.
         unproven: optima that a solver asked for by name gives with a status that admits that the proof is missing.
         seconds: to draw and decide it, and to ask.
@@ -76,6 +83,8 @@ class Record:
     left: int = 0
     hidden: bool = False
     knives: int = 0
+    hangs: int = 0
+    megabytes: int = 0
     features: tuple[str, ...] = ()
     asked: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
@@ -85,6 +94,22 @@ class Record:
     note: Callable[[str], object] = field(default=lambda text: None, repr=False)
     """Told of every question before it is asked."""
 
+    def to_json(self) -> str:
+        """One line of a file that a run resumes from."""
+        fields = {**vars(self), "note": None, "disagreements": [vars(d) for d in self.disagreements]}
+        return json.dumps(fields, default=lambda number: number.item())
+
+    @classmethod
+    def from_json(cls, line: str) -> Record:
+        """Read what :meth:`to_json` wrote."""
+        fields = json.loads(line)
+        del fields["note"]
+        for name in ("asked", "refused", "unproven"):
+            fields[name] = Counter(fields[name])
+        for name in ("features", "seconds"):
+            fields[name] = tuple(fields[name])
+        return cls(**{**fields, "disagreements": [Disagreement(**d) for d in fields["disagreements"]]})
+
     def wrong(self, question: str, solver: str, expected: object, said: object) -> None:
         """Note a disagreement."""
         texts = (" ".join(str(t).split()) for t in (expected, said))
@@ -92,19 +117,28 @@ class Record:
         self.disagreements.append(Disagreement(self.k, self.kind, question, solver, *short))
 
     def ask(
-        self, question: str, solver: str, call: Callable[[], Said], raises: type[Exception] | None = None
+        self,
+        question: str,
+        solver: str,
+        call: Callable[[], Said],
+        raises: type[Exception] | None = None,
+        known: bool = True,
     ) -> Said | None:
-        """The answer; None where the solver refuses, or raises (a disagreement, unless ``raises`` says so).
+        """The answer; None where the solver refuses or raises (a disagreement, unless ``raises`` says so), and after ``HANGS``.
 
         Args:
-            raises: what the right answer is an exception of; then an answer is the disagreement.
+            raises: what the right answer is an exception of; then an answer is the disagreement,
+            known: unless it is not known that no other answer is right.
         """
+        if self.hangs >= HANGS:
+            return None
         self.asked[solver] += 1
         self.note(f"{question} of {solver}")
         try:
             with limited(SECONDS):
                 said = call()
         except NoAnswerError:
+            self.hangs += 1
             self.wrong(question, solver, "an answer", f"no answer within {SECONDS} s")
         except Exception as error:
             if raises is not None and isinstance(error, raises):
@@ -116,22 +150,22 @@ class Record:
                     question, solver, raises.__name__ if raises else "an answer", f"{type(error).__name__}: {error}"
                 )
         else:
-            if raises is None:
+            if raises is None or not known:
                 return said
             self.wrong(question, solver, raises.__name__, said)
         return None
 
 
 def refuses(solver: str, error: Exception) -> bool:
-    """Whether a solver says that it does not take such programs (continuous columns, the size of a free licence)."""
+    """Whether a solver says that it does not take such programs (continuous columns, a free licence, its tolerances)."""
     text = str(error)
-    limits = ("toulbar2 cannot take", "the free licence of solver")
+    limits = ("toulbar2 cannot take", "the free licence of solver", f"solver {solver!r} returns points that break")
     return isinstance(error, SolverError) and solver != "default" and any(text.startswith(l) for l in limits)
 
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raise :class:`NoAnswerError` after so many seconds (in the main thread; elsewhere there is no limit)."""
+    """Raise :class:`NoAnswerError` after so many CPU seconds (in the main thread; elsewhere there is no limit)."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
@@ -139,10 +173,10 @@ def limited(seconds: float) -> Iterator[None]:
     def late(_: int, __: FrameType | None) -> None:
         raise NoAnswerError
 
-    before: Any = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before: Any = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

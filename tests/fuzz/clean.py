@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from benchmarks.fuzz.described import Active, At, Choice, Drawn, Factor, Is, Relation, Rule, Term, Value
-from benchmarks.fuzz.record import Record
-from benchmarks.fuzz.table import OPEN, Body, Config
-from benchmarks.fuzz.truth import Judged, Truth
+from tests.fuzz.described import Active, At, Choice, Drawn, Factor, Is, Relation, Rule, Term, Value
+from tests.fuzz.record import Record
+from tests.fuzz.table import OPEN, Body, Config
+from tests.fuzz.truth import Judged, Truth
 
 ROOM = 1e-6
 """How far inside an inequality some legal point must lie, relative to its largest coefficient, for it to hold exactly."""

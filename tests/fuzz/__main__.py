@@ -1,4 +1,4 @@
-"""``python -m benchmarks.fuzz``: draw spaces, ask the library, compare with brute force; exit code 1 if it is ever wrong.
+"""``python -m tests.fuzz``: draw spaces, ask the library, compare with brute force; exit code 1 if it is ever wrong.
 
 ``--only K`` prints space K as a program that declares it, and asks about it alone.
 """
@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
-from benchmarks.fuzz.described import source
-from benchmarks.fuzz.engine import Plan, examine_all
-from benchmarks.fuzz.kinds import KINDS, draw
-from benchmarks.fuzz.record import COMPARED, SOLVERS, Record
-from benchmarks.fuzz.report import classes, summary, table
+from tests.fuzz.described import source
+from tests.fuzz.engine import Plan, examine_all
+from tests.fuzz.kinds import KINDS, draw
+from tests.fuzz.record import COMPARED, SOLVERS, Record
+from tests.fuzz.report import classes, summary, table
 
 EVERY = 20.0
 """Seconds between lines of progress."""
@@ -33,7 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     deadline = began + options.seconds if options.seconds else None
     processes = 0 if options.only is not None else options.processes
-    records = _watch(examine_all(plan, numbers, processes, deadline), len(numbers), began)
+    kept = _kept(options.keep)
+    left = [k for k in numbers if k not in kept]
+    records = [kept[k] for k in numbers if k in kept]
+    records += _watch(examine_all(plan, left, processes, deadline), len(left), began, options.keep)
     page = table(records, list(KINDS)) + "\n\n" + summary(records, plan, time.monotonic() - began)
     wrong = any(r.disagreements for r in records)
     if wrong:
@@ -46,12 +49,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if wrong or not records else 0
 
 
-def _watch(records: Iterable[Record], total: int, began: float) -> list[Record]:
-    """Collect records, printing disagreements at once and progress now and then."""
+def _kept(path: Path | None) -> dict[int, Record]:
+    """Records of an earlier run; a line that it could not finish is dropped."""
+    if path is None or not path.exists():
+        return {}
+    whole = [line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
+    path.write_text("".join(whole), encoding="utf-8")
+    return {record.k: record for record in map(Record.from_json, whole)}
+
+
+def _watch(records: Iterable[Record], total: int, began: float, keep: Path | None) -> list[Record]:
+    """Collect and keep records, printing disagreements at once and progress now and then."""
     done: list[Record] = []
     told = time.monotonic()
     for record in records:
         done.append(record)
+        if keep is not None:
+            with keep.open("a", encoding="utf-8") as file:
+                file.write(record.to_json() + "\n")
         for disagreement in record.disagreements:
             print(disagreement, flush=True)
         if time.monotonic() - told > EVERY:
@@ -63,7 +78,7 @@ def _watch(records: Iterable[Record], total: int, began: float) -> list[Record]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--spaces", type=int, default=5000)
     parser.add_argument("--first", type=int, default=0, help="number of the first space")
     parser.add_argument("--seed", type=int, default=0)
@@ -73,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-runs", action="store_true", help="leave out runs to the last configuration")
     parser.add_argument("--seconds", type=float, help="begin no new space after so many seconds")
     parser.add_argument("--processes", type=int, default=2, help="0: in this process")
+    parser.add_argument("--keep", type=Path, help="keep what is done in this file, and go on from what is in it")
     parser.add_argument("--out", type=Path, help="write the table here too, as Markdown")
     return parser
 
