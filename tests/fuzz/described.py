@@ -6,12 +6,9 @@ Nothing here says what a rule means: :mod:`tests.fuzz.table` and :mod:`tests.fuz
 
 from __future__ import annotations
 
-<<<<<<< ours
 import itertools
 import re
-=======
 import warnings
->>>>>>> theirs
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -272,7 +269,6 @@ def source(drawn: Drawn) -> str:
     return "\n".join(lines) + "\n"
 
 
-<<<<<<< ours
 def build(drawn: Drawn, names: dict[str, Any] | None = None) -> mc.Space:
     """The space that :func:`source` declares: what is printed for a disagreement is what was run.
 
@@ -280,15 +276,9 @@ def build(drawn: Drawn, names: dict[str, Any] | None = None) -> mc.Space:
         names: receives what the program names, such as the space of another library.
     """
     names = {} if names is None else names
-    exec(compile(source(drawn), "<drawn space>", "exec"), names)
-=======
-def build(drawn: Drawn) -> mc.Space:
-    """The space that :func:`source` declares: what is printed for a disagreement is what was run."""
-    names: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StepWarning)  # some bounds are between two steps on purpose
         exec(compile(source(drawn), "<drawn space>", "exec"), names)
->>>>>>> theirs
     space: mc.Space = names["space"]
     return space
 
@@ -319,13 +309,9 @@ def _declaration(drawn: Drawn, p: Parameter) -> str:
     log = ", log=True" if p.log else ""
     if p.kind == "integer":
         step = f", step={p.step}" if p.step != 1 else ""
-<<<<<<< ours
         return f"{handle}space.integer({name}, {p.low}, {p.high}{step}{log}{when})"
-=======
-        return f'{handle}space.integer("{p.name}", {p.low}, {p.high}{step}{log}{when})'
     if p.kind == "stepped":
-        return f'{handle}space.real("{p.name}", {p.low!r}, {p.high!r}, step={p.step!r}{when})'
->>>>>>> theirs
+        return f"{handle}space.real({name}, {p.low!r}, {p.high!r}, step={p.step!r}{when})"
     if p.kind == "real":
         return f"{handle}space.real({name}, {p.low!r}, {p.high!r}{log}{when})"
     if p.kind == "ordering":

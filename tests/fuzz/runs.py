@@ -11,6 +11,7 @@ import numpy as np
 import mipcash as mc
 from mipcash.errors import InfeasibleSpaceError
 from mipcash.optimizers.registry import optimizer_names
+from mipcash.study.loop import BEST_OF_ALL
 from tests.fuzz.clean import check_numbers
 from tests.fuzz.described import Term, Value
 from tests.fuzz.questions import Interview

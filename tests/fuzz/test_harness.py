@@ -14,6 +14,7 @@ import pytest
 import mipcash as mc
 from mipcash.errors import InfeasibleSpaceError, SolverError
 from mipcash.space.counting import Count
+from mipcash.study.loop import BEST_OF_ALL
 from tests.fuzz import record as recording
 from tests.fuzz.__main__ import main
 from tests.fuzz.clean import check_numbers
@@ -308,7 +309,7 @@ def test_configspace_itself_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_proof_under_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     legal = [{"a": a, "b": b} for a in range(4) for b in range(4 - a)]
-    for stopped, fine in (("space exhausted", True), (BEST_OF_ALL, False)):
+    for stopped, fine in ((BEST_OF_ALL, True), ("space exhausted: proven optimum", False)):
         monkeypatch.setattr(mc, "minimize", _pretend(legal, stopped))
         found = wrong(asked_of(PLAIN, lambda asked: _exhaust(asked, len(legal), "hybrid", "noisy")))
         assert found == (set() if fine else {"proof under noise"})
