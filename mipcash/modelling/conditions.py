@@ -25,7 +25,7 @@ from pyomo.core.expr.relational_expr import RelationalExpression
 
 from mipcash.errors import SpaceError
 from mipcash.modelling.declared import Declared, OneHot
-from mipcash.modelling.formulas import ALL, ANY, IMPLIES, NOT, XOR, Formula
+from mipcash.modelling.formulas import ALL, ANY, IMPLIES, NOT, XOR, Always, Formula
 from mipcash.modelling.indicators import Activities
 from mipcash.modelling.names import user_name
 from mipcash.modelling.parameters import Expression, Parameter
@@ -74,8 +74,7 @@ def check_indicators(declaration: Declared, what: str, when: Any) -> list[Quadra
             f"{what}: when= takes 0/1 indicators that must all be 1, not {written(formulas[0])}; for one of several values of a "
             "parameter write layers.is_(1, 2)"
         )
-    # the number 1 is is_active() of a parameter that always is
-    return [_indicator(declaration, what, i) for i in listed if not (type(i) is int and i == 1)]
+    return [_indicator(declaration, what, i) for i in listed if not isinstance(i, Always)]
 
 
 def _indicator(declaration: Declared, what: str, indicator: Any) -> Quadratic:
@@ -175,7 +174,7 @@ class _Reading:
             assert formula.kind == XOR
             pairs = [(parts[0], True), (parts[1], not wanted)], [(parts[0], False), (parts[1], wanted)]
             return _join(False, [_join(True, [self.node(part, sign) for part, sign in pair]) for pair in pairs])
-        if type(formula) is int and formula == 1:  # is_active() of a parameter that always is
+        if isinstance(formula, Always):
             return wanted
         polynomial = _indicator(self.declaration, f"parameter {self.name!r}", formula)
         return _signed(self._indicated(polynomial), wanted)

@@ -39,7 +39,7 @@ from mipcash.modelling.domains import (
     Value,
     short_list,
 )
-from mipcash.modelling.formulas import all_of, implies
+from mipcash.modelling.formulas import ALWAYS, all_of, implies
 from mipcash.modelling.indicators import Indicators
 from mipcash.modelling.live.parts import LiveParts
 from mipcash.modelling.names import user_name
@@ -193,7 +193,7 @@ class Declaration:
                 )
         block = self.block(name)
         places = range(len(members))
-        block.on_expression = 1
+        block.on_expression = ALWAYS
         block.z = Indicators(places, places, domain=pyo.Binary)
         block.one_position, block.one_module = (
             pyo.Constraint(places),
@@ -359,7 +359,7 @@ class Declaration:
         parameter = NumericParameter(name, domain, tuned, expression)
         parameter.place(block)
         if not hasattr(block, "on_expression"):
-            block.on_expression = 1
+            block.on_expression = ALWAYS
         return parameter
 
     def declare(self, name: str, domain: Any, when: Any, kind: type[ChoiceParameter] = ChoiceParameter) -> Any:
@@ -380,7 +380,7 @@ class Declaration:
         if conditions:
             self.conditions[name] = conditions
             block.when_text = " and ".join(c.condition_text() for c in conditions)
-        block.on_expression = 1 if on is None else on
+        block.on_expression = ALWAYS if on is None else on
         polynomial = None if on is None else take_apart(on, f"the condition of {name!r}")
         parameter: Parameter
         if number:

@@ -51,6 +51,19 @@ class Logic:
         return negation(self)
 
 
+class Always(Logic, int):  # type: ignore[misc]
+    """The number 1, which logic takes as a condition that always holds: ``is_active()`` of a parameter that always is."""
+
+    __slots__ = ()
+
+    def to_string(self) -> str:
+        """In Pyomo's words, which journals compare."""
+        return "1"
+
+
+ALWAYS = Always(1)
+
+
 @dataclass(frozen=True, eq=False)
 class Formula(Logic, Relation):
     """Conditions joined.
@@ -117,7 +130,7 @@ def _side(side: Any) -> str:
 
 def _no_condition(part: Any) -> str | None:
     """Why a part cannot be joined with others, as far as that can be told without the space; None where it can."""
-    if isinstance(part, (Formula, RelationalExpression)):
+    if isinstance(part, (Formula, RelationalExpression, Always)):
         return None
     if is_bool(part):
         return f"the plain bool {part}: what it was made from holds no parameter"

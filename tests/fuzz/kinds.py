@@ -183,6 +183,8 @@ def ring(sketch: Sketch, factors: Sequence[Value]) -> None:
     The smaller the margin, the more rounds it takes to see that from one rule at a time.
     """
     count, known = len(factors), sketch.known
+    if not known.legal.any():
+        return
     signs = [sketch.one((1.0, -1.0)) for _ in factors]
     row = sketch.one(np.flatnonzero(known.legal).tolist())
     at = [float(known.table.factor(f)[row]) for f in factors]

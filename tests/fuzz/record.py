@@ -157,8 +157,10 @@ class Record:
 
 
 def refuses(solver: str, error: Exception) -> bool:
-    """Whether a solver says that it does not take such programs (continuous columns, a free licence, its tolerances)."""
+    """Whether a solver does not take such programs (continuous columns, a free licence, its tolerances), or ConfigSpace a space."""
     text = str(error)
+    if type(error).__module__.startswith("ConfigSpace."):  # the space that is imported cannot be made
+        return True
     limits = ("toulbar2 cannot take", "the free licence of solver", f"solver {solver!r} returns points that break")
     return isinstance(error, SolverError) and solver != "default" and any(text.startswith(l) for l in limits)
 

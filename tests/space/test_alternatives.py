@@ -147,8 +147,7 @@ def declared(formula: Any, space: mc.Space) -> Any:
         return declared(parts[0], space) ^ declared(parts[1], space)
     if parts[0] is not None:
         return space[kind].is_(*sorted(parts[0]))
-    on = space[kind].is_active()
-    return (space["a"]["x"] | ~space["a"]["x"]) if isinstance(on, int) else on  # the number 1 where it always is
+    return space[kind].is_active()
 
 
 def with_dependants(first: Any, second: Any, third: Any) -> mc.Space:
@@ -205,6 +204,20 @@ def test_alternatives_that_overlap_are_one_condition() -> None:
     space.rule("net only", a["net"] == 1)
     assert space.optimum(x + y + z, "max").value == pytest.approx(3.0)
     assert z.described() == "real in [0.5, 1.0], when a is 'net'"
+
+
+def test_the_activity_of_a_parameter_that_always_is_active_is_a_condition() -> None:
+    space = mc.Space()
+    a = space.categorical("a", ["x", "y"])
+    always = space.real("always", 0, 1, when=a["x"] | ~a["x"]).is_active()
+    space.real("never", 0, 1, when=~always & a["x"])
+    space.real("sometimes", 0, 1, when=always & a["x"])
+    space.rule("linked", mc.implies(always, a["x"] | (space["always"] >= 0.5)))
+    assert (always, 1 - always) == (1, 0)
+    assert {frozenset(c) for c in space.sample(8, seed=0)} == {
+        frozenset({"a", "always", *n}) for n in ([], ["sometimes"])
+    }
+    assert not space.is_legal({"a": "y", "always": 0.3})
 
 
 def test_the_activity_of_a_number_under_two_conditions_is_an_indicator() -> None:

@@ -25,6 +25,7 @@ from mipcash.errors import SpaceError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.declared import Link, Number
 from mipcash.modelling.domains import Categorical, Integer, Ordinal
+from mipcash.modelling.formulas import ALWAYS
 from mipcash.modelling.live.components import BLOCKS, honour, owners, refuse_unknown
 from mipcash.modelling.live.holes import bound_by_rows, write_pieces
 from mipcash.modelling.live.value_sets import Constant, Pieces, Values, values_of
@@ -157,7 +158,7 @@ def _adopt(declaration: Declaration, variable: Any, values: Values) -> None:
         declaration.parts.left_out[id(variable)] = (variable, f"could only be {values.value:g}")
         return
     block = declaration.block(name)
-    block.on_expression = 1
+    block.on_expression = ALWAYS
     domain = values.hull if isinstance(values, Pieces) else values
     if isinstance(domain, Ordinal) or (isinstance(domain, Integer) and len(domain) <= declaration.expand_limit):
         declaration.declare(name, domain, None)
