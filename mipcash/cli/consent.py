@@ -90,7 +90,7 @@ def resume_command(journal: Path | str, record: StudyRecord | None = None) -> st
     """The command that goes on with a run without asking; of an address, the one that joins it, without a password."""
     if isinstance(journal, str):
         model = "FILE" if record is None or record.model is None else record.model
-        return shlex.join(["mipcash", "work", str(Address.of(journal)), "--model", model])
+        return shlex.join(["mipcash", "work", Address.of(journal).without_password, "--model", model])
     words = ["mipcash", "resume", str(journal)]
     if record is not None and record.model is not None and modelfile.is_path(record.model):
         words += ["--model", record.model]

@@ -75,7 +75,7 @@ def space_of(
     if model is not None:
         same = record.model is not None and modelfile.is_path(model) == modelfile.is_path(record.model)
         return Known(modelfile.load_space(model, record.options if same else {})), ""
-    said = str(Address.of(journal)) if isinstance(journal, str) else str(journal)  # without a password
+    said = Address.of(journal).without_password if isinstance(journal, str) else str(journal)
     again = shlex.join(["mipcash", command, said, "--model"])
     if record.model is None:
         return None, f"{again} FILE, where FILE declares it as `space`"

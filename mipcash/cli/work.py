@@ -107,7 +107,7 @@ def work(
             if record.options != options and not options:
                 options = dict(record.options)
                 loaded = modelfile.load(model, options)
-            chosen = consent.agreed(str(address), record, consent.Said(model, solver))
+            chosen = consent.agreed(address.without_password, record, consent.Said(model, solver))
             study: dict[str, Any] = {
                 "seed": record.seed,
                 "optimizer": record.optimizer,

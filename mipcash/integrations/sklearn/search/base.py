@@ -23,7 +23,7 @@ from sklearn.utils.validation import indexable
 from mipcash.errors import DataError, DefectError
 from mipcash.integrations.sklearn.predictions import Predictions
 from mipcash.integrations.sklearn.scoring import Scoring
-from mipcash.integrations.sklearn.search.belonging import belonging_of, check_belonging
+from mipcash.integrations.sklearn.search.belonging import belonging_of, check_belonging, predictions_beside
 from mipcash.integrations.sklearn.search.folds import check_partition, fresh_of, splits_of
 from mipcash.integrations.sklearn.search.limited import limited_of
 from mipcash.integrations.sklearn.search.members import ensemble_of
@@ -125,7 +125,9 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         if self.ensemble_size is not None:
             check_partition(data.splits, _rows(data.x))
             in_memory = self.storage is None and not (self._elsewhere() or place_of(self.n_jobs)[2])
-            kept = folder if self.storage is None or hasattr(self.storage, "record") else f"{self.storage}.predictions"
+            kept = (
+                folder if self.storage is None or hasattr(self.storage, "record") else predictions_beside(self.storage)
+            )
             predictions = Predictions(None if in_memory else kept, _identity(data))
             classes = np.unique(data.y) if self._classifies() else None
         return SearchObjective(

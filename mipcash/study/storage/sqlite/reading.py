@@ -12,6 +12,7 @@ from typing import Any
 from mipcash import __version__
 from mipcash.errors import StorageError
 from mipcash.study.records.fingerprint import fingerprint
+from mipcash.study.storage.address import without_credentials
 from mipcash.study.storage.base import FORMAT, NOTHING, StudyRecord, TrialRow
 from mipcash.study.storage.checks import DamageError, study_record
 from mipcash.study.storage.sqlite import format_1, format_2, format_3, schema
@@ -41,7 +42,9 @@ def read_journal(path: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialR
     """
     file = Path(path).expanduser()
     if not file.is_file():
-        raise StorageError(f"{file} does not exist; `mipcash run MODEL` writes journals to runs/ unless told otherwise")
+        raise StorageError(
+            f"{without_credentials(file)} does not exist; `mipcash run MODEL` writes journals to runs/ unless told otherwise"
+        )
     with explain(file):
         # Not mode=ro: a run killed inside a write leaves a rollback file, and the first reader has to apply it.
         database = connect(f"{real_path(file).as_uri()}?mode=rw", uri=True)
