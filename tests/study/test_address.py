@@ -309,6 +309,6 @@ def test_the_command_that_a_report_names_has_no_password() -> None:
     from mipcash.cli.report import space_of
 
     record: Any = SimpleNamespace(model="/elsewhere/model.py", options={})
-    known, again = space_of("postgresql://u:topsecret@host/db?study=s", record, None, (), "report")
+    known, again = space_of("postgresql://u:topsecret@host/db?study=s", record, None, [], (), "report")
     assert known is None
     assert again == "mipcash report 'postgresql://u@host/db?study=s' --model /elsewhere/model.py"
