@@ -54,10 +54,8 @@ class SpaceSearchCV(SpaceSearch):
             a process of its own then.
 
     Attributes:
-        cv_results_, best_estimator_, best_params_, best_score_, best_index_, scorer_, n_splits_, refit_time_, multimetric_,
-        classes_,
-            n_features_in_, feature_names_in_: as of ``RandomizedSearchCV``. ``cv_results_`` also has ``status`` and, under limits,
-            ``feasible`` and ``limited_NAME``.
+        cv_results_: as of ``RandomizedSearchCV``, with ``status`` and, under limits, ``feasible`` and ``limited_NAME``. The
+            attributes of ``RandomizedSearchCV`` that are not listed here are there too.
         result_: the :class:`mipcash.Result`.
         space_: the space that was searched.
         ensemble_: the members and their weights, where ``ensemble_size`` is given.
