@@ -187,9 +187,9 @@ ROWS = 100
 class Grown(DecisionTreeClassifier):
     """A tree that knows how many rows it was fitted to."""
 
-    def fit(self, x: Any, y: Any) -> Any:
+    def fit(self, x: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Any:
         self.rows_ = len(x)
-        return super().fit(x, y)
+        return super().fit(x, y, sample_weight, check_input)
 
 
 def bytes_of(model: Any, x: Any) -> float:
