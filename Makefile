@@ -15,18 +15,19 @@ TORCH ?= torch==2.13.0
 run: $(VENV)/.run
 	$(BIN)/mipcash run sklearn_pipeline --budget 40 --confirm 3 --fresh
 
-test: lint core
+test: lint core docs
 	$(BIN)/python -m pytest -n $(or $(TEST_WORKERS),2) --dist worksteal
 
 # Wheel and source distribution in dist/. The wheel is built from the unpacked source distribution, which therefore holds all it needs.
 build: dist/.built
 
-# The wheel in an environment with the core's dependencies alone: an environment with every extra hides a missing one. The tests
-# run from a copy of theirs, where the source tree cannot be imported.
+# The wheel in an environment with the core's dependencies alone, since an environment with every extra hides a missing one, and with
+# the oldest versions that pyproject.toml allows, since the other environments have the newest. Optuna is there for its adapter. The
+# tests run from a copy of theirs, where the source tree cannot be imported.
 core: $(VENV)-core/.core
 	rm -rf build/core && mkdir -p build/core && cp -R tests benchmarks pyproject.toml build/core
 	cd build/core && MIPCASH_SOURCE=$(CURDIR) $(abspath $(VENV)-core)/bin/python -m pytest -n $(or $(TEST_WORKERS),2) \
-		tests/modelling tests/space tests/study/test_minimize.py tests/test_release.py
+		tests/modelling tests/space tests/study/test_minimize.py tests/test_release.py tests/integrations
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -34,9 +35,10 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The documentation, as a folder of pages that open without a server: site/index.html.
-docs: $(VENV)/.test
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+# The documentation, as a folder of pages that open without a server: site/index.html. Its environment has the package without
+# extras and the newest tools, so that neither a missing extra nor a new warning of a tool is hidden.
+docs: $(VENV)-docs/.docs
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/python -m mkdocs build --strict --quiet
 
 format: $(VENV)/.test
 	$(BIN)/ruff check --fix .
@@ -52,7 +54,7 @@ $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.test: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet '$(TORCH)'
-	$(BIN)/python -m pip install --quiet -e '.[dev,plots,xgboost,gurobi,cplex,scip,toulbar2,optuna,configspace,dask,mpi,postgres,docs]'
+	$(BIN)/python -m pip install --quiet -e '.[dev,plots,xgboost,gurobi,cplex,scip,toulbar2,optuna,configspace,dask,mpi,postgres]'
 	touch $@ $(VENV)/.run
 
 dist/.built: $(SOURCES) | $(VENV)/.test
@@ -61,12 +63,20 @@ dist/.built: $(SOURCES) | $(VENV)/.test
 	rm -f build.log
 	touch $@
 
-$(VENV)-core/.core: dist/.built
+$(VENV)-core/.core: dist/.built tests/oldest.py
 	[ -x $(VENV)-core/bin/python ] || $(PYTHON) -m venv $(VENV)-core
 	$(VENV)-core/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)-core/bin/python -m pip install --quiet dist/mipcash-*.whl 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100'
+	$(VENV)-core/bin/python tests/oldest.py > $(VENV)-core/oldest.txt
+	$(VENV)-core/bin/python -m pip install --quiet --constraint $(VENV)-core/oldest.txt \
+		"$$(echo dist/mipcash-*.whl)[optuna]" 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'pandas>=2'
 	$(VENV)-core/bin/python -m pip install --quiet --force-reinstall --no-deps dist/mipcash-*.whl
 	touch $@
 
+$(VENV)-docs/.docs: pyproject.toml
+	[ -x $(VENV)-docs/bin/python ] || $(PYTHON) -m venv $(VENV)-docs
+	$(VENV)-docs/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)-docs/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager -e '.[docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(VENV)-core build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-core $(VENV)-docs build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

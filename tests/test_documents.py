@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SKIPPED = {".venv", ".venv-core", ".git", ".pytest_cache", "node_modules", "build", "dist", "site"}
+SKIPPED = {".venv", ".venv-core", ".venv-docs", ".git", ".pytest_cache", "node_modules", "build", "dist", "site"}
 DOCUMENTS = sorted(p for p in ROOT.rglob("*.md") if not SKIPPED & set(p.relative_to(ROOT).parts))
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 REFERENCES = ROOT / "docs" / "references.md"

@@ -37,6 +37,7 @@ from mipcash.backends.reductions.product_columns import ProductColumns
 from mipcash.backends.reductions.rlt_rows import RltRows
 from mipcash.backends.reductions.scaling import ScaledTask, Scaling
 from mipcash.backends.reductions.tightening import Tightening
+from mipcash.backends.silent import SilentHighs
 from mipcash.errors import SolverError
 from mipcash.program.forms import Vector
 from mipcash.program.program import BinaryProgram
@@ -92,7 +93,7 @@ class HighsBackend:
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self._given = dict(options or {})
         closing, rows = (_switch(self._given, name) for name in SWITCHES)
-        _set_options(highspy.Highs(), self._given)
+        _set_options(SilentHighs(), self._given)
         self._reductions: list[Reduction] = [
             *([DominatedLevels()] if closing else []),
             ProductColumns(),
@@ -243,7 +244,6 @@ def _switch(options: dict[str, str], name: str) -> bool:
 
 def _set_options(highs: Any, options: Mapping[str, int | float | str]) -> None:
     """Set options by name; HiGHS reads a text as whatever the option's type is."""
-    highs.setOptionValue("output_flag", False)
     for option, value in options.items():
         if highs.setOptionValue(option, value) != highspy.HighsStatus.kOk:
             raise SolverError(f"HiGHS rejects option {option}={value!r}; see its list of options for names and ranges")
@@ -262,8 +262,7 @@ def _load(program: BinaryProgram) -> Any:
     lp.a_matrix_.value_ = program.matrix.data
     kinds = highspy.HighsVarType
     lp.integrality_ = [kinds.kInteger if i else kinds.kContinuous for i in program.integer]
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
+    highs = SilentHighs()
     highs.setOptionValue("small_matrix_value", SMALLEST)
     if highs.passModel(lp) == highspy.HighsStatus.kError:
         raise SolverError(f"HiGHS rejects the program ({lp.num_col_} columns, {lp.num_row_} rows)")

@@ -19,6 +19,7 @@ import highspy
 import numpy as np
 from scipy import sparse
 
+from mipcash.backends.silent import SilentHighs
 from mipcash.program.forms import Indices, Vector
 
 TIGHTEST = 1e-10
@@ -166,9 +167,8 @@ class Polytope:
         lp.a_matrix_.start_ = table.indptr.astype(np.int32)
         lp.a_matrix_.index_ = table.indices.astype(np.int32)
         lp.a_matrix_.value_ = table.data
-        highs = highspy.Highs()
+        highs = SilentHighs()
         for option, value in (
-            ("output_flag", False),
             ("threads", 1),
             ("presolve", "off"),
             ("small_matrix_value", 1e-12),

@@ -95,7 +95,7 @@ def open_archive(path: Path | str) -> Archive:
     record, rows = read_study(path)
     if isinstance(path, str):
         address = Address.of(path)
-        path = Path(address.path) if address.path else str(address)
+        path = Path(address.path) if address.path else address.without_password
     trials = tuple(readable_trial(row, record.goals) for row in rows)
     said = record.recommended
     best = BY_LOSS if said is None else None if said == NOTHING else said

@@ -3,15 +3,16 @@
 A journal holds the path of the model file (and perhaps of a solver profile) that it was written with, and loading either runs
 code. A journal may come from elsewhere, and so may what lies at that path by now. So nothing is loaded by a path out of
 a journal unless the user names it, names the folder it lies in, or agrees at a prompt that shows the resolved file. A model
-that came with mipcash goes by its name and needs no asking.
+that came with mipcash goes by its name and needs no asking. Its options do: an option may name a file to read or a data set to
+download. Options of a journal are used only if the user types them or agrees at the prompt.
 """
 
 from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import typer
@@ -35,23 +36,26 @@ class Said:
         model: ``--model``, a file or a name; None if not given.
         solver: ``--solver``; None if not given.
         folders: ``--trust``: what lies in them may be run.
+        options: ``--option``; empty if not given.
     """
 
     model: str | None = None
     solver: str | None = None
     folders: Sequence[Path] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Loadable:
-    """The model and the solver that a run may load."""
+    """The model with its options, and the solver, that a run may load."""
 
     model: str
     solver: str
+    options: Mapping[str, str]
 
 
 def agreed(journal: Path | str, record: StudyRecord, said: Said) -> Loadable:
-    """What ``mipcash resume`` loads, once the user has agreed to it. Nothing is imported here.
+    """Return what ``mipcash resume`` or ``work`` loads, once the user has agreed to it. Nothing is imported here.
 
     Raises:
         ModelError: no model is known, or its file is not there.
@@ -65,7 +69,7 @@ def agreed(journal: Path | str, record: StudyRecord, said: Said) -> Loadable:
         )
     _check_known(journal, record)
     solver = _solver(record, said)
-    wanted = []  # what to call it, what it is, the option that says so
+    wanted = []  # what is named, and what to type for it
     if said.model is None and modelfile.is_path(model):
         file = real_path(Path(model))
         if not file.is_file():
@@ -74,28 +78,40 @@ def agreed(journal: Path | str, record: StudyRecord, said: Said) -> Loadable:
                 f"{resume_command(journal)} --model FILE"
             )
         if not lies_in(file, said.folders):
-            wanted.append(("model file", str(file), "--model"))
+            wanted.append((f"the model file {file}", ["--model", str(file)]))
     if said.solver is None and runs_more(solver):
         name, options = split_options(solver)
         profile = real_path(Path(name)) if name.endswith(".toml") else None
         if profile is None or options or not lies_in(profile, said.folders):
             text = " ".join([str(profile or name), *(f"{key}={value}" for key, value in options.items())])
-            wanted.append(("solver", text, "--solver"))
+            wanted.append((f"the solver {text}", ["--solver", text]))
+    runs = bool(wanted)
+    if record.options and not said.options:
+        named = ", ".join(f"{key}={value}" for key, value in record.options.items())
+        wanted.append((f"the options {named}", typed_options(record)))
     if wanted:
-        _ask(journal, record, wanted)
-    return Loadable(model, solver)
+        _ask(journal, said, wanted, runs)
+    return Loadable(model, solver, dict(said.options or record.options))
+
+
+def typed_options(record: StudyRecord) -> list[str]:
+    """Return the words of a command that give the options of a journal's model."""
+    return [word for key, value in record.options.items() for word in ("--option", f"{key}={value}")]
 
 
 def resume_command(journal: Path | str, record: StudyRecord | None = None) -> str:
     """The command that goes on with a run without asking; of an address, the one that joins it, without a password."""
     if isinstance(journal, str):
         model = "FILE" if record is None or record.model is None else record.model
-        return shlex.join(["mipcash", "work", str(Address.of(journal)), "--model", model])
+        words = ["mipcash", "work", Address.of(journal).without_password, "--model", model]
+        return shlex.join(words if record is None or record.model is None else [*words, *typed_options(record)])
     words = ["mipcash", "resume", str(journal)]
     if record is not None and record.model is not None and modelfile.is_path(record.model):
         words += ["--model", record.model]
     if record is not None and runs_more(record.solver):
         words += ["--solver", record.solver]
+    if record is not None and record.model is not None:
+        words += typed_options(record)
     return shlex.join(words)
 
 
@@ -142,22 +158,36 @@ def lies_in(file: Path, folders: Sequence[Path]) -> bool:
     return any(file.is_relative_to(real_path(folder)) for folder in folders)
 
 
-def _ask(journal: Path | str, record: StudyRecord, wanted: Sequence[tuple[str, str, str]]) -> None:
-    """Name what would be run, and ask.
+def _ask(journal: Path | str, said: Said, wanted: Sequence[tuple[str, Sequence[str]]], runs: bool) -> None:
+    """Show what would be loaded, and ask.
+
+    Args:
+        wanted: what the journal names, and the words of a command that agree to it.
+        runs: whether code is among it; options are the rest.
 
     Raises:
         StorageError: no terminal, or the answer is no.
     """
-    named = " and ".join(f"the {what} {text}" for what, text, _ in wanted)
-    cure = " ".join(f"{option} {shlex.quote(text)}" for _, text, option in wanted)
+    named = " and ".join(what for what, _ in wanted)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        typed = [
+            w for name, value in (("--model", said.model), ("--solver", said.solver)) if value for w in (name, value)
+        ]
+        cure = shlex.join([*typed, *(word for _, words in wanted for word in words)])
+        loads = "to load what a journal names runs it"
+        why = loads if runs else "a model may open a file or a data set that its options name"
         raise StorageError(
-            f"{journal} names {named}, and to load what a journal names runs it. If you trust it, say so: "
-            f"{resume_command(journal)} {cure} (or --trust FOLDER, where it lies)"
+            f"{journal} names {named}, and {why}. If you trust it, say so: {_begin(journal)} {cure}"
+            + (" (or --trust FOLDER, where it lies)" if runs else "")
         )
-    options = ", ".join(f"{key}={value}" for key, value in record.options.items())
-    typer.echo(visible(f"{journal} names {named}" + (f", with the options {options}" if options else "")), err=True)
-    if not typer.confirm("Loading runs it. Go on?", default=False, err=True):
-        raise StorageError(
-            f"not resumed, and nothing of it was run; for another file: {resume_command(journal)} --model FILE"
-        )
+    typer.echo(visible(f"{journal} names {named}"), err=True)
+    question = "Loading runs it. Go on?" if runs else "The model may open what they name. Go on?"
+    if not typer.confirm(question, default=False, err=True):
+        raise StorageError(f"not resumed, and nothing of it was run; for another file: {_begin(journal)} --model FILE")
+
+
+def _begin(journal: Path | str) -> str:
+    """Return the beginning of a command that goes on with a journal."""
+    if isinstance(journal, str):
+        return shlex.join(["mipcash", "work", Address.of(journal).without_password])
+    return shlex.join(["mipcash", "resume", str(journal)])

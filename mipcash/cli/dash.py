@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mipcash.cli.options import Debug, Place
+from mipcash.cli.options import Debug, JournalOptions, Place
 from mipcash.cli.printing import errors, say
 from mipcash.cli.report import ModelFile, Trusted, space_of
 
@@ -18,6 +18,7 @@ def dash(
     ] = None,
     model: ModelFile = None,
     trust: Trusted = None,
+    option: JournalOptions = None,
     debug: Debug = False,
 ) -> None:
     """The page of `mipcash report`, live in a browser on this machine while a run goes on; Ctrl-C ends it."""
@@ -28,7 +29,7 @@ def dash(
 
         where = archive.place_of(journal)
         record, _ = read_study(where)
-        place, lacking = space_of(where, record, model, trust or (), "dash")
+        place, lacking = space_of(where, record, model, option or [], trust or (), "dash")
         watched = Watched(where, place, lacking)
         watched.run()
         with dashboard(watched, port) as server:

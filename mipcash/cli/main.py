@@ -24,6 +24,7 @@ from mipcash.cli.options import (
     EvaluationTimeout,
     Goals,
     Journal,
+    JournalOptions,
     Json,
     Limits,
     ModelName,
@@ -154,6 +155,7 @@ def resume(
     trust: Annotated[
         list[Path] | None, typer.Option(metavar="FOLDER", help="Files that the journal names may lie here; repeatable.")
     ] = None,
+    option: JournalOptions = None,
     timeout: Timeout = None,
     workers: Workers = None,
     seconds_per_proposal: SecondsPerProposal = None,
@@ -182,12 +184,13 @@ def resume(
             say(f"this run is finished ({old.told} evaluations); give a larger --budget to go on\n")
             running.close(old, None, stream=stream)
             return
-        chosen = consent.agreed(journal, record, consent.Said(model, solver, trust or ()))
+        said = consent.Said(model, solver, trust or (), modelfile.pairs(option or []))
+        chosen = consent.agreed(journal, record, said)
         try:
-            loaded = modelfile.load(chosen.model, record.options)
+            loaded = modelfile.load(chosen.model, chosen.options)
         except ModelError as error:
             raise ModelError(
-                f"the model of {journal} cannot be loaded with the options it holds: {error}. Mend the model, or start a new "
+                f"the model of {journal} cannot be loaded with its options: {error}. Mend the model, or start a new "
                 "journal"
             ) from error
         defaults = loaded.defaults
@@ -205,7 +208,7 @@ def resume(
             (old.confirms or defaults.get("confirm")) if confirm is None else confirm,
             defaults.get("noisy") if noisy is None else noisy,
             journal,
-            record.options,
+            chosen.options,
             {name: (low, high) for name, (low, high) in record.limits.items()},
             quiet,
             cost,

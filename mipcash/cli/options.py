@@ -16,6 +16,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only th
 Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the model; repeatable.")
 ]
+JournalOptions = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="KEY=VALUE", help="An option of the model, as the journal holds it; repeatable."),
+]
 MostCost = Annotated[
     float | None,
     typer.Option(

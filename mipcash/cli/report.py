@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mipcash.cli.options import Debug, Place
+from mipcash.cli.options import Debug, JournalOptions, Place
 from mipcash.cli.printing import errors, say
 from mipcash.errors import ModelError
 
@@ -36,6 +37,7 @@ def report(
     ] = None,
     model: ModelFile = None,
     trust: Trusted = None,
+    option: JournalOptions = None,
     debug: Debug = False,
 ) -> None:
     """One HTML page of a run, with pictures: it needs no network and nothing beside itself."""
@@ -47,7 +49,7 @@ def report(
 
         where = archive.place_of(journal)
         record, _ = read_study(where)
-        place, lacking = space_of(where, record, model, trust or (), "report")
+        place, lacking = space_of(where, record, model, option or [], trust or (), "report")
         target = write_page(Run.of(where, place), output or archive.page_path(where, record), lacking=lacking)
         say(f"report: {target}")
         if lacking:
@@ -58,12 +60,16 @@ def space_of(
     journal: Path | str,
     record: StudyRecord,
     model: str | None,
+    typed: Sequence[str],
     trusted: list[Path] | tuple[Path, ...],
     command: str,
 ) -> tuple[Known | None, str]:
-    """The space of a journal, or how to bring it: what a journal names is run only where the user says so.
+    """Return the space of a journal, or how to bring it: what a journal names is run only where the user says so.
 
-    Models that came with mipcash need no asking.
+    Models that came with mipcash are loaded without asking if the journal holds no options for them.
+
+    Args:
+        typed: ``--option``.
 
     Raises:
         ModelError: the model that the user gives cannot be loaded.
@@ -72,16 +78,20 @@ def space_of(
     from mipcash.report.data.run import Place as Known
     from mipcash.study.storage.address import Address
 
+    options = modelfile.pairs(typed)
+    said = Address.of(journal).without_password if isinstance(journal, str) else str(journal)
+    again = ["mipcash", command, said, "--model"]
     if model is not None:
         same = record.model is not None and modelfile.is_path(model) == modelfile.is_path(record.model)
-        return Known(modelfile.load_space(model, record.options if same else {})), ""
-    said = str(Address.of(journal)) if isinstance(journal, str) else str(journal)  # without a password
-    again = shlex.join(["mipcash", command, said, "--model"])
+        if same and record.options and not options:
+            return None, shlex.join([*again, model, *consent.typed_options(record)])
+        return Known(modelfile.load_space(model, options)), ""
     if record.model is None:
-        return None, f"{again} FILE, where FILE declares it as `space`"
-    if modelfile.is_path(record.model) and not consent.lies_in(Path(record.model), trusted):
-        return None, f"{again} {shlex.quote(record.model)}"
+        return None, f"{shlex.join(again)} FILE, where FILE declares it as `space`"
+    trusts = not modelfile.is_path(record.model) or consent.lies_in(Path(record.model), trusted)
+    if not trusts or (record.options and not options):
+        return None, shlex.join([*again, record.model, *consent.typed_options(record)])
     try:
-        return Known(modelfile.load_space(record.model, record.options)), ""
+        return Known(modelfile.load_space(record.model, options)), ""
     except ModelError as error:
         return None, f"its model cannot be loaded: {error}"

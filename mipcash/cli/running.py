@@ -150,8 +150,9 @@ def close(old: archive.Archive, plot: Path | None, report: str = "", stream: Tex
 def _picture(old: archive.Archive, plot: Path) -> str:
     """Where the picture went, or how to get one."""
     from mipcash.report.convergence import drawable, save_convergence
+    from mipcash.report.files import mode_of
 
     if not drawable():
         command = ["mipcash", "show", str(old.path), "--plot", str(plot)]
         return f"none without matplotlib; pip install 'mipcash[plots]', then {shlex.join(command)}"
-    return str(save_convergence(old.result, plot, old.title))
+    return str(save_convergence(old.result, plot, old.title, mode=mode_of(old.path)))

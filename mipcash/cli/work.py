@@ -107,10 +107,10 @@ def work(
         old = open_archive(address.whole) if exists(address) else None
         if old is not None:
             record = old.record
-            if record.options != options and not options:
-                options = dict(record.options)
+            chosen = consent.agreed(address.without_password, record, consent.Said(model, solver, options=options))
+            if chosen.options != options:
+                options = dict(chosen.options)
                 loaded = modelfile.load(model, options)
-            chosen = consent.agreed(str(address), record, consent.Said(model, solver))
             study: dict[str, Any] = {
                 "seed": record.seed,
                 "optimizer": record.optimizer,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from mipcash.errors import MipcashError
 from mipcash.report.data.convergence import Curve, curve
 from mipcash.report.drawing import INK, SOFT, draw_convergence, drawable, dress, needs_matplotlib
+from mipcash.report.files import READABLE, write_file
 from mipcash.report.residuals import Residuals, draw_residuals
 from mipcash.study.result import Result
 from mipcash.study.text import one_line, visible
@@ -17,11 +19,12 @@ SUFFIXES = (".png", ".svg")
 __all__ = ["drawable", "save_convergence"]
 
 
-def save_convergence(result: Result, path: str | os.PathLike[str], title: str = "") -> Path:
+def save_convergence(result: Result, path: str | os.PathLike[str], title: str = "", *, mode: int = READABLE) -> Path:
     """Write the convergence picture.
 
     Args:
         path: ``.png`` or ``.svg``.
+        mode: permission bits that the file has at most; see :func:`mipcash.report.files.mode_of`.
 
     Returns:
         The file that was written.
@@ -39,7 +42,7 @@ def save_convergence(result: Result, path: str | os.PathLike[str], title: str = 
     _check_place(target)
     heading = visible(title or result.space)  # XML holds no control characters
     try:
-        _draw(curve(result), heading, _caption(result), target, Residuals.of(result))
+        write_file(target, _drawn(curve(result), heading, _caption(result), target.suffix, Residuals.of(result)), mode)
     except (OSError, ValueError) as error:  # a name that no file can have
         raise MipcashError(
             f"the picture {visible(str(target))} cannot be written: {error}; give another file with --plot"
@@ -81,7 +84,7 @@ def _caption(result: Result) -> str:
     return f"best {result.value:.6g} at evaluation {best.number + 1}; {result.n_done} done{kept}{failed}"
 
 
-def _draw(shown: Curve, title: str, caption: str, target: Path, residuals: Residuals | None) -> None:
+def _drawn(shown: Curve, title: str, caption: str, suffix: str, residuals: Residuals | None) -> bytes:
     from matplotlib.figure import Figure  # without pyplot: no display, no global state
 
     figure = Figure(figsize=(8, 4.5 if residuals is None else 6.0), dpi=150, layout="constrained", facecolor="white")
@@ -98,4 +101,6 @@ def _draw(shown: Curve, title: str, caption: str, target: Path, residuals: Resid
     if axes.get_legend_handles_labels()[0]:
         figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9, labelcolor=INK)
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.08)  # type: ignore[union-attr, call-arg]
-    figure.savefig(target)
+    content = io.BytesIO()
+    figure.savefig(content, format=suffix[1:].lower())
+    return content.getvalue()

@@ -1,13 +1,15 @@
 """The page of a run that goes on, for a browser on this machine.
 
-Nobody else may ask: the server listens on 127.0.0.1 alone, and answers requests for a name of this machine alone, since a page on
-the web may have its own name point here (DNS rebinding). It reads the journal as ``mipcash show`` does and changes nothing.
+The server listens on 127.0.0.1 only. Other users of this machine can reach it, so that every address contains a random token, which
+only the printed address tells. It answers requests for a name of this machine only, since a page on the web may have its own name
+point here (DNS rebinding). It reads the journal as ``mipcash show`` does and changes nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+import secrets
 import threading
 import time
 from http import HTTPStatus
@@ -105,12 +107,13 @@ class Dashboard(ThreadingHTTPServer):
 
     def __init__(self, watched: Watched, port: int) -> None:
         self.watched = watched
+        self.token = secrets.token_urlsafe(16)
         super().__init__((HOST, port), _Handler)
 
     @property
     def url(self) -> str:
-        """What to open in a browser."""
-        return f"http://{HOST}:{self.server_port}/"
+        """Return the address to open in a browser, with the token."""
+        return f"http://{HOST}:{self.server_port}/{self.token}/"
 
     @property
     def names(self) -> set[str]:
@@ -148,15 +151,20 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        """The page at ``/``, and what changed of it since a version at ``/news``."""
+        """Answer with the page at ``/TOKEN/``, and with what changed of it since a version at ``/TOKEN/news``."""
         if (self.headers.get("Host") or "").lower() not in self.server.names:
-            self._answer(HTTPStatus.FORBIDDEN, f"this server answers {self.server.url} alone")
+            self._answer(HTTPStatus.FORBIDDEN)
             return
         asked = urlsplit(self.path)
+        token, _, name = asked.path.removeprefix("/").partition("/")
+        known = secrets.compare_digest(token.encode("utf-8", "surrogateescape"), self.server.token.encode())
+        if not known or not asked.path.startswith(f"/{token}/"):
+            self._answer(HTTPStatus.NOT_FOUND)
+            return
         try:
-            if asked.path == "/":
+            if name == "":
                 self._answer(HTTPStatus.OK, self.server.watched.whole(), "text/html")
-            elif asked.path == "/news":
+            elif name == "news":
                 since = parse_qs(asked.query).get("since", [""])[0]
                 version, _ = self.server.watched.run()
                 if version == since:
@@ -165,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
                     version, text = self.server.watched.news()
                     self._answer(HTTPStatus.OK, text, "text/html", version)
             else:
-                self._answer(HTTPStatus.NOT_FOUND, "there is nothing here")
+                self._answer(HTTPStatus.NOT_FOUND)
         except MipcashError as error:
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
 

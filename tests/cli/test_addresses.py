@@ -47,7 +47,7 @@ def test_a_run_at_an_address_goes_on_and_is_moved_aside(write: Write) -> None:
     assert (len(read_study("q7.db")[1]), len(read_study("q7.old-1.db")[1])) == (4, 5)
     database = ["run", "bowl.py", "--storage", "postgresql://ann:s3cr3t@127.0.0.1:1/d", "--fresh"]
     assert (
-        "is renamed, and postgresql://ann@127.0.0.1:1/d?study=bowl is no file; name a new study, ?study=NAME"
+        "is renamed, and postgresql://...@127.0.0.1:1/d?study=bowl is no file; name a new study, ?study=NAME"
         in said(mipcash(*database))
     )
 

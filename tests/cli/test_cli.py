@@ -18,6 +18,7 @@ from mipcash.study.storage.sqlite.reading import read_journal
 
 Write = Callable[..., Path]
 BOWL = ("--model", "bowl.py")
+OPTIONS = ("--option", "low=1.5", "--option", "label=width")
 
 
 def mipcash(*arguments: str) -> Result:
@@ -96,7 +97,7 @@ def test_options_are_kept_for_resuming_and_another_value_is_refused(write: Write
     write()
     run = ("run", "bowl.py", "--storage", "run.db", "-q", "--seed", "3", "--option", "low=1.5", "-o", "label=width")
     assert "report: width = " in mipcash(*run, "--budget", "2").stdout
-    assert "report: width = " in mipcash("resume", "run.db", "--budget", "4", "-q", *BOWL).stdout
+    assert "report: width = " in mipcash("resume", "run.db", "--budget", "4", "-q", *BOWL, *OPTIONS).stdout
     assert told("run.db") == 4
     assert all('"x": 1.' in row.config or '"x": 2.' in row.config for row in read_journal("run.db")[1])
     other = mipcash("run", "bowl.py", "--storage", "run.db", "--seed", "3", "-o", "low=1.0", "-o", "label=width")
@@ -135,7 +136,18 @@ def test_an_evaluation_that_takes_too_long_fails(write: Write) -> None:
     row = read_journal("runs/bowl-seed0.db")[1][0]
     assert row.outcome.message == "it took longer than evaluation_timeout=0.2 seconds, and its process was killed"
     assert (
-        mipcash("resume", "runs/bowl-seed0.db", "--budget", "2", "-q", "--evaluation-timeout", "0.2", *BOWL).exit_code
+        mipcash(
+            "resume",
+            "runs/bowl-seed0.db",
+            "--budget",
+            "2",
+            "-q",
+            "--evaluation-timeout",
+            "0.2",
+            *BOWL,
+            "--option",
+            "slow=60",
+        ).exit_code
         == 1
     )
     assert told("runs/bowl-seed0.db") == 2
@@ -305,7 +317,7 @@ def test_ctrl_c_prints_the_command_that_resumes(write: Write, workers: str) -> N
     assert "Traceback" not in err
     done = told("runs/bowl-seed0.db")
     assert 2 <= done < 60
-    resumed = mipcash("resume", "runs/bowl-seed0.db", "--budget", str(done + 1), "-q", *BOWL)
+    resumed = mipcash("resume", "runs/bowl-seed0.db", "--budget", str(done + 1), "-q", *BOWL, "--option", "slow=0.1")
     assert resumed.exit_code == 0, resumed.output
     assert told("runs/bowl-seed0.db") == done + 1
 
@@ -322,5 +334,10 @@ def test_a_run_can_be_shown_and_not_doubled_while_it_goes_on_and_resumed_when_ki
     process.kill()
     process.communicate(timeout=20)
     done = told("runs/bowl-seed0.db")
-    assert mipcash("resume", "runs/bowl-seed0.db", "--budget", str(done + 1), "-q", *BOWL).exit_code == 0
+    assert (
+        mipcash(
+            "resume", "runs/bowl-seed0.db", "--budget", str(done + 1), "-q", *BOWL, "--option", "slow=0.1"
+        ).exit_code
+        == 0
+    )
     assert told("runs/bowl-seed0.db") == done + 1

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from mipcash.cli.main import app
+from mipcash.cli.report import space_of
 from mipcash.study.storage.sqlite.reading import read_journal
 from tests.forging import forge
 
@@ -144,7 +146,7 @@ def test_a_solver_that_is_more_than_a_name_is_asked_for_too(write: Write, tmp_pa
         ("optimizer", "magic", "run.db names the optimizer str 'magic', which this mipcash does not have"),
         ("solver", "magic", "run.db names the solver str 'magic', which this mipcash does not have"),
         ("solver", "highs a=1 b", "run.db names a solver that cannot be: "),
-        ("options", '{"depth": "3"}', "the model of run.db cannot be loaded with the options it holds: "),
+        ("options", '{"depth": "3"}', "the model of run.db cannot be loaded with its options: "),
     ],
 )
 def test_what_can_be_compared_is_compared_first(
@@ -152,11 +154,99 @@ def test_what_can_be_compared_is_compared_first(
 ) -> None:
     evil, mark = planted
     set_column(column, value)
-    refused = mipcash("resume", "run.db", "--budget", "4", "--model", str(evil if column != "options" else "bowl.py"))
+    typed = ("--model", "bowl.py", "--option", "depth=3") if column == "options" else ("--model", str(evil))
+    refused = mipcash("resume", "run.db", "--budget", "4", *typed)
     assert refused.exit_code == 2
     assert message in refused.stderr
     assert "start a new journal" in refused.stderr
     assert not mark.exists()
+
+
+OPENED: list[str] = []
+"""What this process opened and looked up since the list was cleared."""
+
+
+def note(event: str, arguments: tuple[object, ...]) -> None:
+    if event in ("open", "socket.getaddrinfo", "socket.connect", "urllib.Request"):
+        OPENED.append(str(arguments))
+
+
+sys.addaudithook(note)
+
+
+@pytest.fixture
+def stranger(write: Write, tmp_path: Path) -> Iterator[Path]:
+    """A journal that names a model of mipcash, with a file of this user's as its data."""
+    write()
+    assert mipcash("run", "bowl.py", "--storage", "run.db", "-q", "--budget", "2").exit_code == 0
+    file = tmp_path / "salaries.csv"
+    file.write_text("person,salary\nann,1000000\n")
+    set_column("model", "sklearn_pipeline")
+    set_column("options", json.dumps({"data": str(file)}))
+    OPENED.clear()
+    yield file
+    assert not [each for each in OPENED if "salaries" in each or "openml" in each]
+
+
+def test_options_of_a_journal_are_shown_and_not_used(stranger: Path) -> None:
+    again = f"--option data={stranger}"
+    for command in (["resume", "run.db"], ["work", "run.db", "--model", "sklearn_pipeline"]):
+        refused = mipcash(*command, "--budget", "4")
+        assert refused.exit_code == 2
+        assert f"names the options data={stranger}" in refused.stderr
+        assert f"say so: mipcash resume run.db {again}" in refused.stderr or "mipcash work" in refused.stderr
+    for model in ((), ("--model", "sklearn_pipeline")):
+        made = mipcash("report", "run.db", *model)
+        assert made.exit_code == 0, made.output
+        assert f"mipcash report run.db --model sklearn_pipeline {again}" in made.stderr
+        assert "1000000" not in made.output + Path("run.html").read_text()
+    assert mipcash("show", "run.db").exit_code == 0
+    record, _ = read_journal("run.db")
+    assert space_of(Path("run.db"), record, None, [], (), "dash")[0] is None
+
+
+def test_a_name_of_a_data_set_is_not_looked_up(stranger: Path) -> None:
+    set_column("options", json.dumps({"data": "openml_name"}))
+    OPENED.clear()
+    assert mipcash("resume", "run.db", "--budget", "4").exit_code == 2
+    assert mipcash("report", "run.db").exit_code == 0
+    assert not [each for each in OPENED if "openml" in each]
+
+
+def test_the_hook_sees_what_a_model_opens(stranger: Path) -> None:
+    mipcash("resume", "run.db", "--budget", "4", "--option", f"data={stranger}")
+    assert [each for each in OPENED if "salaries" in each]
+    OPENED.clear()
+
+
+def test_options_that_the_user_types_are_used(write: Write) -> None:
+    write()
+    run = ("run", "bowl.py", "--storage", "run.db", "-q", "-o", "strict=yes", "--budget")
+    assert mipcash(*run, "2").exit_code == 0
+    lacking = mipcash("report", "run.db", "--model", "bowl.py").stderr
+    assert "mipcash report run.db --model bowl.py --option strict=yes" in lacking
+    assert mipcash("report", "run.db", "--model", "bowl.py", "--option", "strict=yes").stderr == ""
+    typed = ("resume", "run.db", "--budget", "3", "-q", "--model", "bowl.py", "--option")
+    assert mipcash(*typed, "strict=yes").exit_code == 0
+    assert told("run.db") == 3
+    other = mipcash(*typed, "strict=no")
+    assert other.exit_code == 0  # it is finished: nothing is loaded
+    other = mipcash("resume", "run.db", "--budget", "4", "-q", "--model", "bowl.py", "--option", "label=y")
+    assert other.exit_code == 2
+    assert "options" in other.stderr
+    command = ("mipcash", "work", "run.db", "--model", "bowl.py", "-q", "--budget", "4")
+    assert mipcash(*command[1:], "-o", "strict=yes").exit_code == 0
+
+
+def test_the_question_for_options_at_a_terminal(write: Write) -> None:
+    write()
+    assert mipcash("run", "bowl.py", "--storage", "run.db", "-q", "-o", "label=w", "--budget", "2").exit_code == 0
+    for answer, code in (("n\n", 2), ("y\n", 0)):
+        found, shown = at_a_terminal(answer, "resume", "run.db", "--budget", "3", "-q", "--model", "bowl.py")
+        assert found == code
+        assert "run.db names the options label=w" in shown
+        assert "The model may open what they name. Go on? [y/N]" in shown
+    assert told("run.db") == 3
 
 
 def at_a_terminal(answer: str, *arguments: str) -> tuple[int, str]:

@@ -30,6 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import mipcash as mc
 from mipcash.integrations.sklearn import SpaceSearchCV
+from mipcash.integrations.sklearn.search import base, objective
 
 X, Y = load_iris(return_X_y=True)
 GRID = {"max_depth": [1, 2, 3], "criterion": ["gini", "entropy"]}
@@ -177,6 +178,95 @@ def test_limits_are_kept_and_told() -> None:
     with pytest.raises(ValueError, match=r"no configuration keeps all limits.*model_bytes.*loosen limits="):
         nothing.fit(X, Y)
     assert not clone(nothing).set_params(refit=False).fit(X, Y).cv_results_["feasible"].any()
+
+
+ROWS = 100
+"""Rows of a fold; there are 150 in all."""
+
+
+class Grown(DecisionTreeClassifier):
+    """A tree that knows how many rows it was fitted to."""
+
+    def fit(self, x: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Any:
+        self.rows_ = len(x)
+        return super().fit(x, y, sample_weight, check_input)
+
+
+def bytes_of(model: Any, x: Any) -> float:
+    """A measure without a clock: 10 of each level of depth on a fold, and more of all rows for the deep ones."""
+    return 10.0 * model.max_depth + (0 if model.rows_ <= ROWS else 5.0 * (model.max_depth - 2))
+
+
+def limited(monkeypatch: pytest.MonkeyPatch, high: float, **options: Any) -> SpaceSearchCV:
+    """A search whose deepest tree is the best; the limit holds for it on folds where it is at least 40."""
+    monkeypatch.setitem(objective.MEASURES, "model_bytes", bytes_of)
+    told = {"n_iter": 4, "scoring": lambda tree, x, y: tree.max_depth / 10, **options}
+    return search(Grown(random_state=0), {"max_depth": [1, 2, 3, 4]}, limits={"model_bytes": high}, **told).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("high", "depth", "refitted"),
+    [(50.0, 4, {4: 50.0}), (45.0, 3, {4: 50.0, 3: 35.0}), (40.0, 3, {4: 50.0, 3: 35.0}), (34.0, 2, {3: 35.0, 2: 20.0})],
+)
+def test_the_limits_hold_for_what_is_returned(
+    monkeypatch: pytest.MonkeyPatch, high: float, depth: int, refitted: dict[int, float]
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = limited(monkeypatch, high)
+    assert found.best_estimator_.max_depth == found.best_params_["max_depth"] == depth
+    assert found.best_estimator_.rows_ == len(X)
+    assert found.refit_measures_ == {"model_bytes": refitted[depth]}
+    table = found.cv_results_
+    assert table["params"][found.best_index_] == found.best_params_
+    assert found.best_score_ == table["mean_test_score"][found.best_index_] == pytest.approx(depth / 10)
+    told = {p["max_depth"]: v for p, v in zip(table["params"], table["refit_model_bytes"], strict=True)}
+    assert {depth: value for depth, value in told.items() if not np.isnan(value)} == refitted
+    assert table["limited_model_bytes"][found.best_index_] == 10.0 * depth
+
+
+def test_where_no_refit_keeps_the_limits_the_best_is_returned_with_both_figures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(base, "REFITS", 2)
+    grown = {"n_iter": 4, "limits": {"model_bytes": 40.0}, "scoring": lambda tree, x, y: tree.max_depth / 10}
+    monkeypatch.setitem(objective.MEASURES, "model_bytes", lambda m, x: 10.0 * m.max_depth + (m.rows_ > ROWS) * 100)
+    told = r"model_bytes 140 > 40 \(on folds: 40\); so do the next best that were refitted, 1 of them"
+    with pytest.warns(UserWarning, match=told):
+        found = search(Grown(random_state=0), {"max_depth": [1, 2, 3, 4]}, **grown).fit(X, Y)
+    assert found.best_params_ == {"max_depth": 4}
+    assert found.refit_measures_ == {"model_bytes": 140.0}
+    assert np.isfinite(found.cv_results_["refit_model_bytes"]).sum() == 2
+
+
+def test_at_most_five_configurations_are_refitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(objective.MEASURES, "model_bytes", lambda model, x: float(model.rows_ > ROWS))
+    with pytest.warns(UserWarning, match="refitted, 4 of them"):
+        found = search(
+            Grown(random_state=0), {"max_depth": list(range(1, 9))}, n_iter=8, limits={"model_bytes": 0.5}
+        ).fit(X, Y)
+    assert np.isfinite(found.cv_results_["refit_model_bytes"]).sum() == 5
+
+
+def test_the_choice_of_a_function_is_measured_and_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    deepest = {"refit": lambda table: int(np.argmax(table["mean_test_score"]))}
+    with pytest.warns(UserWarning, match=r"model_bytes 50 > 45 \(on folds: 40\)\. It is returned"):
+        found = limited(monkeypatch, 45.0, **deepest)
+    assert found.best_params_ == {"max_depth": 4}
+
+
+def test_an_ensemble_is_measured_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(objective.MEASURES, "model_bytes", lambda model, x: 99.0 if hasattr(model, "estimators") else 1)
+    with pytest.warns(UserWarning, match="the ensemble violates the limits: model_bytes 99 > 9"):
+        found = search(TREE, GRID, ensemble_size=3, limits={"model_bytes": 9}).fit(X, Y)
+    assert found.refit_measures_ == {"model_bytes": 99.0}
+    assert found.cv_results_["feasible"].all()
+
+
+def test_a_search_without_limited_measures_measures_nothing() -> None:
+    found = search(limits={"f1_macro": (0.5, None), "fit_seconds": 1e4}).fit(X, Y)
+    assert found.refit_measures_ == {}
+    assert not [name for name in found.cv_results_ if name.startswith("refit_")]
 
 
 def test_it_searches_what_has_no_target() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import secrets
 import socket
 import threading
 from collections.abc import Iterator
@@ -25,7 +26,12 @@ def live(tmp_path: Path) -> Iterator[Dashboard]:
         server.shutdown()
 
 
-def ask(server: Dashboard, path: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[str, str]]:
+def ask(server: Dashboard, name: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[str, str]]:
+    """Ask for what the page links to by a name."""
+    return ask_for(server, f"/{server.token}/{name}", method, **headers)
+
+
+def ask_for(server: Dashboard, path: str, method: str = "GET", **headers: str) -> tuple[int, str, dict[str, str]]:
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=90)
     connection.request(method, path, headers=headers)
     answer = connection.getresponse()
@@ -38,35 +44,65 @@ def test_it_listens_on_this_machine_and_answers_to_its_names_alone(live: Dashboa
     assert live.server_address[0] == "127.0.0.1"
     port = live.server_port
     for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"LOCALHOST:{port}"):
-        assert ask(live, "/", Host=host)[0] == 200
+        assert ask(live, "", Host=host)[0] == 200
     for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", f"127.0.0.1:{port + 1}", ""):
-        status, text, _ = ask(live, "/", Host=host)
-        assert status == 403
-        assert "<main>" not in text
-    assert ask(live, "/", "POST")[0] == 501
-    assert ask(live, "/../etc/passwd")[0] == 404
-    headers = ask(live, "/")[2]
+        assert ask(live, "", Host=host)[:2] == (403, "")
+    assert ask(live, "", "POST")[0] == 501
+    assert ask(live, "../etc/passwd")[:2] == (404, "")
+    headers = ask(live, "")[2]
     assert headers["x-frame-options"] == "DENY"
     assert headers["cache-control"] == "no-store"
     assert "access-control-allow-origin" not in headers
 
 
+def test_without_the_token_there_is_nothing(live: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert live.url == f"http://127.0.0.1:{live.server_port}/{live.token}/"
+    assert len(live.token) >= 22  # 128 bits
+    compared: list[bytes] = []
+    digest = secrets.compare_digest
+    monkeypatch.setattr(secrets, "compare_digest", lambda given, kept: compared.append(given) or digest(given, kept))
+    wrong = live.token[:-1] + ("A" if live.token[-1] != "A" else "B")
+    for path in (
+        *("/", "/news", "/news?since=", "//", f"/{live.token}", f"/{wrong}/", f"/{wrong}/news", f"/{live.token}x/"),
+        *(
+            f"/x/{live.token}/",
+            f"/?{live.token}/",
+            f"/{live.token[:-1]}/",
+            f"{live.token}/",
+            "/%ff/",
+        ),
+    ):
+        assert ask_for(live, path)[:2] == (404, ""), path
+    assert wrong.encode() in compared
+    assert ask(live, "")[0] == 200
+    assert live.token not in ask(live, "")[1]
+
+
+def test_every_run_has_another_token(tmp_path: Path) -> None:
+    tinyrun.begun(tmp_path / "run.db", 1)
+    tokens = set()
+    for _ in range(3):
+        with dashboard(Watched(tmp_path / "run.db"), 0) as server:
+            tokens.add(server.token)
+    assert len(tokens) == 3
+
+
 def test_news_come_when_there_are_some_and_nothing_is_written(live: Dashboard, tmp_path: Path) -> None:
     journal = tmp_path / "run.db"
     before = journal.read_bytes()
-    _, text, headers = ask(live, "/news?since=")
+    _, text, headers = ask(live, "news?since=")
     assert "3 of 3" in text
     version = headers["x-version"]
-    assert ask(live, f"/news?since={version}")[:2] == (204, "")
+    assert ask(live, f"news?since={version}")[:2] == (204, "")
     assert journal.read_bytes() == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["run.db"]
     tinyrun.begun(journal, 5)
-    status, text, headers = ask(live, f"/news?since={version}")
+    status, text, headers = ask(live, f"news?since={version}")
     assert status == 200
     assert "5 of 5" in text
     assert headers["x-version"] != version
     journal.write_bytes(b"no journal")  # a reader that comes at a bad time keeps what it knew
-    assert ask(live, "/news?since=")[0] == 200
+    assert ask(live, "news?since=")[0] == 200
 
 
 def test_a_port_that_is_taken_is_told_or_the_next_one_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

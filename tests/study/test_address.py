@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import sqlite3
 import sys
+import tempfile
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 import tiny
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import mipcash as mc
+from mipcash.cli.main import app
 from mipcash.errors import StorageError
-from mipcash.study.storage.address import Address, is_address
+from mipcash.study.storage.address import Address, is_address, without_credentials
 from mipcash.study.storage.checks import DIGEST, digest_of
 from mipcash.study.storage.registry import read_study
 
@@ -28,9 +38,13 @@ def test_addresses_are_told_from_paths() -> None:
         "postgresql+psycopg://h/d",
         "postgresql:/u@h/d",
         "mysql://h/d",
+        " postgresql://u@h/d",
+        "postgresql//u:p@h/d",
+        "u:p@h/d",
+        "host=h dbname=d",
     ):
         assert is_address(text)
-    for text in ("run.db", "/data/run.db", "C:/run.db", "runs/a:b.db", ":memory:"):
+    for text in ("run.db", "/data/run.db", "C:/run.db", "runs/a:b.db", ":memory:", "runs/a@b.db", "/data/a@b:c.db"):
         assert not is_address(text)
 
 
@@ -45,7 +59,9 @@ def test_an_address_is_read(scheme: str) -> None:
     assert Address.of(address.whole) == address
     for text in (str(address), repr(address)):
         assert "s3cr3t" not in text
-    assert str(address) == "postgresql://ann%40lab@db.lab:5433/studies?study=a+b&sslmode=require&heartbeat_seconds=9"
+        assert "ann" not in text
+    assert str(address) == "postgresql://...@db.lab:5433/studies?study=a+b&sslmode=require&heartbeat_seconds=9"
+    assert address.without_password == str(address).replace("...", "ann%40lab")
     assert Address.of("postgresql://db.lab/studies").port is None
 
 
@@ -62,9 +78,17 @@ def test_a_file_is_read_from_an_address(tmp_path: Path) -> None:
             r"no storage of the kind 'mysql'; give the path of a file, or an address such as sqlite:///run.db",
         ),
         ("postgresql://u@h", "names no database; give postgresql://user@host/database"),
+        ("postgresql://u@h/d/e", "a second / behind its first /: write a / of a password as %2F"),
+        ("postgresql://u@h/d?study=a@b", "has an @, .* and an @ as %40"),
+        ("postgresql://u@h/dpassword=s3cr3t", "has password= in another place than behind a [?] or &"),
+        (
+            "host=h dbname=d password=s3cr3t",
+            "is no address; give one such as .*before the path of a file of such a name write ./",
+        ),
         (f"postgresql://u:{ENCODED}@h:port/d", "is no address; give one such as"),
         ("sqlite://run.db", "names no file; give sqlite:///run.db, with three slashes"),
         ("sqlite:///run.db?study=a", "a file holds one study, .*leave out study, or give each study a file of its own"),
+        ("sqlite:///run.db?password=s3cr3t", "sqlite:///run.db: .*leave out the other options"),
         (
             "sqlite:///run.db?heartbeat_seconds=soon",
             "heartbeat_seconds in the storage's address must be a number above 0",
@@ -252,12 +276,89 @@ def test_passwords_among_the_options_are_not_shown() -> None:
     assert address.whole.count("topsecret") == 2
 
 
+KEY = "KeY7zq"
+BASES = (
+    "postgresql://ann:{0}@db.lab:5433/studies?study=first&sslmode=require",
+    "postgres://ann:{0}@db.lab/studies",
+    "postgresql+psycopg://{0}@db.lab/studies",
+    "postgresql://ann@db.lab/studies?password={0}&study=first",
+    "postgresql://ann@db.lab/studies?heartbeat_seconds=9&PASSWD={0}",
+    "postgresql%3A%2F%2Fann%3A{0}%40db.lab%2Fstudies",
+    "host=db.lab user=ann password='{0}' dbname=studies",
+    "dbname=studies pwd={0}",
+    "sqlite:///run.db?password={0}",
+)
+passwords = st.tuples(*[st.text("ab1/:@?#%&= '+\\", max_size=3)] * 2).map(lambda parts: f"{parts[0]}{KEY}{parts[1]}")
+changes = st.sampled_from(["delete", "double", "swap", "upper", *" :/@?#&=x7"])
+
+
+@st.composite
+def malformed(draw: st.DrawFn) -> str:
+    """Return an address with a password that holds KEY, quoted or not, and one mistake beside the password."""
+    before, after = draw(st.sampled_from(BASES)).split("{0}")
+    password = draw(passwords)
+    password = quote(password, safe="") if draw(st.booleans()) else password
+    at = draw(st.integers(0, len(before) + len(after) - 1))
+    first, second = (before, after) if at < len(before) else (after, before)
+    at = at if first is before else at - len(before)
+    change = draw(changes)
+    new = {"delete": "", "double": first[at] * 2, "upper": first[at].upper(), "swap": first[at : at + 2][::-1]}
+    first = first[:at] + new.get(change, change + first[at]) + first[at + (2 if change == "swap" else 1) :]
+    text = first + password + second if after is second else second + password + first
+    return draw(st.sampled_from(["{}", " {}", "\t{}\n", "{} ", "'{}'"])).format(text)
+
+
+def what_is_said(action: Callable[[], object]) -> str:
+    """Return the traceback of the error, chained errors included, or what is printed of the result."""
+    try:
+        found = action()
+    except StorageError as error:
+        return "".join(traceback.format_exception_only(error)) + "".join(
+            str(e) for e in (error.__cause__, error.__suppress_context__ or error.__context__) if e is not None
+        )
+    return f"{found} {found!r}"
+
+
+@settings(max_examples=400)
+@given(malformed())
+def test_a_password_is_in_no_message_whatever_the_mistake(text: str) -> None:
+    assert KEY not in without_credentials(text)
+    assert KEY not in without_credentials(Path(text))
+    said = what_is_said(lambda: Address.of(text)) if is_address(text) else ""
+    if "StorageError" not in said and said and Address.of(text).kind == "postgresql":
+        return  # a server may be asked
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        said += what_is_said(lambda: read_study(text)) + what_is_said(lambda: read_study(Path(text)))
+        said += what_is_said(lambda: mc.Study(tiny.tiny_space(), storage=text).close())
+        shown = CliRunner().invoke(app, ["show", text])
+        assert not [name for name in os.listdir() if KEY in name]
+    assert KEY not in said + shown.output + shown.stderr
+
+
+@pytest.mark.parametrize("option", ["password=KeY7zq", "pasword=KeY7zq", "passwordKeY7zq", "sslpassword=KeY7zq%2F"])
+def test_a_password_is_not_in_what_a_server_says(option: str) -> None:
+    pytest.importorskip("psycopg")
+    from mipcash.study.storage.shared.postgres import PostgresTables
+
+    tables = PostgresTables(Address.of(f"postgresql://annKeY7zq@127.0.0.1:1/studies?connect_timeout=2&{option}"))
+    for cause in (option, unquote(option), 'FATAL: password authentication failed for user "annKeY7zq"'):
+        said = tables._explanation(ValueError(cause))
+        assert KEY not in said
+        assert "postgresql://...@127.0.0.1:1/studies" in said
+    tables.close()
+
+
+def test_paths_are_quoted_as_they_are() -> None:
+    for text in ("run.db", "/data/ann@lab/run.db", "runs/a:b.db", "C:/a@b/run.db", "runs/100%25.db", "/data/a@b:c.db"):
+        assert without_credentials(Path(text)) == text
+
+
 def test_the_command_that_a_report_names_has_no_password() -> None:
     from types import SimpleNamespace
 
     from mipcash.cli.report import space_of
 
     record: Any = SimpleNamespace(model="/elsewhere/model.py", options={})
-    known, again = space_of("postgresql://u:topsecret@host/db?study=s", record, None, (), "report")
+    known, again = space_of("postgresql://u:topsecret@host/db?study=s", record, None, [], (), "report")
     assert known is None
     assert again == "mipcash report 'postgresql://u@host/db?study=s' --model /elsewhere/model.py"

@@ -279,7 +279,7 @@ def attempts(folder: Path, journal: Path, optimizer: Any) -> dict[str, Callable[
 
 
 def test_random_damage_is_told_or_harmless(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mipcash.report.convergence.save_convergence", lambda *_: "no picture")
+    monkeypatch.setattr("mipcash.report.convergence.save_convergence", lambda *_, **__: "no picture")
     answers: Counter[str] = Counter()
     wrong, accepted, slowest = [], [], 0.0
     for seed in range(DAMAGES):

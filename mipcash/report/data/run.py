@@ -13,6 +13,7 @@ import numpy as np
 from mipcash.errors import MipcashError, SpaceError, StorageError
 from mipcash.optimizers.loss_model import LossModel
 from mipcash.report.data.box import Box
+from mipcash.report.files import READABLE, mode_of
 from mipcash.space.bounds import Extent
 from mipcash.space.domain import Domain
 from mipcash.space.space import Space
@@ -74,12 +75,14 @@ class Run:
         record: the journal's row, where the run has one.
         place: the space; None: it is not at hand.
         source: the journal's name; empty: there is none.
+        mode: permission bits of files that are made of the run: those of the journal's file.
     """
 
     result: Result
     record: StudyRecord | None = None
     place: Place | None = field(default=None, repr=False)
     source: str = ""
+    mode: int = READABLE
 
     @classmethod
     def of(cls, given: Source, space: Space | Place | None = None) -> Run:
@@ -96,7 +99,8 @@ class Run:
             return given
         place = space if isinstance(space, Place) or space is None else Place(_space(space))
         if isinstance(given, Study):
-            return cls(given.result, given.record, place or Place(given.space), str(given.storage or ""))
+            name, mode = str(given.storage or ""), mode_of(given.storage)
+            return cls(given.result, given.record, place or Place(given.space), name, mode)
         if isinstance(given, Result):
             own = None if given.declared is None else Place(given.declared)
             return cls(given, None, place or own)
@@ -118,7 +122,7 @@ class Run:
         best = BY_LOSS if said is None else None if said == NOTHING else said
         declared = None if place is None else place.space
         result = Result(trials, record.space, record.stopped, best, read_limits(record.limits), declared)
-        return cls(result, record, place, name)
+        return cls(result, record, place, name, mode_of(path))
 
     @property
     def title(self) -> str:

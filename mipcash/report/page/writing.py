@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mipcash.errors import MipcashError
 from mipcash.report.data.run import Run, Source
+from mipcash.report.files import write_file
 from mipcash.report.page.document import page
 from mipcash.space.space import Space
 from mipcash.study.text import shown, visible
@@ -19,7 +20,7 @@ def write_page(source: Source, path: str | os.PathLike[str], space: Space | None
 
     Args:
         source: a result, a study, or the path of a journal.
-        path: ``.html``; a file that is there is replaced.
+        path: ``.html``; a file that is there is replaced. The page of a journal has at most the journal's permission bits.
         space: of a journal; a result or study brings its own.
         lacking: what the page says on how to bring the space, where it is not at hand.
 
@@ -36,9 +37,10 @@ def write_page(source: Source, path: str | os.PathLike[str], space: Space | None
     name = visible(str(target))
     if target.suffix.lower() not in SUFFIXES:
         raise MipcashError(f"the page {name} cannot be written: its name must end in .html; give one such as run.html")
-    text = page(Run.of(source, space), lacking=lacking)
+    run = Run.of(source, space)
+    text = page(run, lacking=lacking)
     try:
-        target.write_text(text, encoding="utf-8", errors="backslashreplace")
+        write_file(target, text.encode("utf-8", "backslashreplace"), run.mode)
     except (OSError, ValueError) as error:
         raise MipcashError(f"the page {name} cannot be written: {error}; give another file with -o") from error
     return target

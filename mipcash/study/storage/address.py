@@ -9,7 +9,8 @@
 
 ``heartbeat_seconds=60`` after the ``?`` says after how much silence a worker counts as gone. What else stands there goes to the
 database's own library: ``sslmode=require``, ``connect_timeout=5``. A password is better left to ``PGPASSWORD`` or ``~/.pgpass``;
-one that stands in the address is in no message and in no journal.
+one that stands in the address is in no message and in no journal. Messages quote an address as ``str(address)``, and a text that
+may have been meant as one by :func:`without_credentials`; both leave out user and password.
 """
 
 from __future__ import annotations
@@ -28,12 +29,63 @@ SQLITE, POSTGRESQL = "sqlite", "postgresql"
 KNOWN = f"{SQLITE}:///run.db, {POSTGRESQL}://user@host/database"
 SCHEMES = {SQLITE: SQLITE, POSTGRESQL: POSTGRESQL, "postgres": POSTGRESQL, "postgresql+psycopg": POSTGRESQL}
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+SHOWN = {
+    *("host", "port", "dbname", "sslmode", "sslnegotiation"),
+    *("sslcompression", "sslrootcert", "sslcert", "sslkey", "sslcrl"),
+    *("sslcrldir", "sslsni", "ssl_min_protocol_version", "ssl_max_protocol_version", "connect_timeout"),
+    *("client_encoding", "application_name", "fallback_application_name", "keepalives", "keepalives_idle"),
+    *("keepalives_interval", "keepalives_count", "tcp_user_timeout", "gssencmode", "gsslib"),
+    *("krbsrvname", "channel_binding", "require_auth", "target_session_attrs", "load_balance_hosts"),
+    *("hostaddr", "passfile", "service", "options", "replication"),
+    *("requirepeer"),
+}
+"""Options of libpq that messages show. Any other option may be a password under a misspelt name."""
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.I)
+_KNOWN = "postgres(?:ql)?(?:\\+psycopg)?|sqlite"
+_MEANT = re.compile(
+    r"[a-z][a-z0-9+.-]+:/"  # an address, or one that lost a / as a path
+    r"|.*://|.*//.*@"  # a scheme that is none, or without its colon
+    rf"|(?:{_KNOWN})(?::|//|\b.*:.*@)"  # a scheme without its slashes or its colon
+    r"|(?![a-z]:[/\\])[^/@]*:[^@]*@"  # user:password@host, which is not C:/folder@home
+    r"|(?:.*\s)?(?:host|port|user|dbname|password|passwd|pwd)\s*=",  # keywords of libpq
+    re.I | re.S,
+)
+_PASSWORD = re.compile(r"(?:pass(?:word|wd)?|pwd)\s*=", re.I)
+_HOST = re.compile(r"@[^\s:/?#&=@]*(?::\d{1,5}(?=[/?#]|$))?(?:/[^\s:?#&=@]*)?")
 
 
 def is_address(storage: object) -> bool:
-    """Whether a storage is given by an address, and not by the path of a file; one that lost a ``/`` as a path is one too."""
-    return _SCHEME.match(str(storage)) is not None
+    """Return whether a storage is given by an address, and not by the path of a file.
+
+    A text that was meant as an address counts as one, for example an address without its first colon: :meth:`Address.of` refuses
+    it, so that no file gets a name that holds a password.
+    """
+    return _MEANT.match(_bare(str(storage))) is not None
+
+
+def without_credentials(text: object) -> str:
+    """Return a text that may be an address as messages quote it: without user, password and options.
+
+    Of an address this is the scheme and what follows the last ``@``, up to the first sign that cannot stand there. Where there is
+    no ``@``, or an option before it, nothing tells the host from a password, and only the scheme is shown. Percent-encoded signs
+    count as what they stand for. Of a path, the part before an ``@`` is left out where it contains a colon. Any other text is
+    returned on one line.
+    """
+    given = str(text)
+    plain = _bare(given)
+    hidden = _PASSWORD.split(plain)[0]
+    at = hidden.rfind("@")
+    if is_address(given):
+        known = re.match(rf"(?:{_KNOWN})\b", plain, re.I)
+        options = re.search(r"[?&#=\s]", hidden[: max(at, 0)])  # what follows may be one of them
+        tail = _HOST.match(hidden, at) if at >= 0 and options is None else None
+        if tail is None and known is not None and known[0].lower() == SQLITE:
+            return one_line(re.split(r"[?#&=]", hidden)[0], 200)  # the path of a file
+        return one_line(f"{'' if known is None else known[0] + '://'}...{'' if tail is None else tail[0]}", 200)
+    if ":" in hidden[: max(at, 0)] and not re.match(r"[A-Za-z]:[/\\]", plain):
+        hidden = f"...{hidden[at:]}"
+    return one_line(given if hidden == plain else hidden)
 
 
 @dataclass(frozen=True)
@@ -43,7 +95,8 @@ class Address:
     Attributes:
         kind: ``sqlite`` or ``postgresql``.
         path: of the file, where it is one.
-        user, password, host, port, database: of a server; None: its library's defaults.
+        user, password, host, port, database: of a server; None: its library's defaults. A user may be a password behind a colon
+            that was left out, so that messages have neither.
         study: name of the study there; empty: the space's.
         heartbeat_seconds: of silence after which a worker counts as gone.
         query: what goes to the database's library.
@@ -51,7 +104,7 @@ class Address:
 
     kind: str
     path: str = ""
-    user: str | None = None
+    user: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
     host: str | None = None
     port: int | None = None
@@ -67,42 +120,55 @@ class Address:
         Raises:
             StorageError: it is none, or of a kind that there is not.
         """
-        scheme, _, rest = text.partition(":")
-        rest = f"//{rest.lstrip('/')}" if not rest.startswith("//") else rest
-        kind = SCHEMES.get(scheme.lower())
+        text = text.strip()
+        scheme = _SCHEME.match(text)
+        if scheme is None:
+            raise StorageError(
+                f"the storage {without_credentials(text)} is no address; give one such as {KNOWN}; before the path of a file of "
+                "such a name write ./"
+            )
+        kind = SCHEMES.get(scheme[1].lower())
         if kind is None:
             raise StorageError(
-                f"there is no storage of the kind {one_line(scheme, 60)!r}; give the path of a file, or an address such as {KNOWN}"
+                f"there is no storage of the kind {one_line(scheme[1], 60)!r}; give the path of a file, or an address such as "
+                f"{KNOWN}"
             )
         try:
-            parts = urlsplit(f"{kind}:{rest}")
+            parts = urlsplit(f"{kind}://{_without_slashes(text[scheme.end() :])}")
             query, port = dict(parse_qsl(parts.query, keep_blank_values=True)), parts.port
         except ValueError:
             raise StorageError(
-                f"the storage {_without_password(text)} is no address; give one such as {KNOWN}"
+                f"the storage {without_credentials(text)} is no address; give one such as {KNOWN}"
             ) from None
+        if any(
+            _PASSWORD.search(unquote(each)) for each in (parts.netloc.rpartition("@")[2], parts.path, *query.values())
+        ):
+            raise StorageError(
+                f"the storage {without_credentials(text)} has password= in another place than behind a ? or &; write it there, or "
+                "leave the password to PGPASSWORD or ~/.pgpass"
+            )
         study, seconds = query.pop("study", ""), _seconds(query.pop("heartbeat_seconds", None))
         if kind == SQLITE:
             # parts.path of sqlite:///run.db is /run.db, and of sqlite:////data/run.db //data/run.db
             path = unquote(parts.path[1:])
             if parts.netloc or not path:
                 raise StorageError(
-                    f"the storage {one_line(text)} names no file; give {SQLITE}:///run.db, with three slashes"
+                    f"the storage {without_credentials(text)} names no file; give {SQLITE}:///run.db, with three slashes"
                 )
             if study or query:
                 raise StorageError(
-                    f"the storage {one_line(text)}: a file holds one study, and is told heartbeat_seconds alone; leave out "
-                    f"{', '.join(['study'] * bool(study) + [*query])}, or give each study a file of its own"
+                    f"the storage {without_credentials(text)}: a file holds one study, and takes the option heartbeat_seconds "
+                    f"only; leave out {'study' if study else 'the other options'}, or give each study a file of its own"
                 )
             return cls(kind, path=path, heartbeat_seconds=seconds)
-        if "@" in parts.path:
+        if "@" in parts.path + parts.query or parts.fragment or "/" in parts.path.strip("/"):
             raise StorageError(
-                f"the storage {_without_password(text)} has an @ behind its first /: write a / of a password as %2F, a ? as %3F "
-                "and an @ as %40, or leave the password to PGPASSWORD or ~/.pgpass"
+                f"the storage {without_credentials(text)} has an @, a # or a second / behind its first /: write a / of a password "
+                "as %2F, a ? as %3F, a # as %23 and an @ as %40, or leave the password to PGPASSWORD or ~/.pgpass"
             )
         if not parts.path.strip("/"):
             raise StorageError(
-                f"the storage {_without_password(text)} names no database; give {POSTGRESQL}://user@host/database (createdb "
+                f"the storage {without_credentials(text)} names no database; give {POSTGRESQL}://user@host/database (createdb "
                 "makes one)"
             )
         return cls(
@@ -120,21 +186,30 @@ class Address:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What no message may hold."""
-        hidden = [self.password, *(value for name, value in self.query.items() if is_secret(name))]
+        hidden = [self.password]
+        for name, value in self.query.items():
+            if name not in SHOWN:
+                # an option of the name passwordabc is the password abc behind an = that was left out
+                hidden += [value, name if re.match("pass|pwd", name, re.I) and name != "password" else None]
         return tuple(text for text in hidden if text)
 
     @property
     def whole(self) -> str:
-        """With the password, to open it by; not to be shown."""
-        return self._text(secret=True)
+        """The address with user and password, to open it by; not to be shown."""
+        return self._text(user=True, secret=True)
+
+    @property
+    def without_password(self) -> str:
+        """The address for a command that the user may type again, once the database was reached with it."""
+        return self._text(user=True, secret=False)
 
     def __str__(self) -> str:
-        """Without the password."""
-        return self._text(secret=False)
+        """Return the address as messages show it, without user and password."""
+        return self._text(user=False, secret=False)
 
-    def _text(self, secret: bool) -> str:
+    def _text(self, user: bool, secret: bool) -> str:
         told = {"study": self.study} if self.study else {}
-        told |= {name: value for name, value in self.query.items() if secret or not is_secret(name)}
+        told |= {name: value for name, value in self.query.items() if secret or name in SHOWN}
         if self.heartbeat_seconds != HEARTBEAT:
             told["heartbeat_seconds"] = f"{self.heartbeat_seconds:g}"
         query = f"?{urlencode(told)}" if told else ""
@@ -142,7 +217,8 @@ class Address:
             return f"{SQLITE}:///{quote(self.path)}{query}"
         host = f"[{self.host}]" if self.host and ":" in self.host else quote(self.host or "", safe="")
         password = f":{quote(self.password, safe='')}" if secret and self.password else ""
-        at = f"{quote(self.user or '', safe='')}{password}@" if self.user or password else ""
+        name = quote(self.user or "", safe="") if user else "..." if self.user or self.password else ""
+        at = f"{name}{password}@" if name or password else ""
         port = "" if self.port is None else f":{self.port}"
         return f"{POSTGRESQL}://{at}{host}{port}/{quote(self.database or '', safe='')}{query}"
 
@@ -159,16 +235,17 @@ def _seconds(text: str | None) -> float:
     except ValueError:
         seconds = math.nan
     if not 0.0 < seconds < math.inf:
-        raise StorageError(f"heartbeat_seconds in the storage's address must be a number above 0, got {shown(text)}")
+        raise StorageError(
+            f"heartbeat_seconds in the storage's address must be a number above 0, got {shown(without_credentials(text))}"
+        )
     return seconds
 
 
-def _without_password(text: str) -> str:
-    """An address that cannot be read, without what may be a password in it: it may hold any sign, unquoted."""
-    hidden = re.sub(r"^([^:]*:/*).*@", r"\1...@", text, flags=re.S)
-    return one_line(hidden.partition("?")[0], 200)
+def _bare(text: str) -> str:
+    """Return a text decoded, without blanks and quotation marks around it."""
+    return unquote(text).strip(" \t\r\n'\"")
 
 
-def is_secret(name: str) -> bool:
-    """Whether an option of an address is not to be shown: ``password``, ``sslpassword``."""
-    return "password" in name.lower()
+def _without_slashes(text: str) -> str:
+    """Return the part of an address behind ``scheme:``, without the two slashes that begin it or what is left of them."""
+    return text[2:] if text.startswith("//") else text.lstrip("/")

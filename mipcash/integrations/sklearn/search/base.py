@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -23,17 +24,26 @@ from sklearn.utils.validation import indexable
 from mipcash.errors import DataError, DefectError
 from mipcash.integrations.sklearn.predictions import Predictions
 from mipcash.integrations.sklearn.scoring import Scoring
-from mipcash.integrations.sklearn.search.belonging import belonging_of, check_belonging
+from mipcash.integrations.sklearn.search.belonging import belonging_of, check_belonging, predictions_beside
 from mipcash.integrations.sklearn.search.folds import check_partition, fresh_of, splits_of
 from mipcash.integrations.sklearn.search.limited import limited_of
 from mipcash.integrations.sklearn.search.members import ensemble_of
-from mipcash.integrations.sklearn.search.objective import RAISE, SCORE, Data, Scores, SearchObjective, Splits
+from mipcash.integrations.sklearn.search.objective import (
+    MEASURES,
+    RAISE,
+    SCORE,
+    Data,
+    Scores,
+    SearchObjective,
+    Splits,
+)
 from mipcash.integrations.sklearn.search.places import Shipped, place_of
 from mipcash.integrations.sklearn.search.results import candidates_of, check_failures, cv_results
 from mipcash.space.space import Space
 from mipcash.study.minimize import run
 from mipcash.study.result import Result
 from mipcash.study.spending import Cost, Fits
+from mipcash.study.standing import Breach
 from mipcash.study.study import Study
 from mipcash.study.trial import Trial
 
@@ -57,6 +67,10 @@ OPTIONS: dict[str, Any] = {
     "return_train_score": ["boolean"],
 }
 """What each parameter of both searches may be; what is not here is checked where it is used."""
+
+
+REFITS = 5
+"""Configurations at most that are fitted to all rows, until the limits hold for one of them."""
 
 
 class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
@@ -125,7 +139,9 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         if self.ensemble_size is not None:
             check_partition(data.splits, _rows(data.x))
             in_memory = self.storage is None and not (self._elsewhere() or place_of(self.n_jobs)[2])
-            kept = folder if self.storage is None or hasattr(self.storage, "record") else f"{self.storage}.predictions"
+            kept = (
+                folder if self.storage is None or hasattr(self.storage, "record") else predictions_beside(self.storage)
+            )
             predictions = Predictions(None if in_memory else kept, _identity(data))
             classes = np.unique(data.y) if self._classifies() else None
         return SearchObjective(
@@ -203,25 +219,78 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
             if best is None:
                 raise DataError(_nothing(self.result_))
             self.best_index_ = next(k for k, t in enumerate(trials) if t.number == best.number)
+        self._choose(self.best_index_, scores)
+
+    def _choose(self, index: int, scores: Scores) -> None:
+        """Set the attributes of the best configuration."""
+        self.best_index_ = index
+        if not callable(self.refit):
             metric = scores.searched(_metrics_in(self.cv_results_))
-            self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][self.best_index_])
-        self.best_params_ = params[self.best_index_]
-        self._best_config = dict(trials[self.best_index_].config)
+            self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][index])
+        self.best_params_ = dict(self.cv_results_["params"][index])
 
     def _refit(self, objective: SearchObjective) -> None:
         if not self.refit:
             return
-        began = time.time()
         if self.ensemble_size is None:
-            self.best_estimator_ = objective.fitted(self._best_config)
+            self._refit_best(objective)
         else:
+            began = time.time()
             self.ensemble_, self.best_estimator_ = ensemble_of(
                 self.result_, objective, self._scoring_name(), int(self.ensemble_size)
             )
-        self.refit_time_ = time.time() - began
+            self.refit_time_ = time.time() - began
+            self.refit_measures_ = objective.measured(self.best_estimator_)
+            if broken := self._violations(self.refit_measures_):
+                warnings.warn(f"the ensemble violates the limits: {'; '.join(map(str, broken))}", stacklevel=4)
         for name in ("feature_names_in_",):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
+
+    def _refit_best(self, objective: SearchObjective) -> None:
+        """Fit the best configuration to all rows, or the next best one if the limits on measures do not hold after its refit."""
+        trials, limited = candidates_of(self.result_), [n for n in objective.scores.measures if n in MEASURES]
+        columns = {name: np.full(len(trials), np.nan) for name in limited}
+        order, first = self._refit_order(trials, movable=bool(limited)), None
+        for index in order:
+            began = time.time()
+            estimator = objective.fitted(trials[index].config)
+            seconds, measures = time.time() - began, objective.measured(estimator)
+            for name, value in measures.items():
+                columns[name][index] = value
+            broken = self._violations(measures)
+            first = first or (index, estimator, seconds, measures, broken)
+            if not broken:
+                break
+        assert first is not None
+        if broken:
+            index, estimator, seconds, measures, broken = first
+            warnings.warn(self._violated(index, broken, len(order)), stacklevel=5)
+        self.cv_results_ |= {f"refit_{name}": column for name, column in columns.items()}
+        self.best_estimator_, self.refit_time_, self.refit_measures_ = estimator, seconds, measures
+        self._choose(index, objective.scores)
+
+    def _refit_order(self, trials: Sequence[Trial], movable: bool) -> list[int]:
+        """Return rows of ``cv_results_`` to refit one after the other, the best first; only this one if ``refit`` chose it."""
+        if not movable or callable(self.refit):
+            return [self.best_index_]
+        rows = {trial.number: k for k, trial in enumerate(trials) if self.cv_results_["feasible"][k]}
+        ranked = [rows[number] for number in self.result_.standing.ranked if number in rows]
+        return [self.best_index_, *(k for k in ranked if k != self.best_index_)][:REFITS]
+
+    def _violations(self, measures: Mapping[str, float]) -> list[Breach]:
+        """Return the limits that measures of a refitted estimator violate."""
+        limits = [limit for limit in self.result_.under if limit.output in measures]
+        found = [Breach(limit, measures[limit.output], by=limit.violation(measures[limit.output])) for limit in limits]
+        return [breach for breach in found if breach.by]
+
+    def _violated(self, index: int, broken: Sequence[Breach], refitted: int) -> str:
+        told = [f"{b} (on folds: {self.cv_results_[f'limited_{b.limit.output}'][index]:.6g})" for b in broken]
+        others = "" if refitted == 1 else f"; so do the next best that were refitted, {refitted - 1} of them"
+        return (
+            f"the best configuration violates the limits after its refit to all rows: {'; '.join(told)}{others}. It is returned; "
+            "give a lower limit, so that there is room for the difference between a fold and all rows"
+        )
 
     # -- small questions ----------------------------------------------------------------------------------------
 

@@ -62,10 +62,25 @@ def check_belonging(storage: Any, now: Mapping[str, str]) -> None:
         differ.remove(CV)  # other rows, hence other folds
     if differ:
         raise DataError(
-            f"storage={os.fspath(storage) if isinstance(storage, os.PathLike) else storage!r} keeps the scores of another search: "
+            f"storage={_quoted(storage)} keeps the scores of another search: "
             f"{'; '.join(_told(name, then.get(name), now[name]) for name in differ)}. To resume that search, give it the same "
             "data, scoring, cv and estimator (a splitter that shuffles needs a random_state); for this one, give another storage="
         )
+
+
+def predictions_beside(storage: str | os.PathLike[str]) -> str:
+    """Return the folder that keeps the predictions of a search with a storage; its name holds no password."""
+    return (
+        f"{Address.of(storage) if isinstance(storage, str) and is_address(storage) else os.fspath(storage)}.predictions"
+    )
+
+
+def _quoted(storage: Any) -> str:
+    if isinstance(storage, (str, os.PathLike)):
+        return repr(
+            str(Address.of(storage)) if isinstance(storage, str) and is_address(storage) else os.fspath(storage)
+        )
+    return repr(storage)
 
 
 def _told(name: str, then: str | None, now: str) -> str:

@@ -37,7 +37,8 @@ MEASURES: Mapping[str, Callable[[Any, Any], float]] = {
     "single_ms": single,
     "model_bytes": lambda model, x: size(model),
 }
-"""What can be limited beside scores: of the estimator of the first fold, see :mod:`mipcash.integrations.sklearn.measures`."""
+"""What can be limited beside scores, see :mod:`mipcash.integrations.sklearn.measures`. The search measures the estimator of the
+first fold; after the refit the estimator of all rows, which is often larger, is measured too."""
 FIT_SECONDS = "fit_seconds"
 """Of all folds together; a limit, too."""
 
@@ -181,6 +182,11 @@ class SearchObjective:
         """The estimator of a configuration, fitted to all rows."""
         with self._as_configured():
             return self.fit(self.build(config), self.data.x, self.data.y, self.data.fit_params)
+
+    def measured(self, estimator: Any) -> dict[str, float]:
+        """Return the limited quantities of :data:`MEASURES` for an estimator that was fitted to all rows."""
+        with self._as_configured():
+            return {name: MEASURES[name](estimator, self.data.x) for name in self.scores.measures if name in MEASURES}
 
     # -- one fold -----------------------------------------------------------------------------------------------
 

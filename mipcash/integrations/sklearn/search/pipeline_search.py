@@ -51,10 +51,9 @@ class PipelineSearchCV(SpaceSearch):
             their class's name, and ``none`` leaves a step out.
         task: ``classification``, ``regression``, or None: what y looks like, and what scoring is for. Say it where the search
             itself is given to another function of scikit-learn, which asks before there is a y.
-        n_iter, scoring, cv, limits, optimizer, settings, solver, random_state, n_jobs, storage, racing, confirm, ensemble_size,
-        refit,
-            timeout, evaluation_timeout, evaluation_memory, error_score, return_train_score, verbose: as of :class:`SpaceSearchCV`;
-            without ``scoring`` the accuracy or r2. ``random_state`` seeds the algorithms too.
+        scoring: as of :class:`SpaceSearchCV`; None means the accuracy or r2.
+        random_state: of the search and of the algorithms.
+        n_iter: this and every argument that is not listed here is that of :class:`SpaceSearchCV`.
 
     Attributes:
         best_params_: the best configuration of the space. The others are those of :class:`SpaceSearchCV`.

@@ -39,14 +39,17 @@ class SpaceSearchCV(SpaceSearch):
             Workers are processes, or what ``joblib.parallel_config`` says.
         limits: what the answer must keep, each an upper end or ``(low, high)`` with None for none: scores by name
             (scikit-learn's, or of ``scoring``), ``latency_ms``, ``single_ms``, ``model_bytes``, ``fit_seconds``; see
-            :mod:`mipcash.integrations.sklearn.measures`.
+            :mod:`mipcash.integrations.sklearn.measures`. The search measures a model of the first fold. ``latency_ms``,
+            ``single_ms`` and ``model_bytes`` are measured again on the estimator that was refitted to all rows. If that
+            estimator violates a limit, the next best configuration that was feasible on the folds is refitted, at most five
+            configurations in all. If all of them violate a limit, the first is returned with a warning.
         optimizer, settings, solver, storage: as of :func:`mipcash.minimize`. What is in the storage is not evaluated again; it
             belongs to one data set, ``cv``, ``scoring`` and estimator, and is refused with another.
         racing: as of :func:`mipcash.minimize`: configurations that are clearly worse are not fitted to all folds.
         confirm: as of :func:`mipcash.minimize`: finalists are evaluated on other folds, and the best there is the answer. They
             count in ``n_iter``.
         ensemble_size: steps of a greedy selection (Caruana et al. 2004); then ``best_estimator_`` is an ensemble of the best
-            configurations. It need not keep the limits that each member keeps.
+            configurations. It need not satisfy the limits that each member satisfies; a warning says so if it does not.
         random_state: of the search; an int gives the same search again (with one worker). None: another one each time, but for
             one that is kept in a storage.
         timeout: seconds after which no evaluation starts.
@@ -54,10 +57,10 @@ class SpaceSearchCV(SpaceSearch):
             a process of its own then.
 
     Attributes:
-        cv_results_, best_estimator_, best_params_, best_score_, best_index_, scorer_, n_splits_, refit_time_, multimetric_,
-        classes_,
-            n_features_in_, feature_names_in_: as of ``RandomizedSearchCV``. ``cv_results_`` also has ``status`` and, under limits,
-            ``feasible`` and ``limited_NAME``.
+        cv_results_: as of ``RandomizedSearchCV``, with ``status`` and, under limits, ``feasible`` and ``limited_NAME``. A measure
+            that is limited has ``refit_NAME`` besides: its value after the refit, nan for what was not refitted. The attributes
+            of ``RandomizedSearchCV`` that are not listed here are there too.
+        refit_measures_: the limited measures of ``best_estimator_`` by name, such as ``{"latency_ms": 13.1}``.
         result_: the :class:`mipcash.Result`.
         space_: the space that was searched.
         ensemble_: the members and their weights, where ``ensemble_size`` is given.

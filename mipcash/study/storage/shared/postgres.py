@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from mipcash.errors import StorageError
 from mipcash.study.records.fingerprint import fingerprint
@@ -306,7 +307,10 @@ class PostgresTables:
     def _explanation(self, error: Exception) -> str:
         cause = one_line(str(getattr(error, "orig", None) or error), 400)
         for secret in self._address.secrets:
-            cause = cause.replace(secret, "...")
+            for text in (secret, quote(secret, safe=""), quote(secret)):
+                cause = cause.replace(text, "...")
+        if self._address.user:
+            cause = cause.replace(f'"{self._address.user}"', "...")
         where = f"host {self._address.host or 'of this machine'}, port {self._address.port or 5432}"
         if isinstance(error, sa.exc.OperationalError):
             cure = (

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mipcash.errors import StorageError
+from mipcash.study.storage.address import without_credentials
 from mipcash.study.storage.sqlite.lock import WriterLock, create_private, real_path
 from mipcash.study.storage.sqlite.reading import connect, explain
 
@@ -100,13 +101,15 @@ def _check_folder(given: Path, file: Path) -> None:
     try:
         is_folder, exists = file.is_dir(), file.exists()
     except OSError as error:
-        raise StorageError(f"{given} cannot be looked at: {error.strerror}; give another storage") from error
+        raise StorageError(
+            f"{without_credentials(given)} cannot be looked at: {error.strerror}; give another storage"
+        ) from None  # the cause quotes the path
     if is_folder:
         raise StorageError(f"{given} is a folder; give a file for the journal, such as {given / 'run.db'}")
     if not file.parent.is_dir():
-        parent = file.parent if given.is_symlink() else given.parent
+        folder = without_credentials(file.parent if given.is_symlink() else given.parent)
         raise StorageError(
-            f"the folder {parent} of journal {given.name!r} does not exist; create it (mkdir -p {parent})"
+            f"the folder {folder} of journal {without_credentials(given.name)!r} does not exist; create it (mkdir -p {folder})"
         )
     if exists and not file.is_file():
         raise StorageError(f"{given} is no regular file; give another storage")

@@ -19,6 +19,7 @@ import stat
 from pathlib import Path
 
 from mipcash.errors import StorageError
+from mipcash.study.storage.address import without_credentials
 
 
 class InUseError(StorageError):
@@ -34,7 +35,9 @@ def real_path(path: Path) -> Path:
     try:
         return path.expanduser().resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        raise StorageError(f"{path} leads to no file ({error}); give another storage") from error
+        raise StorageError(
+            f"{without_credentials(path)} leads to no file ({without_credentials(error)}); give another storage"
+        ) from None
 
 
 def create_private(path: Path) -> bool:
@@ -85,8 +88,9 @@ class WriterLock:
             return None
         except OSError as error:
             raise StorageError(
-                f"{journal} cannot be written to: {error.strerror}. Give a storage in a folder you may write to"
-            ) from error
+                f"{without_credentials(journal)} cannot be written to: {error.strerror}. Give a storage in a folder that you "
+                "may write to"
+            ) from None  # the cause quotes the path
         if not stat.S_ISREG(before.st_mode):
             raise StorageError(f"{self._path} is not a lock of mipcash (no regular file); move it aside")
         connection = sqlite3.connect(self._path, timeout=0, isolation_level=None, check_same_thread=False)

@@ -11,6 +11,7 @@ from typing import Any
 
 from mipcash.errors import StorageError
 from mipcash.study.records.fingerprint import fingerprint
+from mipcash.study.storage.address import without_credentials
 from mipcash.study.storage.base import NOTHING, StudyRecord, TrialRow
 from mipcash.study.storage.checks import DamageError, check_format, study_record
 from mipcash.study.storage.sqlite import schema
@@ -40,7 +41,9 @@ def read_journal(path: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialR
     """
     file = Path(path).expanduser()
     if not file.is_file():
-        raise StorageError(f"{file} does not exist; `mipcash run MODEL` writes journals to runs/ unless told otherwise")
+        raise StorageError(
+            f"{without_credentials(file)} does not exist; `mipcash run MODEL` writes journals to runs/ unless told otherwise"
+        )
     with explain(file):
         # Not mode=ro: a run killed inside a write leaves a rollback file, and the first reader has to apply it.
         database = connect(f"{real_path(file).as_uri()}?mode=rw", uri=True)

@@ -1,0 +1,55 @@
+"""Files that are made of a journal, such as pages and pictures."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
+from mipcash.study.storage.address import Address, is_address
+
+READABLE = 0o666
+"""Permission bits that a file may have."""
+PRIVATE = 0o600
+
+
+def mode_of(journal: Path | str | None) -> int:
+    """Return the permission bits for files that are made of a journal: its own, without the right to execute.
+
+    Args:
+        journal: its path or address; a database without a file counts as private. None: there is no journal.
+    """
+    if journal is None:
+        return READABLE
+    if isinstance(journal, str) and is_address(journal):
+        journal = Address.of(journal).path
+    try:
+        return os.stat(Path(journal).expanduser()).st_mode & READABLE if journal else PRIVATE
+    except OSError:
+        return PRIVATE
+
+
+def write_file(target: Path, content: bytes, mode: int) -> None:
+    """Write a file that never has more permission bits than ``mode``, the umask or the file that it replaces.
+
+    The content goes into a new file beside the target, which then takes its place: nobody who could read the replaced file
+    can read what is written.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    target = Path(os.path.realpath(target))
+    with contextlib.suppress(FileNotFoundError):
+        mode &= os.stat(target).st_mode
+    new = target.with_name(f".{secrets.token_hex(8)}.new")
+    try:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(content)
+        os.replace(new, target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            new.unlink()
+        if isinstance(error, OSError):  # it names the new file
+            raise OSError(error.errno, error.strerror, str(target)) from None
+        raise

@@ -1,0 +1,99 @@
+"""Files that are made of a journal have its permission bits at most."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tinyrun
+from typer.testing import CliRunner
+
+import mipcash as mc
+from mipcash.cli.main import app
+from mipcash.report import write_page
+from mipcash.report.files import mode_of, write_file
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="there are no permission bits")
+
+
+@pytest.fixture(autouse=True)
+def usual() -> Iterator[None]:
+    """The usual umask, under which new files can be read by everyone."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize(("journal", "wanted"), [(0o600, 0o600), (0o640, 0o640), (0o666, 0o644)])
+@pytest.mark.parametrize("there", [False, True])
+def test_pages_and_pictures_of_a_journal(tmp_path: Path, journal: int, wanted: int, there: bool) -> None:
+    pytest.importorskip("matplotlib")
+    tinyrun.begun(tmp_path / "run.db", 3)
+    assert mode(tmp_path / "run.db") == 0o600
+    (tmp_path / "run.db").chmod(journal)
+    made = [tmp_path / "run.html", tmp_path / "run.png", tmp_path / "other.svg"]
+    for path in made if there else ():
+        path.write_text("old")
+        path.chmod(0o644)
+    for command in (["report"], ["show"], ["show", "--plot", str(made[2])]):
+        done = CliRunner().invoke(app, [command[0], str(tmp_path / "run.db"), *command[1:]])
+        assert done.exit_code == 0, done.output
+    assert [mode(path) for path in made] == [wanted] * 3
+    assert made[1].read_bytes().startswith(b"\x89PNG")
+    assert sorted(tmp_path.iterdir()) == sorted([*made, tmp_path / "run.db"])
+
+
+def test_the_page_of_an_open_study_and_of_an_address(tmp_path: Path) -> None:
+    tinyrun.begun(tmp_path / "run.db", 3)
+    write_page(f"sqlite:///{tmp_path}/run.db", tmp_path / "address.html")
+    with mc.Study(tinyrun.space(), "random", storage=tmp_path / "run.db", limits={"ms": 4.0}) as study:
+        write_page(study, tmp_path / "study.html")
+    assert [mode(tmp_path / f"{name}.html") for name in ("address", "study")] == [0o600, 0o600]
+    assert mode_of("postgresql://ann@127.0.0.1:1/studies") == 0o600
+    assert mode_of(None) == 0o666
+
+
+def test_no_moment_at_which_others_can_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every descriptor that is opened for writing has the mode from the start, and the old file is not written to."""
+    seen: list[int] = []
+    target, opened = tmp_path / "run.html", os.open
+    target.write_text("old")
+    reader = target.open()
+
+    def watched(path: str, flags: int, mode: int = 0o777, **more: int) -> int:
+        seen.append(mode)
+        descriptor = opened(path, flags, mode, **more)
+        assert stat.S_IMODE(os.fstat(descriptor).st_mode) == 0o600
+        return descriptor
+
+    monkeypatch.setattr(os, "open", watched)
+    write_file(target, b"new", 0o600)
+    assert seen == [0o600]
+    assert target.read_bytes() == b"new"
+    assert reader.read() == "old"
+    reader.close()
+
+
+def test_a_file_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+    (tmp_path / "taken.html").mkdir()
+    for target in (tmp_path / "none" / "run.html", tmp_path / "taken.html"):
+        with pytest.raises(OSError, match=f"{target.name}'$"):
+            write_file(target, b"new", 0o600)
+    assert list(tmp_path.iterdir()) == [tmp_path / "taken.html"]
+
+
+def test_a_link_is_followed_and_a_stricter_file_stays_so(tmp_path: Path) -> None:
+    (tmp_path / "real.html").write_text("old")
+    (tmp_path / "real.html").chmod(0o600)
+    (tmp_path / "link.html").symlink_to("real.html")
+    write_file(tmp_path / "link.html", b"new", 0o644)
+    assert (tmp_path / "link.html").is_symlink()
+    assert (tmp_path / "real.html").read_bytes() == b"new"
+    assert mode(tmp_path / "real.html") == 0o600
