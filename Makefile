@@ -66,7 +66,7 @@ dist/.built: $(SOURCES) | $(VENV)/.test
 $(VENV)-core/.core: dist/.built tests/oldest.py
 	[ -x $(VENV)-core/bin/python ] || $(PYTHON) -m venv $(VENV)-core
 	$(VENV)-core/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)-core/bin/python tests/oldest.py > $(VENV)-core/oldest.txt
+	$(VENV)-core/bin/python -P tests/oldest.py > $(VENV)-core/oldest.txt
 	$(VENV)-core/bin/python -m pip install --quiet --constraint $(VENV)-core/oldest.txt \
 		"$$(echo dist/mipcash-*.whl)[optuna]" 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'pandas>=2'
 	$(VENV)-core/bin/python -m pip install --quiet --force-reinstall --no-deps dist/mipcash-*.whl

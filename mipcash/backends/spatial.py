@@ -167,7 +167,8 @@ class _Search:
                 self.lost = min(self.lost, bound)
             return
         column, at = cut
-        for low, high in ((box.low[column], at), (at, box.high[column])):
+        ends = (math.floor(at), math.floor(at) + 1) if self.program.integer[column] else (at, at)
+        for low, high in ((box.low[column], ends[0]), (ends[1], box.high[column])):
             part = _Box(box.low.copy(), box.high.copy())
             part.low[column], part.high[column] = low, high
             self._push(bound, part)
@@ -211,7 +212,7 @@ class _Search:
             missed = abs(columns[p.column] - p.scale * columns[p.first] * columns[p.second])
             for c in {p.first, p.second}:
                 width, size = box.high[c] - box.low[c], max(abs(box.low[c]), abs(box.high[c]))
-                if width > NARROW * size:
+                if width > NARROW * size and (width >= 1.0 or not self.program.integer[c]):
                     whole = self.program.high[c] - self.program.low[c]
                     found.append((missed * (1.0 + math.sqrt(width / whole)) if missed else -1.0 + width / whole, c))
         if not found:

@@ -103,18 +103,22 @@ def slack_of(body: Quadratic, lower: float, upper: float, scale: float = 0.0) ->
     terms = body.terms
     if not terms:  # nothing is left to decide: the constants alone are compared
         return TOLERANCE * bounds
-    return TOLERANCE * max(c * min(1.0, size) for c, size in terms) + rounding_of(terms, bounds)
+    whole = all(not v.is_continuous() for v in body.variables.values()) and float(bounds).is_integer()
+    return TOLERANCE * max(c * min(1.0, size) for c, size in terms) + rounding_of(terms, bounds, whole)
 
 
-def rounding_of(terms: Sequence[tuple[float, float]], bounds: float) -> float:
+def rounding_of(terms: Sequence[tuple[float, float]], bounds: float, whole: bool = False) -> float:
     """Return what a sum of terms may be off by near a bound.
 
     Args:
         terms: the size of each coefficient, and how large what it multiplies can be; infinite counts as nothing.
         bounds: the size of the bounds.
+        whole: whether variables and bounds are whole: with whole coefficients, floats add them without rounding.
     """
     sizes = [c * size for c, size in terms if math.isfinite(c * size)]
     largest, total = max(sizes, default=0.0), sum(sizes)
+    if whole and total + bounds < 2.0**53 and all(c.is_integer() for c, _ in terms):
+        return 0.0
     rest = total - largest + bounds
     return ROUNDING * (rest + min(largest, rest))
 

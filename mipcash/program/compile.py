@@ -4,7 +4,7 @@ Each Pyomo variable becomes an affine function of base columns; a product of two
 
     group * group, group * number      product columns with RLT rows (:mod:`mipcash.program.products`)
     binary * anything                  one column w with the four McCormick rows, exact at binary points
-    integer * number                   the integer in bits, u = low + sum_k 2^k b_k, then binary * number
+    integer * number                   the integer in bits, u = low + sum_k 2^k b_k, then binary * number (beyond BITS: real * real)
     real * real                        a bilinear column w = x x', which no row ties to its factors: backends solve
                                        relaxations of it (:mod:`mipcash.backends.spatial`), to the tolerance of rules
 
@@ -41,6 +41,9 @@ from mipcash.program.program import (
     NumberColumn,
 )
 from mipcash.program.rewriting import with_products, with_rows
+
+BITS = 24
+"""Bits of an integer at most; beside more, the coefficients of a row lose digits."""
 
 
 @dataclass
@@ -259,7 +262,7 @@ class _Compiler:
         return self.integer[column] and self.low[column] >= 0 and self.high[column] <= 1
 
     def _multiply_numbers(self, a: int, b: int, value: float, row: _Row) -> None:
-        if not any(self.integer[c] or c in self.steps for c in (a, b)):
+        if not any(self._in_few_bits(c) for c in (a, b)):
             row.add(self._bilinear(min(a, b), max(a, b)), value)
             return
 
@@ -273,8 +276,14 @@ class _Compiler:
         for weight, bit in bits:
             self.multiply(bit, second, value * weight, row)
 
+    def _in_few_bits(self, column: int) -> bool:
+        """Return whether a number is an integer, or a real with a step, of at most 2 ** BITS values."""
+        if column in self.steps:
+            return len(self.steps[column][2].domain.values).bit_length() <= BITS
+        return self.integer[column] and self.high[column] - self.low[column] < 2.0**BITS
+
     def _bilinear(self, a: int, b: int) -> int:
-        """Column of the product of two reals."""
+        """Column of the product of two numbers of too many values for bits."""
         if (a, b) not in self.bilinear:
             ends = [x * y for x in (self.low[a], self.high[a]) for y in (self.low[b], self.high[b])]
             if a == b:
@@ -364,7 +373,9 @@ class _Compiler:
         }
         linear = [(abs(v), size[c]) for c, v in row.linear.items()]
         terms = [*linear, *((abs(v), size[a] * size[b]) for (a, b), v in row.products.items())]
-        rounding = rounding_of(terms, max((abs(b) for b in (row.low, row.high) if math.isfinite(b)), default=0.0))
+        ends = [abs(b) for b in (row.low, row.high) if math.isfinite(b)]
+        whole = all(self.integer[c] for c in size) and all(float(b).is_integer() for b in ends)
+        rounding = rounding_of(terms, max(ends, default=0.0), whole)
         if row.slack is not None:
             return row.slack + rounding
         # beside a number, the coefficient of a switch is the number's range: no measure of what the row may be missed by

@@ -39,6 +39,8 @@ WIDE = 1e4
 DENOMINATOR = 10**6
 """Largest denominator of a coefficient that counts as a simple fraction."""
 EXACT = 1e-13
+HUGE = 1e15
+"""Bounds of whole rows from which on a common factor is taken out; solvers take 1e20 for infinite."""
 LONGEST = 400
 """Terms of a row with fractions whose unit is looked for."""
 
@@ -70,7 +72,7 @@ class ScaledProgram:
         if matrix.nnz:
             largest = abs(matrix).max(axis=1).toarray().ravel()
         rows = np.where(largest > 0, 1.0 / _power(largest), 1.0)
-        units = _units(matrix, integral)
+        units = _units(matrix, integral, _size(program.row_low, program.row_high))
         whole = units > 0
         rows = np.where(whole, units, rows)
         low, high = program.row_low * rows, program.row_high * rows
@@ -160,16 +162,24 @@ def objective_unit(cost: Vector) -> float:
     return float(_power(np.array(largest)))
 
 
-def _units(matrix: sparse.csr_array, integral: NDArray[np.bool_]) -> Vector:
+def _size(low: Vector, high: Vector) -> Vector:
+    """Size of the larger finite bound, 0 where there is none."""
+    ends = np.abs(np.stack([low, high]))
+    return np.asarray(np.where(np.isfinite(ends), ends, 0.0).max(axis=0))
+
+
+def _units(matrix: sparse.csr_array, integral: NDArray[np.bool_], bounds: Vector) -> Vector:
     """Per row: the factor that makes it whole, or 0 where there is none: shape (m,).
 
     Args:
         matrix: over columns of which the integral ones take whole numbers.
+        bounds: size of the bounds, shape (m,).
     """
     fractions = np.abs(matrix.data - np.round(matrix.data)) > 0.0
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     some = np.bincount(rows[fractions], minlength=matrix.shape[0]) > 0
     numbers = np.bincount(rows[~integral[matrix.indices]], minlength=matrix.shape[0]) > 0
+    some |= bounds > HUGE
     largest = np.zeros(matrix.shape[0])
     np.maximum.at(largest, rows, np.abs(matrix.data))
     found = np.where(~some & ~numbers & (largest <= LARGEST), 1.0, 0.0)

@@ -184,9 +184,10 @@ class NumberRules:
 
     def _snapped(self, x: Vector) -> Vector:
         """The numbers at the bounds, or at the zero, that they are within a rounding of."""
-        (low, high), far, real = self.ends, SNAP * (self.high - self.low), ~self.integer
+        (low, high), real = self.ends, ~self.integer
+        far = SNAP * (high - low)  # what rules leave of a wide range may be narrow
         x = self._on_grid(x)
-        x = np.where(real & (x <= low + self.near), low, np.where(real & (x >= high - far), high, x))
+        x = np.where(real & (x <= low + np.minimum(self.near, far)), low, np.where(real & (x >= high - far), high, x))
         return np.where((np.abs(x) <= far) & (self.low <= 0.0) & (self.high >= 0.0), 0.0, x) + 0.0
 
     def _on_grid(self, x: Vector) -> Vector:
