@@ -165,8 +165,9 @@ class Parameter:
     @property
     def numeric(self) -> bool:
         """Whether it has a natural value that rules may use."""
-        plain = all(type(v) in (int, float) for v in self.values)
-        return self.kind in ("integer", "stepped", "real") or (self.kind == "ordinal" and plain)
+        if self.kind == "ordinal":
+            return all(type(v) in (int, float) for v in self.values)
+        return self.kind in ("integer", "stepped", "real")
 
 
 @dataclass(frozen=True)
