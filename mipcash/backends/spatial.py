@@ -38,7 +38,8 @@ from mipcash.backends.base import (
 )
 from mipcash.errors import SolverError
 from mipcash.program.forms import Indices, Vector
-from mipcash.program.program import Bilinear, BinaryProgram
+from mipcash.program.products import Bilinear
+from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_bounds, with_rows
 
 NODES = 2_000

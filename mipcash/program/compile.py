@@ -30,9 +30,9 @@ from mipcash.modelling.quadratic import Quadratic, Variable
 from mipcash.modelling.rules import TOLERANCE, rounding_of
 from mipcash.program.algebra import AlgebraicModel, AlgebraicRow, algebraic_model
 from mipcash.program.forms import QuadraticForm
+from mipcash.program.products import Bilinear
 from mipcash.program.program import (
     BaseRow,
-    Bilinear,
     BinaryProgram,
     Compound,
     Condition,

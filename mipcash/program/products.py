@@ -24,6 +24,19 @@ from mipcash.program.forms import Indices, Vector
 
 
 @dataclass(frozen=True)
+class Bilinear:
+    """A base column that is a product of two others: ``column = scale * first * second``.
+
+    No row says so: solvers relax it (:mod:`mipcash.backends.spatial`), and a point is checked with the product itself.
+    """
+
+    column: int
+    first: int
+    second: int
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
 class Product:
     """Columns of one product: ``start .. start + size - 1``, row-major over (a, b).
 

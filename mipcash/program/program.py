@@ -24,7 +24,7 @@ from scipy import sparse
 
 from mipcash.modelling.domains import Configuration, Integer, Permutation, Real, Value, level_among
 from mipcash.program.forms import Indices, QuadraticForm, Vector
-from mipcash.program.products import Product
+from mipcash.program.products import Bilinear, Product
 
 
 @dataclass(frozen=True)
@@ -133,19 +133,6 @@ class NumberColumn:
     conditions: tuple[Condition, ...] = ()
     on: int | None = None
     place: int = -1
-
-
-@dataclass(frozen=True)
-class Bilinear:
-    """A base column that is a product of two others: ``column = scale * first * second``.
-
-    No row says so: solvers relax it (:mod:`mipcash.backends.spatial`), and a point is checked with the product itself.
-    """
-
-    column: int
-    first: int
-    second: int
-    scale: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def _caption(result: Result) -> str:
     kept = f", {result.n_feasible} keep all limits" if result.under else ""
     if result.goals.several:
         return visible(one_line(f"{len(result.front)} on the front; {result.n_done} done{kept}{failed}", 120))
-    return f"best {result.value:.6g} at evaluation {best.number + 1}; {result.n_done} done{kept}{failed}"
+    return f"best {best.loss:.6g} at evaluation {best.number + 1}; {result.n_done} done{kept}{failed}"
 
 
 def _drawn(shown: Curve, title: str, caption: str, suffix: str, residuals: Residuals | None) -> bytes:

@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
+import numpy as np
+
 from mipcash.optimizers.base import History, Limit, Observation, Optimizer
 from mipcash.optimizers.outcome import PENDING
 from mipcash.study.standing import breaches
@@ -138,8 +140,8 @@ def estimate_of(finalists: Sequence[Finalist], chosen: Finalist) -> float:
         left = [x - f.mean - c for f in able for x, c in zip(f.fresh, shift, strict=True)]
     else:
         left, freedom = [x - f.mean for f in able for x in f.fresh], sum(len(f.fresh) - 1 for f in able)
-    noise, apart = sum(e * e for e in left) / freedom / len(chosen.fresh), variance(f.mean for f in able)
-    share = min(1.0, noise / apart) if apart else 0.0
+    noise, apart = sum(e * e for e in left) / freedom / len(chosen.fresh), float(np.var([f.mean for f in able], ddof=1))
+    share = min(1.0, noise / apart) if apart and math.isfinite(noise + apart) else 0.0
     return chosen.mean + share * (fmean(f.mean for f in able) - chosen.mean)
 
 

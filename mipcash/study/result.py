@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
-from statistics import fmean, variance
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -159,8 +158,9 @@ class Result:
         ]
         if not noise or best is None or best.loss is None or len(losses) < 2:
             return 0.0
-        whole = variance(losses)
-        return min(1.0, noise / whole) * (fmean(losses) - best.loss) if whole else 0.0
+        whole, mean = float(np.var(losses, ddof=1)), float(np.mean(losses))
+        # the squares of losses beyond 1e150 overflow
+        return min(1.0, noise / whole) * (mean - best.loss) if whole and math.isfinite(whole + mean) else 0.0
 
     @cached_property
     def finalists(self) -> tuple[Finalist, ...]:

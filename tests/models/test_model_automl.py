@@ -134,7 +134,8 @@ def test_what_kernels_need() -> None:
     assert "gamma is of kernels rbf, poly, sigmoid, chi2 alone" in broken(
         space, config, **{kernel: "cosine", gamma: 2.0}
     )
-    assert not broken(space, config, **{kernel: "rbf", gamma: 2.0})
+    unused = {"transformer.nystroem.coef0": -1.0, "transformer.nystroem.degree": 2}
+    assert not broken(space, config, **{kernel: "rbf", gamma: 2.0}, **unused)
     assert "n_neighbors at most the rows" not in broken(space, config, **{"estimator.knn.n_neighbors": 100})
     tight = pipelines().declare(Facts(60, True, 50, 20))
     assert "n_neighbors at most the rows" in broken(tight, config, **{"estimator.knn.n_neighbors": 100})

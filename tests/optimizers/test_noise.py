@@ -76,7 +76,7 @@ def test_the_answer_of_a_noisy_one_is_the_best_by_posterior_mean() -> None:
         lowest = min(result.history, key=lambda t: t.loss)
         assert lowest.config == {"x": 24}
         assert abs(result.config["x"] - 6) <= 4
-        assert result.value == result.best.loss > lowest.loss
+        assert result.value > result.best.loss > lowest.loss  # what is worse by all rows is moved towards the mean
         assert study.finalists(3)[0].number == result.best.number
         assert len({t.number for t in study.finalists(3)}) == 3
     with mc.Study(line(), "random") as study:

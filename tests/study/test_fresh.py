@@ -73,7 +73,7 @@ def test_a_journal_that_is_written_to_is_refused(journal: Path) -> None:
 
 def test_what_is_no_file_is_refused_with_the_cure() -> None:
     with pytest.raises(
-        StorageError, match=r"postgresql://ann@host/db is no file; name a new study, [?]study=NAME, or another"
+        StorageError, match=r"postgresql://[.]{3}@host/db is no file; name a new study, [?]study=NAME, or another"
     ):
         go("postgresql://ann:s3cr3t@host/db")
     with pytest.raises(StorageError, match=r"the storage MemoryStorage .* is no file; make a new one"):

@@ -37,7 +37,8 @@ from mipcash.backends.reductions.product_columns import ProductColumns, missing_
 from mipcash.backends.reductions.scaling import ScaledTask, Scaling
 from mipcash.backends.reductions.tightening import Tightening
 from mipcash.errors import SolverError
-from mipcash.program.program import Bilinear, BinaryProgram
+from mipcash.program.products import Bilinear
+from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_coefficients
 
 KEPT_INSTANCES = 4
