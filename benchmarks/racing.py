@@ -124,14 +124,16 @@ def cell(data: str, seed: int, chosen: Mapping[str, Any], progress: Progress) ->
             if key not in fresh:
                 fresh[key] = float(np.mean([objective.evaluate(config, r)["loss"] for r in REPEATS]))
             searched = np.nan if result.best is None else result.best.loss
-        row = {
+            row = {
                 **{"data": data, "seed": seed, "optimizer": optimizer, "way": way},
                 **{"fits": result.n_fits, "evaluations": result.n_evaluations, "stopped": result.n_stopped},
                 **{"search": searched, "fresh": fresh[key], "curve": curve(result.history, fits), "cpu": asking},
             }
             if way == "off":
                 row["replays"] = {name: replayed(result.history, rule) for name, rule in RULES.items()}
-            progress(f"{data} seed {seed} {optimizer} {way}: {result.n_evaluations} evaluations, fresh {row['fresh']:.4f}")
+            progress(
+                f"{data} seed {seed} {optimizer} {way}: {result.n_evaluations} evaluations, fresh {row['fresh']:.4f}"
+            )
             yield row
 
 
