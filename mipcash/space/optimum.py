@@ -13,7 +13,7 @@ from pyomo.core.base.objective import Objective, ObjectiveData
 from pyomo.core.expr.relational_expr import RelationalExpression
 from pyomo.core.pyomoobject import PyomoObject
 
-from mipcash.backends.base import Answer, SolverSettings
+from mipcash.backends.base import FEASIBLE, OPTIMAL, Answer, SolverSettings
 from mipcash.errors import SpaceError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Configuration, is_bool, is_number
@@ -26,6 +26,9 @@ from mipcash.space.compiled import CompiledSpace
 from mipcash.space.direction import MAXIMIZE, MINIMIZE, direction_of
 from mipcash.space.minimiser import Minimiser
 from mipcash.space.solution import Solution, as_solution
+
+MOVED = 1e-5
+"""Relative difference between the value of a configuration and the proven bound from which on it is not called optimal."""
 
 
 def optimum(
@@ -59,7 +62,10 @@ def _revalued(space: CompiledSpace, answer: Answer, config: Configuration, expre
     if not space.program.numbers or not body.ids <= values.keys():
         return answer
     value = sign * body.value(values)
-    return replace(answer, value=value, bound=min(answer.bound, value))
+    bound = min(answer.bound, value)
+    # what the rules' own tolerance moved away from the program's point is no longer what was proven
+    moved = value - bound > MOVED * max(1.0, abs(value), abs(bound)) and answer.status == OPTIMAL
+    return replace(answer, status=FEASIBLE if moved else answer.status, value=value, bound=bound)
 
 
 def _unused_numbers(space: CompiledSpace, expression: Any) -> set[str]:
