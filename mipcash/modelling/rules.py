@@ -35,7 +35,7 @@ from mipcash.modelling.wording import number_text, shortened, written
 
 TOLERANCE = 1e-9
 """How far a rule may be missed, relative to its largest coefficient; solvers work to the same tolerance on rows scaled to it."""
-ROUNDING = 1e-14
+ROUNDING = 1e-15
 """The same relative to the sum of the largest terms: sums of floats are no more precise."""
 
 

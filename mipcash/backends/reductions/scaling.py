@@ -11,6 +11,9 @@ which rounds to 0; after scaling it is ``x' <= on``. Powers of two leave every d
 Rows that take whole multiples of some unit at every legal point (integers or steps as columns, simple fractions as coefficients)
 are written in that unit instead, and their bounds become whole: what is legal by its slack stays, and nothing else is left for a
 tolerance to decide.
+
+An integer ``w = low + step k`` whose values are large is a scaled real here: k is whole, and w follows from it. As an integer it
+would keep its scale, and the coefficient 1 beside a step of 1e14 is below what solvers keep.
 """
 
 from __future__ import annotations
@@ -26,9 +29,9 @@ from scipy import sparse
 
 from mipcash.backends.base import Task
 from mipcash.backends.reductions.base import KEPT_PROGRAMS, Reduced
-from mipcash.modelling.domains import Real
+from mipcash.modelling.domains import Integer, Real
 from mipcash.program.forms import Vector
-from mipcash.program.program import BinaryProgram
+from mipcash.program.program import BinaryProgram, NumberColumn
 from mipcash.program.recent import Recent
 from mipcash.program.rewriting import with_bounds, with_coefficients
 
@@ -41,6 +44,8 @@ DENOMINATOR = 10**6
 EXACT = 1e-13
 HUGE = 1e15
 """Bounds of whole rows from which on a common factor is taken out; solvers take 1e20 for infinite."""
+STEPPED = 2.0**30
+"""Size of an integer with a step from which on it is scaled."""
 LONGEST = 400
 """Terms of a row with fractions whose unit is looked for."""
 
@@ -54,15 +59,20 @@ class ScaledProgram:
         columns: c.
         delicate: whether a tolerance may decide: there are numbers, rows in no whole unit, or large coefficients.
         contradictory: whether no whole number is between the bounds of some row.
+        stepped: integers that are scaled like reals.
     """
 
     program: BinaryProgram
     columns: Vector
     delicate: bool
     contradictory: bool
+    stepped: tuple[NumberColumn, ...] = ()
 
     @classmethod
     def of(cls, program: BinaryProgram) -> ScaledProgram:
+        stepped, kinds = _stepped(program), program.integer.copy()
+        kinds[[c for number in stepped for c in (number.column, number.latent)]] = 0.0
+        program = replace(program, integer=kinds) if stepped else program
         unit = _column_units(program)
         integral = unit > 0
         size = np.maximum(np.abs(program.low), np.abs(program.high))
@@ -92,7 +102,19 @@ class ScaledProgram:
         numbers = (program.integer == 0) & (program.low < program.high) & ~integral
         wide = bool(np.any(np.abs(scaled_matrix.data) > WIDE))
         delicate = bool(np.any(numbers) or not np.all(whole) or wide)
-        return cls(scaled, columns, delicate, bool(np.any(whole & (scaled.row_low > scaled.row_high))))
+        return cls(scaled, columns, delicate, bool(np.any(whole & (scaled.row_low > scaled.row_high))), stepped)
+
+    def unscaled(self, columns: Vector) -> Vector:
+        """Return the columns of the given program, the integers with a step at the values that their places stand for."""
+        columns = columns * self.columns[: len(columns)]
+        for number in self.stepped:
+            domain = self.program.domains[number.label]
+            assert isinstance(domain, Integer)
+            value = domain.low + domain.step * round(float(columns[number.place]))
+            active = abs(columns[number.column] - value) <= abs(columns[number.column])
+            columns[number.latent] = value
+            columns[number.column] = value if active else 0.0
+        return columns
 
 
 @dataclass(frozen=True)
@@ -115,7 +137,7 @@ class ScaledTask(Reduced):
 
     def columns(self, columns: Vector) -> Vector:
         """See :meth:`mipcash.backends.reductions.base.Reduced.columns`."""
-        return columns * self.scaled.columns[: len(columns)]
+        return self.scaled.unscaled(columns)
 
     def bound(self, bound: float) -> float:
         """See :meth:`mipcash.backends.reductions.base.Reduced.bound`."""
@@ -186,6 +208,16 @@ def _units(matrix: sparse.csr_array, integral: NDArray[np.bool_], bounds: Vector
     for r in np.flatnonzero(some & ~numbers & (np.diff(matrix.indptr) <= LONGEST)):
         found[r] = _unit(matrix.data[matrix.indptr[r] : matrix.indptr[r + 1]].tolist())
     return found
+
+
+def _stepped(program: BinaryProgram) -> tuple[NumberColumn, ...]:
+    """Return the numbers that are integers with a step and large values."""
+
+    def large(number: NumberColumn) -> bool:
+        domain = program.domains[number.label]
+        return isinstance(domain, Integer) and max(abs(domain.low), abs(domain.high)) >= STEPPED
+
+    return tuple(number for number in program.numbers if number.place >= 0 and large(number))
 
 
 def _column_units(program: BinaryProgram) -> Vector:

@@ -184,11 +184,34 @@ class NumberRules:
 
     def _snapped(self, x: Vector) -> Vector:
         """The numbers at the bounds, or at the zero, that they are within a rounding of."""
-        (low, high), real = self.ends, ~self.integer
-        far = SNAP * (high - low)  # what rules leave of a wide range may be narrow
-        x = self._on_grid(x)
+        whole = self._on_grid(x)
+        low, high = self.ends
+        moved = self._snapped_within(whole, high - low)
+        # what rules leave of a wide range may be so narrow that no rounding takes a number to its end
+        return moved if np.array_equal(moved, whole) else self._snapped_within(whole, self._left_at(whole))
+
+    def _snapped_within(self, x: Vector, width: Vector) -> Vector:
+        """The same where reals have some width, shape (k,)."""
+        (low, high), real, far = self.ends, ~self.integer, SNAP * width
         x = np.where(real & (x <= low + np.minimum(self.near, far)), low, np.where(real & (x >= high - far), high, x))
         return np.where((np.abs(x) <= far) & (self.low <= 0.0) & (self.high >= 0.0), 0.0, x) + 0.0
+
+    def _left_at(self, x: Vector) -> Vector:
+        """Widths that the linear rules leave for each number beside the integers of x, by interval arithmetic: shape (k,)."""
+        (low, high), flat = (end.copy() for end in self.ends), ~self.curved
+        low[self.integer] = high[self.integer] = x[self.integer]
+        a, widest = self.linear[flat], np.maximum(high - low, 0.0)
+        there = a != 0.0
+        divisor = np.where(there, a, 1.0)
+        for _ in range(CORRECTIONS):
+            ends = a * low, a * high
+            least, most = np.minimum(*ends), np.maximum(*ends)
+            up = (self.row_high[flat] - least.sum(axis=1))[:, None] + least
+            down = (self.row_low[flat] - most.sum(axis=1))[:, None] + most
+            below, above = (np.where(a > 0, *pair) / divisor for pair in ((down, up), (up, down)))
+            low = np.maximum(low, np.where(there, below, -np.inf).max(axis=0, initial=-np.inf))
+            high = np.minimum(high, np.where(there, above, np.inf).min(axis=0, initial=np.inf))
+        return np.clip(high - low, 0.0, widest)
 
     def _on_grid(self, x: Vector) -> Vector:
         """The numbers within their bounds, integers among their values."""
@@ -268,12 +291,13 @@ class NumberRules:
         for _ in range(CORRECTIONS):
             body, slope, width = self.body(x), self.gradient(x)[:, real], (self.high - self.low)[real]
             clear = np.where(self.equal, 0.0, margin * STRICT * self._noise(x))
+            movable = np.any(slope, axis=1)  # what integers decide alone holds to its slack, or no real mends it
             both = Polytope(
                 np.zeros(2 * k),
                 np.concatenate([self.high[real] - x[real], x[real] - self.low[real]]),
-                np.concatenate([slope, -slope], axis=1),
-                self.row_low + clear - body,
-                self.row_high - clear - body,
+                np.concatenate([slope, -slope], axis=1)[movable],
+                (self.row_low + clear - body)[movable],
+                (self.row_high - clear - body)[movable],
             )
             # a number at a bound stays there as long as any other can move
             at_bound = (x <= self.low) | (x >= self.high) | (x == 0.0)
