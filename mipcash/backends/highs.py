@@ -33,6 +33,7 @@ from mipcash.backends.base import (
 from mipcash.backends.certificate import CLOSED, certified
 from mipcash.backends.reductions.base import KEPT_PROGRAMS, Reduction, reduced
 from mipcash.backends.reductions.dominated_levels import DominatedLevels
+from mipcash.backends.reductions.large_steps import LargeSteps
 from mipcash.backends.reductions.product_columns import ProductColumns
 from mipcash.backends.reductions.rlt_rows import RltRows
 from mipcash.backends.reductions.scaling import ScaledTask, Scaling
@@ -98,6 +99,7 @@ class HighsBackend:
             *([DominatedLevels()] if closing else []),
             ProductColumns(),
             *([RltRows()] if rows else []),
+            LargeSteps(),
             Tightening(),
         ]
         self._scaling = Scaling()
@@ -126,6 +128,8 @@ class HighsBackend:
         program = scaled.task.program
         _, highs = self._instances.get(id(program), lambda: (program, _load(program)))
         usual: Mapping[str, float | str] = {**({} if scaled.start is None else STARTED), **(first or {})}
+        if scaled.scaled.tiny:  # HiGHS 1.16 calls optimal what is not, where its presolve meets coefficients of 1e-9
+            usual = {**usual, "presolve": "off"}
         with _posed(highs, scaled):
             answer = None
             for options in (usual, {**usual, **WIDER}):

@@ -116,7 +116,7 @@ class _Search:
         n = self.program.n
         root = _Box(self.program.low[:n], self.program.high[:n]).held(dict(self.task.fixed))
         self._push(-math.inf, root)
-        for k in range(NODES):
+        for k in range(min(NODES, NODES if self.settings.node_limit is None else self.settings.node_limit)):
             if not self.queue or self._closed(self.queue[0][0]) or self._left <= 0.0:
                 break
             bound, _, box = heapq.heappop(self.queue)

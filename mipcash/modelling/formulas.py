@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from pyomo.common.numeric_types import RegisterIntegerType
 from pyomo.core.expr.relational_expr import RelationalExpression
 
 from mipcash.errors import RuleError
@@ -61,6 +62,7 @@ class Always(Logic, int):  # type: ignore[misc]
         return "1"
 
 
+RegisterIntegerType(Always)  # else Pyomo does so at first sight, with a warning
 ALWAYS = Always(1)
 
 

@@ -10,7 +10,8 @@ which keeps it of degree two; validation evaluates the relation itself and never
 What counts as legal, everywhere: a rule may be missed by ``TOLERANCE`` times its largest coefficient, or the largest term where
 that is smaller (so that a rule in other units is the same rule), and by what sums of floats are off, ``ROUNDING`` times the sum of
 its largest terms. Near a bound a term is no larger than all others and the bound together, and is counted as that. A coefficient
-is that of a variable of the model: of an expanded integer or ordinal, the value of a level times its factor.
+is that of a variable of the model: of an expanded integer or ordinal, the value of a level times its factor. A rule over whole
+numbers alone, with whole coefficients that floats add exactly, may be missed by ``TOLERANCE`` at most.
 """
 
 from __future__ import annotations
@@ -104,7 +105,9 @@ def slack_of(body: Quadratic, lower: float, upper: float, scale: float = 0.0) ->
     if not terms:  # nothing is left to decide: the constants alone are compared
         return TOLERANCE * bounds
     whole = all(not v.is_continuous() for v in body.variables.values()) and float(bounds).is_integer()
-    return TOLERANCE * max(c * min(1.0, size) for c, size in terms) + rounding_of(terms, bounds, whole)
+    slack = TOLERANCE * max(c * min(1.0, size) for c, size in terms)
+    rounding = rounding_of(terms, bounds, whole)
+    return min(slack, TOLERANCE) if whole and not rounding else slack + rounding
 
 
 def rounding_of(terms: Sequence[tuple[float, float]], bounds: float, whole: bool = False) -> float:

@@ -26,6 +26,9 @@ from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_columns, without_rules
 
+BOXES = 200
+"""Boxes of the search for the least relaxation, where rules multiply reals: it helps, and need not be known."""
+
 
 @dataclass(frozen=True)
 class RelaxedRule:
@@ -130,6 +133,8 @@ def least_relaxation(
     slacked = with_columns(program, ("too low", "too high"), np.zeros(2), np.full(2, most), sparse.csr_array(columns))
     linear = np.zeros(slacked.n)
     linear[program.n :] = 1.0
+    if program.bilinear:
+        settings = replace(settings, node_limit=BOXES)
     form = replace(QuadraticForm.zero(slacked.n), linear=linear)
     answer = backend.solve(Task(slacked, form), settings)
     if answer.columns is None or answer.status != OPTIMAL:

@@ -33,6 +33,7 @@ from mipcash.backends.profiles import (
 )
 from mipcash.backends.pyomo.interfaces import Edits, Interface, Report, make_interface
 from mipcash.backends.reductions.base import Reduction, reduced
+from mipcash.backends.reductions.large_steps import LargeSteps
 from mipcash.backends.reductions.product_columns import ProductColumns, missing_products
 from mipcash.backends.reductions.scaling import ScaledTask, Scaling
 from mipcash.backends.reductions.tightening import Tightening
@@ -83,10 +84,10 @@ class PyomoBackend:
         self.profile = replace(profile, pyomo=replace(profile.pyomo, form=cast(Form, form)))
         self._strict = "form" in (options or {})
         self._given: dict[str, OptionValue] = {key: option_value(value) for key, value in given.items()}
-        tightening = Tightening()
+        smaller: list[Reduction] = [LargeSteps(), Tightening()]
         self._reductions: dict[str, list[Reduction]] = {
-            LINEAR: [ProductColumns(), tightening],
-            QUADRATIC: [tightening],
+            LINEAR: [ProductColumns(), *smaller],
+            QUADRATIC: smaller,
         }
         self._scalings = {LINEAR: Scaling(), QUADRATIC: Scaling(linear=False)}
         self._instances: OrderedDict[tuple[int, str], _Instance] = OrderedDict()

@@ -12,8 +12,8 @@ Rows that take whole multiples of some unit at every legal point (integers or st
 are written in that unit instead, and their bounds become whole: what is legal by its slack stays, and nothing else is left for a
 tolerance to decide.
 
-An integer ``w = low + step k`` whose values are large is a scaled real here: k is whole, and w follows from it. As an integer it
-would keep its scale, and the coefficient 1 beside a step of 1e14 is below what solvers keep.
+An integer ``w = low + step k`` of a large step is a real in units of about the step here: k is whole, and w follows from it. As an
+integer it would keep its scale, and the coefficient 1 beside a step of 1e14 is below what solvers keep.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from mipcash.program.rewriting import with_bounds, with_coefficients
 
 LARGEST = 4e8
 """Largest coefficient of a row in whole units; beyond it, a tolerance on integers would count."""
+MATTERS = 1e-7
+"""Share of the largest part of an objective below which a part does not count."""
 WIDE = 1e4
 """Coefficients of whole rows from which on a tolerance on integers may count all the same."""
 DENOMINATOR = 10**6
@@ -44,8 +46,10 @@ DENOMINATOR = 10**6
 EXACT = 1e-13
 HUGE = 1e15
 """Bounds of whole rows from which on a common factor is taken out; solvers take 1e20 for infinite."""
-STEPPED = 2.0**30
-"""Size of an integer with a step from which on it is scaled."""
+TINY = 1e-7
+"""Coefficient of a scaled row below which presolve is not trusted."""
+STEPPED = 2**20
+"""Step from which on an integer is scaled by it."""
 LONGEST = 400
 """Terms of a row with fractions whose unit is looked for."""
 
@@ -59,6 +63,7 @@ class ScaledProgram:
         columns: c.
         delicate: whether a tolerance may decide: there are numbers, rows in no whole unit, or large coefficients.
         contradictory: whether no whole number is between the bounds of some row.
+        tiny: whether coefficients differ so much in size that presolve may take one for nothing.
         stepped: integers that are scaled like reals.
     """
 
@@ -66,6 +71,7 @@ class ScaledProgram:
     columns: Vector
     delicate: bool
     contradictory: bool
+    tiny: bool = False
     stepped: tuple[NumberColumn, ...] = ()
 
     @classmethod
@@ -76,6 +82,10 @@ class ScaledProgram:
         unit = _column_units(program)
         integral = unit > 0
         size = np.maximum(np.abs(program.low), np.abs(program.high))
+        for number in stepped:
+            domain = program.domains[number.label]
+            assert isinstance(domain, Integer)
+            size[[number.column, number.latent]] = domain.step
         columns = np.where(integral, unit, np.where(size == 0, 1.0, _power(size)))
         matrix = sparse.csr_array(program.matrix @ sparse.diags_array(columns))
         largest = np.zeros(matrix.shape[0])
@@ -102,7 +112,9 @@ class ScaledProgram:
         numbers = (program.integer == 0) & (program.low < program.high) & ~integral
         wide = bool(np.any(np.abs(scaled_matrix.data) > WIDE))
         delicate = bool(np.any(numbers) or not np.all(whole) or wide)
-        return cls(scaled, columns, delicate, bool(np.any(whole & (scaled.row_low > scaled.row_high))), stepped)
+        sizes = np.abs(scaled_matrix.data[scaled_matrix.data != 0.0])
+        tiny = bool(sizes.min(initial=1.0) < TINY)
+        return cls(scaled, columns, delicate, bool(np.any(whole & (scaled.row_low > scaled.row_high))), tiny, stepped)
 
     def unscaled(self, columns: Vector) -> Vector:
         """Return the columns of the given program, the integers with a step at the values that their places stand for."""
@@ -166,7 +178,9 @@ class Scaling:
         c = scaled.columns
         cost = program.cost(form) * c if self.linear else None
         form = replace(form, linear=form.linear * c[: form.n], values=form.values * c[form.rows] * c[form.cols])
+        reach = np.maximum(np.abs(scaled.program.low), np.abs(scaled.program.high))
         unit = objective_unit(np.concatenate([form.linear, form.values]) if cost is None else cost)
+        unit = min(unit, _least_unit(form.linear if cost is None else cost, reach))
         whole = None if task.start is None else program.lifted(task.start) / c
         there = Task(
             scaled.program,
@@ -182,6 +196,19 @@ def objective_unit(cost: Vector) -> float:
     """A power of two by which an objective is divided, so that no cost is below a solver's tolerance on reduced costs."""
     largest = float(np.abs(cost).max(initial=0.0))
     return float(_power(np.array(largest)))
+
+
+def _least_unit(cost: Vector, reach: Vector) -> float:
+    """Return the largest unit at which no integer of many values that matters has a cost near the tolerance on reduced costs.
+
+    Args:
+        cost: of some first columns, shape (k,).
+        reach: largest size of each column, shape (n_columns,).
+    """
+    worth = np.abs(cost) * reach[: len(cost)]
+    wide = (reach[: len(cost)] > WIDE) & (worth > MATTERS * worth.max(initial=0.0))
+    least = float(np.abs(cost[wide]).min(initial=math.inf))
+    return math.inf if math.isinf(least) else float(_power(np.array(least / TINY)))
 
 
 def _size(low: Vector, high: Vector) -> Vector:
@@ -211,11 +238,11 @@ def _units(matrix: sparse.csr_array, integral: NDArray[np.bool_], bounds: Vector
 
 
 def _stepped(program: BinaryProgram) -> tuple[NumberColumn, ...]:
-    """Return the numbers that are integers with a step and large values."""
+    """Return the numbers that are integers with a large step."""
 
     def large(number: NumberColumn) -> bool:
         domain = program.domains[number.label]
-        return isinstance(domain, Integer) and max(abs(domain.low), abs(domain.high)) >= STEPPED
+        return isinstance(domain, Integer) and domain.step >= STEPPED
 
     return tuple(number for number in program.numbers if number.place >= 0 and large(number))
 

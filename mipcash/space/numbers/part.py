@@ -219,18 +219,18 @@ class NumberRules:
         return np.clip(np.where(self.integer, grid, x), self.low, self.high)
 
     def _noise(self, x: Vector) -> Vector:
-        """What a sum of each rule's terms may be off by, shape (m,); nothing where there is one way to evaluate it."""
+        """What a sum of each rule's terms may be off by, shape (m,)."""
         terms = np.abs(self.linear) @ np.abs(x)
         if len(self.products):
             terms[self.products] += np.einsum("mij,i,j->m", np.abs(self.quadratic), np.abs(x), np.abs(x))
         bounds = np.maximum(*(np.where(np.isfinite(b), np.abs(b), 0.0) for b in (self.row_low, self.row_high)))
-        one_way = self.plain & ~self.equal
-        noise: Vector = np.where(one_way, 0.0, EPS * (terms + bounds + self.size))
+        noise: Vector = EPS * (terms + bounds + self.size)
         return noise
 
     def _kept(self, x: Vector) -> bool:
         """Whether inequalities hold however they are summed, and equations up to rounding."""
-        body, noise = self.body(x), self._noise(x)
+        # there is one way to evaluate a plain inequality
+        body, noise = self.body(x), np.where(self.plain & ~self.equal, 0.0, self._noise(x))
         margin = np.where(self.equal, -4.0, 0.5 * STRICT) * noise
         clear = (body >= self.row_low + margin) & (body <= self.row_high - margin)
         at, first, second = self._terms

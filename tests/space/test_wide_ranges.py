@@ -1,0 +1,114 @@
+"""Ranges and steps so different in size that a solver's absolute tolerances would decide."""
+
+from __future__ import annotations
+
+import itertools
+
+import pyomo.environ as pyo
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyomo.gdp import Disjunction
+
+import mipcash as mc
+from mipcash.errors import InfeasibleSpaceError
+
+STEPS = (10**6, 10**9, 10**14)
+
+
+@given(data=st.data())
+def test_integers_with_large_steps_beside_small_ones(data: st.DataObject) -> None:
+    step = data.draw(st.sampled_from(STEPS))
+    low = data.draw(st.integers(-7, 7))
+    space = mc.Space("wide", expand_limit=data.draw(st.sampled_from([0, 3, 64])))
+    w = space.integer("w", low, low + 6 * step, step=step)
+    c, d = space.integer("c", 0, 3), space.categorical("d", ["a", "b"])
+    values = list(itertools.product(range(low, low + 6 * step + 1, step), range(4), (0, 1)))
+    for k in range(data.draw(st.integers(1, 3))):
+        factors = [data.draw(st.sampled_from([-7, -2, -1, 1, 3])) for _ in range(3)]
+        at = data.draw(st.sampled_from(values))
+        bound = sum(f * v for f, v in zip(factors, at, strict=True)) + data.draw(st.integers(-2, 2))
+        body = factors[0] * w + factors[1] * c + factors[2] * d["b"]
+        sense = data.draw(st.sampled_from(["<=", ">=", "=="]))
+        space.rule(f"r{k}", body <= bound if sense == "<=" else body >= bound if sense == ">=" else body == bound)
+        values_of = {v: sum(f * x for f, x in zip(factors, v, strict=True)) for v in values}
+        kept = {"<=": lambda x, b=bound: x <= b, ">=": lambda x, b=bound: x >= b, "==": lambda x, b=bound: x == b}[
+            sense
+        ]
+        values = [v for v in values if kept(values_of[v])]
+        if not values:
+            break
+    if not values:
+        assert space.optimum(w).status == "infeasible"
+        with pytest.raises(InfeasibleSpaceError):
+            space.bounds()
+        return
+    for name, parameter, place in (("w", w, 0), ("c", c, 1)):
+        legal = sorted({v[place] for v in values})
+        assert space.optimum(parameter, "min").value == legal[0]
+        assert space.optimum(parameter, "max").value == legal[-1]
+        found = space.bounds()[name]
+        assert (found.low, found.high) == (legal[0], legal[-1])
+
+
+def test_a_switch_of_a_rule_over_a_wide_integer() -> None:
+    space = mc.Space("switch", expand_limit=64)
+    c, x = space.integer("c", 0, 2), space.real("x", 0.0, 10.0)
+    w = space.integer("w", 0, 7 * 10**9)
+    space.rule("r", 100.0 * x - 300.0 * w >= -29994000.0, when=c.is_(0))
+    assert space.optimum(w, "max").value == 7e9
+    off = 7e9 * (c.is_(1) + c.is_(2))
+    assert space.optimum(w - off, "max").value == 99983
+
+
+def test_an_objective_of_parts_of_very_different_sizes() -> None:
+    space = mc.Space("objective", expand_limit=64)
+    c = space.integer("c", 0, 1)
+    x = space.real("x", 0.001, 1e6, when=c.is_(0))
+    y = space.real("y", -1e9, 1e9)
+    w = space.integer("w", 0, 10**9, step=10**6)
+    space.rule("r", 1.5 * y - 1.5 * c <= 80.0, when=c.is_(0))
+    assert space.optimum(1e6 * y + 3e6 * x - 1e6 * w, "max").value == pytest.approx(1e15)
+
+
+def test_what_rules_leave_of_a_wide_range_is_not_rounded_away() -> None:
+    space = mc.Space("narrow", expand_limit=0)
+    c, x = space.integer("c", 0, 1), space.real("x", 1e-6, 1e9)
+    space.model.row = pyo.Constraint(expr=x - 2.0 * c <= -1.0)
+    found = space.optimum(x, "max")
+    assert found.status == "optimal"
+    assert found.config is not None
+    assert found.config["x"] == pytest.approx(1.0)
+
+
+def test_an_equation_of_reals_beside_one_that_integers_keep() -> None:
+    space = mc.Space("equations", expand_limit=0)
+    one, w = space.integer("one", 4, 4), space.integer("w", -7, 6993, step=1000)
+    x, y = space.real("x", 0.0, 1e9), space.real("y", -1e-6, 0.0)
+    space.rule("r0", 7.0 * y - 2.0 * x == -2e9)
+    space.rule("r1", 0.2 * w + 0.1 * one == 1399.0)
+    config = space.optimum(y, "min").config
+    assert config is not None
+    assert abs(7.0 * config["y"] - 2.0 * config["x"] + 2e9) <= 1e-6
+
+
+def test_an_inequality_holds_as_floats_evaluate_it() -> None:
+    space = mc.Space("floats", expand_limit=4)
+    w, x = space.integer("w", -7, -1), space.real("x", -5.0, 0.0)
+    y = space.real("y", 0.0, 1.0)
+    space.rule("r0", -300.0 * x + 0.003 * w >= 1499.99)
+    space.rule("r1", -2e-06 * y == -1.5e-06)
+    config = space.nearest({"w": -2, "x": -2.0, "y": 0.3})
+    assert -300.0 * config["x"] + 0.003 * config["w"] >= 1499.99
+
+
+def test_scip_makes_no_wrong_dual_reduction() -> None:
+    pytest.importorskip("pyscipopt")
+    space = mc.Space("disjunctions", expand_limit=64)
+    a, b = space.integer("a", 1, 4), space.integer("b", 5, 10)
+    sides = [[2.0 * b - 2.0 * a == 8.0], [3.0 * b - a >= 23.5, 2.0 * a + 3.0 * b >= 25.0], [2.0 * a + 2.0 * b == 12.0]]
+    space.model.first = Disjunction(expr=sides)
+    space.model.second = Disjunction(expr=[[3.0 * b + a >= 30.0], [2.0 * a + b + a.is_(3, 4) == 17.0, a - b <= -6.5]])
+    space.rule("r", a - b >= -8.0)
+    for objective in (-40 * a + 30 * b + 2 * a * b + a * a, -40 * a + 5 * b + 3 * a * b + a * a):
+        assert space.optimum(objective, solver="scip").value == space.optimum(objective, solver="highs").value
