@@ -35,7 +35,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     ),
     "The same, real-valued": ("cMES real", "cMES real, marginal"),
     "Draws of the minimum (paper, Table 5)": ("cMES, 2 draws", "cMES", "cMES, 40 draws"),
-    "How answers are learned, and sigma(delta)": ("cMES", "cMES, p = 0.9", "cMES, regression"),
+    "sigma(delta)": ("cMES", "cMES, p = 0.9"),
 }
 PAPER = {
     "Binary feedback (paper, Table 2)": {

@@ -37,8 +37,7 @@ class Method:
 
 
 def _cmes(name: str, told: str, **settings: Any) -> Method:
-    """Answers by expectation propagation, as in the paper, where nothing else is said."""
-    return Method(name, told, "cmes", CmesSettings(**({"classifier": "ep"} | settings)))
+    return Method(name, told, "cmes", CmesSettings(**settings))
 
 
 def _hybrid(name: str, told: str, acquisition: str = "log-ei") -> Method:
@@ -57,7 +56,6 @@ METHODS = {
         _hybrid("Lagrangian real", REAL, "augmented-lagrangian"),
         _cmes("cMES", HIDDEN),
         _cmes("cMES, p = 0.9", HIDDEN, tolerated=0.9),
-        _cmes("cMES, regression", HIDDEN, classifier="regression"),
         _cmes("cMES, marginal", HIDDEN, sampling="marginal"),
         _cmes("cMES, 40 draws", HIDDEN, minima=40),
         _cmes("cMES, 2 draws", HIDDEN, minima=2),

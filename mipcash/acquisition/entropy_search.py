@@ -1,21 +1,16 @@
-"""Which evaluation tells most of the constrained minimum per unit of cost, where outputs are answers, or are not all evaluated.
+"""Information on the constrained minimum per unit of cost, where outputs may be evaluated separately.
 
 Notation (one point; K draws of y_*)
-    E, U        outputs that are evaluated, and those that are not, the loss among either;   b binary ones are in E
+    E, U        outputs that are evaluated, and those that are not, the loss among either
     L = log Z_y + sum_i log Z_i over all outputs;   log U = sum of log Z over U
-    F_i(z), Q_i(z)    as in :mod:`mipcash.acquisition.binary_entropy`;   x(z) = U prod_i F_i(z_i)   over the binary outputs of E
 
-With kappa = 1 - [real outputs of E are legal and below y_*] x(z), which is A.1, A.3 and A.5 in one, and any number of outputs,
+With kappa = 1 - [outputs of E are legal and below y_*] U, which is A.1 and A.5 in one, and any number of outputs,
 
     H[E] - H[E | y_*] = -log Z - S / (2 (e^-L - 1)),     Z = 1 - e^L
-    S = sum of T over real outputs of E + 2 sum_i sum_z Q_i(z) (F_i(z) / Z_i - 1) log Q_i(z) + 2 G
-    G = sum_z Q(z) (1 - x(z)) (-log(1 - x(z))) / (U prod_i Z_i)             z in {-1, 1}^b
+    S = sum of T over E + 2 G,     G = (1 - U) (-log(1 - U)) / U
 
-so that the surprise of several answers together is summed over all of them, 2^b terms. Beyond MOST binary outputs the others
-count in G as if they were not evaluated, which only lowers what is learned.
-
-Where a broken limit hides the loss (A.6), what is learned is p times that with the loss plus 1 - p times that without it, with p
-the probability that the limits which hide it are kept. Options are compared by what they tell per unit of cost.
+Where a violated constraint hides the loss (A.6), the information is p times that with the loss plus 1 - p times that without it.
+Here p is the probability that the constraints which hide it are satisfied. Options are compared by their information per unit of cost.
 
 Slopes by the moments of the posteriors are central differences of the closed form: all 4 (1 + m) of them in one batch; the moments'
 own slopes are exact.
@@ -26,12 +21,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 
 import numpy as np
 from scipy.special import log_ndtr
 
-from mipcash.acquisition.binary_entropy import Answers
 from mipcash.acquisition.constrained import Kept, Truncation, log_less
 from mipcash.acquisition.constrained_entropy import LEAST, SURE, Share, log_gain, noisy
 from mipcash.program.forms import Indices, Vector
@@ -40,55 +33,19 @@ from mipcash.surrogates.base import Posterior, Section
 
 STEP = 1e-4
 """Of central differences, in deviations."""
-MOST = 8
-"""Answers that are summed over together."""
 FAINT = -40.0
-"""log x below which -log(1 - x) is x to the last digit."""
+"""log U below which -log(1 - U) is U to the last digit."""
 NEVER = -1e-12
 """log of the probability that a loss is seen, at most, where a limit may hide it."""
 
 
-@dataclass(frozen=True)
-class Answered:
-    """A limit of which an evaluation tells whether it is kept, and the posterior of its latent.
-
-    Attributes:
-        posterior: of f; the latent is c = slope f.
-        slope: P(z | c) = sigma(z c).
-        delta: c <= delta counts as legal.
-    """
-
-    posterior: Posterior
-    slope: float
-    delta: float
-
-    def log_kept(self, mu: Vector, sd: Vector) -> Vector:
-        """log P(c <= delta): shape of ``mu``."""
-        return np.asarray(log_ndtr((self.delta / self.slope - mu) / sd))
-
-    def answers(self, mu: Vector, sd: Vector) -> Answers:
-        """Of moments of f, (B,), (B,)."""
-        return Answers(self.slope * mu, self.slope * sd, self.delta)
-
-
-def log_norm(a: Answers) -> Vector:
-    """log Z_i of an answered output: (B,)."""
-    one, other = a.log_q + a.log_f
-    return np.asarray(np.logaddexp(one, other))
-
-
-def surprise(log_u: Vector, answers: Sequence[Answers]) -> Vector:
-    """G, broadcast over log U (.., B) and the answers (B,)."""
-    norm = log_u + sum(log_norm(a) for a in answers)
-    total: Vector = np.zeros(np.shape(norm))
-    for signs in product((0, 1), repeat=len(answers)):
-        log_q = sum(a.log_q[z] for a, z in zip(answers, signs, strict=True))
-        log_x = np.minimum(log_u + sum(a.log_f[z] for a, z in zip(answers, signs, strict=True)), -LEAST)
-        left = log_less(log_x)  # log(1 - x)
-        small = log_x < FAINT
-        log_left = np.where(small, log_x, np.log(-np.where(small, -1.0, left)))  # log(-log(1 - x))
-        total = total + np.exp(log_q + left + log_left - norm)
-    return total
+def surprise(log_u: Vector) -> Vector:
+    """Return G, shape of log U."""
+    log_u = np.minimum(log_u, -LEAST)
+    left = log_less(log_u)  # log(1 - U)
+    small = log_u < FAINT
+    log_left = np.where(small, log_u, np.log(-np.where(small, -1.0, left)))  # log(-log(1 - U))
+    return np.asarray(np.exp(left + log_left - log_u))
 
 
 @dataclass(frozen=True)
@@ -123,7 +80,7 @@ class EntropySearch:
 
     loss: Posterior
     minima: Vector
-    limits: Mapping[str, Kept | Answered]
+    limits: Mapping[str, Kept]
     options: Sequence[Option]
     hiding: frozenset[str] = field(default_factory=frozenset)
     noise: bool = False
@@ -199,37 +156,25 @@ class _Parts:
         gamma = np.minimum((minima - mu[0]) / deviation, SURE)
         self.loss = Share.of(Truncation.below(gamma), deviation, by)
         self.log_below = log_ndtr(np.minimum((minima - mu[0]) / sd[0], SURE))
-        self.shares, self.answers, self.log_kept = dict[str, Share](), dict[str, Answers](), dict[str, Vector]()
+        self.shares, self.log_kept = dict[str, Share](), dict[str, Vector]()
         self.log_seen = np.zeros(mu.shape[1])
         for (name, limit), m, d in zip(search.limits.items(), mu[1:], sd[1:], strict=True):
-            if isinstance(limit, Answered):
-                self.answers[name] = limit.answers(m, d)
-                self.log_kept[name] = limit.log_kept(m, d)
-                log_seen = self.answers[name].log_q[1]
-            else:
-                deviation, by = noisy(d, limit.posterior.fitted_noise if search.noise else 0.0)
-                self.shares[name] = Share.of(limit.interval.truncation(m, deviation), deviation, by)
-                self.log_kept[name] = log_seen = limit.interval.log_probability(m, d)
+            deviation, by = noisy(d, limit.posterior.fitted_noise if search.noise else 0.0)
+            self.shares[name] = Share.of(limit.interval.truncation(m, deviation), deviation, by)
+            self.log_kept[name] = limit.interval.log_probability(m, d)
             if name in search.hiding:
-                self.log_seen = self.log_seen + log_seen
+                self.log_seen = self.log_seen + self.log_kept[name]
 
     def gain(self, option: Option) -> Vector:
         """log of the mean over the draws of what an option tells: (B,)."""
-        real = [self.shares[name] for name in self.shares if name in option.outputs]
-        asked = [self.answers[name] for name in self.answers if name in option.outputs]
+        asked = [share for name, share in self.shares.items() if name in option.outputs]
         log = self.loss.log if option.loss else self.log_below
         spread: Vector = self.loss.spread if option.loss else np.zeros_like(log)
         unseen: Vector = np.zeros(log.shape[1]) if option.loss else self.log_below
-        for share in real:
+        for share in asked:
             log, spread = log + share.log, spread + share.spread
-        for a in asked:
-            log_z = log_norm(a)
-            after, q = np.exp(a.log_q + a.log_f - log_z), np.exp(a.log_q)
-            log, spread = log + log_z, spread + 2.0 * np.sum((after - q) * a.log_q, axis=0)
-        for a in asked[MOST:]:
-            unseen = unseen + log_norm(a)
         for name, kept in self.log_kept.items():
             if name not in option.outputs:
                 log, unseen = log + kept, unseen + kept
-        gains, _, _ = log_gain(log, spread + 2.0 * surprise(unseen, asked[:MOST]))
+        gains, _, _ = log_gain(log, spread + 2.0 * surprise(unseen))
         return np.asarray(np.logaddexp.reduce(gains, axis=0) - math.log(self.count))

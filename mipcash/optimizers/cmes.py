@@ -1,7 +1,7 @@
 """Constrained max-value entropy search (Perrone et al. 2019): the evaluation that tells most of the constrained minimum.
 
 1. models, design and search over legal points are those of :mod:`mipcash.optimizers.hybrid`; a limit of which only an answer is
-   told (kept or broken) is learned as -1 or 1, or by a classifier (:mod:`mipcash.surrogates.structured.classification`)
+   told (kept or broken) is learned by regression on -1 and 1
 2. y_*, the least loss that keeps all limits, is drawn from the posteriors of the loss and of all limits at many legal points:
    a fixed sample of the space, what was observed, walks from the best of it, the minimiser of the mean by alternation, and
    minimisers of samples of the loss under samples of the limits
@@ -21,10 +21,10 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,9 +32,9 @@ from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.constrained import Interval, Kept
 from mipcash.acquisition.constrained_entropy import ConstrainedEntropy
 from mipcash.acquisition.constrained_minimum import least, marginal
-from mipcash.acquisition.entropy_search import Answered, EntropySearch, Option
+from mipcash.acquisition.entropy_search import EntropySearch, Option
 from mipcash.acquisition.feasible_first import FeasibleFirst
-from mipcash.acquisition.ingredients import Ingredients, Limited
+from mipcash.acquisition.ingredients import Ingredients
 from mipcash.acquisition.mixed_search import PolishSettings
 from mipcash.errors import SpaceError, at_least
 from mipcash.modelling.domains import Configuration
@@ -44,21 +44,16 @@ from mipcash.optimizers.hybrid import FAILURE, POLISH, SEARCH, Hybrid, HybridSet
 from mipcash.optimizers.in_time import sampled
 from mipcash.optimizers.model_based import Step
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, PRESENT
-from mipcash.optimizers.pending import Awaited
 from mipcash.optimizers.safety import probabilities
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
-from mipcash.surrogates.base import Posterior, Surrogate
-from mipcash.surrogates.structured.classification import BinarySurrogate, LatentPosterior
+from mipcash.surrogates.base import Posterior
 from mipcash.surrogates.structured.posterior import StructuredPosterior
-from mipcash.surrogates.structured.surrogate import StructuredSurrogate
-from mipcash.surrogates.structured.tables import Tables
 
 JOINT, MARGINAL = "joint", "marginal"
 AUTO, REAL, BINARY = "auto", "real", "binary"
-EP, REGRESSION = "ep", "regression"
 ANSWERS = ({-1.0, 1.0}, {0.0, 1.0})
 """Values that an answered output has."""
 OBSERVED, OPEN = 60, 5
@@ -81,8 +76,6 @@ class CmesSettings(HybridSettings):
         noise: whether what an evaluation tells has the fitted noise (A.2), or is the value itself (A.1).
         feedback: ``auto`` (outputs that only ever are -1, 1 or 0, 1 are answers), ``real`` (no output is), or ``binary`` (of all
             limits only whether they are kept counts).
-        classifier: of answers: ``regression`` on -1 and 1, or ``ep``, expectation propagation as in the paper, which came no nearer
-            to the minimum in small runs and takes longer; what an answer tells is then counted as an answer (A.3).
         tolerated: sigma(delta) of answered limits, in (0, 1).
         delta: what is recommended keeps all limits that have values with a posterior probability of 1 - delta at least, if
             any observation does; None: it is the best that was observed to keep them, as with every optimizer.
@@ -94,14 +87,13 @@ class CmesSettings(HybridSettings):
     optimised: int = 2
     noise: bool = True
     feedback: str = AUTO
-    classifier: str = REGRESSION
     tolerated: float = 0.5
     delta: float | None = None
     boldest: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choices = {"sampling": (JOINT, MARGINAL), "feedback": (AUTO, REAL, BINARY), "classifier": (EP, REGRESSION)}
+        choices = {"sampling": (JOINT, MARGINAL), "feedback": (AUTO, REAL, BINARY)}
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise SpaceError(f"{name} must be {' or '.join(map(repr, known))}, got {getattr(self, name)!r}")
@@ -113,9 +105,8 @@ class CmesSettings(HybridSettings):
 
     @property
     def bound(self) -> float:
-        """delta on the scale of what is learned of answers: the logit, or the mean of -1 and 1."""
-        p = self.tolerated
-        return math.log(p / (1.0 - p)) if self.classifier == EP else 2.0 * p - 1.0
+        """delta on the scale of what is learned of answers: the mean of -1 and 1."""
+        return 2.0 * self.tolerated - 1.0
 
 
 class PartStep(Step):
@@ -146,9 +137,6 @@ class Cmes(Hybrid):
 
     def __init__(self, domain: Domain, settings: CmesSettings | None = None) -> None:
         super().__init__(domain, settings or CmesSettings())
-        assert isinstance(self.beside, StructuredSurrogate)
-        self.classifier = BinarySurrogate(self.beside)
-        self.answered = frozenset[str]()  # of the ask under way
         self._space: list[Points] = []  # a sample of the space, which does not depend on what was observed
         self._made: list[Acquisition] = []
 
@@ -170,19 +158,6 @@ class Cmes(Hybrid):
         return min(safe, key=lambda o: o.loss or 0.0, default=usual)
 
     # -- the models ---------------------------------------------------------------------------------------------
-
-    def surrogate_for(self, output: str) -> Surrogate[Tables, StructuredPosterior]:
-        """The classifier for answered outputs."""
-        if output in self.answered and self.settings.classifier == EP:
-            return self.classifier
-        return super().surrogate_for(output)
-
-    def _fitted(
-        self, data: Data, state: Mapping[str, Any], rng: np.random.Generator, awaited: Awaited | None = None
-    ) -> tuple[Ingredients, dict[str, Any]]:
-        twin = copy.copy(self)
-        twin.answered = self._answered(data)
-        return super(Cmes, twin)._fitted(data, state, rng, awaited)
 
     def _answered(self, data: Data) -> frozenset[str]:
         """Outputs of which only an answer is told."""
@@ -274,11 +249,10 @@ class Cmes(Hybrid):
         return data.points[rows[-OPEN:] if step.request.costs else rows[:0]]
 
     def _acquisition(self, fitted: Ingredients, minima: Vector, step: Step) -> Acquisition:
-        limits = {name: self._limit(name, limit, step.data) for name, limit in fitted.limited.items()}
+        limits = {name: Kept(limit.posterior, Interval.of(limit)) for name, limit in fitted.limited.items()}
         hiding, costs = self._hiding(step.data, fitted), step.request.costs
-        real = {name: limit for name, limit in limits.items() if isinstance(limit, Kept)}
-        if len(real) == len(limits) and not hiding and not costs:
-            return ConstrainedEntropy(fitted.loss, minima, list(real.values()), self.settings.noise)
+        if not hiding and not costs:
+            return ConstrainedEntropy(fitted.loss, minima, list(limits.values()), self.settings.noise)
         together = Option(frozenset(limits), True, math.log(sum(costs.values())) if costs else 0.0, True)
         options = [together]
         if costs:  # outputs without a limit are evaluated with the loss
@@ -287,11 +261,6 @@ class Cmes(Hybrid):
             alone = ((name, cost) for name, cost in costs.items() if name in limits)
             options += [Option(frozenset({name}), False, math.log(cost)) for name, cost in alone]
         return EntropySearch(fitted.loss, minima, limits, options, hiding, self.settings.noise)
-
-    def _limit(self, name: str, limit: Limited, data: Data) -> Kept | Answered:
-        if isinstance(limit.posterior, LatentPosterior):
-            return Answered(limit.posterior, limit.posterior.slope, self.settings.bound)
-        return Kept(limit.posterior, Interval.of(limit))
 
     # -- the constrained minimum --------------------------------------------------------------------------------
 

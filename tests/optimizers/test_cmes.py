@@ -61,19 +61,8 @@ def crashing(config: dict[str, Any]) -> float:
     ("objective", "limits", "within"),
     [(real, LIMITS, 0.02), (answered, LIMITS, 0.12), (hidden, LIMITS, 0.12), (crashing, None, 0.12)],
 )
-@pytest.mark.parametrize("classifier", ["ep", "regression"])
-def test_it_comes_near_the_constrained_minimum(objective: Any, limits: Any, within: float, classifier: str) -> None:
-    if objective is real and classifier == "regression":
-        pytest.skip("nothing is answered")
-    result = mc.minimize(
-        objective,
-        walled(),
-        22,
-        limits=limits,
-        optimizer="cmes",
-        settings=CmesSettings(classifier=classifier),
-        progress=False,
-    )
+def test_it_comes_near_the_constrained_minimum(objective: Any, limits: Any, within: float) -> None:
+    result = mc.minimize(objective, walled(), 22, limits=limits, optimizer="cmes", progress=False)
     best = min(value(t.config) for t in result.history if heat(t.config) <= 0.5)
     assert -0.5 <= best <= -0.5 + within
     assert result.config is not None
@@ -119,7 +108,6 @@ def test_of_answered_limits_only_the_side_is_learned() -> None:
 
 
 def test_sigma_of_delta_moves_the_bound_on_the_latent() -> None:
-    assert cmes(tolerated=0.9, classifier="ep").settings.bound == pytest.approx(math.log(9.0))
     assert cmes(tolerated=0.9).settings.bound == pytest.approx(0.8)
 
 
@@ -218,7 +206,6 @@ def test_settings_are_checked() -> None:
     for wrong in (
         {"sampling": "some"},
         {"feedback": "yes"},
-        {"classifier": "laplace"},
         {"tolerated": 1.0},
         {"delta": 0.0},
     ):
