@@ -9,8 +9,8 @@ With kappa = 1 - [outputs of E are legal and below y_*] U, which is A.1 and A.5 
     H[E] - H[E | y_*] = -log Z - S / (2 (e^-L - 1)),     Z = 1 - e^L
     S = sum of T over E + 2 G,     G = (1 - U) (-log(1 - U)) / U
 
-Where a violated constraint hides the loss (A.6), the information is p times that with the loss plus 1 - p times that without it.
-Here p is the probability that the constraints which hide it are satisfied. Options are compared by their information per unit of cost.
+Where a violated constraint hides the loss (A.6), the information is p times that with the loss plus 1 - p times that without it,
+where p is the probability that the constraints which hide it are satisfied. Options are compared by information per unit of cost.
 
 Slopes by the moments of the posteriors are central differences of the closed form: all 4 (1 + m) of them in one batch; the moments'
 own slopes are exact.

@@ -72,7 +72,7 @@ class MiVaBOSettings:
         tolerance: under a sparse prior, the smallest pairs of the sample are left out as long as that changes it by at most
             so many standard deviations of the losses. What is left out altogether is bounded by ``Proposal.state["left_out"]``,
             on the scale of the losses; value and bound of the solution are those of what was kept.
-        features: phi_c: ``fourier``, ``quadrature`` or ``neural`` (extra ``torch``).
+        features: phi_c: ``fourier`` or ``quadrature``.
         interactions: pairs of parameter names that may interact; None: all, as far as ``sizes`` and the prior let them.
         alternation: limits of the acquisition step.
         certificate: limits of a dual decomposition (App. D and E) of every acquisition step; None: none is made. With it the
@@ -104,11 +104,7 @@ class MiVaBOSettings:
             raise SpaceError(
                 f"threshold must be in [0, 1) and tolerance at least 0, got {self.threshold} and {self.tolerance}"
             )
-        if known_map(self.features) == "neural" and self.certificate is not None:
-            raise SpaceError(
-                "a certificate needs features whose bounds are known; choose features='fourier' or 'quadrature', "
-                "or certificate=None"
-            )
+        known_map(self.features)
         if self.interactions is not None:
             object.__setattr__(self, "interactions", named(self.interactions))
 

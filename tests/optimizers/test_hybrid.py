@@ -25,7 +25,6 @@ from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Apart
 from mipcash.surrogates.linear.blocks import FeatureSizes
-from mipcash.surrogates.linear.features.neural import NeuralSettings
 from tests.spaces import ALL, loss
 
 
@@ -131,8 +130,6 @@ def test_limits_of_nothing_are_refused() -> None:
         AlternatingSettings(rounds=0)
     with pytest.raises(SpaceError, match="DecompositionSettings: step must lie between 0 and 2, got 2"):
         DecompositionSettings(step=2)
-    with pytest.raises(SpaceError, match="NeuralSettings: a hidden layer must have at least one unit"):
-        NeuralSettings(hidden=(8, 0))
 
 
 def test_thompson_proposes_the_lowest_minimiser_of_several_draws() -> None:

@@ -120,13 +120,9 @@ def test_presets_infer_their_own_sparse_prior():
 
 
 @pytest.mark.parametrize("preset", ["evidence", "paper"])
-@pytest.mark.parametrize("features", ["quadrature", "neural"])
-def test_feature_maps_propose(preset, features):
-    if features == "neural":
-        pytest.importorskip("torch")
+def test_feature_maps_propose(preset):
     space = ALL["bound_numbers"]()
-    settings = MiVaBOSettings(preset=preset, features=features, n_initial=8, starts=2, sizes=SIZES)
-    # with seed 0 the neural model asks for one corner twice, and rightly goes to its neighbourhood
+    settings = MiVaBOSettings(preset=preset, features="quadrature", n_initial=8, starts=2, sizes=SIZES)
     _, made = propose(space, settings, seed=1)
     assert [p.config for p in made] == [p.config for p in propose(ALL["bound_numbers"](), settings, seed=1)[1]]
 
@@ -233,7 +229,6 @@ def test_refusals():
         {"alpha": -1.0},
         {"beta": 0.0},
         {"sigma": math.nan},
-        {"features": "neural", "certificate": DecompositionSettings()},
     ):
         with pytest.raises(SpaceError):
             MiVaBOSettings(**wrong)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 
 import numpy as np
 import pytest
 
-from mipcash.errors import MipcashError, SpaceError
+from mipcash.errors import SpaceError
 from mipcash.surrogates.fourier import FourierFeatures
-from mipcash.surrogates.linear.features import neural
-from mipcash.surrogates.linear.features.maps import CosineMap, known_map
-from mipcash.surrogates.linear.features.neural import NeuralFeatures, NeuralSettings
+from mipcash.surrogates.linear.features.maps import known_map
 from mipcash.surrogates.linear.features.quadrature import QuadratureFeatures
 
 DIMS, LENGTH = np.array([0, 2]), np.array([0.5, 0.8])
@@ -26,22 +23,10 @@ def kernel(u, dims, length):
     return np.exp(-0.5 * (((u[:, None, dims] - u[None, :, dims]) / length) ** 2).sum(axis=2))
 
 
-def learned(seed=0, n=40, steps=150):
-    pytest.importorskip("torch")
-    u = points(n)
-    side = (u[:, 1] > 0.5).astype(float)
-    y = np.sin(5 * u[:, 0]) * (2 * side - 1) + u[:, 2]
-    context = np.stack([np.ones(n), side], axis=1)
-    settings = NeuralSettings(hidden=(12,), steps=steps)
-    made = NeuralFeatures.learned(DIMS, u, context, y, 8, np.random.default_rng(seed), settings)
-    return made, u, context, y
-
-
 def maps():
     return {
         "fourier": lambda: FourierFeatures.draw(DIMS, LENGTH, 20, np.random.default_rng(1)),
         "quadrature": lambda: QuadratureFeatures.tensor(DIMS, LENGTH, 7),
-        "neural": lambda: learned()[0],
     }
 
 
@@ -88,52 +73,6 @@ def test_gradients_and_bounds(name):
             step[d] = 1e-6
             difference = (made((point + step)[None]) - made((point - step)[None]))[0] / 2e-6
             np.testing.assert_allclose(slopes[:, d], difference, atol=1e-7)
-
-
-@pytest.mark.parametrize("name", list(maps()))
-def test_sums_of_cosines_are_known_as_such(name):
-    assert isinstance(maps()[name](), CosineMap) == (name != "neural")
-
-
-def test_a_network_learns_features_that_predict():
-    made, u, context, y = learned(n=60, steps=200)
-    new, untrained = points(200, seed=5), learned(n=60, steps=0)[0]
-    side = (new[:, 1] > 0.5).astype(float)
-    truth = np.sin(5 * new[:, 0]) * (2 * side - 1) + new[:, 2]
-
-    def error(features):
-        """Of ridge regression on context x features, as the Bayesian model has them."""
-        at, to = (
-            (c[:, :, None] * np.column_stack([np.ones(len(x)), features(x)])[:, None, :]).reshape(len(x), -1)
-            for c, x in ((context, u), (np.stack([np.ones(200), side], axis=1), new))
-        )
-        w = np.linalg.solve(at.T @ at + 1e-2 * np.eye(at.shape[1]), at.T @ y)
-        return np.sqrt(np.mean((to @ w - truth) ** 2)) / truth.std()
-
-    assert error(made) < 0.5
-    assert error(made) < 0.8 * error(untrained)
-
-
-def test_a_network_follows_from_the_generator_alone():
-    torch = pytest.importorskip("torch")
-    first = learned(3)[0]
-    torch.manual_seed(99)
-    state = torch.get_rng_state()
-    again, other = learned(3)[0], learned(4)[0]
-    assert torch.equal(state, torch.get_rng_state())
-    assert np.array_equal(first(points()), again(points()))
-    assert not np.allclose(first(points()), other(points()))
-    assert np.mean(np.sum(first(learned(3)[1]) ** 2, axis=1)) == pytest.approx(1.0)
-
-
-def test_missing_torch_names_the_extra(monkeypatch):
-    def absent(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr(neural, "importlib", type("Importer", (), {"import_module": staticmethod(absent)}))
-    with pytest.raises(MipcashError, match=r"mipcash\[torch\]"):
-        NeuralFeatures.learned(DIMS, points(), np.ones((9, 1)), np.zeros(9), 4, np.random.default_rng(0))
-    assert importlib.import_module("mipcash.surrogates.linear.features.neural") is neural
 
 
 def test_unknown_features_are_refused():

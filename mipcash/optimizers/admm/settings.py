@@ -17,10 +17,8 @@ class AdmmSettings:
 
     Attributes:
         n_initial: size of the initial design, which covers algorithms; the papers have none.
-        theta_min: solver of theta-min: ``gp`` (BO of the papers), ``bobyqa`` (a trust region without derivatives; extra bobyqa),
-            ``skopt`` (extra skopt), ``rbfopt`` (extra rbfopt, with Bonmin and Ipopt), ``random``.
-        z_min: solver of z-min: ``bandit`` (Ba of the papers), ``gp`` (BO over one-hot choices), ``skopt`` (extra skopt),
-            ``exhaustive``, ``random``.
+        theta_min: solver of theta-min: ``gp`` (BO of the papers) or ``random``.
+        z_min: solver of z-min: ``bandit`` (Ba of the papers), ``gp`` (BO over one-hot choices), ``exhaustive`` or ``random``.
         first: I, evaluations of each subproblem in the first iteration; the papers have 16, which 40 evaluations do not allow.
         growth: F, by how much I grows with every iteration; 0: I is fixed.
         most: the largest I.

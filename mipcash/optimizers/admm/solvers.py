@@ -7,24 +7,17 @@ from typing import TypeVar
 
 from mipcash.errors import SpaceError
 from mipcash.optimizers.admm.one_hot_bo import OneHotBO
-from mipcash.optimizers.admm.rbfopt_theta import RbfoptTheta
-from mipcash.optimizers.admm.skopt_solvers import SkoptChoice, SkoptTheta
 from mipcash.optimizers.admm.theta_min import GaussianProcessTheta, RandomTheta, ThetaMin
-from mipcash.optimizers.admm.trust_region import TrustRegion
 from mipcash.optimizers.admm.z_min import Bandit, Exhaustive, RandomChoice, ZMin
 
 THETA_MIN: Mapping[str, Callable[[], ThetaMin]] = {
     "gp": GaussianProcessTheta,
-    "bobyqa": TrustRegion,
-    "rbfopt": RbfoptTheta,
-    "skopt": SkoptTheta,
     "random": RandomTheta,
 }
 """What ``AdmmSettings.theta_min`` takes."""
 Z_MIN: Mapping[str, Callable[[], ZMin]] = {
     "bandit": Bandit,
     "gp": OneHotBO,
-    "skopt": SkoptChoice,
     "exhaustive": Exhaustive,
     "random": RandomChoice,
 }
@@ -38,7 +31,6 @@ def theta_solver(name: str) -> ThetaMin:
 
     Raises:
         SpaceError: there is none of that name.
-        MipcashError: a package or program that it needs is not installed.
     """
     return _made("theta_min", name, THETA_MIN)
 
@@ -48,7 +40,6 @@ def z_solver(name: str) -> ZMin:
 
     Raises:
         SpaceError: there is none of that name.
-        MipcashError: a package that it needs is not installed.
     """
     return _made("z_min", name, Z_MIN)
 

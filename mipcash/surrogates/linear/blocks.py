@@ -8,7 +8,7 @@ number alone, and only declared pairs of groups are multiplied.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -22,7 +22,6 @@ from mipcash.surrogates.interactions import Interactions, Pair, shared
 from mipcash.surrogates.linear.evidence import Layout
 from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
 from mipcash.surrogates.linear.features.maps import FeatureMap, known_map
-from mipcash.surrogates.linear.features.neural import NeuralFeatures, NeuralSettings
 from mipcash.surrogates.linear.features.quadrature import QuadratureFeatures
 from mipcash.surrogates.linear.functions import Block
 
@@ -37,19 +36,15 @@ class FeatureSizes:
         product_columns: product columns an acquisition step may need; pairs of groups beyond it are dropped, the least
             relevant ones first. The paper's preset keeps all pairs.
         nodes: quadrature nodes per dimension of a joint kernel, which has nodes^D features.
-        learned: features of a neural map.
-        neural: its network.
     """
 
     fourier: int = 64
     per_number: int = 16
     product_columns: int = 1200
     nodes: int = 8
-    learned: int = 32
-    neural: NeuralSettings = field(default_factory=NeuralSettings)
 
     def __post_init__(self) -> None:
-        at_least(self, fourier=1, per_number=1, product_columns=0, nodes=1, learned=1)
+        at_least(self, fourier=1, per_number=1, product_columns=0, nodes=1)
 
 
 @dataclass(frozen=True)
@@ -57,39 +52,26 @@ class MapMaker:
     """Makes phi_c of one kind.
 
     Attributes:
-        kind: ``fourier``, ``quadrature`` or ``neural``.
+        kind: ``fourier`` or ``quadrature``.
         sizes: numbers of features.
-        u, context, y: what a neural map is trained on: unit values, discrete features, standardised losses.
     """
 
     kind: str
     sizes: FeatureSizes
-    u: Vector
-    context: Vector
-    y: Vector
 
     def joint(self, dims: Indices, length: Vector, rng: np.random.Generator) -> FeatureMap:
         """Features of the kernel over several numbers at once."""
-        if known_map(self.kind) == "neural":
-            return NeuralFeatures.learned(
-                dims, self.u, self.context, self.y, self.sizes.learned, rng, self.sizes.neural
-            )
-        if self.kind == "quadrature":
+        if known_map(self.kind) == "quadrature":
             # a number alone has room for the many nodes that short length-scales take
             nodes = self.sizes.nodes if len(dims) > 1 else self.sizes.per_number
             return QuadratureFeatures.tensor(dims, length, nodes)
         return FourierFeatures.draw(dims, length, self.sizes.fourier, rng)
 
     def own(self, d: int, length: float, rng: np.random.Generator) -> FeatureMap:
-        """Features of one number's own kernel; neural models keep random ones, a network on one number learns little."""
+        """Features of one number's own kernel."""
         if self.kind == "quadrature":
             return QuadratureFeatures.tensor(np.array([d]), np.array([length]), self.sizes.per_number)
         return FourierFeatures.draw(np.array([d]), np.array([length]), self.sizes.per_number, rng)
-
-
-def fourier_maker(sizes: FeatureSizes) -> MapMaker:
-    """Random Fourier features, which need no data."""
-    return MapMaker("fourier", sizes, np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0))
 
 
 def paper_blocks(
@@ -103,7 +85,7 @@ def paper_blocks(
     declared: Interactions | None = None,
 ) -> list[Block]:
     """Bits, all pairs, all mixed products; prior precision alpha, bandwidth sigma (daxberger2019, Secs. 3.1 and 4)."""
-    maker = maker or fourier_maker(sizes)
+    maker = maker or MapMaker("fourier", sizes)
     pairs = list(combinations(range(len(program.groups)), 2)) if declared is None else sorted(declared.groups)
     discrete = DiscreteFeatures.bits(program, pairs)
     variances = np.full(discrete.size, 1.0 / alpha)
@@ -136,7 +118,7 @@ def evidence_blocks(
     A number with conditions has its own kernel and no products, declared or not: in a form at fixed numbers its value stays
     while levels move, so a product with a group would not vanish where the number is off.
     """
-    maker = maker or fourier_maker(sizes)
+    maker = maker or MapMaker("fourier", sizes)
     at, p = layout.slices, np.exp(theta)
     a, b, m, l = p[at["a"]], p[at["b"]], p[at["m"]], p[at["l"]]
     s1, s2, sc, sm = (float(p[at[name]][0]) for name in ("s1", "s2", "sc", "sm"))

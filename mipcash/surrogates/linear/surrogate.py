@@ -19,7 +19,6 @@ from mipcash.surrogates.base import Noise, State
 from mipcash.surrogates.interactions import Interactions
 from mipcash.surrogates.linear import evidence
 from mipcash.surrogates.linear.blocks import FeatureSizes, MapMaker, evidence_blocks, paper_blocks
-from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
 from mipcash.surrogates.linear.features.maps import known_map
 from mipcash.surrogates.linear.posterior import LinearPosterior, standardisation
 from mipcash.surrogates.linear.sparse.mixture import PRIORS, SparseSettings
@@ -41,7 +40,7 @@ class LinearSettings:
         prior: ``gaussian``, ``laplace`` or ``horseshoe``, on the weights of pairs and of mixed products.
         sparse: how a sparse prior is inferred; its ``prior`` is overridden by the one above. None: by pair, s2 learned
             (preset ``evidence``), or by feature, s2 = 1 / beta (preset ``paper``, Laplace by the paper's variational bound).
-        features: phi_c: ``fourier``, ``quadrature`` or ``neural`` (extra ``torch``).
+        features: phi_c: ``fourier`` or ``quadrature``.
     """
 
     preset: str = "evidence"
@@ -111,11 +110,6 @@ class Tables:
         """Everything in the fitted kernel that no hyperparameter changes."""
         return evidence.Grams.of(self.program, self.scale, self.z, self.points.units, self.declared)
 
-    @cached_property
-    def context(self) -> Vector:
-        """One-hot features without products, which a neural map learns beside: shape (t, p)."""
-        return DiscreteFeatures.one_hot(self.program, ())(self.z)
-
 
 @dataclass(frozen=True)
 class LinearSurrogate:
@@ -148,7 +142,7 @@ class LinearSurrogate:
         """See :meth:`mipcash.surrogates.base.Surrogate.fit`; features and the draws of a sparse prior are random."""
         shift, width = standardisation(values)
         y, v = (values - shift) / width, np.asarray(noise) / width**2 if np.any(noise) else 0.0
-        maker = MapMaker(self.settings.features, self.settings.sizes, prepared.points.units, prepared.context, y)
+        maker = MapMaker(self.settings.features, self.settings.sizes)
         if self.settings.preset == "paper":
             posterior, after = self._paper(prepared, values, v, maker, rng), dict(state)
         else:

@@ -3,13 +3,12 @@
 Notation
     u (B, D)    unit values of the numbers;   phi(u) (B, q)   features;   J (q, D)   their derivatives at one point
 
-A map is a value: made once from its settings and a generator, or from data, and then a pure function of u. The model draws
-weights for its features, so a map that approximates a kernel k has phi(u) . phi(u') = k(u, u') with k(u, u) = 1, and
-any other is scaled to about that.
+A map is a value: made once from its settings and a generator, and then a pure function of u. The model draws
+weights for its features: a map that approximates a kernel k has phi(u) . phi(u') = k(u, u') with k(u, u) = 1. Every map is a
+sum of cosines here, ``amplitude_m cos(omega_m . u + phase_m)``.
 
     fourier     random Fourier features: any number of dimensions, error 1 / sqrt(q)
     quadrature  Gauss-Hermite quadrature: exponentially small error, m^D features
-    neural      the last hidden layer of a network trained on the observations (extra ``torch`` to train, not to use)
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class CosineMap(FeatureMap, Protocol):
         ...
 
 
-MAPS = ("fourier", "quadrature", "neural")
+MAPS = ("fourier", "quadrature")
 """Kinds of maps."""
 
 
