@@ -97,8 +97,8 @@ def test_the_command_line_calls_arguments_the_same() -> None:
 def test_settings_by_their_names() -> None:
     space = mc.Space("one")
     space.integer("a", 1, 9)
-    study = mc.Study(space, settings={"n_initial": 3, "acquisition": "ucb"})
-    assert study.optimizer.settings == mc.settings.HybridSettings(n_initial=3, acquisition="ucb")  # type: ignore[attr-defined]
+    study = mc.Study(space, settings={"n_initial": 3, "acquisition": "mes"})
+    assert study.optimizer.settings == mc.settings.HybridSettings(n_initial=3, acquisition="mes")  # type: ignore[attr-defined]
     with pytest.raises(MipcashError, match=r"optimizer 'hybrid' has no setting 'n_init'; did you mean 'n_initial'\?"):
         mc.Study(space, settings={"n_init": 3})
     with pytest.raises(MipcashError, match=r"optimizer 'random' has no setting 'n_initial'; it has"):

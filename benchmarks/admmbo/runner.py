@@ -18,11 +18,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.admmbo.problems import PROBLEMS, Problem, kept
-from mipcash.optimizers.admmbo.admmbo import Admmbo
-from mipcash.optimizers.admmbo.settings import AdmmboSettings
+from mipcash.methods.admmbo.admmbo import Admmbo
+from mipcash.methods.admmbo.settings import AdmmboSettings
 from mipcash.optimizers.base import History, Observation, Optimizer, Request
-from mipcash.optimizers.baselines.random import RandomSearch
 from mipcash.optimizers.hybrid import Hybrid
+from mipcash.optimizers.random import RandomSearch
 from mipcash.space.domain import Domain
 
 APART, TOGETHER, HYBRID, RANDOM = "admmbo, apart", "admmbo, together", "hybrid, together", "random, together"

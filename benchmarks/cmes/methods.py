@@ -12,8 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from benchmarks.rivals.constraints import RivalSettings
 from mipcash.acquisition.catalogue import ACQUISITIONS
-from mipcash.optimizers.cmes import CmesSettings
+from mipcash.methods.cmes.cmes import CmesSettings
 from mipcash.optimizers.hybrid import HybridSettings
 
 REAL, ANSWER, HIDDEN = "real", "answer", "hidden"
@@ -44,16 +45,20 @@ def _hybrid(name: str, told: str, acquisition: str = "log-ei") -> Method:
     return Method(name, told, "hybrid", HybridSettings(acquisition=acquisition))
 
 
+def _rival(name: str, told: str, optimizer: str) -> Method:
+    return Method(name, told, optimizer, RivalSettings())
+
+
 METHODS = {
     m.name: m
     for m in (
         Method("random", HIDDEN, "random"),
-        _hybrid("AP", HIDDEN, "adaptive-percentile"),
+        _rival("AP", HIDDEN, "adaptive-percentile"),
         _cmes("cMES real", REAL),
         _cmes("cMES real, marginal", REAL, sampling="marginal"),
         _hybrid("cEI real", REAL),
         _hybrid("SCBO real", REAL, "thompson"),
-        _hybrid("Lagrangian real", REAL, "augmented-lagrangian"),
+        _rival("Lagrangian real", REAL, "augmented-lagrangian"),
         _cmes("cMES", HIDDEN),
         _cmes("cMES, p = 0.9", HIDDEN, tolerated=0.9),
         _cmes("cMES, marginal", HIDDEN, sampling="marginal"),

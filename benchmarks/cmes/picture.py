@@ -17,8 +17,8 @@ import mipcash as mc
 from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.constrained import LogFeasibility
 from mipcash.acquisition.ingredients import Ingredients
+from mipcash.methods.cmes.cmes import Cmes, CmesSettings
 from mipcash.optimizers.base import Limit, Observation, Request
-from mipcash.optimizers.cmes import Cmes, CmesSettings
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings, Target
 from mipcash.optimizers.outcome import DONE, FAILED, Outcome
 from mipcash.space.domain import Domain

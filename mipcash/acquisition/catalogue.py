@@ -1,16 +1,12 @@
 """Acquisition functions by name, each made from what was fitted and drawn for a proposal.
 
-Under limits (``Ingredients.limited``), for comparison with the default's, which is log constrained EI:
+    log-ei      expected improvement; under outcome constraints times the probability that they are satisfied, and that probability
+                alone while no observation satisfies them (:mod:`mipcash.acquisition.constrained`)
+    thompson    a sample of the posterior; under outcome constraints SCBO's selection by one joint draw
+                (:mod:`mipcash.acquisition.feasible_first`)
+    mes         max-value entropy; takes no outcome constraints: for these there is the optimizer ``cmes``
 
-    log-ei                 constrained EI: expected improvement times the probability that limits are kept; that probability alone
-                           while nothing keeps them (:mod:`mipcash.acquisition.constrained`)
-    ucb                    CONFIG: the lower confidence bound, where limits hold at kappa deviations to the better side
-    thompson               SCBO's selection by one joint draw (both: :mod:`mipcash.acquisition.feasible_first`)
-    augmented-lagrangian   :mod:`mipcash.acquisition.augmented_lagrangian`
-    adaptive-percentile, penalty    expected improvement of one output with the limits in it (``optimizers.one_output``)
-    mes                    takes none: constrained max-value entropy search is an optimizer of its own
-
-Without limits ``augmented-lagrangian``, ``adaptive-percentile`` and ``penalty`` are expected improvement.
+A subclass of ``hybrid`` may have another one: it overrides ``acquisition_of``.
 """
 
 from __future__ import annotations
@@ -23,12 +19,10 @@ import numpy as np
 
 from mipcash.acquisition.analytic import (
     AnalyticAcquisition,
-    ConfidenceBound,
     LogEI,
     MaxValueEntropy,
     SampleAcquisition,
 )
-from mipcash.acquisition.augmented_lagrangian import lagrangian_ei
 from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.constrained import LogConstrainedEI, LogFeasibility
 from mipcash.acquisition.fantasies import FantasisedEI
@@ -45,7 +39,7 @@ class Entry:
 
     Attributes:
         make: from what was fitted and drawn.
-        takes_limits: whether it looks at ``Ingredients.limited``, or at losses that hold the limits.
+        takes_limits: whether it looks at ``Ingredients.limited``.
     """
 
     make: Callable[[Ingredients], Acquisition]
@@ -69,12 +63,6 @@ def log_ei(given: Ingredients) -> Acquisition:
     return LogConstrainedEI(improvement, feasibility) if math.isfinite(given.best) else feasibility
 
 
-def ucb(given: Ingredients) -> Acquisition:
-    """The lower confidence bound; under limits where these hold by bounds of as many deviations."""
-    bound = AnalyticAcquisition(given.loss, ConfidenceBound(given.kappa))
-    return FeasibleFirst.optimistic(bound, given.limited, given.kappa) if given.limited else bound
-
-
 def mes(given: Ingredients) -> Acquisition:
     """The entropy of the minimum."""
     # samples are without the residual: their least values may lie above what was observed, the minimum cannot
@@ -93,19 +81,8 @@ def thompson(given: Ingredients) -> Acquisition:
     return SampleAcquisition(min(given.drawn, key=lambda d: d.value).sample)
 
 
-def augmented_lagrangian(given: Ingredients) -> Acquisition:
-    """Expected improvement of the augmented Lagrangian; beside pending evaluations at their means."""
-    if not given.limited or given.observed is None:
-        return log_ei(given)
-    return lagrangian_ei(given.loss, list(given.limited.values()), given.observed)
-
-
 ACQUISITIONS: Mapping[str, Entry] = {
     "log-ei": Entry(log_ei, takes_limits=True),
-    "ucb": Entry(ucb, takes_limits=True),
     "mes": Entry(mes),
     "thompson": Entry(thompson, takes_limits=True),
-    "augmented-lagrangian": Entry(augmented_lagrangian, takes_limits=True),
-    "adaptive-percentile": Entry(log_ei, takes_limits=True),
-    "penalty": Entry(log_ei, takes_limits=True),
 }

@@ -1,8 +1,8 @@
 """The least of a function over what another says keeps the limits; where nothing does, what violates them by the least.
 
 Notation
-    a (B,)    what is minimised: a sample of the loss, or its lower confidence bound
-    e_i       how far limit i is exceeded, by a sample of its output or by the end of its confidence interval that is nearer to it
+    a (B,)    what is minimised: a sample of the loss
+    e_i       how far limit i is exceeded, by a sample of its output
     v = sum_i max(0, e_i)     violation, on the posteriors' scales, on which outputs have unit variance
 
     value = a + WEIGHT v      (exact penalty: its minimiser is that under the limits where their multipliers are below WEIGHT)
@@ -10,8 +10,7 @@ Notation
 A sample runs through the observations: the mean of the residual is added to that of the structured part, and only what the residual
 may be elsewhere is left out. With samples this is the selection of SCBO (Eriksson and Poloczek 2021, Section 3: the least sampled
 loss of the candidates that are feasible by their samples, else the least total violation), minimised over the legal points
-themselves in the place of a finite set of candidates, and without trust regions. With confidence bounds it is CONFIG (Xu, Jiang,
-Svetozarevic and Jones 2023).
+themselves in the place of a finite set of candidates, and without trust regions.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipcash.acquisition.analytic import AnalyticAcquisition, ConfidenceBound, SampleAcquisition
+from mipcash.acquisition.analytic import SampleAcquisition
 from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.ingredients import Limited
 from mipcash.program.forms import Vector
@@ -85,18 +84,6 @@ class FeasibleFirst:
         drawn = {name: whole(sample) for name, sample in outputs.items()}
         excess = [e for name, l in limited.items() for e in Excess.of(l, lambda _, f=drawn[name]: f)]  # type: ignore[misc]
         return cls(whole(loss), excess)
-
-    @classmethod
-    def optimistic(cls, loss: Acquisition, limited: Mapping[str, Limited], kappa: float) -> FeasibleFirst:
-        """By a lower bound of the loss, where limits hold at kappa deviations to the better side."""
-        excess = []
-        for each in limited.values():
-            posterior = each.posterior
-            excess += Excess.of(
-                each,
-                lambda sign, p=posterior: AnalyticAcquisition(p, ConfidenceBound(sign * kappa)),  # type: ignore[misc]
-            )
-        return cls(loss, excess)
 
     def values(self, points: Points) -> Vector:
         """At a batch: shape (B,)."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mipcash.program.forms import Vector
-from mipcash.program.points import Point, Points
+from mipcash.program.points import Point
 from mipcash.surrogates.base import MixedFunction, Outcomes, Posterior
 
 
@@ -62,8 +62,6 @@ class Ingredients:
         limited: the other outputs that count, by name.
         drawn: samples of the loss' posterior.
         joint: to each of these, a sample of every output of ``limited``, by name; only for what asks for them.
-        observed: legal points that were evaluated, in their order; None: not told.
-        kappa: deviations of a confidence bound.
         fantasies: of what is pending; None: nothing is.
     """
 
@@ -72,6 +70,4 @@ class Ingredients:
     limited: Mapping[str, Limited] = field(default_factory=dict)
     drawn: Sequence[Drawn] = ()
     joint: Sequence[Mapping[str, MixedFunction]] = ()
-    observed: Points | None = None
-    kappa: float = 2.0
     fantasies: Fantasies | None = None

@@ -49,7 +49,6 @@ from mipcash.optimizers.data import Data
 from mipcash.optimizers.decoupled import chosen, in_parts, per_cost
 from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.optimizers.noise import by_posterior_mean, evident_noise
-from mipcash.optimizers.one_output import IN_ONE, in_one_output
 from mipcash.optimizers.outcome import LOSS
 from mipcash.optimizers.pending import Awaited, beside_pending
 from mipcash.optimizers.refining import Refining, calm_gain
@@ -91,16 +90,12 @@ class HybridSettings:
     """Settings of the default optimizer.
 
     Attributes:
-        acquisition: ``log-ei``, ``ucb`` (lower confidence bound), ``mes`` (max-value entropy) or ``thompson``; what they are
-            under limits, and others for comparison under limits: :mod:`mipcash.acquisition.catalogue`.
+        acquisition: ``log-ei``, ``mes`` (max-value entropy) or ``thompson`` (:mod:`mipcash.acquisition.catalogue`).
         n_initial: size of the initial design.
         samples: posterior samples whose minimisers join the pool, beside that of the posterior mean; ``mes`` knows the least loss
             by them, ``thompson`` proposes the lowest of their minimisers. None: one in purely discrete spaces, under limits and
             for those two; elsewhere none, and no minimiser of the mean.
         inflation: factor on the posterior covariance of a sample.
-        kappa: deviations of the confidence bound.
-        percentile: of losses, that ``adaptive-percentile`` puts in the place of what breaks a limit.
-        penalty: standard deviations of the losses that ``penalty`` adds for a unit of violation.
         refit: iterations of L-BFGS-B on the evidence per proposal, from where the last one ended.
         restart_every: fits after which one takes twice as long, starts from the prior's medians too, and looks
             at the length-scales of ordered groups.
@@ -125,9 +120,6 @@ class HybridSettings:
     n_initial: int = 6
     samples: int | None = None
     inflation: float = 1.0
-    kappa: float = 2.0
-    percentile: float = 100.0
-    penalty: float = 10.0
     refit: int = 12
     restart_every: int = 6
     best: int = 5
@@ -153,11 +145,9 @@ class HybridSettings:
             raise SpaceError(f"there is no acquisition {self.acquisition!r} (there are {', '.join(ACQUISITIONS)})")
         if not self.boldest >= 1.0:
             raise SpaceError(f"boldest is a factor of at least 1, got {self.boldest}")
-        if not 0.0 <= self.percentile <= 100.0:
-            raise SpaceError(f"percentile is at least 0 and at most 100, got {self.percentile}")
         if self.samples is not None:
             at_least(self, samples=int(self.acquisition in DRAWN))
-        at_least(self, n_initial=1, best=1, refit=1, restart_every=1, inflation=0, kappa=0, penalty=0)
+        at_least(self, n_initial=1, best=1, refit=1, restart_every=1, inflation=0)
         at_least(self, cover=0, explore=0, refine=0, min_gain=0)
 
     @property
@@ -185,6 +175,19 @@ class Hybrid(ModelBased):
     """See the module's description."""
 
     name: ClassVar[str] = "hybrid"
+
+    @property
+    def refined(self) -> bool:
+        """Whether a stalled incumbent is refined: its gains are those of expected improvement."""
+        return self.settings.acquisition == "log-ei"
+
+    def learned(self, data: Data) -> Data:
+        """The observations as the surrogates learn them. A subclass may put outcome constraints into the losses."""
+        return data
+
+    def acquisition_of(self, given: Ingredients, step: Step) -> Acquisition:
+        """The acquisition function of a proposal. A subclass may have one of its own."""
+        return ACQUISITIONS[self.settings.acquisition].make(given)
 
     def __init__(self, domain: Domain, settings: HybridSettings | None = None) -> None:
         super().__init__(domain)
@@ -216,8 +219,6 @@ class Hybrid(ModelBased):
 
     def propose(self, request: Request) -> Proposal:
         """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
-        if self.settings.acquisition in IN_ONE:  # outputs are learned together
-            return super().propose(request)
         return in_parts(super().propose, self.data, request, self.domain, self.settings.n_initial)
 
     def ranked(self, history: History, limits: Sequence[Limit] = ()) -> list[Observation]:
@@ -232,9 +233,7 @@ class Hybrid(ModelBased):
     def _search(self, step: Step) -> Proposal | None:
         began, fitting = time.perf_counter(), self._for(FIT)
         awaited = partial(self.awaited, step.request) if step.request.pending else None
-        settings = self.settings
-        learned = in_one_output(step.data, settings.acquisition, settings.percentile, settings.penalty)
-        fitted, state = fitting._fitted(learned, step.request.state, step.rng, awaited)
+        fitted, state = fitting._fitted(self.learned(step.data), step.request.state, step.rng, awaited)
         step.clock.add("surrogate", began, fitting.domain.deadline)
         excluded, left = self._excluded(step), self._left(step)
         target = self._target(fitted, [*excluded, *left], step)
@@ -242,7 +241,7 @@ class Hybrid(ModelBased):
             left, target = [], self._target(fitted, excluded, step)
         if target is None:
             return None
-        began, origin, point = time.perf_counter(), settings.acquisition, target.point
+        began, origin, point = time.perf_counter(), self.settings.acquisition, target.point
         certifying = self._for(CERTIFY)
         known = step.data.border(self.settings.best).levels
         proven, bound, prover = certifying._solved(target.function, point, excluded, known)
@@ -302,8 +301,7 @@ class Hybrid(ModelBased):
         best = float(np.min(loss.fitted[(data.feasible & data.whole)[rows]], initial=math.inf))
         if others:
             after["outputs"] = others
-        observed = data.points[np.flatnonzero(data.legal)]
-        found = Ingredients(loss, best, limited, observed=observed, kappa=self.settings.kappa)
+        found = Ingredients(loss, best, limited)
         return found if awaited is None else beside_pending(found, loss, awaited, rng), after
 
     def learned_beside(self, data: Data) -> dict[str, tuple[Indices, Vector, tuple[float, float]]]:
@@ -347,7 +345,7 @@ class Hybrid(ModelBased):
         began = time.perf_counter()
         if settings.acquisition in JOINT:
             fitted = replace(fitted, joint=[self._joint(fitted, step.rng) for _ in drawn])
-        acquisition = ACQUISITIONS[settings.acquisition].make(replace(fitted, drawn=drawn))
+        acquisition = self.acquisition_of(replace(fitted, drawn=drawn), step)
         acquisition = per_cost(acquisition, fitted, step.request)
         if isinstance(acquisition, SampleAcquisition):  # it is quadratic in the binaries, and its minimiser is known
             least = min(drawn, key=lambda d: d.value)
@@ -360,7 +358,7 @@ class Hybrid(ModelBased):
         search = polishing._search_of(excluded, step.data.best(), limits)
         moves = BlockMoves(polishing.domain, self.blocks, search.near, step.data.best())
         refining = Refining(search, moves, step, settings.refine, settings.min_gain)
-        found = refining.minimise(acquisition, self._batch(pool), calm_gain(fitted, settings.acquisition, step))
+        found = refining.minimise(acquisition, self._batch(pool), calm_gain(fitted, self.refined, step))
         step.clock.add("polish", began, polishing.domain.deadline)
         return None if found is None else Target(mean, *found)
 

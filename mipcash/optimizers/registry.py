@@ -1,55 +1,100 @@
-"""Optimizers by name."""
+"""Optimizers by name: those of the core, and those that installed packages register as entry points.
+
+A package adds an optimizer by an entry point of the group ``mipcash.optimizers``, whose object is an :class:`Entry`:
+
+    [project.entry-points."mipcash.optimizers"]
+    mine = "my_package.optimizer:ENTRY"
+
+The methods of the papers (:mod:`mipcash.methods`) are registered so. An entry point is imported when its name is asked for.
+"""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from mipcash.backends.base import Backend
 from mipcash.errors import MipcashError
-from mipcash.optimizers.admm.admm import Admm
-from mipcash.optimizers.admm.settings import AdmmSettings
-from mipcash.optimizers.admmbo.admmbo import Admmbo
-from mipcash.optimizers.admmbo.settings import AdmmboSettings
 from mipcash.optimizers.base import Optimizer
-from mipcash.optimizers.baselines.annealing import AnnealingSettings, GPAnnealing, GPAnnealingSettings, MiVaBOAnnealing
-from mipcash.optimizers.baselines.joint_gp import JointGP, JointGPSettings
-from mipcash.optimizers.baselines.mutation import Mutation, MutationSettings
-from mipcash.optimizers.baselines.random import RandomSearch, RandomSettings
-from mipcash.optimizers.cmes import Cmes, CmesSettings
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
-from mipcash.optimizers.mivabo import MiVaBO, MiVaBOSettings
+from mipcash.optimizers.mutation import Mutation, MutationSettings
+from mipcash.optimizers.random import RandomSearch, RandomSettings
 from mipcash.space.domain import Domain
 from mipcash.space.space import Space
 
+GROUP = "mipcash.optimizers"
 
-def _catalogue() -> dict[str, tuple[Callable[..., Optimizer], type, Callable[[], Any]]]:
-    """Name -> constructor, type of its settings, default settings."""
-    return {
-        "hybrid": (Hybrid, HybridSettings, HybridSettings),
-        "cmes": (Cmes, CmesSettings, CmesSettings),
-        "mivabo": (MiVaBO, MiVaBOSettings, MiVaBOSettings),
-        "mivabo-paper": (MiVaBO, MiVaBOSettings, MiVaBOSettings.paper),
-        "mivabo-annealing": (MiVaBOAnnealing, AnnealingSettings, AnnealingSettings),
-        "gp-annealing": (GPAnnealing, GPAnnealingSettings, GPAnnealingSettings),
-        "joint-gp": (JointGP, JointGPSettings, JointGPSettings),
-        "jopt": (JointGP, JointGPSettings, JointGPSettings.jopt),
-        "admm": (Admm, AdmmSettings, AdmmSettings),
-        "admmbo": (Admmbo, AdmmboSettings, AdmmboSettings),
-        "mutation": (Mutation, MutationSettings, MutationSettings),
-        "random": (RandomSearch, RandomSettings, RandomSettings),
-    }
+
+@dataclass(frozen=True)
+class Entry:
+    """An optimizer that has a name.
+
+    Attributes:
+        make: from a domain and settings.
+        settings: the dataclass of its settings.
+        default: makes its default settings; None: ``settings()``.
+    """
+
+    make: Callable[..., Optimizer]
+    settings: type
+    default: Callable[[], Any] | None = None
+
+    def defaults(self) -> Any:
+        """Return the default settings."""
+        return (self.default or self.settings)()
+
+
+CORE: Mapping[str, Entry] = {
+    "hybrid": Entry(Hybrid, HybridSettings),
+    "mutation": Entry(Mutation, MutationSettings),
+    "random": Entry(RandomSearch, RandomSettings),
+}
 
 
 def optimizer_names() -> list[str]:
-    """The names that ``optimizer=`` takes."""
-    return list(_catalogue())
+    """Return the names that ``optimizer=`` takes."""
+    return [*CORE, *sorted(_registered().keys() - CORE.keys())]
+
+
+def entry_of(name: str) -> Entry:
+    """Return an optimizer's entry.
+
+    Raises:
+        MipcashError: there is no such optimizer, or the package that registers it cannot be imported.
+    """
+    if name in CORE:
+        return CORE[name]
+    point = _registered().get(name)
+    if point is None:
+        names = optimizer_names()
+        close = difflib.get_close_matches(name, names, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise MipcashError(f"there is no optimizer {name!r}{hint} (there are {', '.join(names)})")
+    source = f"package {point.dist.name!r}" if point.dist is not None else "a package"
+    try:
+        found = point.load()
+    except (ImportError, AttributeError) as error:
+        raise MipcashError(
+            f"optimizer {name!r} is registered by {source} as {point.value}, which cannot be imported: {error}; install the "
+            "package again"
+        ) from error
+    if not isinstance(found, Entry):
+        raise MipcashError(
+            f"optimizer {name!r} is registered by {source} as {point.value}, which is a {type(found).__name__}; it must be a "
+            "mipcash.optimizers.registry.Entry"
+        )
+    return found
+
+
+def _registered() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def make_optimizer(name: str, space: Space, solver: str | Backend = "auto", settings: Any = None) -> Optimizer:
-    """An optimizer by name.
+    """Make an optimizer by name.
 
     Args:
         settings: the optimizer's settings dataclass, or a dict of those that differ from its defaults; None: its defaults.
@@ -58,23 +103,29 @@ def make_optimizer(name: str, space: Space, solver: str | Backend = "auto", sett
         MipcashError: unknown name, settings of another optimizer, or one that it does not have.
         SolverError: the solver is not installed.
     """
-    catalogue = _catalogue()
-    if name not in catalogue:
-        close = difflib.get_close_matches(name, catalogue, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise MipcashError(f"there is no optimizer {name!r}{hint} (there are {', '.join(catalogue)})")
-    make, kind, default = catalogue[name]
+    entry = entry_of(name)
     if isinstance(settings, Mapping):
-        settings = changed(name, default(), settings)
-    if settings is not None and not isinstance(settings, kind):
-        owners = [other for other, (_, its, _) in catalogue.items() if isinstance(settings, its)]
-        hint = f"; they belong to optimizer={owners[0]!r}" if owners else ""
-        raise MipcashError(f"optimizer {name!r} takes {kind.__name__}, got {type(settings).__name__}{hint}")
-    return make(Domain.of(space, solver), default() if settings is None else settings)
+        settings = changed(name, entry.defaults(), settings)
+    if settings is not None and not isinstance(settings, entry.settings):
+        owner = _owner(settings)
+        hint = f"; they belong to optimizer={owner!r}" if owner else ""
+        raise MipcashError(f"optimizer {name!r} takes {entry.settings.__name__}, got {type(settings).__name__}{hint}")
+    return entry.make(Domain.of(space, solver), entry.defaults() if settings is None else settings)
+
+
+def _owner(settings: Any) -> str:
+    """Return the name of an optimizer that takes such settings; "": there is none."""
+    for name in optimizer_names():
+        try:
+            if isinstance(settings, entry_of(name).settings):
+                return name
+        except MipcashError:  # another package's trouble is not what this message is about
+            continue
+    return ""
 
 
 def changed(name: str, settings: Any, given: Mapping[str, Any]) -> Any:
-    """The default settings of an optimizer, with what is given by name in their place.
+    """Return the settings of an optimizer, with what is given by name in their place.
 
     Raises:
         MipcashError: it has no such setting.

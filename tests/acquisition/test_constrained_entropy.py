@@ -10,7 +10,7 @@ import pytest
 
 from mipcash.acquisition.analytic import LogEI, MaxValueEntropy
 from mipcash.acquisition.constrained import Interval, Kept, LogFeasibility
-from mipcash.acquisition.constrained_entropy import SURE, ConstrainedEntropy, Share, log_gain, noisy
+from mipcash.methods.cmes.constrained_entropy import SURE, ConstrainedEntropy, Share, log_gain, noisy
 from tests.acquisition.checks import gradient_is_that_of_values
 from tests.acquisition.test_mixed_search import Setting
 from tests.spaces import ALL

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mipcash.acquisition.decomposition.continuous_bounds import CosineSums, box_bounds, lower_bounds
+from mipcash.methods.mivabo.decomposition.continuous_bounds import CosineSums, box_bounds, lower_bounds
 
 
 def sums(seed, size, cosines, frequency, functions=3):

@@ -15,15 +15,15 @@ from scipy.optimize import minimize
 import mipcash as mc
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.clock import Clock
-from mipcash.acquisition.decomposition.search import DecompositionSettings, decompose
-from mipcash.acquisition.decomposition.split_function import SplitFunction
+from mipcash.methods.mivabo.blocks import FeatureSizes, evidence_blocks, paper_blocks
+from mipcash.methods.mivabo.decomposition.search import DecompositionSettings, decompose
+from mipcash.methods.mivabo.decomposition.split_function import SplitFunction
+from mipcash.methods.mivabo.evidence import Layout, always_active
+from mipcash.methods.mivabo.features.discrete import DiscreteFeatures
+from mipcash.methods.mivabo.functions import WeightSample
 from mipcash.space.compiled import compiled, declaration_of
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
-from mipcash.surrogates.linear.blocks import FeatureSizes, evidence_blocks, paper_blocks
-from mipcash.surrogates.linear.evidence import Layout, always_active
-from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
-from mipcash.surrogates.linear.functions import WeightSample
 from tests.spaces import ALL
 
 SIZES = FeatureSizes(fourier=6, per_number=4, product_columns=80)

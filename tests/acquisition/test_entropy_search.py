@@ -11,8 +11,8 @@ from scipy import stats
 
 from mipcash.acquisition.analytic import LogEI
 from mipcash.acquisition.constrained import Interval, Kept
-from mipcash.acquisition.constrained_entropy import ConstrainedEntropy
-from mipcash.acquisition.entropy_search import EntropySearch, Option
+from mipcash.methods.cmes.constrained_entropy import ConstrainedEntropy
+from mipcash.methods.cmes.entropy_search import EntropySearch, Option
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from tests.acquisition.checks import gradient_is_that_of_values

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.histories import main, planned
 from benchmarks.peers.problem import problems
-from mipcash.optimizers.registry import optimizer_names
+from tests.named import OPTIMIZERS
 
 ONE = ["--optimizers", "random", "--problems", "ising,branin-cat", "--budget", "3"]
 
@@ -35,8 +35,8 @@ def test_the_same_code_writes_the_same(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_every_optimizer_is_run(tmp_path: Path) -> None:
-    listed = planned(optimizer_names())
-    assert {optimizer for optimizer, *_ in listed} == set(optimizer_names())
+    listed = planned(OPTIMIZERS)
+    assert {optimizer for optimizer, *_ in listed} == set(OPTIMIZERS)
     assert [problem for optimizer, problem, _ in listed if optimizer == "hybrid"] == list(problems())
     with pytest.raises(SystemExit):
         main(["--out", str(tmp_path / "no.jsonl"), "--optimizers", "nobody"])

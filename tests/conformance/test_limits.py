@@ -18,12 +18,13 @@ from mipcash.acquisition.catalogue import ACQUISITIONS
 from mipcash.optimizers.base import Limit, Observation, Optimizer, Proposal, Request
 from mipcash.optimizers.hybrid import HybridSettings
 from mipcash.optimizers.outcome import Outcome
-from mipcash.optimizers.registry import make_optimizer, optimizer_names
+from mipcash.optimizers.registry import make_optimizer
+from tests.named import OPTIMIZERS
 
 LIMITS = (Limit("heat", high=0.4), Limit("grip", low=0.45))
 """A fifth of the configurations keeps both, and those of the lowest losses break them."""
 NAMES = (
-    *optimizer_names(),
+    *OPTIMIZERS,
     *(f"hybrid:{name}" for name, entry in ACQUISITIONS.items() if entry.takes_limits and name != "log-ei"),
 )
 UNLEARNED, MODELLESS = ("random",), ("random", "mutation")

@@ -14,7 +14,8 @@ import pytest
 import mipcash as mc
 from mipcash.errors import MipcashError, SpaceExhaustedError
 from mipcash.optimizers.base import Observation, Optimizer, Request
-from mipcash.optimizers.registry import make_optimizer, optimizer_names
+from mipcash.optimizers.registry import make_optimizer
+from tests.named import OPTIMIZERS
 from tests.spaces import ALL, loss
 
 
@@ -33,7 +34,7 @@ def run(optimizer, n, seed=0, outcome=loss, history=()):
     return proposals
 
 
-@pytest.fixture(params=optimizer_names())
+@pytest.fixture(params=OPTIMIZERS)
 def name(request):
     return request.param
 
@@ -74,11 +75,11 @@ def test_the_same_seed_in_another_process():
     """One process for all optimizers: loading the library takes longer than most of them."""
     code = (
         "from tests.conformance.test_optimizers import run, make_optimizer, optimizer_names, ALL; "
-        "made = {n: run(make_optimizer(n, ALL['conv_net']()), 13) for n in optimizer_names()}; "
+        "made = {n: run(make_optimizer(n, ALL['conv_net']()), 13) for n in OPTIMIZERS}; "
         "print(repr({n: [p.config for p in proposals] for n, proposals in made.items()}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    here = {n: [p.config for p in first_run(n, "conv_net")[:13]] for n in optimizer_names()}
+    here = {n: [p.config for p in first_run(n, "conv_net")[:13]] for n in OPTIMIZERS}
     assert done.stdout.strip() == repr(here)
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 import mipcash as mc
 from mipcash.errors import InfeasibleSpaceError
-from mipcash.optimizers.registry import optimizer_names
 from mipcash.study.loop import BEST_OF_ALL
 from tests.fuzz.clean import check_numbers
 from tests.fuzz.described import Term, Value
 from tests.fuzz.questions import Interview
 from tests.fuzz.table import Config
+from tests.named import OPTIMIZERS
 
 Loss = Callable[[Config], float]
 
@@ -42,7 +42,7 @@ def check_run(asked: Interview) -> None:
     elif not asked.drawn.reals:
         left = int(asked.truth.legal_configs.sum())
         if left <= EXHAUSTIBLE and draw < SHARES["discrete"]:
-            names = [*optimizer_names(), "hybrid", "hybrid"]
+            names = [*OPTIMIZERS, "hybrid", "hybrid"]
             few = left <= FEW_CONFIGS and asked.rng.random() < SHARES["any"]
             loss = list(LOSSES)[int(asked.rng.integers(len(LOSSES)))]
             _exhaust(asked, left, names[int(asked.rng.integers(len(names)))] if few else "random", loss)

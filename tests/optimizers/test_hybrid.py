@@ -12,10 +12,11 @@ import pytest
 import mipcash as mc
 from mipcash.acquisition.alternating import AlternatingSettings
 from mipcash.acquisition.catalogue import ACQUISITIONS
-from mipcash.acquisition.decomposition.search import DecompositionSettings
 from mipcash.acquisition.mixed_search import PolishSettings
 from mipcash.backends.base import SolverSettings
 from mipcash.errors import SpaceError
+from mipcash.methods.mivabo.blocks import FeatureSizes
+from mipcash.methods.mivabo.decomposition.search import DecompositionSettings
 from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.registry import make_optimizer
@@ -24,7 +25,6 @@ from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Apart
-from mipcash.surrogates.linear.blocks import FeatureSizes
 from tests.spaces import ALL, loss
 
 

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mipcash.acquisition.analytic import AnalyticAcquisition, MaxValueEntropy
+from mipcash.acquisition.analytic import AnalyticAcquisition, ConfidenceBound, MaxValueEntropy
 from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.catalogue import mes
 from mipcash.acquisition.ingredients import Drawn, Ingredients
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
 from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import EXCHANGES, LEAN, Hybrid, HybridSettings
+from mipcash.optimizers.model_based import Step
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.program.points import Point, Points
+from mipcash.space.domain import Domain
 from mipcash.surrogates.structured import surrogate
 from tests.optimizers.test_hybrid import history_of
 from tests.spaces import ALL
@@ -80,10 +82,17 @@ def test_a_minimiser_of_a_surface_is_below_all_observations(name: str) -> None:
         assert value <= surface.values(beside).min() + 1e-9
 
 
+class ByMean(Hybrid):
+    """Minimises the posterior mean."""
+
+    def acquisition_of(self, given: Ingredients, step: Step) -> Acquisition:
+        return AnalyticAcquisition(given.loss, ConfidenceBound(0.0))
+
+
 def test_the_minimiser_of_the_program_is_proposed_where_the_search_is_worse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Under the mean as the acquisition nothing beats the program's minimiser but for the residual."""
     space = ALL["discrete"]()
-    optimizer = made(space, acquisition="ucb", kappa=0.0, boldest=1.0)
+    optimizer = ByMean(Domain.of(space), HybridSettings(boldest=1.0))
     history = history_of(space, 12)
     worst: list[np.ndarray] = []
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.optimizers.base import Limit, Observation, joined
-from mipcash.optimizers.baselines.random import RandomSearch
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.outcome import Outcome, Output
+from mipcash.optimizers.random import RandomSearch
 from mipcash.space.domain import Domain
 
 LIMITS = (Limit("ms", high=5.0), Limit("size", high=2.0))

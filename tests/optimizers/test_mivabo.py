@@ -9,21 +9,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mipcash.acquisition.decomposition.search import DecompositionSettings
 from mipcash.errors import SpaceError
+from mipcash.methods.mivabo.blocks import FeatureSizes
+from mipcash.methods.mivabo.decomposition.search import DecompositionSettings
+from mipcash.methods.mivabo.mivabo import MiVaBO, MiVaBOSettings
+from mipcash.methods.mivabo.posterior import LinearPosterior
+from mipcash.methods.mivabo.sparse.mixture import SparseSettings
+from mipcash.methods.mivabo.sparse.posterior import SparsePosterior, half_ranges
 from mipcash.optimizers.base import Observation, Request
-from mipcash.optimizers.mivabo import MiVaBO, MiVaBOSettings
 from mipcash.optimizers.outcome import Outcome
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.compiled import compiled
 from mipcash.surrogates.interactions import resolve
-from mipcash.surrogates.linear.blocks import FeatureSizes
-from mipcash.surrogates.linear.posterior import LinearPosterior
-from mipcash.surrogates.linear.sparse.mixture import SparseSettings
-from mipcash.surrogates.linear.sparse.posterior import SparsePosterior, half_ranges
 from tests.spaces import ALL, loss
 
-SIZES = FeatureSizes(fourier=16, per_number=4, product_columns=200, nodes=3, learned=6)
+SIZES = FeatureSizes(fourier=16, per_number=4, product_columns=200, nodes=3)
 BRIEF = SparseSettings(burn_in=10, draws=10)
 
 

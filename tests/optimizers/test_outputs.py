@@ -111,7 +111,7 @@ def test_an_output_that_nothing_tells_is_left_out_until_one_does() -> None:
     space = space_with_a_wall()
     history = [evaluated(c, known=False) for c in space.sample(8, 0)]
     request = Request(history, np.random.default_rng(0), limits=(Limit("g", high=0.5),))
-    for acquisition in ("constrained", "log-ei", "augmented-lagrangian", "thompson", "ucb", "penalty"):
+    for acquisition in ("constrained", "log-ei", "thompson"):
         proposal = Hybrid(Domain.of(space), HybridSettings(acquisition=acquisition)).ask(request)
         assert space.is_legal(proposal.config)
         assert proposal.origin == acquisition

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import mipcash as mc
-from mipcash.acquisition.decomposition.search import DecompositionSettings
+from mipcash.methods.mivabo.decomposition.search import DecompositionSettings
 from mipcash.space.solution import LOCAL_SEARCH
 
 PROVERS = {"enumeration", "highs"}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mipcash.optimizers.admm.legal import Projection
-from mipcash.optimizers.admm.variables import Variables
+from mipcash.methods.admm.legal import Projection
+from mipcash.methods.admm.variables import Variables
 from mipcash.optimizers.base import Observation, Request
-from mipcash.optimizers.registry import make_optimizer, optimizer_names
+from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.domain import Domain
+from tests.named import OPTIMIZERS
 from tests.spaces import ALL, loss
 
 HELD = {
@@ -20,7 +21,7 @@ HELD = {
 
 
 @pytest.mark.parametrize("space", HELD)
-@pytest.mark.parametrize("name", optimizer_names())
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_proposals_stay_inside(name: str, space: str) -> None:
     declared, fixed = ALL[space](), HELD[space]
     whole = make_optimizer(name, declared)

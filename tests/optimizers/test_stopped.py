@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.optimizers.admmbo.admmbo import Admmbo
-from mipcash.optimizers.admmbo.models import Models
+from mipcash.methods.admm import AdmmSettings
+from mipcash.methods.admm.matern import MaternProcess
+from mipcash.methods.admmbo.admmbo import Admmbo
+from mipcash.methods.admmbo.models import Models
+from mipcash.methods.mivabo.mivabo import MiVaBO
 from mipcash.optimizers.base import Limit, Observation
-from mipcash.optimizers.baselines.joint_gp import GaussianProcess, UnitCube
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.hybrid import Hybrid
-from mipcash.optimizers.mivabo import MiVaBO
 from mipcash.optimizers.outcome import LOSS, Outcome, Output
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.domain import Domain
 from mipcash.surrogates.limit_scale import LimitScale
-from mipcash.surrogates.matern import MaternProcess
 
 VARIANCE = 4.0
 
@@ -86,21 +86,7 @@ def test_a_model_believes_less_of_what_was_stopped(make: Any) -> None:
     assert whole[4] < noisy[4] - 0.2
 
 
-def test_so_does_that_of_joint_gp() -> None:
-    domain = Domain.of(line())
-    found = []
-    for told in (history(), history(None)):
-        data = Data.of(domain, told)
-        x = UnitCube(domain.program, len(domain.scale)).encode(data.points)
-        gp = GaussianProcess(x, data.losses, False, noise=data.noise())
-        assert gp.given(x[:1])(x)[0] == pytest.approx(gp(x)[0], abs=1e-3)
-        found.append(gp(x)[0] / np.ptp(gp.model.y_train_))
-    assert found[1][4] < found[0][4] - 0.2
-
-
-@pytest.mark.parametrize(
-    "name", ["hybrid", "joint-gp", "jopt", "admmbo", "admm", "mivabo", "cmes", "gp-annealing", "random"]
-)
+@pytest.mark.parametrize("name", ["hybrid", "jopt", "admmbo", "admm", "mivabo", "cmes", "random"])
 def test_what_was_stopped_is_not_recommended(name: str) -> None:
     optimizer = make_optimizer(name, line())
     limits = [Limit("ms", high=3.0)] if optimizer.takes_limits else []
@@ -142,7 +128,7 @@ def test_processes_over_vectors_are_told_the_noise(name: str, monkeypatch: pytes
         space.categorical("d", list("abcdefghi"))
     else:
         space.real("x", 0.0, 1.0)
-    options: dict[str, Any] = {"settings": mc.settings.AdmmSettings(z_min="gp")} if choices else {}
+    options: dict[str, Any] = {"settings": AdmmSettings(z_min="gp")} if choices else {}
     name = name.split(",")[0]
     found = mc.minimize(objective, space, 16, optimizer=name, racing=mc.Racing(c=0.5), progress=False, **options)
     assert found.n_stopped > 3

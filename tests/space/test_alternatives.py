@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.errors import SpaceError
+from mipcash.methods.mivabo import MiVaBOSettings
+from mipcash.methods.mivabo.decomposition.search import DecompositionSettings
 from tests.spaces import alternatives
 
 
@@ -82,7 +84,7 @@ def test_only_indicators_are_alternatives() -> None:
     ("optimizer", "options"),
     [
         ("hybrid", mc.settings.HybridSettings(samples=1, n_initial=4)),
-        ("mivabo", mc.settings.MiVaBOSettings(certificate=mc.settings.DecompositionSettings(), n_initial=4)),
+        ("mivabo", MiVaBOSettings(certificate=DecompositionSettings(), n_initial=4)),
         ("admm", None),
     ],
 )

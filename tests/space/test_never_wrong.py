@@ -364,7 +364,7 @@ def numbers_under_rules() -> mc.Space:
     return space
 
 
-@pytest.mark.parametrize("optimizer", ["random", "hybrid", "mivabo", "gp-annealing"])
+@pytest.mark.parametrize("optimizer", ["random", "hybrid", "mivabo", "jopt"])
 def test_proposed_numbers_are_clean(optimizer: str) -> None:
     space = numbers_under_rules()
     result = mc.minimize(

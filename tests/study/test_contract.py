@@ -14,9 +14,10 @@ import tiny
 import mipcash as mc
 from mipcash.errors import MipcashError, StorageError
 from mipcash.optimizers.base import History, Limit, Observation, Proposal, Request
-from mipcash.optimizers.registry import make_optimizer, optimizer_names
+from mipcash.optimizers.registry import make_optimizer
 from mipcash.study.minimize import minimize
 from mipcash.study.storage.sqlite.reading import read_journal
+from tests.named import OPTIMIZERS
 
 FAST = Limit("latency_ms", high=5.0)
 
@@ -93,7 +94,7 @@ def test_a_trace_that_json_cannot_hold_is_refused(space: mc.Space) -> None:
     assert study.trials == ()
 
 
-@pytest.mark.parametrize("name", optimizer_names())
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_limits_are_learned_from_or_refused(name: str) -> None:
     optimizer = make_optimizer(name, tiny.tiny_space())
     request = Request([], np.random.default_rng(0), limits=(FAST,))

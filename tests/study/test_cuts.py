@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.errors import ConfigurationError, InfeasibleSpaceError, RuleError, RuleWarning, StorageError
-from mipcash.optimizers.registry import optimizer_names
 from mipcash.space.compiled import declaration_of
 from mipcash.space.cuts.accepting import broken_of
 from mipcash.space.cuts.setting import ABOVE, ACTIVE, AT, BELOW, IS, Setting, forbidding, forbidding_text
@@ -25,6 +24,7 @@ from mipcash.study.cuts.search import Search
 from mipcash.study.failures import RULED_OUT, kind_of_failure
 from mipcash.study.records.fingerprint import listing
 from mipcash.study.trial import Trial
+from tests.named import OPTIMIZERS
 
 
 def varied() -> mc.Space:
@@ -252,7 +252,7 @@ def test_an_accepted_rule_is_a_rule_of_the_space_and_of_the_study_that_is_open()
     assert study.proposed_rules() == []
 
 
-@pytest.mark.parametrize("optimizer", optimizer_names())
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_every_optimizer_goes_on_under_an_accepted_rule(optimizer: str) -> None:
     space = simple()
     study = mc.Study(space, optimizer, seed=2)

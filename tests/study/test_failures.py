@@ -14,8 +14,9 @@ import pytest
 import mipcash as mc
 from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.outcome import PRESENT
-from mipcash.optimizers.registry import make_optimizer, optimizer_names
+from mipcash.optimizers.registry import make_optimizer
 from mipcash.study.failures import kind_of_failure, kinds
+from tests.named import OPTIMIZERS
 
 
 def failing(config: dict[str, Any]) -> Any:
@@ -134,7 +135,7 @@ def works(config: dict[str, Any]) -> bool:
     return config["kind"] == "c" and config["x"] > 0.5
 
 
-@pytest.mark.parametrize("name", optimizer_names())
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_where_the_first_twenty_fail_proposals_stay_spread_and_new(name: str) -> None:
     space = crashing()
     optimizer = make_optimizer(name, space)

@@ -9,14 +9,14 @@ import tiny
 
 import mipcash as mc
 from mipcash.errors import StorageError
-from mipcash.optimizers.registry import optimizer_names
 from mipcash.study.records.encoding import encode_config
+from tests.named import OPTIMIZERS
 
 N = 13
 """Past the initial design, so that surrogates are at work."""
 
 
-@pytest.mark.parametrize("name", optimizer_names())
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_study_opened_anew_for_each_trial_proposes_as_an_unbroken_one(name: str, journal: Path) -> None:
     space = tiny.tiny_space()
     unbroken = mc.Study(space, name, seed=1, seconds_per_proposal=None)

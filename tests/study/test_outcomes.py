@@ -261,7 +261,7 @@ def test_the_limit_of_a_loss(space: mc.Space) -> None:
     assert read_outcome({"loss": 1.0, "memory": 1e308}).values == {"memory": 1e308}  # no surrogate sees it
 
 
-@pytest.mark.parametrize("name", ["hybrid", "mivabo", "joint-gp"])
+@pytest.mark.parametrize("name", ["hybrid", "mivabo", "jopt"])
 def test_huge_losses_do_not_end_a_run_of_a_surrogate(name: str) -> None:
     def objective(config: dict[str, Any]) -> float:
         return {0: 1e308, 1: -1e308, 2: LOSS_LIMIT, 3: -LOSS_LIMIT}.get(config["n"], config["x"])

@@ -152,7 +152,7 @@ def test_outputs_and_observations_are_checked() -> None:
             Observation({}, "done", loss)
 
 
-@pytest.mark.parametrize("name", ["hybrid", "mivabo", "joint-gp", "random"])
+@pytest.mark.parametrize("name", ["hybrid", "mivabo", "jopt", "random"])
 def test_optimizers_live_with_parts_and_learn_from_a_loss_that_is_known(name: str) -> None:
     space = tiny.tiny_space()
     study = mc.Study(space, name)

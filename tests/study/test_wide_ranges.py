@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from mipcash.optimizers.registry import optimizer_names
+from tests.named import OPTIMIZERS
 
 resource = pytest.importorskip("resource", reason="limits on memory need POSIX")
 
@@ -91,7 +91,7 @@ def run(program: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", optimizer_names())
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_optimizer(name: str) -> None:
     run(RUN.format(name=name))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mipcash.methods.mivabo.features.discrete import DiscreteFeatures, bit_block
 from mipcash.program.unit_scale import INACTIVE
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
 from mipcash.surrogates.fourier import FourierFeatures
 from mipcash.surrogates.level_kernels import level_kernel
-from mipcash.surrogates.linear.features.discrete import DiscreteFeatures, bit_block
 from tests.spaces import ALL
 
 

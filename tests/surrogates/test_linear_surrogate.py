@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mipcash.methods.mivabo import evidence
+from mipcash.methods.mivabo.blocks import FeatureSizes
+from mipcash.methods.mivabo.posterior import LinearPosterior
+from mipcash.methods.mivabo.sparse.mixture import SparseSettings
+from mipcash.methods.mivabo.surrogate import LinearSettings, LinearSurrogate
 from mipcash.surrogates.base import Surrogate
-from mipcash.surrogates.linear import evidence
-from mipcash.surrogates.linear.blocks import FeatureSizes
-from mipcash.surrogates.linear.posterior import LinearPosterior
-from mipcash.surrogates.linear.sparse.mixture import SparseSettings
-from mipcash.surrogates.linear.surrogate import LinearSettings, LinearSurrogate
 from tests.surrogates.conformance import SPACES, Conformance, Observed, observed_in
 
 SIZES = FeatureSizes(fourier=6, per_number=4, product_columns=80)

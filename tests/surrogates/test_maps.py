@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from mipcash.errors import SpaceError
+from mipcash.methods.mivabo.features.maps import known_map
+from mipcash.methods.mivabo.features.quadrature import QuadratureFeatures
 from mipcash.surrogates.fourier import FourierFeatures
-from mipcash.surrogates.linear.features.maps import known_map
-from mipcash.surrogates.linear.features.quadrature import QuadratureFeatures
 
 DIMS, LENGTH = np.array([0, 2]), np.array([0.5, 0.8])
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-from mipcash.surrogates.matern import MaternPrior, MaternProcess, negative_evidence
+from mipcash.methods.admm.matern import MaternPrior, MaternProcess, negative_evidence
 
 RNG = np.random.default_rng(0)
 X = RNG.random((12, 3))

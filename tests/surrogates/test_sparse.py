@@ -10,16 +10,16 @@ from scipy import stats
 
 import mipcash as mc
 from mipcash.errors import SpaceError
+from mipcash.methods.mivabo.blocks import paper_blocks
+from mipcash.methods.mivabo.features.discrete import DiscreteFeatures
+from mipcash.methods.mivabo.functions import Block
+from mipcash.methods.mivabo.posterior import LinearPosterior
+from mipcash.methods.mivabo.sparse import gibbs
+from mipcash.methods.mivabo.sparse.mixture import Mixture, Scales, SparseSettings
+from mipcash.methods.mivabo.sparse.posterior import SparsePosterior, half_ranges, restricted, thinned
 from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
-from mipcash.surrogates.linear.blocks import paper_blocks
-from mipcash.surrogates.linear.features.discrete import DiscreteFeatures
-from mipcash.surrogates.linear.functions import Block
-from mipcash.surrogates.linear.posterior import LinearPosterior
-from mipcash.surrogates.linear.sparse import gibbs
-from mipcash.surrogates.linear.sparse.mixture import Mixture, Scales, SparseSettings
-from mipcash.surrogates.linear.sparse.posterior import SparsePosterior, half_ranges, restricted, thinned
 from tests.spaces import ALL
 from tests.surrogates.test_surrogates import SMALL, design, observations, points_of, posterior, primal
 
@@ -181,7 +181,7 @@ def test_the_variational_bound_agrees_with_a_long_chain():
 
 
 def test_the_variational_spread_is_the_primal_variance():
-    from mipcash.surrogates.linear.sparse.variational import spread
+    from mipcash.methods.mivabo.sparse.variational import spread
 
     post, z, u, y, noise = posterior(ALL["bound_numbers"](), "paper")
     mixture = Mixture.of(post, SparseSettings(by="feature"))

@@ -7,13 +7,13 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from mipcash.methods.mivabo import evidence
+from mipcash.methods.mivabo.blocks import FeatureSizes, evidence_blocks, paper_blocks, relevant_pairs
+from mipcash.methods.mivabo.posterior import LinearPosterior, standardisation
 from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
 from mipcash.surrogates.interactions import Interactions
-from mipcash.surrogates.linear import evidence
-from mipcash.surrogates.linear.blocks import FeatureSizes, evidence_blocks, paper_blocks, relevant_pairs
-from mipcash.surrogates.linear.posterior import LinearPosterior, standardisation
 from tests.spaces import ALL, loss
 
 SMALL = FeatureSizes(fourier=4, per_number=3, product_columns=60)

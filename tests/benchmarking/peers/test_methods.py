@@ -13,7 +13,7 @@ from benchmarks.peers.methods.ours import changed
 from benchmarks.peers.problem import problems
 from benchmarks.peers.runner import Task, run_one
 from benchmarks.peers.shape import Shape
-from mipcash.optimizers.mivabo import MiVaBOSettings
+from mipcash.methods.mivabo.mivabo import MiVaBOSettings
 
 BUDGET = 12
 METHODS = [*PEERS, *SLOWER, "hybrid", "mivabo:starts=2", "joint-gp:illegal=send"]

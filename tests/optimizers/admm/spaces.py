@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import mipcash as mc
-from mipcash.optimizers.admm.legal import LegalChoices, Projection
-from mipcash.optimizers.admm.variables import Variables
+from mipcash.methods.admm.legal import LegalChoices, Projection
+from mipcash.methods.admm.variables import Variables
 from mipcash.space.domain import Domain
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import mipcash as mc
 from mipcash.errors import SpaceExhaustedError
+from mipcash.methods.admm import AdmmSettings
 from mipcash.optimizers.base import Limit, Observation, Optimizer, Proposal, Request
 from mipcash.optimizers.registry import make_optimizer
 from tests.optimizers.admm.spaces import pipeline
@@ -50,7 +51,7 @@ def run(
 
 
 def made(space: mc.Space | None = None, **settings: Any) -> Optimizer:
-    return make_optimizer("admm", space or pipeline(), settings=mc.settings.AdmmSettings(**settings))
+    return make_optimizer("admm", space or pipeline(), settings=AdmmSettings(**settings))
 
 
 def test_phases_take_their_turns_and_their_evaluations() -> None:

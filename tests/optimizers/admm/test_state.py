@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import mipcash as mc
 from mipcash.errors import SpaceError
-from mipcash.optimizers.admm.augmented import Limits, Measured, unit_of
-from mipcash.optimizers.admm.state import THETA, AdmmState, Asked, Z
+from mipcash.methods.admm import AdmmSettings
+from mipcash.methods.admm.augmented import Limits, Measured, unit_of
+from mipcash.methods.admm.state import THETA, AdmmState, Asked, Z
 from mipcash.optimizers.base import Limit, Observation
 from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome, Output
 
@@ -40,9 +40,7 @@ def test_the_centre_and_the_target_are_those_of_algorithm_1() -> None:
 
 def test_the_multipliers_and_residuals_of_an_iteration() -> None:
     delta = np.array([0.25, 1.0, 0.7])
-    after = state().chosen(
-        np.array([0, 1]), delta, np.array([0.0]), np.array([0.9]), METRIC, mc.settings.AdmmSettings(rho=0.5)
-    )
+    after = state().chosen(np.array([0, 1]), delta, np.array([0.0]), np.array([0.9]), METRIC, AdmmSettings(rho=0.5))
     assert after.lam == pytest.approx([0.2 + 0.5 * 0.05, -0.1 + 0.5 * (0.8 - 1.0), 0.0])  # eq. A17
     assert after.delta.tolist() == [0.25, 1.0, 0.0]
     assert after.primal == pytest.approx(math.sqrt(0.05**2 + 0.5 * 0.2**2))
@@ -54,7 +52,7 @@ def test_the_multipliers_and_residuals_of_an_iteration() -> None:
 
 
 def test_a_z_min_without_an_answer_leaves_the_multipliers_and_no_residual_of_limits() -> None:
-    z, delta, settings = np.array([0, 1]), np.array([0.25, 1.0, 0.7]), mc.settings.AdmmSettings(rho=0.5)
+    z, delta, settings = np.array([0, 1]), np.array([0.25, 1.0, 0.7]), AdmmSettings(rho=0.5)
     after = state(outside=0.5).chosen(z, delta, np.array([0.1]), None, METRIC, settings)
     assert (after.mu.tolist(), after.outside) == ([0.4], math.inf)
     assert after.as_dict()["outside"] is None
@@ -63,14 +61,14 @@ def test_a_z_min_without_an_answer_leaves_the_multipliers_and_no_residual_of_lim
 
 
 def test_rho_is_balanced_where_that_is_asked_for() -> None:
-    settings = mc.settings.AdmmSettings(rho=0.5, balance=10.0, factor=3.0)
+    settings = AdmmSettings(rho=0.5, balance=10.0, factor=3.0)
     far, still = np.array([0.9, 1.0, 0.0]), np.array([0.5, 1.0, 0.0])
     args = (np.array([0]), np.zeros(0), np.zeros(0), METRIC, settings)
     z, u, mu, metric, _ = args
     assert state(mu=mu).chosen(z, still, u, mu, metric, settings).rho == pytest.approx(1.5)  # the dual residual is 0
     near = state(mu=mu, theta=np.array([0.9, 1.0, 0.0]))
     assert near.chosen(z, far, u, mu, metric, settings).rho == pytest.approx(0.5 / 3.0)  # the primal one is
-    fixed = mc.settings.AdmmSettings(rho=0.5)
+    fixed = AdmmSettings(rho=0.5)
     assert near.chosen(z, far, u, mu, metric, fixed).rho == 0.5
 
 
@@ -150,9 +148,9 @@ def test_a_unit_is_the_range_of_all_but_the_worst() -> None:
 
 
 def test_precision_is_fixed_or_grows_to_its_largest() -> None:
-    assert [mc.settings.AdmmSettings.paper().steps(t) for t in (0, 1, 15, 99)] == [16, 32, 256, 256]
-    assert [mc.settings.AdmmSettings(first=5, growth=0).steps(t) for t in (0, 7)] == [5, 5]
-    assert [mc.settings.AdmmSettings(first=4, growth=2, most=9).steps(t) for t in (0, 1, 2, 3)] == [4, 6, 8, 9]
+    assert [AdmmSettings.paper().steps(t) for t in (0, 1, 15, 99)] == [16, 32, 256, 256]
+    assert [AdmmSettings(first=5, growth=0).steps(t) for t in (0, 7)] == [5, 5]
+    assert [AdmmSettings(first=4, growth=2, most=9).steps(t) for t in (0, 1, 2, 3)] == [4, 6, 8, 9]
 
 
 @pytest.mark.parametrize(
@@ -165,4 +163,4 @@ def test_precision_is_fixed_or_grows_to_its_largest() -> None:
 )  # fmt: skip
 def test_wrong_settings_are_refused_by_name(wrong: dict[str, Any]) -> None:
     with pytest.raises(SpaceError, match=next(iter(reversed(wrong)))):
-        mc.settings.AdmmSettings(**wrong)
+        AdmmSettings(**wrong)

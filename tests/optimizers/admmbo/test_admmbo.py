@@ -13,8 +13,8 @@ import pytest
 import mipcash as mc
 from mipcash.acquisition.mixed_search import PolishSettings
 from mipcash.errors import SpaceExhaustedError
-from mipcash.optimizers.admmbo.admmbo import Admmbo
-from mipcash.optimizers.admmbo.settings import AdmmboSettings
+from mipcash.methods.admmbo.admmbo import Admmbo
+from mipcash.methods.admmbo.settings import AdmmboSettings
 from mipcash.optimizers.base import Limit, Observation, Proposal, Request
 from mipcash.space.domain import Domain
 

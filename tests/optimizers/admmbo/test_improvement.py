@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mipcash.acquisition.constrained import Interval
-from mipcash.optimizers.admmbo.coordinates import Coordinates, Quadratic
-from mipcash.optimizers.admmbo.improvement import Augmented, FeasibilityEI, augmented_ei
+from mipcash.methods.admmbo.coordinates import Coordinates, Quadratic
+from mipcash.methods.admmbo.improvement import Augmented, FeasibilityEI, augmented_ei
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain
 from mipcash.surrogates.structured.encoded import Encoded

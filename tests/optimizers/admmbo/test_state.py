@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mipcash.optimizers.admmbo.settings import AdmmboSettings
-from mipcash.optimizers.admmbo.state import OPT, AdmmState, Asked
+from mipcash.methods.admmbo.settings import AdmmboSettings
+from mipcash.methods.admmbo.state import OPT, AdmmState, Asked
 
 SETTINGS = AdmmboSettings(balance=None, tolerance=1e-6)
 

@@ -1,0 +1,267 @@
+"""Simulated annealing in the place of the MIP (daxberger2019, Sec. 5: MiVaBO-SA and GP-SA; Kirkpatrick et al. 1983).
+
+Notation
+    s (G,), u (D,)    levels and unit values of the current configuration;   E(s, u) its energy, on standardised losses
+    T_k = hot (cold / hot)^(k / steps)    temperature of step k
+
+    mivabo-annealing   E = f~, a posterior sample of MiVaBO's linear model: what MiVaBO minimises by MIP and L-BFGS-B
+    gp-annealing       E = mu - kappa sd, the lower confidence bound of the Gaussian process of :mod:`joint_gp`
+
+A step moves to a random neighbour and stays there with probability min(1, exp(-(E' - E) / T_k)). The paper gives illegal
+points a high energy; here neighbours are legal, which is the same walk without the steps that it would reject:
+
+    levels     one group changes its level, or two members of an ordering change places; sometimes two such changes at once,
+               since rules that tie parameters together may forbid either change alone
+    a number   Gaussian step, reflected into [0, 1]; an integer moves by one at least
+    numbers that rules bind    one step of hit-and-run inside their rules, which equations need
+
+The walk starts from the best observation, and again from legal samples; it may pass through what was proposed before.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from benchmarks.rivals.joint_gp import GaussianProcess
+from mipcash.errors import SpaceError, at_least
+from mipcash.methods.mivabo.blocks import FeatureSizes
+from mipcash.methods.mivabo.decomposition.split_function import SplitFunction
+from mipcash.methods.mivabo.surrogate import LinearSettings, LinearSurrogate
+from mipcash.optimizers.base import Proposal
+from mipcash.optimizers.data import Data
+from mipcash.optimizers.in_time import sampled
+from mipcash.optimizers.model_based import ModelBased, Step
+from mipcash.optimizers.mutation import Neighbours
+from mipcash.optimizers.pending import believed
+from mipcash.optimizers.unit_cube import UnitCube
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.points import Point, Points
+from mipcash.program.program import BinaryProgram
+from mipcash.program.unit_scale import INACTIVE
+from mipcash.space.domain import Domain
+
+Energy = Callable[[Point], float]
+"""E at a legal point."""
+FIT = 0.35
+"""Share of the time for the fit."""
+
+
+@dataclass(frozen=True)
+class CoolingSettings:
+    """The schedule.
+
+    Attributes:
+        steps: of each walk.
+        walks: the first one from the best observation, the others from legal samples.
+        hot, cold: first and last temperature; losses have unit variance.
+        pairs: share of the steps over levels that make two changes.
+        width: standard deviation of a step of a number, on the unit scale.
+    """
+
+    steps: int = 200
+    walks: int = 2
+    hot: float = 1.0
+    cold: float = 1e-3
+    pairs: float = 0.3
+    width: float = 0.15
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or self.walks < 1:
+            raise SpaceError(f"steps and walks must be at least 1, got {self.steps} and {self.walks}")
+        if not 0.0 < self.cold <= self.hot or not self.width > 0.0:
+            raise SpaceError(
+                f"annealing needs 0 < cold <= hot and width > 0, got {self.cold}, {self.hot} and {self.width}"
+            )
+
+    def temperature(self, step: int) -> float:
+        """T_k."""
+        return float(self.hot * (self.cold / self.hot) ** (step / self.steps))
+
+
+@dataclass(frozen=True)
+class AnnealingSettings:
+    """Settings of annealing on the linear model.
+
+    Attributes:
+        n_initial: size of the initial design.
+        sizes: numbers of features.
+        inflation, refit: as in :class:`mipcash.methods.mivabo.mivabo.MiVaBOSettings`.
+        cooling: the schedule.
+    """
+
+    n_initial: int = 10
+    sizes: FeatureSizes = field(default_factory=FeatureSizes)
+    inflation: float = 0.25
+    refit: int = 25
+    cooling: CoolingSettings = field(default_factory=CoolingSettings)
+
+    def __post_init__(self) -> None:
+        at_least(self, n_initial=1, refit=1, inflation=0)
+
+
+@dataclass(frozen=True)
+class GPAnnealingSettings:
+    """Settings of annealing on a Gaussian process.
+
+    Attributes:
+        n_initial: size of the initial design.
+        ard: a length-scale per column.
+        kappa: standard deviations below the mean of the confidence bound.
+        cooling: the schedule.
+    """
+
+    n_initial: int = 10
+    ard: bool = False
+    kappa: float = 2.0
+    cooling: CoolingSettings = field(default_factory=CoolingSettings)
+
+    def __post_init__(self) -> None:
+        at_least(self, n_initial=1, kappa=0)
+
+
+class Walk:
+    """Walks over legal neighbours, for one proposal.
+
+    Args:
+        domain: where the points live.
+        settings: the schedule, and how a neighbour is drawn.
+        memory: levels that groups take when they are switched on, shape (G,).
+    """
+
+    def __init__(self, domain: Domain, settings: CoolingSettings, memory: Indices) -> None:
+        self.domain, self.settings = domain, settings
+        self.neighbours = Neighbours(domain, memory, settings.pairs, settings.width)
+
+    def run(
+        self, energy: Energy, start: Point, admitted: Callable[[Point], bool], rng: np.random.Generator
+    ) -> tuple[Point, float] | None:
+        """One walk: the best admitted point on it and its energy."""
+        best: tuple[Point, float] | None = None
+        seen: dict[tuple[bytes, bytes], float] = {}
+
+        def kept(point: Point) -> float:
+            """Walks over few levels come back often."""
+            key = point.levels.tobytes(), point.units.tobytes()
+            if key not in seen:
+                seen[key] = energy(point)
+            return seen[key]
+
+        point, here = start, kept(start)
+        for k in range(self.settings.steps):
+            if self.domain.deadline.passed:
+                break
+            found = self.neighbours.neighbour(point, rng)
+            chance = rng.random()
+            if found is None:
+                continue
+            there = kept(found)
+            if there <= here or chance < math.exp(-(there - here) / self.settings.temperature(k)):
+                point, here = found, there
+                if (best is None or here < best[1]) and admitted(point):
+                    best = (point, here)
+        return best
+
+
+class _Annealing(ModelBased):
+    """Annealing over an energy that subclasses make."""
+
+    takes_limits = True
+    cooling: CoolingSettings
+
+    @abstractmethod
+    def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
+        """E, from the data and the points whose losses are being evaluated."""
+
+    def _search(self, step: Step) -> Proposal | None:
+        began = time.perf_counter()
+        energy = self._energy(step.data, self.awaited(step.request), step.rng)
+        step.clock.add("surrogate", began)
+        began = time.perf_counter()
+        before, distances = step.before, self.domain.exclusions([], step.request.apart)
+
+        def admitted(point: Point) -> bool:
+            new = not self.domain.repeats(self.domain.raw(point), before)
+            return new and all(e.admits(point.levels) for e in distances)
+
+        best = step.data.best(1)
+        fresh = self.domain.encode(sampled(self.domain, self.cooling.walks - 1, step.rng))
+        memory = np.minimum(best.levels[0], self.program.n_levels - 1)
+        walk = Walk(self.domain, self.cooling, memory)
+        ends = [walk.run(energy, start, admitted, step.rng) for start in Points.joined(best, fresh)]
+        found = min((e for e in ends if e is not None), key=lambda e: e[1], default=None)
+        step.clock.add("annealing", began, self.domain.deadline)
+        # the space itself has the last word, as for every proposal
+        return None if found is None else Proposal(self.domain.decode(found[0]), None, self.name, step.clock.seconds)
+
+
+class MiVaBOAnnealing(_Annealing):
+    """MiVaBO's linear model and Thompson sampling, the sample minimised by annealing."""
+
+    name: ClassVar[str] = "mivabo-annealing"
+
+    def __init__(self, domain: Domain, settings: AnnealingSettings | None = None) -> None:
+        super().__init__(domain)
+        self.settings: AnnealingSettings = settings or AnnealingSettings()
+        self.cooling = self.settings.cooling
+        model = LinearSettings(sizes=self.settings.sizes, iterations=self.settings.refit)
+        self.surrogate = LinearSurrogate(self.program, self.scale, model)
+
+    def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
+        prepared = self.surrogate.prepare(data.points)
+        deadline = self.domain.deadline.share(FIT)
+        posterior, _ = self.surrogate.fit(prepared, data.merits, {}, rng, data.noise(), deadline=deadline)
+        f = believed(posterior, awaited).sample(rng, self.settings.inflation)
+        return _split_energy(SplitFunction.of(f, self.program, self.scale), self.program)
+
+
+def _split_energy(split: SplitFunction, program: BinaryProgram) -> Energy:
+    """f~ as ``constant(s) + amplitude(s) . C(u)``; both factors are kept, as a step changes one of them only."""
+    sections: dict[bytes, tuple[float, Vector]] = {}
+    cosines: dict[bytes, Vector] = {}
+
+    def energy(point: Point) -> float:
+        at, place = point.levels.tobytes(), point.units.tobytes()
+        if at not in sections:
+            base = np.zeros(program.n)
+            base[program.starts + point.levels] = 1.0
+            z = base[: program.n_z]
+            amplitude = split.base + sum(f.amplitude[f.state(z)] for f in split.factors)
+            sections[at] = split.discrete.value(base), amplitude
+        if place not in cosines:
+            cosines[place] = np.cos(split.omega @ point.units + split.phase)
+        constant, amplitude = sections[at]
+        return constant + float(amplitude @ cosines[place])
+
+    return energy
+
+
+class GPAnnealing(_Annealing):
+    """A Gaussian process over everything, its lower confidence bound minimised by annealing."""
+
+    name: ClassVar[str] = "gp-annealing"
+
+    def __init__(self, domain: Domain, settings: GPAnnealingSettings | None = None) -> None:
+        super().__init__(domain)
+        self.settings: GPAnnealingSettings = settings or GPAnnealingSettings()
+        self.cooling = self.settings.cooling
+        self.cube = UnitCube(self.program, len(self.scale))
+
+    def _energy(self, data: Data, awaited: Points, rng: np.random.Generator) -> Energy:
+        deadline = self.domain.deadline.share(FIT)
+        gp = GaussianProcess(self.cube.encode(data.points), data.merits, self.settings.ard, deadline, data.noise())
+        gp = gp.given(self.cube.encode(awaited))
+
+        def bound(point: Point) -> float:
+            on = self.scale.active(point.one_hot(self.program)[None])[0]
+            shown = Point(point.levels, np.where(on > 0, point.units, INACTIVE))
+            mean, sd = gp(self.cube.encode(Points.of([shown], len(shown.levels), len(shown.units))))
+            return float(mean[0] - self.settings.kappa * sd[0])
+
+        return bound

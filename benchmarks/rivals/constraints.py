@@ -1,0 +1,112 @@
+"""Other ways to treat outcome constraints, and the lower confidence bound, on the surrogates and the search of ``hybrid``.
+
+ucb                     the lower confidence bound; under constraints CONFIG (Xu, Jiang, Svetozarevic and Jones 2023): it is
+                        minimised where the constraints hold at kappa deviations to the better side
+augmented-lagrangian    :mod:`benchmarks.rivals.augmented_lagrangian`
+adaptive-percentile, penalty    expected improvement of one output with the constraints in it (:mod:`benchmarks.rivals.one_output`)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from benchmarks.rivals.augmented_lagrangian import lagrangian_ei
+from benchmarks.rivals.one_output import at_percentile, penalised
+from mipcash.acquisition.analytic import AnalyticAcquisition, ConfidenceBound
+from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.catalogue import log_ei
+from mipcash.acquisition.feasible_first import Excess, FeasibleFirst
+from mipcash.acquisition.ingredients import Ingredients
+from mipcash.errors import SpaceError, at_least
+from mipcash.optimizers.base import Proposal, Request
+from mipcash.optimizers.data import Data
+from mipcash.optimizers.hybrid import Hybrid, HybridSettings
+from mipcash.optimizers.model_based import ModelBased, Step
+
+
+@dataclass(frozen=True)
+class RivalSettings(HybridSettings):
+    """Settings of ``hybrid``, and of the rivals.
+
+    Attributes:
+        kappa: deviations of the confidence bound.
+        percentile: of losses, that ``adaptive-percentile`` puts in the place of a violating loss, in [0, 100].
+        penalty: standard deviations of the losses that ``penalty`` adds for a unit of violation.
+    """
+
+    kappa: float = 2.0
+    percentile: float = 100.0
+    penalty: float = 10.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self, kappa=0, percentile=0, penalty=0)
+        if self.percentile > 100.0:
+            raise SpaceError(f"percentile is at most 100, got {self.percentile}")
+
+
+class Rival(Hybrid):
+    """``hybrid`` without refinement of a stalled incumbent."""
+
+    settings: RivalSettings
+
+    @property
+    def refined(self) -> bool:
+        return False
+
+
+class LowerBound(Rival):
+    """The lower confidence bound."""
+
+    name: ClassVar[str] = "ucb"
+
+    def acquisition_of(self, given: Ingredients, step: Step) -> Acquisition:
+        kappa = self.settings.kappa
+        bound = AnalyticAcquisition(given.loss, ConfidenceBound(kappa))
+        if not given.limited:
+            return bound
+        excess = []
+        for each in given.limited.values():
+            posterior = each.posterior
+            excess += Excess.of(each, lambda sign, p=posterior: AnalyticAcquisition(p, ConfidenceBound(sign * kappa)))
+        return FeasibleFirst(bound, excess)
+
+
+class AugmentedLagrangian(Rival):
+    """Expected improvement of the augmented Lagrangian; beside pending evaluations at their means."""
+
+    name: ClassVar[str] = "augmented-lagrangian"
+
+    def acquisition_of(self, given: Ingredients, step: Step) -> Acquisition:
+        if not given.limited:
+            return log_ei(given)
+        observed = step.data.points[np.flatnonzero(step.data.legal)]
+        return lagrangian_ei(given.loss, list(given.limited.values()), observed)
+
+
+class OneOutput(Rival):
+    """Expected improvement of one output; outputs are learned together, and so never evaluated separately."""
+
+    def propose(self, request: Request) -> Proposal:
+        return ModelBased.propose(self, request)
+
+
+class AdaptivePercentile(OneOutput):
+    """Violating losses are told a percentile of the satisfying ones."""
+
+    name: ClassVar[str] = "adaptive-percentile"
+
+    def learned(self, data: Data) -> Data:
+        return at_percentile(data, self.settings.percentile)
+
+
+class Penalty(OneOutput):
+    """Losses are told the violation besides."""
+
+    name: ClassVar[str] = "penalty"
+
+    def learned(self, data: Data) -> Data:
+        return penalised(data, self.settings.penalty)

@@ -1,0 +1,213 @@
+"""A Gaussian process over everything at once, relaxed and rounded: what GPyOpt does (daxberger2019, Sec. 5, "GPyOpt").
+
+Notation
+    x (B, d)    a configuration in [0, 1]^d: one column per ordered parameter (its level), one-hot columns per category, one
+                column per member of an ordering (its position), the unit values of the numbers; the middle where inactive
+    mu, sd      posterior of the Gaussian process at x, on standardised losses
+
+1. a Gaussian process (scikit-learn) with a Matern-5/2 kernel and noise, hyperparameters by maximum likelihood
+   pending trials count at their means: deviations fall beside them (the kriging believer of ginsbourger2010), and a proposal
+   keeps a distance to them where it can
+2. expected improvement over the lowest posterior mean at these, maximised over all of [0, 1]^d by L-BFGS-B
+   from the best of many random points: the relaxation knows neither categories nor conditions nor rules
+3. every column is rounded to the nearest level; what its conditions switch off is left out
+4. a rounded point that breaks a rule is moved to the nearest legal configuration, or sent as it is
+
+What is unsound in this is the relaxation: what is best there is not what is evaluated. The optimizer ``jopt`` seeks the improvement
+at rounded points instead.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
+
+from mipcash.acquisition.analytic import LogEI
+from mipcash.acquisition.continuous_step import flat_after
+from mipcash.deadline import NEVER, Deadline
+from mipcash.errors import SpaceError
+from mipcash.methods.admm.jopt import first_new, near
+from mipcash.optimizers.base import Proposal
+from mipcash.optimizers.model_based import ModelBased, Step
+from mipcash.optimizers.pending import EXACT
+from mipcash.optimizers.unit_cube import UnitCube
+from mipcash.program.forms import Vector
+from mipcash.space.domain import Domain
+from mipcash.surrogates.base import Noise
+from mipcash.surrogates.covariance import standardisation
+
+LEAST_NOISE = 1e-6
+"""Of what is pending, on standardised losses: the same configuration may be pending twice."""
+STEP = 1e-5
+"""Step of finite differences on [0, 1]; all d + 1 points are predicted at once."""
+
+FIT_ITERATIONS = 12
+"""Of L-BFGS-B on the likelihood; the last digits of a length-scale change no proposal."""
+FIT, SEARCH = 0.35, 0.7
+"""Shares of what is left of the time for the fit and for the acquisition; the rest is for rounding."""
+
+
+@dataclass(frozen=True)
+class JointGPSettings:
+    """Settings of the joint Gaussian process.
+
+    Attributes:
+        n_initial: size of the initial design.
+        illegal: what becomes of a rounded point that breaks a rule: ``nearest`` moves it to the nearest legal
+            configuration; ``send`` proposes it as it is, for comparisons that count violations.
+        ard: a length-scale per column; GPyOpt has one for all.
+        samples: random points from which the starts are chosen.
+        starts: runs of L-BFGS-B.
+        iterations: of each run.
+        attempts: random points that are rounded where every optimum rounds to what was proposed before.
+        jitter: improvement that does not count (GPyOpt's exploration).
+    """
+
+    n_initial: int = 10
+    illegal: str = "nearest"
+    ard: bool = False
+    samples: int = 500
+    starts: int = 5
+    iterations: int = 40
+    attempts: int = 20
+    jitter: float = 0.01
+
+    def __post_init__(self) -> None:
+        if self.illegal not in ("nearest", "send"):
+            raise SpaceError(f"illegal must be 'nearest' or 'send', got {self.illegal!r}")
+        if self.n_initial < 1 or self.starts < 1 or self.samples < self.starts:
+            raise SpaceError(
+                "n_initial and starts must be at least 1 and samples at least starts, "
+                f"got {self.n_initial}, {self.starts} and {self.samples}"
+            )
+
+
+class GaussianProcess:
+    """scikit-learn's regressor on standardised losses.
+
+    Args:
+        noise: variances of the losses beside the white noise, a number or one each.
+    """
+
+    def __init__(self, x: Vector, losses: Vector, ard: bool, deadline: Deadline = NEVER, noise: Noise = 0.0) -> None:
+        from sklearn.gaussian_process import GaussianProcessRegressor
+        from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+        length = np.ones(x.shape[1]) if ard else 1.0
+        kernel = ConstantKernel(1.0, (1e-3, 1e3)) * Matern(length, (5e-2, 1e2), nu=2.5) + WhiteKernel(1e-2, (1e-6, 1.0))
+        shift, scale = standardisation(losses)
+        alpha = 1e-8 + np.asarray(noise) / scale**2 if np.any(noise) else 1e-8
+        self.model: Any = GaussianProcessRegressor(kernel, alpha=alpha, optimizer=partial(_maximum, deadline))
+        with warnings.catch_warnings():  # hyperparameters at a bound, or a fit that stopped early, are usable
+            warnings.simplefilter("ignore")
+            self.model.fit(x, (losses - shift) / scale)
+        self.kernel = self.model.kernel_.k1  # the white noise is the observations', not the function's
+
+    def given(self, x: Vector) -> GaussianProcess:
+        """With further rows, (b, d), at their means, taken for known but for a thousandth of the noise: mu stays, sd falls.
+
+        With all of the noise, which hides what is left to learn, the same point would be proposed beside itself.
+        """
+        if not len(x):
+            return self
+        from sklearn.gaussian_process import GaussianProcessRegressor
+
+        made = copy(self)
+        noise = self.model.kernel_.k2.noise_level
+        beside = max((1.0 + EXACT) * noise, LEAST_NOISE) - noise  # the noise that the kernel has
+        observed = np.broadcast_to(self.model.alpha, len(self.model.X_train_))
+        alpha = np.concatenate([observed, np.full(len(x), beside)])
+        made.model = GaussianProcessRegressor(self.model.kernel_, alpha=alpha, optimizer=None)
+        y = np.concatenate([self.model.y_train_, self(x)[0]])
+        made.model.fit(np.concatenate([self.model.X_train_, x]), y)
+        made.kernel = made.model.kernel_.k1
+        return made
+
+    def __call__(self, x: Vector) -> tuple[Vector, Vector]:
+        """mu and sd of the function: (B, d) -> (B,), (B,). As ``model.predict``, whose checks cost more than the rest."""
+        cross = self.kernel(x, self.model.X_train_)
+        variance = self.kernel.diag(x) - np.sum(
+            solve_triangular(self.model.L_, cross.T, lower=True, check_finite=False) ** 2, axis=0
+        )
+        return cross @ self.model.alpha_, np.sqrt(np.maximum(variance, 1e-12))
+
+
+def _maximum(deadline: Deadline, objective: Callable[..., Any], start: Vector, bounds: Vector) -> tuple[Vector, float]:
+    """Hyperparameters of (nearly) maximal likelihood, as scikit-learn asks for them."""
+    timed = flat_after(objective, deadline)
+    found = minimize(timed, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": FIT_ITERATIONS})
+    return found.x, float(found.fun)
+
+
+class JointGP(ModelBased):
+    """See the module's description."""
+
+    name: ClassVar[str] = "joint-gp"
+    takes_limits = True
+
+    def __init__(self, domain: Domain, settings: JointGPSettings | None = None) -> None:
+        super().__init__(domain)
+        self.settings: JointGPSettings = settings or JointGPSettings()
+        self.cube = UnitCube(self.program, len(self.scale))
+
+    def _search(self, step: Step) -> Proposal | None:
+        began = time.perf_counter()
+        x = self.cube.encode(step.data.points)
+        gp = GaussianProcess(x, step.data.merits, self.settings.ard, self.domain.deadline.share(FIT), step.data.noise())
+        awaited = self.cube.encode(self.awaited(step.request))
+        incumbents = np.concatenate([x[step.data.legal & step.data.whole], awaited])
+        log_ei = LogEI(float(np.min(gp(incumbents)[0])) - self.settings.jitter)
+        gp = gp.given(awaited)
+
+        def loss(points: Vector) -> Vector:
+            return -np.exp(
+                -log_ei(*gp(points))
+            )  # GPyOpt climbs the improvement itself, flat as it is where there is none
+
+        step.clock.add("surrogate", began)
+        began = time.perf_counter()
+        candidates = self._candidates(loss, x, awaited, step.rng)
+        step.clock.add("acquisition", began)
+        began = time.perf_counter()
+        repaired = self.settings.illegal == "nearest"
+        found = first_new(self.domain, self.cube, candidates, awaited, step, repaired)
+        step.clock.add("rounding", began, self.domain.deadline)
+        return None if found is None else Proposal(found, None, self.name, step.clock.seconds)
+
+    def _candidates(
+        self, loss: Callable[[Vector], Vector], x: Vector, awaited: Vector, rng: np.random.Generator
+    ) -> list[Vector]:
+        """Local optima of the acquisition over [0, 1]^d, best first, and the best random points behind them."""
+        random, deadline = rng.random((self.settings.samples, x.shape[1])), self.domain.deadline.share(SEARCH)
+        pool = np.concatenate([random, x])
+        if len(awaited):  # what was observed is no candidate, and its best lie where the batch began
+            pool = np.array([p for p in random if not near(p, awaited)] or random)
+        pool = pool[np.argsort(loss(pool), kind="stable")]
+
+        def objective(point: Vector) -> tuple[float, Vector]:
+            step = np.where(point + STEP > 1.0, -STEP, STEP)
+            values = loss(np.concatenate([point[None], point + np.diag(step)]))
+            return float(values[0]), (values[1:] - values[0]) / step
+
+        ends = [
+            minimize(
+                flat_after(objective, deadline),
+                start,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(0.0, 1.0)] * len(start),
+                options={"maxiter": self.settings.iterations},
+            )
+            for start in pool[: self.settings.starts]
+        ]
+        optima = [np.clip(e.x, 0.0, 1.0) for e in sorted(ends, key=lambda e: float(e.fun))]
+        return [*optima, *pool[: self.settings.attempts]]

@@ -1,0 +1,180 @@
+"""Legal points in the subproblems: the nearest with z fixed (delta-min under rules), and legal choices (z-min under rules).
+
+Notation
+    z (Z,), theta (P,)     as in :mod:`mipcash.methods.admm.variables`
+    P_z(theta)             the legal configuration with these choices that is nearest to theta
+
+Without rules P_z rounds every coordinate to its nearest value (liu2020, eq. 4 and 11). Where that breaks a rule, a MILP finds
+the nearest: over the levels the squared distance, which is linear in their binaries, and for every number that occurs in a rule
+the share of its range by which it moves; other numbers stay. The choices are fixed columns of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise, product
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from mipcash.backends.base import INFEASIBLE, Task
+from mipcash.errors import SpaceError
+from mipcash.methods.admm.variables import Variables
+from mipcash.modelling.domains import Configuration
+from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.points import Point
+from mipcash.space.compiled import QUESTION
+from mipcash.space.conflict import told
+from mipcash.space.domain import Domain
+from mipcash.space.exclusion import ANY, Exclusion
+from mipcash.space.nearest import with_distances
+
+PRODUCT = 512
+"""Combinations that are looked at one by one before the solver is asked for the legal ones."""
+
+
+class Projection:
+    """P_z (see the module's notation)."""
+
+    def __init__(self, domain: Domain, variables: Variables) -> None:
+        self.domain, self.variables = domain, variables
+        self.program = domain.program
+
+    def __call__(self, z: Indices, theta: Vector) -> Configuration | None:
+        """P_z(theta); None: no legal configuration has these choices.
+
+        Raises:
+            UndecidedError: a limit came before that was known.
+        """
+        config = self.domain.raw(self._rounded(z, theta))
+        if self._has(config, z) and not self.domain.space.violations(config):
+            return {**config, **self.domain.fixed}  # the unit scale changes last digits
+        return self._nearest(z, theta)
+
+    def _has(self, config: Configuration, z: Indices) -> bool:
+        """Whether what was rounded has the choices: one may be inactive beside some theta."""
+        try:
+            return bool(np.array_equal(self.program.encode(config)[self.variables.choices], z))
+        except (KeyError, ValueError, StopIteration):
+            return False
+
+    def _rounded(self, z: Indices, theta: Vector) -> Point:
+        levels = np.zeros(len(self.program.groups), dtype=np.int64)
+        levels[self.variables.choices] = z
+        for g, cost in zip(self.variables.tuned, self.variables.costs(theta), strict=True):
+            levels[g] = int(np.argmin(cost))
+        levels = self.domain.free_legality.effective(levels[None])[0]
+        return Point(levels, self.domain.scale.rounded(np.clip(self.variables.units(theta), 0.0, 1.0)))
+
+    def _nearest(self, z: Indices, theta: Vector) -> Configuration | None:
+        program, variables = self.program, self.variables
+        linear = np.zeros(program.n)
+        for g, cost in zip(variables.tuned, variables.costs(theta), strict=True):
+            start = program.groups[g].start
+            linear[start : start + len(cost)] = cost
+        units = np.clip(variables.units(theta), 0.0, 1.0)
+        natural = self.domain.scale.natural(units)
+        wanted = {n.latent: natural[n.label] for n in program.numbers}
+        lifted = with_distances(program, wanted)
+        form = replace(QuadraticForm.zero(lifted.n), linear=np.concatenate([linear, np.ones(len(wanted))]))
+        answer = self.domain.minimiser.backend.solve(Task(lifted, form, self._held(z)), QUESTION)
+        if told(answer).columns is None:
+            return None
+        assert answer.columns is not None
+        bound = {n.label for n in program.numbers}
+        free = {label: value for label, value in natural.items() if label not in bound}
+        levels = program.levels_of(answer.columns)
+        return self.domain.space.configuration(levels, answer.columns[: program.n], free)
+
+    def _held(self, z: Indices) -> dict[int, float]:
+        """Columns of the choices, and their values."""
+        held: dict[int, float] = {}
+        for g, level in zip(self.variables.choices, z, strict=True):
+            group = self.program.groups[g]
+            held |= {group.start + k: float(k == level) for k in range(group.size)}
+        return held
+
+
+class LegalChoices:
+    """The :class:`mipcash.methods.admm.z_min.Oracle` of a domain.
+
+    Args:
+        project: tells whether some legal configuration has a choice.
+    """
+
+    def __init__(self, domain: Domain, variables: Variables, project: Projection, theta: Vector) -> None:
+        self.domain, self.variables = domain, variables
+        self.project, self.theta = project, theta
+
+    def argmax(self, weights: Vector) -> Indices:
+        """See :class:`mipcash.methods.admm.z_min.Oracle`: choice by choice where that is legal (eq. A38), an order by
+        the best assignment, else by a MILP.
+
+        Raises:
+            SpaceError: nothing is legal.
+        """
+        starts = np.concatenate([[0], np.cumsum(self.variables.sizes)]).astype(np.int64)
+        if self._unconditional:
+            apart = self._apart([weights[a:b] for a, b in pairwise(starts)])
+            if self.project(apart, self.theta) is not None:
+                return apart
+        program = self.domain.program
+        linear = np.zeros(program.n)
+        for k, g in enumerate(self.variables.choices):
+            linear[program.groups[g].span] = -weights[starts[k] : starts[k + 1]]
+        answer = self.domain.minimise(replace(QuadraticForm.zero(program.n), linear=linear), QUESTION)
+        if told(answer).columns is None:
+            raise SpaceError(f"no configuration of space {self.domain.space.name!r} is legal")
+        assert answer.columns is not None
+        return program.levels_of(answer.columns)[self.variables.choices]
+
+    def _apart(self, weights: Sequence[Vector]) -> Indices:
+        """The best level of every choice whatever the rules; of an order, the best assignment of its modules to positions."""
+        z = np.array([int(np.argmax(w)) for w in weights], dtype=np.int64)
+        where = {int(g): k for k, g in enumerate(self.variables.choices)}
+        for groups in self.domain.minimiser.orderings.values():
+            members = [where[g] for g in groups]
+            _, z[members] = linear_sum_assignment(np.array([weights[k] for k in members]), maximize=True)
+        return z
+
+    def every(self, limit: int) -> Indices | None:
+        """See :class:`mipcash.methods.admm.z_min.Oracle`."""
+        found = list[Indices]()
+        for z in self._each(limit):
+            found.append(z)
+            if len(found) > limit:
+                return None
+        return np.array(found, dtype=np.int64).reshape(len(found), len(self.variables.choices))
+
+    def _each(self, limit: int) -> Iterator[Indices]:
+        """All legal choices, one after the other; some more than ``limit`` where they are more."""
+        sizes = self.variables.sizes
+        if self._unconditional and np.prod(sizes.astype(float)) <= PRODUCT:
+            for each in product(*(range(int(n)) for n in sizes)):
+                z = np.array(each, dtype=np.int64)
+                if self._ordered(z) and self.project(z, self.theta) is not None:
+                    yield z
+            return
+        program, excluded = self.domain.program, list[Exclusion]()
+        while len(excluded) <= limit:
+            answer = self.domain.minimise(QuadraticForm.zero(program.n), QUESTION, excluded=excluded)
+            if answer.status == INFEASIBLE or told(answer).columns is None:
+                return
+            assert answer.columns is not None
+            levels = program.levels_of(answer.columns)
+            held = np.full(len(levels), ANY)
+            held[self.variables.choices] = levels[self.variables.choices]
+            excluded.append(Exclusion(held))
+            yield held[self.variables.choices]
+
+    def _ordered(self, z: Indices) -> bool:
+        """Whether positions in orders are taken once each."""
+        where = {int(g): k for k, g in enumerate(self.variables.choices)}
+        orders = self.domain.minimiser.orderings.values()
+        return all(len({int(z[where[g]]) for g in groups}) == len(groups) for groups in orders)
+
+    @property
+    def _unconditional(self) -> bool:
+        """Whether no choice may be off."""
+        return not any(self.domain.program.groups[g].conditional for g in self.variables.choices)

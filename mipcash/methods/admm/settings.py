@@ -1,0 +1,102 @@
+"""Settings of ADMM; what the defaults are, and what the papers have, is said at each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from mipcash.errors import SpaceError, at_least
+from mipcash.methods.admm.rewards import QUANTILE, RANK
+from mipcash.methods.admm.solvers import theta_solver, z_solver
+
+
+@dataclass(frozen=True)
+class AdmmSettings:
+    """Settings of the optimizer.
+
+    Attributes:
+        n_initial: size of the initial design, which covers algorithms; the papers have none.
+        theta_min: solver of theta-min: ``gp`` (BO of the papers) or ``random``.
+        z_min: solver of z-min: ``bandit`` (Ba of the papers), ``gp`` (BO over one-hot choices), ``exhaustive`` or ``random``.
+        first: I, evaluations of each subproblem in the first iteration; the papers have 16, which 40 evaluations do not allow.
+        growth: F, by how much I grows with every iteration; 0: I is fixed.
+        most: the largest I.
+        rho: penalty of the augmented term, on the unit scale of hyperparameters and in units of the loss; 0: theta is never pulled
+            towards what was projected before. The papers have 1, of losses as they are.
+        balance: ratio of the residuals from which on rho is changed (boyd2011, eq. 3.13); None: rho is fixed.
+        factor: by which.
+        limit_rho: penalty of the limits; None: rho.
+        free_slack: whether u is minimised out of z-min too; the papers keep that of theta-min, and so draw a choice that keeps a
+            limit by more back to where it just keeps it.
+        warm_start: whether theta-min learns from every evaluation with its z (BO* of ram2020), or from those of its phase alone.
+        prior: alpha_0 = delta_0 of the bandit; the papers have 10, which hardly learns in a hundred pulls.
+        f_hat: the loss that earns nothing (liu2020, eq. A39), where losses lie between 0 and it; ``rank``: rewards by rank, for
+            losses of any scale; ``quantile``: linear between the least known so far and the 0.9 quantile.
+        unit: what a loss of 1 is, for rho; None: the range of the losses at the start, worst tenth left out. The papers have 1.
+        tolerance: length of both residuals at which the optimizer wishes to stop; None: it never does. To stop there loses: the
+            residuals are short where nothing was tried.
+    """
+
+    n_initial: int = 6
+    theta_min: str = "gp"
+    z_min: str = "bandit"
+    first: int = 4
+    growth: int = 2
+    most: int = 128
+    rho: float = 0.01
+    balance: float | None = None
+    factor: float = 2.0
+    limit_rho: float | None = 10.0
+    free_slack: bool = True
+    warm_start: bool = True
+    prior: float = 1.0
+    f_hat: float | str = RANK
+    unit: float | None = None
+    tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        at_least(self, n_initial=1, first=1, growth=0, most=self.first)
+        theta_solver(self.theta_min)
+        z_solver(self.z_min)
+        if not 0.0 <= self.rho < math.inf:
+            raise SpaceError(f"rho must be a finite number, at least 0, got {self.rho}")
+        for name in ("limit_rho", "unit", "prior"):
+            value = getattr(self, name)
+            if value is not None and not 0.0 < value < math.inf:
+                raise SpaceError(f"{name} must be a finite number above 0, got {value}")
+        if not self.factor > 1.0 or not (self.balance is None or self.balance >= 1.0):
+            raise SpaceError(f"factor must be above 1 and balance at least 1, got {self.factor} and {self.balance}")
+        if self.f_hat not in (RANK, QUANTILE) and not (
+            isinstance(self.f_hat, (int, float)) and 0.0 < self.f_hat < math.inf
+        ):
+            raise SpaceError(f"f_hat must be {RANK!r}, {QUANTILE!r} or a finite loss above 0, got {self.f_hat!r}")
+        if self.tolerance is not None:
+            at_least(self, tolerance=0)
+
+    def steps(self, iteration: int) -> int:
+        """I of an iteration, from 0: adaptive precision (liu2020, appendix 13)."""
+        return min(self.first + self.growth * iteration, self.most)
+
+    @property
+    def slack_rho(self) -> float:
+        """The penalty of the limits, above 0: without any they would count for nothing."""
+        return self.limit_rho if self.limit_rho is not None else self.rho or 1.0
+
+    @classmethod
+    def paper(cls, **changes: Any) -> AdmmSettings:
+        """AdADMM-F16(BO,Ba) of the papers: I from 16 to 256, Beta(10, 10), f_hat = 0.7, cold starts, losses as they are."""
+        own: dict[str, Any] = {
+            "n_initial": 1,
+            "first": 16,
+            "growth": 16,
+            "most": 256,
+            "warm_start": False,
+            "prior": 10.0,
+            "f_hat": 0.7,
+            "unit": 1.0,
+            "free_slack": False,
+            "rho": 1.0,
+            "limit_rho": None,
+        }
+        return cls(**(own | changes))

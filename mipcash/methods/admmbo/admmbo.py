@@ -1,0 +1,328 @@
+"""ADMMBO (ariafar2019): the loss and each limit have a copy of the configuration, which ADMM draws together.
+
+    min f(x) + sum_i M 1(c_i(z_i) > 0)    where x = z_i, i = 1..N                                         eq. 7
+
+1. initial design: solver-made configurations, all outputs of each
+2. OPT, Algorithm 3.2: a few steps of expected improvement of f(x) + sum_i rho/2 ||x - z_i + y_i/rho||^2 (eq. 10, 11);
+   x is the best observation of it
+3. FEAS, Algorithm 3.3, for each limit: the same of 1(c_i(z) > 0) + rho/2M ||x - z + y_i/rho||^2 (eq. 12 to 14); z_i is the best
+4. y_i += rho (x - z_i); where both residuals are short, the optimizer wishes to stop; else rho is balanced (eq. 15), and back to 2
+
+Every subproblem's improvement is maximised over legal configurations by the mixed search of the default optimizer; a proposal is
+legal whatever x and z are. A step of OPT wants the loss alone and one of FEAS its own output, where a request says that these may
+be evaluated apart (``Request.costs``); else an evaluation tells all outputs, and all models learn from it.
+
+Proposals of the feasibility subproblems of one iteration do not wait for each other (:meth:`AdmmState.next`). What the paper leaves
+open: docs/decisions/042-admmbo-as-written.md.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.constrained import LogConstrainedEI, LogFeasibility
+from mipcash.acquisition.continuous_step import ContinuousStep
+from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
+from mipcash.acquisition.neighbourhood import Neighbourhood
+from mipcash.acquisition.wide_search import WideSearch
+from mipcash.errors import SpaceExhaustedError
+from mipcash.methods.admmbo.coordinates import Coordinates, Quadratic
+from mipcash.methods.admmbo.improvement import Augmented, FeasibilityEI, augmented_ei
+from mipcash.methods.admmbo.models import Models, one_sided, slope
+from mipcash.methods.admmbo.recommendation import recommended
+from mipcash.methods.admmbo.settings import AdmmboSettings
+from mipcash.methods.admmbo.state import OPT, AdmmState
+from mipcash.optimizers.base import History, Limit, Observation, Proposal
+from mipcash.optimizers.hybrid import WIDE
+from mipcash.optimizers.in_time import solver_made
+from mipcash.optimizers.model_based import ModelBased, Step
+from mipcash.optimizers.outcome import LOSS, MISSING, PENDING
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.points import Point, Points
+from mipcash.space.domain import Domain
+from mipcash.surrogates.structured.structure import Structure
+from mipcash.surrogates.structured.surrogate import StructuredSurrogate
+
+FIT, SEARCH = 0.35, 0.75
+"""Shares of what is left of the time for the fits and for the search."""
+BEST = 6
+"""Observations from which the search starts: so many by the subproblem, and so many by its expected improvement."""
+STEP_TOLERANCE = 1e-3
+ANSWER = -1
+"""In the place of a subproblem: what is not known of x."""
+
+
+class Admmbo(ModelBased):
+    """See the module's description."""
+
+    name: ClassVar[str] = "admmbo"
+    takes_limits = True
+
+    def __init__(self, domain: Domain, settings: AdmmboSettings | None = None) -> None:
+        super().__init__(domain)
+        self.settings: AdmmboSettings = settings or AdmmboSettings()
+        self.space = Coordinates.of(domain, self.settings.coordinates)
+        structure = Structure.of(self.program, self.scale, None)
+        self.surrogate = StructuredSurrogate(structure, self.settings.surrogate)
+
+    def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
+        """Algorithm 3.1, line 17; see :func:`mipcash.methods.admmbo.recommendation.recommended`."""
+        best = super().recommend(history, limits)
+        if not limits:
+            return best
+        models = Models(self.surrogate, self.data(history, limits), self.domain.deadline)
+        with threadpool_limits(1):
+            found = recommended(models, history, one_sided(models.data, self.settings.equality), self.settings.delta)
+        return best if found is None else found
+
+    def _search(self, step: Step) -> Proposal | None:
+        return _Ask(self, step).proposal()
+
+    @property
+    def polish(self) -> PolishSettings:
+        """Limits of the search; at most WIDE in a wide space."""
+        given, most = self.settings.polish, WIDE if self.domain.wide else ()
+        return replace(given, **{name: min(getattr(given, name), limit) for name, limit in most})
+
+    def search(self, acquisition: Acquisition, starts: Points, step: Step) -> Point | None:
+        """The best legal point that is new to the step's history; None where it finds none."""
+        near = Neighbourhood.beside(self.domain, self._excluded(step), starts)
+        numbers = ContinuousStep(self.domain, 1, STEP_TOLERANCE)
+        kind = WideSearch if self.domain.wide else MixedSearch
+        found = kind(numbers, near, self.polish).minimise(acquisition, starts, step.rng)
+        if found is None or not self.domain.repeats(self.domain.decode(found), step.before):
+            return found
+        return self._moved(numbers, found, step)
+
+
+class _Ask:
+    """One proposal.
+
+    Args:
+        optimizer: with the deadline of the proposal.
+        step: what was asked, with data of at least one legal observation.
+    """
+
+    def __init__(self, optimizer: Admmbo, step: Step) -> None:
+        self.optimizer, self.step, self.settings = optimizer, step, optimizer.settings
+        self.request, self.data, self.space = step.request, step.data, optimizer.space
+        self.limits = one_sided(self.data, self.settings.equality)
+        self.vectors = self.space(self.data.points)
+        self.legal = np.flatnonzero(self.data.legal)
+        deadline = optimizer.domain.deadline.share(FIT)
+        self.models = Models(optimizer.surrogate, self.data, deadline, dict(step.request.state.get("models", {})))
+        self.state = self._begun()
+        self.loss_scale = 1.0  # what a unit of the loss is on the scale of its posterior, once that is fitted
+
+    def proposal(self) -> Proposal | None:
+        """For the subproblem whose turn it is; None: nothing is left for any.
+
+        One without anything new to evaluate, or whose answer nothing can improve, has had its steps; where that goes for all, an
+        improvement of 0 is as good as another.
+        """
+        for insists in (False, True):
+            for _ in range(2 * len(self.state.made)):
+                self._advance()
+                found = self._next(insists)
+                if found is not None:
+                    return self._answer() or found
+        return None
+
+    # -- where ADMM stands --------------------------------------------------------------------------------------
+
+    def _begun(self) -> AdmmState:
+        """The state, without proposals that are no longer pending."""
+        state = AdmmState.of(self.request.state)
+        if state is None or len(state.made) != 1 + len(self.limits):
+            losses = self.data.losses[self.data.known]
+            spread = float(np.ptp(losses / 2.0)) * 2.0 if len(losses) else 0.0
+            unit = self.settings.unit or (spread if 0.0 < spread < np.inf else 1.0)
+            state = AdmmState.begun(len(self.limits), self.space.size, self.settings.rho, unit)
+        waiting = (a for a in state.asked if self.request.history[a.number].status == PENDING)
+        return replace(state, asked=tuple(waiting))
+
+    @property
+    def _steps(self) -> int:
+        """alpha^k = beta_i^k; an evaluation that tells all outputs is one step of each subproblem."""
+        steps = self.settings.first if self.state.iteration == 1 else self.settings.later
+        return steps if self.request.costs else -(-steps // len(self.state.made))
+
+    def _advance(self) -> None:
+        """Take the answers of subproblems that have had their steps."""
+        while self.state.solved(self._steps):
+            if not self.limits:
+                self.state = replace(self.state, made=(0,))
+            elif self.state.feasibility:
+                self._restore()
+            else:
+                self.state = self.state.optimised(self.vectors[self._best(OPT)])
+
+    def _restore(self) -> None:
+        """All z_i; one whose output is not known anywhere stays."""
+        z, kept = self.state.z.copy(), True
+        for i, limit in enumerate(self.limits):
+            rows, values = self.data.values(limit.output)
+            if len(np.intersect1d(rows, self.legal)):
+                best = self._best(i + 1)
+                z[i] = self.vectors[best]
+                kept &= bool(limit.kept(values[rows == best]).all())
+            else:
+                kept = False
+        self.state = self.state.restored(z, kept, self.settings)
+
+    def _best(self, j: int) -> int:
+        """The legal row of a subproblem's answer: Algorithm 3.2, line 10, and 3.3, line 10."""
+        rows, objective = self._objective(j)
+        return int(rows[np.argmin(objective)])
+
+    def _objective(self, j: int) -> tuple[Indices, Vector]:
+        """Legal rows where a subproblem's function is known, and u / unit or h_i there; all and q alone if it is known nowhere."""
+        rows, values = self.models.known(self._output(j))
+        legal = np.isin(rows, self.legal)
+        rows, values = (rows[legal], values[legal]) if legal.any() else (self.legal, np.zeros(len(self.legal)))
+        q = self._quadratic(j).at(self.vectors[rows])
+        if j == OPT:
+            return rows, values / self.state.unit + q
+        return rows, (~self.limits[j - 1].kept(values)).astype(float) + q
+
+    def _quadratic(self, j: int, scale: float = 1.0) -> Quadratic:
+        """q of eq. 10 in units of the loss, times a scale; or of eq. 12."""
+        rho, s = self.state.rho, self.state
+        if j == OPT:
+            return Quadratic(self.space, rho * scale, s.z - s.y / rho)
+        return Quadratic(self.space, rho / self.settings.penalty, (s.x + s.y[j - 1] / rho)[None])
+
+    def _output(self, j: int) -> str:
+        return LOSS if j == OPT else self.limits[j - 1].output
+
+    # -- proposals ----------------------------------------------------------------------------------------------
+
+    def _next(self, insists: bool) -> Proposal | None:
+        """A step of the subproblem whose turn it is; None: it has nothing to propose, and its steps are over."""
+        j = self.state.next(self._steps)
+        assert j is not None
+        output = self._output(j)
+        outputs = (output,) if self.request.costs else ()
+        own = self._about(output)
+        found = self._improving(j, own, insists)
+        if found is not None:
+            config, origin = found
+            return self._made(Proposal(config, None, origin, self.step.clock.seconds, {}, outputs), j)
+        made = [2 * self._steps if i == j else m for i, m in enumerate(self.state.made)]
+        self.state = replace(self.state, made=tuple(made))
+        return None
+
+    def _improving(self, j: int, own: Step, insists: bool) -> tuple[dict[str, object], str] | None:
+        """A configuration that is new to a subproblem's history, and its origin."""
+        domain, output = self.optimizer.domain, self._output(j)
+        if len(self.models.known(output)[0]):
+            began = time.perf_counter()
+            improvement, acquisition = self._acquisition(j, own)
+            self.step.clock.add("surrogate", began, self.models.deadline)
+            began, searching = time.perf_counter(), self.optimizer.until(domain.deadline.share(SEARCH))
+            point = searching.search(acquisition, self._starts(j, acquisition), own)
+            self.step.clock.add("polish", began, searching.domain.deadline)
+            if point is not None:
+                if j == OPT:
+                    self._doubt(improvement, point)
+                idle = isinstance(improvement, FeasibilityEI) and not improvement.improves(_alone(point))
+                if idle and not insists:
+                    return None
+                return domain.decode(point), "optimality" if j == OPT else f"feasibility of {self.limits[j - 1]}"
+        try:
+            made = solver_made(domain, "what is left", own.request)
+        except SpaceExhaustedError:
+            if not self.request.costs:  # nothing is left for any subproblem
+                raise
+            return None
+        return made.config, made.origin
+
+    def _doubt(self, improvement: Acquisition, point: Point) -> None:
+        """Take the end back where the optimality subproblem is far from solved: x then is the best that was tried, no more."""
+        if not self.state.converged or self.settings.improvement is None:
+            return
+        gain = math.exp(-float(improvement.values(_alone(point))[0])) / self.loss_scale
+        self.state = replace(self.state, converged=gain <= self.settings.improvement)
+
+    def _acquisition(self, j: int, own: Step) -> tuple[Acquisition, Acquisition]:
+        """Minus the logarithm of a subproblem's expected improvement; and with the chance that the evaluation succeeds."""
+        waiting = self.optimizer.awaited(own.request, self._output(j))
+        rows, objective = self._objective(j)
+        improvement: Acquisition
+        if j == OPT:
+            posterior = self.models.fitted(LOSS, waiting)
+            self.loss_scale = slope(posterior) * self.state.unit
+            known = self._quadratic(OPT, self.loss_scale)
+            losses = self.data.losses[rows]
+            objective = posterior.scaled(losses) + known.at(self.vectors[rows])
+            best = float(np.min(objective, where=self.data.whole[rows], initial=math.inf))
+            improvement = augmented_ei(Augmented(posterior, known), best)
+        else:
+            kept = self.models.limit(self.limits[j - 1], waiting)
+            improvement = FeasibilityEI(kept.posterior, kept.interval, self._quadratic(j), float(objective.min()))
+        success = self.models.success()
+        if success is None:
+            return improvement, improvement
+        return improvement, LogConstrainedEI(improvement, LogFeasibility([success]))
+
+    def _starts(self, j: int, acquisition: Acquisition) -> Points:
+        """Legal observations: the best by the subproblem's function, and by the expected improvement."""
+        rows, objective = self._objective(j)
+        by_function = rows[np.argsort(objective, kind="stable")[:BEST]]
+        by_improvement = self.legal[np.argsort(acquisition.values(self.data.points[self.legal]), kind="stable")[:BEST]]
+        both = list(dict.fromkeys([*by_function.tolist(), *by_improvement.tolist()]))
+        return self.data.points[both]
+
+    def _about(self, output: str) -> Step:
+        """The step with the part of the history that tells of an output, or may be about to."""
+        if not self.request.costs:
+            return self.step
+        asked = {a.number: a.subproblem for a in self.state.asked if a.subproblem != ANSWER}
+        history = [
+            o
+            for k, o in enumerate(self.request.history)
+            if o.outcome[output].status != MISSING
+            or (o.status == PENDING and (k not in asked or self._output(asked[k]) == output))
+        ]
+        return Step(replace(self.request, history=history), self.data, self.step.clock)
+
+    def _answer(self) -> Proposal | None:
+        """Where ADMM has converged: what is not known of x, the loss and limited outputs, if these are evaluated apart."""
+        if not self.state.converged or not self.request.costs or any(self.state.made):
+            return None
+        (rows,) = np.nonzero(np.all(self.vectors == self.state.x, axis=1))
+        for row in rows.tolist():
+            config, outcome = self.data.observations[row].config, self.data.observations[row].outcome
+            names = dict.fromkeys([LOSS, *(limit.output for limit in self.limits)])
+            missing = outcome.missing(names)
+            if missing and not any(o.config == config for o in self.request.pending):
+                proposal = Proposal(config, None, "answer", self.step.clock.seconds, {}, missing)
+                return self._made(proposal, ANSWER)
+        return None
+
+    def _made(self, proposal: Proposal, j: int) -> Proposal:
+        """A proposal with the state after it, what reports show, and the wish to stop."""
+        state = self.state
+        shown = {"subproblem": proposal.origin, "iteration": state.iteration, "rho": state.rho}
+        finite = {n: v for n, v in (("primal", state.primal), ("dual", state.dual)) if np.isfinite(v)}
+        after = state.counted(j, len(self.request.history)).as_dict() | {"models": self.models.states}
+        return replace(proposal, state=after, trace={**shown, **finite}, stop=self._wish())
+
+    def _wish(self) -> str:
+        if self.state.converged:
+            return f"residuals {self.state.primal:.2g} and {self.state.dual:.2g} after {self.state.iteration - 1} iterations"
+        if self.state.iteration > self.settings.iterations:
+            return f"{self.settings.iterations} iterations"
+        return ""
+
+
+def _alone(point: Point) -> Points:
+    return Points(point.levels[None], point.units[None])

@@ -1,0 +1,191 @@
+"""Where ADMMBO stands between two asks, and its updates: Algorithm 3.1 without the evaluations.
+
+Notation
+    k           iteration, from 1;   rho_k its penalty
+    x (P,)      answer of the optimality subproblem; empty before the first
+    z (N, P)    answers of the feasibility subproblems;   y (N, P) multipliers, one row per one-sided limit
+    j           subproblem: 0 is OPT, i the feasibility subproblem of limit i (1..N)
+    r = x - z,  s = -rho (z - z of the iteration before)       primal and dual residual, over all limits together
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mipcash.methods.admmbo.settings import AdmmboSettings
+from mipcash.program.forms import Vector
+
+OPT = 0
+LARGEST = 1e8
+"""Factor between rho and its first value, at most: a residual of exactly 0 would let it grow for ever."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A proposal that may still be pending.
+
+    Attributes:
+        number: of its trial.
+        iteration, subproblem: that it was made for.
+    """
+
+    number: int
+    iteration: int
+    subproblem: int
+
+
+@dataclass(frozen=True, eq=False)
+class AdmmState:
+    """All of ADMMBO's variables (see the module's notation).
+
+    Attributes:
+        unit: what a loss of 1 is.
+        rho: rho_k.
+        x, z, y: the variables and multipliers.
+        iteration: k.
+        feasibility: whether the feasibility subproblems are at work, and not the optimality subproblem.
+        made: proposals for each subproblem in this iteration, N + 1 of them.
+        primal, dual: norms of the latest residuals; inf before the first.
+        converged: whether both were within the tolerance, at an answer that was seen to keep the limits.
+        asked: proposals that were pending at the latest ask, and the latest.
+    """
+
+    unit: float
+    rho: float
+    x: Vector
+    z: Vector
+    y: Vector
+    iteration: int = 1
+    feasibility: bool = False
+    made: tuple[int, ...] = ()
+    primal: float = math.inf
+    dual: float = math.inf
+    converged: bool = False
+    asked: tuple[Asked, ...] = ()
+
+    @classmethod
+    def begun(cls, limits: int, size: int, rho: float, unit: float) -> AdmmState:
+        """At the start: z^1 = min(B), which no category is nearer to than another, and y^1 = 0 (Section 5.1).
+
+        Args:
+            limits: N.
+            size: P.
+        """
+        zero = np.zeros((limits, size))
+        return cls(unit, rho, np.zeros(0), zero, zero, made=(0,) * (limits + 1))
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> AdmmState | None:
+        """From what :meth:`as_dict` gave; None: there is none yet."""
+        if "rho" not in state:
+            return None
+        shape = (len(state["z"]), -1) if state["z"] else (0, int(state["size"]))
+        return cls(
+            unit=float(state["unit"]),
+            rho=float(state["rho"]),
+            x=np.array(state["x"], dtype=float),
+            z=np.array(state["z"], dtype=float).reshape(shape),
+            y=np.array(state["y"], dtype=float).reshape(shape),
+            iteration=int(state["iteration"]),
+            feasibility=bool(state["feasibility"]),
+            made=tuple(int(m) for m in state["made"]),
+            primal=math.inf if state["primal"] is None else float(state["primal"]),
+            dual=math.inf if state["dual"] is None else float(state["dual"]),
+            converged=bool(state["converged"]),
+            asked=tuple(Asked(*map(int, a)) for a in state["asked"]),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """In JSON's types."""
+        return {
+            "unit": self.unit,
+            "rho": self.rho,
+            "size": self.z.shape[1],
+            "x": self.x.tolist(),
+            "z": self.z.tolist(),
+            "y": self.y.tolist(),
+            "iteration": self.iteration,
+            "feasibility": self.feasibility,
+            "made": list(self.made),
+            "primal": self.primal if math.isfinite(self.primal) else None,
+            "dual": self.dual if math.isfinite(self.dual) else None,
+            "converged": self.converged,
+            "asked": [[a.number, a.iteration, a.subproblem] for a in self.asked],
+        }
+
+    # -- what is to be done -------------------------------------------------------------------------------------
+
+    @property
+    def phase(self) -> range:
+        """Subproblems that are at work."""
+        return range(1, len(self.made)) if self.feasibility else range(1)
+
+    def pending(self, subproblem: int) -> int:
+        """Proposals of this iteration for a subproblem that are still pending."""
+        return sum(a.iteration == self.iteration and a.subproblem == subproblem for a in self.asked)
+
+    def solved(self, steps: int) -> bool:
+        """Whether the subproblems at work have had their steps, and nothing of them is pending.
+
+        What is asked for meanwhile goes on with them, beyond their steps; where twice the steps are pending, nothing is waited for.
+        """
+        had = all(self.made[j] >= steps for j in self.phase)
+        return had and (not any(map(self.pending, self.phase)) or all(self.made[j] >= 2 * steps for j in self.phase))
+
+    def next(self, steps: int, without: Sequence[int] = ()) -> int | None:
+        """The subproblem to propose for: of those that lack steps the one with the least pending, then the least made.
+
+        With one evaluation at a time they take turns, with N the subproblems of one iteration run beside each other.
+        """
+        left = [j for j in self.phase if j not in without]
+        lacking = [j for j in left if self.made[j] < steps] or left
+        return min(lacking, key=lambda j: (self.pending(j), self.made[j], j), default=None)
+
+    def counted(self, subproblem: int, number: int) -> AdmmState:
+        """After a proposal for a subproblem."""
+        made = tuple(m + (j == subproblem) for j, m in enumerate(self.made))
+        return replace(self, made=made, asked=(*self.asked, Asked(number, self.iteration, subproblem)))
+
+    # -- updates ------------------------------------------------------------------------------------------------
+
+    def optimised(self, x: Vector) -> AdmmState:
+        """With the answer of OPT (Algorithm 3.1, line 5): the feasibility subproblems are next."""
+        return replace(self, x=x, feasibility=True)
+
+    def restored(self, z: Vector, kept: bool, settings: AdmmboSettings) -> AdmmState:
+        """With the answers of all FEAS, (N, P): lines 8 to 14, and eq. 15.
+
+        Args:
+            kept: whether every answer was seen to keep its limit: without that x = z says nothing.
+        """
+        apart = self.x - z
+        primal, dual = float(np.linalg.norm(apart)), self.rho * float(np.linalg.norm(z - self.z))
+        within = primal <= settings.tolerance and dual <= settings.tolerance
+        return replace(
+            self,
+            rho=self._balanced(primal, dual, settings),
+            z=z,
+            y=self.y + self.rho * apart,  # eq. 9, line 8
+            iteration=self.iteration + 1,
+            feasibility=False,
+            made=(0,) * len(self.made),
+            primal=primal,
+            dual=dual,
+            converged=within and kept,
+        )
+
+    def _balanced(self, primal: float, dual: float, settings: AdmmboSettings) -> float:
+        """Eq. 15."""
+        rho, mu = self.rho, settings.balance
+        if mu is None:
+            return rho
+        if primal > mu * dual:
+            rho *= settings.factor
+        elif dual > mu * primal:
+            rho /= settings.factor
+        return min(max(rho, settings.rho / LARGEST), settings.rho * LARGEST)

@@ -1,0 +1,180 @@
+"""Information on the constrained minimum per unit of cost, where outputs may be evaluated separately.
+
+Notation (one point; K draws of y_*)
+    E, U        outputs that are evaluated, and those that are not, the loss among either
+    L = log Z_y + sum_i log Z_i over all outputs;   log U = sum of log Z over U
+
+With kappa = 1 - [outputs of E are legal and below y_*] U, which is A.1 and A.5 in one, and any number of outputs,
+
+    H[E] - H[E | y_*] = -log Z - S / (2 (e^-L - 1)),     Z = 1 - e^L
+    S = sum of T over E + 2 G,     G = (1 - U) (-log(1 - U)) / U
+
+Where a violated constraint hides the loss (A.6), the information is p times that with the loss plus 1 - p times that without it,
+where p is the probability that the constraints which hide it are satisfied. Options are compared by information per unit of cost.
+
+Slopes by the moments of the posteriors are central differences of the closed form: all 4 (1 + m) of them in one batch; the moments'
+own slopes are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from mipcash.acquisition.constrained import Kept, Truncation, log_less
+from mipcash.methods.cmes.constrained_entropy import LEAST, SURE, Share, log_gain, noisy
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.points import Points
+from mipcash.surrogates.base import Posterior, Section
+
+STEP = 1e-4
+"""Of central differences, in deviations."""
+FAINT = -40.0
+"""log U below which -log(1 - U) is U to the last digit."""
+NEVER = -1e-12
+"""log of the probability that a loss is seen, at most, where a limit may hide it."""
+
+
+def surprise(log_u: Vector) -> Vector:
+    """Return G, shape of log U."""
+    log_u = np.minimum(log_u, -LEAST)
+    left = log_less(log_u)  # log(1 - U)
+    small = log_u < FAINT
+    log_left = np.where(small, log_u, np.log(-np.where(small, -1.0, left)))  # log(-log(1 - U))
+    return np.asarray(np.exp(left + log_left - log_u))
+
+
+@dataclass(frozen=True)
+class Option:
+    """Outputs that may be evaluated together.
+
+    Attributes:
+        outputs: names of limited outputs.
+        loss: whether the loss is evaluated too.
+        log_cost: logarithm of what it costs.
+        together: whether they are all outputs that there are.
+    """
+
+    outputs: frozenset[str]
+    loss: bool = True
+    log_cost: float = 0.0
+    together: bool = False
+
+
+@dataclass(frozen=True)
+class EntropySearch:
+    """Minus the logarithm of what the best option tells of the constrained minimum per unit of cost, the mean over its draws.
+
+    Attributes:
+        loss: the posterior of y.
+        minima: y_*, shape (K,).
+        limits: the limited outputs by name.
+        options: what may be evaluated, at least one.
+        hiding: limited outputs that hide the loss where they are broken.
+        noise: as in :class:`mipcash.methods.cmes.constrained_entropy.ConstrainedEntropy`.
+    """
+
+    loss: Posterior
+    minima: Vector
+    limits: Mapping[str, Kept]
+    options: Sequence[Option]
+    hiding: frozenset[str] = field(default_factory=frozenset)
+    noise: bool = False
+
+    def values(self, points: Points) -> Vector:
+        """At a batch: shape (B,)."""
+        return np.asarray(self.scores(points).min(axis=0))
+
+    def scores(self, points: Points) -> Vector:
+        """Of every option, lower is better: shape (O, B)."""
+        return self._scores(*self._moments(points))
+
+    def ranked(self, points: Points) -> Indices:
+        """The options at one point, the best first."""
+        return np.argsort(self.scores(points)[:, 0], kind="stable")
+
+    def section(self, z: Vector) -> Section:
+        """The same at fixed binaries, (n_z,), as a function of the numbers with its gradient."""
+        sections = [p.section(z) for p in self._posteriors]
+        n = len(sections)
+
+        def at(u: Vector) -> tuple[float, Vector]:
+            found = [moments(u) for moments in sections]
+            mu, sd = np.array([f[0] for f in found]), np.array([f[1] for f in found])
+            h = STEP * sd
+            mus, sds = np.repeat(mu[:, None], 4 * n + 1, axis=1), np.repeat(sd[:, None], 4 * n + 1, axis=1)
+            for k in range(n):
+                mus[k, [1 + k, 1 + n + k]] += [h[k], -h[k]]
+                sds[k, [1 + 2 * n + k, 1 + 3 * n + k]] += [h[k], -h[k]]
+            scores = self._scores(mus, sds)
+            best = scores[int(np.argmin(scores[:, 0]))]
+            ends = best[1:].reshape(4, n)
+            by_mu, by_sd = (ends[0] - ends[1]) / (2.0 * h), (ends[2] - ends[3]) / (2.0 * h)
+            gradient = sum(a * f[2] + b * f[3] for a, b, f in zip(by_mu.tolist(), by_sd.tolist(), found, strict=True))
+            return float(best[0]), np.asarray(gradient)
+
+        return at
+
+    # -- the closed form over moments ---------------------------------------------------------------------------
+
+    @property
+    def _posteriors(self) -> list[Posterior]:
+        return [self.loss, *(limit.posterior for limit in self.limits.values())]
+
+    def _moments(self, points: Points) -> tuple[Vector, Vector]:
+        """Means and deviations of the loss and of every limited output: (1 + m, B) each."""
+        found = [p.predict(points) for p in self._posteriors]
+        return np.array([f[0] for f in found]), np.array([f[1] for f in found])
+
+    def _scores(self, mu: Vector, sd: Vector) -> Vector:
+        """(1 + m, B), (1 + m, B) -> (O, B)."""
+        parts = _Parts(self, mu, sd)
+        return np.array([option.log_cost - self._told(parts, option) for option in self.options])
+
+    def _told(self, parts: _Parts, option: Option) -> Vector:
+        """log of what an option tells: (B,)."""
+        full = parts.gain(option)
+        if not (self.hiding and option.loss):
+            return full
+        without = parts.gain(Option(option.outputs, loss=False)) if option.outputs else np.full_like(full, -np.inf)
+        seen = np.minimum(parts.log_seen, NEVER)
+        return np.logaddexp(seen + full, log_less(seen) + without)
+
+
+class _Parts:
+    """What the options share at B points: shares of the outputs, and the probabilities that they are legal."""
+
+    def __init__(self, search: EntropySearch, mu: Vector, sd: Vector) -> None:
+        self.search, self.count = search, len(search.minima)
+        noise = search.loss.fitted_noise if search.noise else 0.0
+        deviation, by = noisy(sd[0], noise)
+        minima = search.minima[:, None]
+        gamma = np.minimum((minima - mu[0]) / deviation, SURE)
+        self.loss = Share.of(Truncation.below(gamma), deviation, by)
+        self.log_below = log_ndtr(np.minimum((minima - mu[0]) / sd[0], SURE))
+        self.shares, self.log_kept = dict[str, Share](), dict[str, Vector]()
+        self.log_seen = np.zeros(mu.shape[1])
+        for (name, limit), m, d in zip(search.limits.items(), mu[1:], sd[1:], strict=True):
+            deviation, by = noisy(d, limit.posterior.fitted_noise if search.noise else 0.0)
+            self.shares[name] = Share.of(limit.interval.truncation(m, deviation), deviation, by)
+            self.log_kept[name] = limit.interval.log_probability(m, d)
+            if name in search.hiding:
+                self.log_seen = self.log_seen + self.log_kept[name]
+
+    def gain(self, option: Option) -> Vector:
+        """log of the mean over the draws of what an option tells: (B,)."""
+        asked = [share for name, share in self.shares.items() if name in option.outputs]
+        log = self.loss.log if option.loss else self.log_below
+        spread: Vector = self.loss.spread if option.loss else np.zeros_like(log)
+        unseen: Vector = np.zeros(log.shape[1]) if option.loss else self.log_below
+        for share in asked:
+            log, spread = log + share.log, spread + share.spread
+        for name, kept in self.log_kept.items():
+            if name not in option.outputs:
+                log, unseen = log + kept, unseen + kept
+        gains, _, _ = log_gain(log, spread + 2.0 * surprise(unseen))
+        return np.asarray(np.logaddexp.reduce(gains, axis=0) - math.log(self.count))

@@ -1,0 +1,9 @@
+"""MiVaBO (Daxberger et al. 2019). Read ``mivabo`` first, then ``surrogate``, ``blocks`` and ``posterior``."""
+
+from mipcash.methods.mivabo.mivabo import MiVaBO, MiVaBOSettings
+from mipcash.optimizers.registry import Entry
+
+__all__ = ["MIVABO", "PAPER", "MiVaBO", "MiVaBOSettings"]
+
+MIVABO = Entry(MiVaBO, MiVaBOSettings)
+PAPER = Entry(MiVaBO, MiVaBOSettings, MiVaBOSettings.paper)

@@ -1,0 +1,180 @@
+"""The feature blocks of the two presets, and how many features they have.
+
+Notation of :mod:`mipcash.methods.mivabo.posterior`. ``paper``: bits, all pairs, all mixed products (daxberger2019, Secs.
+3.1 and 4). ``evidence``: one-hot features with variances fitted to the evidence. Where interactions are declared, numbers
+that interact share a joint phi_c over their pair, each declared (group, number) makes mixed products with a phi_c of that
+number alone, and only declared pairs of groups are multiplied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from mipcash.errors import at_least
+from mipcash.methods.mivabo.evidence import Layout
+from mipcash.methods.mivabo.features.discrete import DiscreteFeatures
+from mipcash.methods.mivabo.features.maps import FeatureMap, known_map
+from mipcash.methods.mivabo.features.quadrature import QuadratureFeatures
+from mipcash.methods.mivabo.functions import Block
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.program import BinaryProgram
+from mipcash.program.unit_scale import UnitScale, resolved
+from mipcash.surrogates.fourier import FourierFeatures
+from mipcash.surrogates.interactions import Interactions, Pair, shared
+
+
+@dataclass(frozen=True)
+class FeatureSizes:
+    """How many features a model draws.
+
+    Attributes:
+        fourier: random Fourier features of the joint kernel P.
+        per_number: random Fourier features, or quadrature nodes, of each number's own kernel.
+        product_columns: product columns an acquisition step may need; pairs of groups beyond it are dropped, the least
+            relevant ones first. The paper's preset keeps all pairs.
+        nodes: quadrature nodes per dimension of a joint kernel, which has nodes^D features.
+    """
+
+    fourier: int = 64
+    per_number: int = 16
+    product_columns: int = 1200
+    nodes: int = 8
+
+    def __post_init__(self) -> None:
+        at_least(self, fourier=1, per_number=1, product_columns=0, nodes=1)
+
+
+@dataclass(frozen=True)
+class MapMaker:
+    """Makes phi_c of one kind.
+
+    Attributes:
+        kind: ``fourier`` or ``quadrature``.
+        sizes: numbers of features.
+    """
+
+    kind: str
+    sizes: FeatureSizes
+
+    def joint(self, dims: Indices, length: Vector, rng: np.random.Generator) -> FeatureMap:
+        """Features of the kernel over several numbers at once."""
+        if known_map(self.kind) == "quadrature":
+            # a number alone has room for the many nodes that short length-scales take
+            nodes = self.sizes.nodes if len(dims) > 1 else self.sizes.per_number
+            return QuadratureFeatures.tensor(dims, length, nodes)
+        return FourierFeatures.draw(dims, length, self.sizes.fourier, rng)
+
+    def own(self, d: int, length: float, rng: np.random.Generator) -> FeatureMap:
+        """Features of one number's own kernel."""
+        if self.kind == "quadrature":
+            return QuadratureFeatures.tensor(np.array([d]), np.array([length]), self.sizes.per_number)
+        return FourierFeatures.draw(np.array([d]), np.array([length]), self.sizes.per_number, rng)
+
+
+def paper_blocks(
+    program: BinaryProgram,
+    scale: UnitScale,
+    sizes: FeatureSizes,
+    alpha: float,
+    sigma: float,
+    rng: np.random.Generator,
+    maker: MapMaker | None = None,
+    declared: Interactions | None = None,
+) -> list[Block]:
+    """Bits, all pairs, all mixed products; prior precision alpha, bandwidth sigma (daxberger2019, Secs. 3.1 and 4)."""
+    maker = maker or MapMaker("fourier", sizes)
+    pairs = list(combinations(range(len(program.groups)), 2)) if declared is None else sorted(declared.groups)
+    discrete = DiscreteFeatures.bits(program, pairs)
+    variances = np.full(discrete.size, 1.0 / alpha)
+    blocks = [Block(discrete, None, variances)]
+    if not len(scale):
+        return blocks
+    dims = np.arange(len(scale))
+    length = np.full(len(scale), sigma)
+    if declared is None:
+        # phi_c and phi_m together: the constant of phi_d makes phi_c, its other features make phi_m
+        blocks.append(Block(discrete, maker.joint(dims, length, rng), variances))
+        return blocks
+    linear = DiscreteFeatures.bits(program, ())
+    mixed = np.full(linear.size, 1.0 / alpha)
+    return blocks + _declared_blocks(linear, 1.0 / alpha, mixed, dims, length, declared, maker, rng)
+
+
+def evidence_blocks(
+    program: BinaryProgram,
+    scale: UnitScale,
+    sizes: FeatureSizes,
+    theta: Vector,
+    layout: Layout,
+    rng: np.random.Generator,
+    maker: MapMaker | None = None,
+    declared: Interactions | None = None,
+) -> list[Block]:
+    """The model whose kernel :mod:`mipcash.methods.mivabo.evidence` fits, with its most relevant pairs.
+
+    A number with conditions has its own kernel and no products, declared or not: in a form at fixed numbers its value stays
+    while levels move, so a product with a group would not vanish where the number is off.
+    """
+    maker = maker or MapMaker("fourier", sizes)
+    at, p = layout.slices, np.exp(theta)
+    a, b, m, l = p[at["a"]], p[at["b"]], p[at["m"]], p[at["l"]]
+    s1, s2, sc, sm = (float(p[at[name]][0]) for name in ("s1", "s2", "sc", "sm"))
+    n_groups, n_numbers = layout.n_groups, layout.n_numbers
+    c1 = s1 / max(1, n_groups + n_numbers)
+    c2 = 2.0 * s2 / max(1, n_groups * (n_groups - 1))
+    pairs = relevant_pairs(program, a, sizes.product_columns, None if declared is None else declared.groups)
+    discrete = DiscreteFeatures.one_hot(program, pairs)
+    variances = np.concatenate(
+        [[1.0], c1 * _per_feature(discrete, a), c2 * discrete.variances(0.0, a, 1.0)[1 + discrete.n_linear :]]
+    )
+    blocks = [Block(discrete, None, variances)]
+    if len(layout.joint):
+        linear = DiscreteFeatures.one_hot(program, ())
+        mixed = np.concatenate([[sc], sm / max(1, n_groups) * _per_feature(linear, a)])
+        if declared is None:
+            blocks.append(Block(linear, maker.joint(layout.joint, l, rng), mixed))
+        else:
+            blocks += _declared_blocks(linear, sc, mixed, layout.joint, l, declared, maker, rng)
+    for j, conditions in enumerate(scale.conditions):
+        blocks.append(Block(resolved(conditions), maker.own(j, float(m[j]), rng), np.array([c1 * b[j]])))
+    return blocks
+
+
+def _declared_blocks(
+    linear: DiscreteFeatures,
+    constant: float,
+    mixed: Vector,
+    dims: Indices,
+    length: Vector,
+    declared: Interactions,
+    maker: MapMaker,
+    rng: np.random.Generator,
+) -> list[Block]:
+    """phi_c over the components of the numbers, and phi_m for every number that a group interacts with."""
+    blocks = []
+    for part in shared(len(linear.spans), dims, declared):
+        made = maker.joint(dims[part.dims], length[part.dims], rng)
+        if not part.groups.any():
+            blocks.append(Block((), made, np.array([constant * part.constant])))
+            continue
+        allowed = np.concatenate([[0.0], _per_feature(linear, part.groups)])
+        # products within a group (bits) belong to it
+        inside = [np.full(rows.stop - rows.start, part.groups[g]) for g, _, rows in linear.pair_rows()]
+        blocks.append(Block(linear, made, mixed * np.concatenate([allowed, *inside])))
+    return blocks
+
+
+def _per_feature(discrete: DiscreteFeatures, per_group: Vector) -> Vector:
+    return np.repeat(per_group, [s.stop - s.start for s in discrete.spans])
+
+
+def relevant_pairs(
+    program: BinaryProgram, relevance: Vector, product_columns: int, among: frozenset[Pair] | None = None
+) -> list[Pair]:
+    """Pairs of groups (out of ``among``) by decreasing a_g a_h, as long as their product columns fit."""
+    everything = list(combinations(range(len(program.groups)), 2)) if among is None else list(among)
+    everything.sort(key=lambda gh: (-relevance[gh[0]] * relevance[gh[1]], gh))
+    return program.fitting(everything, product_columns)

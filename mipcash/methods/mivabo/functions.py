@@ -1,0 +1,171 @@
+"""Functions of the linear model: its features in blocks, and weights for them (daxberger2019, Eq. 2).
+
+Notation
+    blocks b    D_b (., p_b) discrete part, C_b (., q_b) continuous part, features = all products D_i C_j
+                V_b (p_b,) prior variances of the weights by discrete feature (times 1 over the continuous ones)
+    f(z, u) = sum_b D_b(z)' W_b C_b(u),   W_b (p_b, q_b)
+
+One block with C = [1] holds phi_d, one with D = [1] phi_c, products phi_m. A block of its own for a conditional number,
+D = [on(z)], keeps what is inactive out of f.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipcash.methods.mivabo.features.discrete import DiscreteFeatures
+from mipcash.methods.mivabo.features.maps import CosineMap, FeatureMap
+from mipcash.program.forms import QuadraticForm, Vector
+from mipcash.program.points import Points
+from mipcash.program.program import BinaryProgram, Indicator
+from mipcash.program.unit_scale import activity_product, resolved
+from mipcash.surrogates.cosines import Waves
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of features (see the module's notation).
+
+    Attributes:
+        discrete: phi_d, or the indicators whose product is D = [on(z)]. A form has degree two, so only the first
+            two indicators of a number are resolved; where a third fails its features stay at u = 0.5, a constant.
+        fourier: C, any feature map; None: C = [1].
+        variances: V_b, shape (p_b,).
+    """
+
+    discrete: DiscreteFeatures | tuple[Indicator, ...]
+    fourier: FeatureMap | None
+    variances: Vector
+
+    def left(self, z: Vector) -> Vector:
+        """D_b: (B, n_z) -> (B, p_b)."""
+        if isinstance(self.discrete, DiscreteFeatures):
+            return self.discrete(z)
+        on = np.ones(len(z))
+        for indicator in resolved(self.discrete):
+            on *= indicator.holds(z)
+        return on[:, None]
+
+    def right(self, u: Vector) -> Vector:
+        """C_b: (B, D) -> (B, q_b)."""
+        return np.ones((len(u), 1)) if self.fourier is None else self.fourier(u)
+
+
+@dataclass(frozen=True)
+class WeightSample:
+    """A function f drawn from the posterior (or its mean): weights of every block.
+
+    f is on the standardised scale, where solver tolerances mean something; :meth:`loss` goes back.
+
+    Attributes:
+        blocks: feature blocks.
+        weights: W_b, shapes (p_b, q_b).
+        shift, scale: loss = shift + scale * f.
+        program: the space compiled.
+        n_numbers: D.
+    """
+
+    blocks: tuple[Block, ...]
+    weights: tuple[Vector, ...]
+    shift: float
+    scale: float
+    program: BinaryProgram
+    n_numbers: int
+
+    def values(self, points: Points) -> Vector:
+        """f at a batch: (B,)."""
+        z, u = points.one_hot(self.program), points.units
+        parts = zip(self.blocks, self.weights, strict=True)
+        return sum((np.sum((b.left(z) @ w) * b.right(u), axis=1) for b, w in parts), np.zeros(len(points)))
+
+    def value(self, z: Vector, u: Vector) -> float:
+        """f at one point: (n_z,), (D,) -> scalar."""
+        total = 0.0
+        for block, w in zip(self.blocks, self.weights, strict=True):
+            total += float((block.left(z[None]) @ w @ block.right(u[None]).T)[0, 0])
+        return total
+
+    def loss(self, value: float) -> float:
+        """A value of f on the scale of the losses."""
+        return self.shift + self.scale * value
+
+    def form_at(self, u: Vector) -> QuadraticForm:
+        """f(., u) as a quadratic form over the base columns; exact."""
+        linear = np.zeros(self.program.n)
+        constant, rows, cols, values = 0.0, [], [], []
+        merged: dict[int, Vector] = {}
+        features: dict[int, DiscreteFeatures] = {}
+        for block, w in zip(self.blocks, self.weights, strict=True):
+            weights = w @ block.right(u[None])[0]
+            if isinstance(block.discrete, DiscreteFeatures):
+                key = id(block.discrete)
+                features[key] = block.discrete
+                merged[key] = merged.get(key, 0.0) + weights
+                continue
+            c, l, (r, s, v) = activity_product(resolved(block.discrete), self.program.n)
+            constant += c * weights[0]
+            linear += l * weights[0]
+            rows.append(r)
+            cols.append(s)
+            values.append(v * weights[0])
+        for key, weights in merged.items():
+            form = features[key].form(weights)
+            constant, linear = constant + form.constant, linear + form.linear
+            rows.append(form.rows)
+            cols.append(form.cols)
+            values.append(form.values)
+        empty = np.zeros(0, dtype=np.int64)
+        return QuadraticForm(
+            constant,
+            linear,
+            np.concatenate([empty, *rows]),
+            np.concatenate([empty, *cols]),
+            np.concatenate([np.zeros(0), *values]),
+        )
+
+    def section(self, z: Vector) -> FeatureSection:
+        """f(z, .) at fixed binaries, with its gradient."""
+        constant, omega, phase, amplitude = 0.0, [], [], []
+        others: list[tuple[FeatureMap, Vector]] = []
+        for block, w in zip(self.blocks, self.weights, strict=True):
+            weights = (block.left(z[None]) @ w)[0]
+            if block.fourier is None:
+                constant += float(weights[0])
+            elif not np.any(weights):
+                continue
+            elif isinstance(block.fourier, CosineMap):
+                omega.append(block.fourier.embedded(self.n_numbers))
+                phase.append(block.fourier.phase)
+                amplitude.append(weights * block.fourier.amplitude)
+            else:
+                others.append((block.fourier, weights))
+        waves = Waves(
+            np.concatenate([np.zeros((0, self.n_numbers)), *omega]),
+            np.concatenate([np.zeros(0), *phase]),
+            np.concatenate([np.zeros(0), *amplitude]),
+            constant,
+        )
+        return FeatureSection(waves, tuple(others))
+
+
+@dataclass(frozen=True)
+class FeatureSection:
+    """A function of the numbers alone: cosines, and other maps' parts.
+
+    Attributes:
+        waves: the constant and the cosines.
+        others: maps that are no cosines, with their weights (q,).
+    """
+
+    waves: Waves
+    others: tuple[tuple[FeatureMap, Vector], ...] = ()
+
+    def __call__(self, u: Vector) -> tuple[float, Vector]:
+        """Value and gradient: (D,) -> scalar, (D,)."""
+        value, gradient = self.waves(u)
+        for features, weights in self.others:
+            value += float(features(u[None])[0] @ weights)
+            gradient = gradient + weights @ features.gradient(u)
+        return value, gradient

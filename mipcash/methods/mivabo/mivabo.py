@@ -1,0 +1,256 @@
+"""MiVaBO (daxberger2019): linear surrogate, Thompson sampling, the acquisition step solved by MIP and L-BFGS-B in turn.
+
+1. initial design: solver-made configurations that cover the values a legal configuration can take
+2. fit the prior variances to the evidence (preset ``evidence``), or keep the paper's (preset ``paper``); a sparse prior
+   multiplies them by local scales (Sec. 3.2)
+3. draw f~ from the posterior over the weights (Algorithm 1, line 3); under a sparse prior, without its irrelevant pairs
+4. minimise f~ over the legal configurations by alternation (line 4); the answer carries the MIP's proof
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimum
+from mipcash.backends.base import FEASIBLE, OPTIMAL, Answer
+from mipcash.errors import SpaceError, at_least
+from mipcash.methods.mivabo.blocks import FeatureSizes
+from mipcash.methods.mivabo.decomposition.search import DecompositionSettings, decompose
+from mipcash.methods.mivabo.features.maps import known_map
+from mipcash.methods.mivabo.functions import WeightSample
+from mipcash.methods.mivabo.posterior import LinearPosterior
+from mipcash.methods.mivabo.sparse.mixture import SparseSettings
+from mipcash.methods.mivabo.sparse.posterior import SparsePosterior, half_ranges, restricted, thinned
+from mipcash.methods.mivabo.surrogate import LinearSettings, LinearSurrogate, Tables
+from mipcash.optimizers.base import Proposal
+from mipcash.optimizers.data import Data
+from mipcash.optimizers.in_time import sampled
+from mipcash.optimizers.model_based import ModelBased, Step
+from mipcash.optimizers.pending import believed
+from mipcash.program.points import Point, Points
+from mipcash.space.domain import Domain
+from mipcash.space.exclusion import Exclusion
+from mipcash.space.solution import LOCAL_SEARCH, as_solution
+from mipcash.surrogates.base import Surrogate
+from mipcash.surrogates.interactions import named, resolve
+
+KNOWN = 32
+"""Latest configurations from which local search starts, besides the starts of the alternation."""
+DELTA = 0.1
+DECOMPOSITION = "dual decomposition"
+"""Who proves a bound over all numbers."""
+"""Confidence delta of Proposition 1."""
+FIT, STARTS, SEARCH = 0.35, 0.2, 0.8
+"""Shares of what is left of the time for the fit, for fresh starts and for the alternation; the rest is the certificate's."""
+
+
+@dataclass(frozen=True)
+class MiVaBOSettings:
+    """Settings of MiVaBO.
+
+    Attributes:
+        preset: ``evidence`` (one-hot, variances fitted) or ``paper`` (bits, alpha = beta = sigma = 1, covariance scaled by
+            Proposition 1: 24 M ln t ln(1/delta), delta = 0.1).
+        n_initial: size of the initial design.
+        starts: starts of the alternation: the best observations, then random legal configurations.
+        alpha, beta, sigma: prior precision, noise precision and bandwidth of the paper's preset (losses standardised).
+        sizes: numbers of features.
+        inflation: factor on the posterior covariance of a sample (preset ``evidence``); why 0.25:
+            docs/decisions/026-samples-of-mivabo-at-half-their-deviation.md.
+        refit: iterations of L-BFGS-B on the evidence per proposal.
+        prior: ``gaussian``, ``laplace`` or ``horseshoe``, on the weights of pairs and of mixed products. Horseshoe finds
+            sparse structure from far fewer observations than Laplace (the benchmark ``priors``) and costs the same.
+        sparse: how a sparse prior is inferred; its ``prior`` is overridden by the one above. None: by pair, s2 learned
+            (preset ``evidence``), or by feature, s2 = 1 / beta (preset ``paper``, Laplace by the paper's variational bound).
+        threshold: under a sparse prior, pairs whose inclusion probability is below it are left out of the sample.
+        tolerance: under a sparse prior, the smallest pairs of the sample are left out as long as that changes it by at most
+            so many standard deviations of the losses. What is left out altogether is bounded by ``Proposal.state["left_out"]``,
+            on the scale of the losses; value and bound of the solution are those of what was kept.
+        features: phi_c: ``fourier`` or ``quadrature``.
+        interactions: pairs of parameter names that may interact; None: all, as far as ``sizes`` and the prior let them.
+        alternation: limits of the acquisition step.
+        certificate: limits of a dual decomposition (App. D and E) of every acquisition step; None: none is made. With it the
+            bound of a proposal's solution holds over all legal configurations, not only over those at its numbers.
+    """
+
+    preset: str = "evidence"
+    n_initial: int = 10
+    starts: int = 4
+    alpha: float = 1.0
+    beta: float = 1.0
+    sigma: float = 1.0
+    sizes: FeatureSizes = field(default_factory=FeatureSizes)
+    refit: int = 25
+    inflation: float = 0.25
+    prior: str = "gaussian"
+    sparse: SparseSettings | None = None
+    threshold: float = 0.0
+    tolerance: float = 0.05
+    features: str = "fourier"
+    interactions: tuple[tuple[str, str], ...] | None = None
+    alternation: AlternatingSettings = field(default_factory=AlternatingSettings)
+    certificate: DecompositionSettings | None = None
+
+    def __post_init__(self) -> None:
+        at_least(self, n_initial=1, starts=1, refit=1, inflation=0)
+        _ = self.surrogate  # which checks its own settings
+        if not 0.0 <= self.threshold < 1.0 or not self.tolerance >= 0.0:
+            raise SpaceError(
+                f"threshold must be in [0, 1) and tolerance at least 0, got {self.threshold} and {self.tolerance}"
+            )
+        known_map(self.features)
+        if self.interactions is not None:
+            object.__setattr__(self, "interactions", named(self.interactions))
+
+    @property
+    def surrogate(self) -> LinearSettings:
+        """Settings of the surrogate."""
+        return LinearSettings(
+            self.preset,
+            self.alpha,
+            self.beta,
+            self.sigma,
+            self.sizes,
+            self.refit,
+            self.prior,
+            self.sparse,
+            self.features,
+        )
+
+    @classmethod
+    def paper(cls, **changes: Any) -> MiVaBOSettings:
+        """The paper's settings (daxberger2019, Sec. 4)."""
+        return cls(preset="paper", **changes)
+
+
+class MiVaBO(ModelBased):
+    """Mixed-variable Bayesian optimization (see the module's description)."""
+
+    name: ClassVar[str] = "mivabo"
+    takes_limits = True
+
+    def __init__(self, domain: Domain, settings: MiVaBOSettings | None = None) -> None:
+        super().__init__(domain)
+        self.settings: MiVaBOSettings = settings or MiVaBOSettings()
+        # resolved in any case, so that a wrong name is refused before anything is evaluated
+        resolved = resolve(domain.declaration, self.program, self.scale, self.settings.interactions)
+        declared = None if self.settings.interactions is None else resolved
+        linear = LinearSurrogate(self.program, self.scale, self.settings.surrogate, declared)
+        self.surrogate: Surrogate[Tables, LinearPosterior | SparsePosterior] = linear
+
+    @property
+    def alternation(self) -> Alternation:
+        """Over the domain as it is, with its deadline."""
+        return Alternation(self.domain, self.settings.alternation)
+
+    def _search(self, step: Step) -> Proposal | None:
+        data, rng, clock = step.data, step.rng, step.clock
+        began, fitting = time.perf_counter(), self.until(self.domain.deadline.share(FIT))
+        posterior, state = fitting._posterior(data, rng, step.request.state)
+        posterior = believed(posterior, self.awaited(step.request))
+        f, left_out = self._kept(posterior, posterior.sample(rng, self._inflation(posterior, len(data.losses))))
+        if isinstance(posterior, SparsePosterior):
+            state["left_out"] = abs(f.scale) * left_out
+        clock.add("surrogate", began, fitting.domain.deadline)
+        began, starting = time.perf_counter(), self.until(self.domain.deadline.share(STARTS))
+        starts = starting._starts(data, rng)
+        clock.add("starts", began, starting.domain.deadline)
+        solve_began = time.perf_counter()
+        searching = self.until(self.domain.deadline.share(SEARCH))
+        known = [self.program.encode(o.config) for o in step.request.history[-KNOWN:] if o.legal]
+        excluded = self._excluded(step)
+        found = searching.alternation.minimise(f, starts, excluded, rng, clock, known)
+        clock.note("alternation", searching.domain.deadline)
+        if found is None:
+            return None
+        if self.settings.certificate is not None:
+            found = self._certified(f, found, excluded, step)
+        point, answer, origin = found.point, found.answer, "thompson"
+        if self.domain.repeats(self.domain.decode(point), step.before):
+            moved = self._moved(self.alternation.step, point, step)
+            if moved is None:
+                return None
+            everywhere = None if self.settings.certificate is None else answer
+            point, origin = moved, "neighbour"
+            answer = self._bounded(f, point, excluded, everywhere)
+        config = self.domain.decode(point)
+        answer = replace(answer, value=f.loss(answer.value), bound=f.loss(answer.bound))
+        solution = as_solution(config, answer, 1.0, solve_began, LOCAL_SEARCH, "sampled loss")
+        return Proposal(config, solution, origin, clock.seconds, state)
+
+    # -- parts --------------------------------------------------------------------------------------------------
+
+    def _bounded(self, f: WeightSample, point: Point, excluded: Sequence[Exclusion], below: Answer | None) -> Answer:
+        """Given levels at other numbers than those they were solved at; without a bound over all numbers the MIP's there.
+
+        Args:
+            below: whose bound holds over all numbers.
+        """
+        found = Minimum.unproven(self.domain, point, f.value(point.one_hot(self.program), point.units))
+        if below is None:
+            limits, starts = self.settings.alternation.solver, [point.levels]
+            there = self.domain.minimise(
+                f.form_at(point.units), limits, units=point.units, excluded=excluded, starts=starts
+            )
+            if there.columns is None:
+                return found.answer
+            below = there
+        return replace(found.answer, bound=min(found.value, below.bound), prover=below.prover)
+
+    def _certified(self, f: WeightSample, found: Minimum, excluded: Sequence[Exclusion], step: Step) -> Minimum:
+        """The better of alternation's point and those of the dual decomposition, with its bound over all numbers."""
+        assert self.settings.certificate is not None
+        began = time.perf_counter()
+        settings = self.settings.certificate
+        proof = decompose(f, self.domain, settings, step.rng, found, excluded)
+        step.clock.add("certificate", began)
+        best = proof.best or found
+        closed = proof.gap <= settings.tolerance * max(1.0, abs(proof.value))
+        status = OPTIMAL if closed else FEASIBLE
+        by = DECOMPOSITION if math.isfinite(proof.lower) else ""
+        return replace(
+            best, answer=replace(best.answer, status=status, value=proof.value, bound=proof.lower, prover=by)
+        )
+
+    def _inflation(self, posterior: LinearPosterior | SparsePosterior, t: int) -> float:
+        """Factor on the posterior covariance of a sample."""
+        if self.settings.preset == "paper":
+            return max(1.0, 24.0 * posterior.n_features * math.log(t + 1) * math.log(1.0 / DELTA))
+        return self.settings.inflation
+
+    def _posterior(
+        self, data: Data, rng: np.random.Generator, state: Mapping[str, Any]
+    ) -> tuple[LinearPosterior | SparsePosterior, dict[str, Any]]:
+        prepared = self.surrogate.prepare(data.points)
+        return self.surrogate.fit(prepared, data.merits, state, rng, data.noise(), deadline=self.domain.deadline)
+
+    def _kept(self, posterior: LinearPosterior | SparsePosterior, f: WeightSample) -> tuple[WeightSample, float]:
+        """Under a sparse prior, the sample without what the settings let go, and how far that may be from it."""
+        if not isinstance(posterior, SparsePosterior):
+            return f, 0.0
+        error = 0.0
+        if self.settings.threshold > 0.0:
+            f, error = restricted(f, posterior.relevant(self.settings.threshold))
+        f, more = thinned(f, self.settings.tolerance)
+        if self.settings.preset == "paper":
+            return f, error + more
+        # more pairs were let in than an acquisition step may couple
+        f, most = restricted(f, self._largest(half_ranges(f)))
+        return f, error + more + most
+
+    def _largest(self, sizes: Mapping[tuple[int, int], float]) -> list[tuple[int, int]]:
+        """The largest pairs that fit into the product columns of an acquisition step."""
+        largest = sorted((p for p in sizes if sizes[p] > 0.0), key=lambda p: (-sizes[p], p))
+        return self.program.fitting(largest, self.settings.sizes.product_columns)
+
+    def _starts(self, data: Data, rng: np.random.Generator) -> Points:
+        """The best observations and fresh legal samples, half and half."""
+        best = data.best(max(1, self.settings.starts // 2))
+        fresh = sampled(self.domain, self.settings.starts - len(best), rng)
+        return Points.joined(best, self.domain.encode(fresh))

@@ -1,0 +1,265 @@
+"""Scale mixtures of normals over the weights of the linear model: what every sparse prior shares.
+
+Notation, beyond :mod:`mipcash.methods.mivabo.posterior`
+    unit u      the weights of one pair of groups (or of one feature) in one block;  m_u of them, rows i of W_b;  U units
+    W_b[i, j] ~ N(0, tau^2 lambda_u^2 V_b[i]) in a unit, N(0, V_b[i]) outside;   S_u = sum_{i, j in u} W_b[i, j]^2 / V_b[i]
+    A, B (t, t) covariance of the observations from rows outside and inside of the units;   K = s2 I + A + tau^2 B(lambda)
+
+Given the scales the model is the Gaussian one. With fewer features than observations the data are first reduced to M
+sufficient statistics, so that t above is min(t, M).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import cho_solve
+from scipy.linalg.lapack import dpotrf, dtrtrs
+
+from mipcash.errors import SpaceError
+from mipcash.methods.mivabo.features.discrete import DiscreteFeatures
+from mipcash.methods.mivabo.functions import Block
+from mipcash.methods.mivabo.posterior import LinearPosterior
+from mipcash.program.forms import Indices, Vector
+from mipcash.surrogates.base import Noise
+from mipcash.surrogates.covariance import cholesky
+
+PRIORS = ("laplace", "horseshoe")
+JITTER = 1e-9
+"""Added to s2, losses being standardised."""
+TINY = 1e-300
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class SparseSettings:
+    """Settings of the sampler.
+
+    Attributes:
+        prior: ``laplace`` or ``horseshoe``.
+        inference: ``gibbs``, or ``variational`` (Laplace only: a bound instead of a chain, about half as costly).
+        burn_in: sweeps before any is kept.
+        draws: sweeps that are kept.
+        by: ``pair``, one local scale per pair of groups and block, which does not depend on how levels are encoded; or
+            ``feature``, one per discrete feature (the paper's Laplace prior on bits).
+        linear: linear terms share the sparse prior. The constant, and phi_c without a discrete factor, never do. Why it is
+            off: docs/decisions/027-linear-terms-keep-the-gaussian-prior.md.
+        noise, noise_sd: median of s2 and standard deviation of its log; ``noise_sd = 0`` keeps the posterior's own s2.
+    """
+
+    prior: str = "horseshoe"
+    inference: str = "gibbs"
+    burn_in: int = 100
+    draws: int = 100
+    by: str = "pair"
+    linear: bool = False
+    noise: float = 1e-3
+    noise_sd: float = 1.5
+
+    def __post_init__(self) -> None:
+        if self.prior not in PRIORS:
+            raise SpaceError(f"a sparse prior is 'laplace' or 'horseshoe', not {self.prior!r}")
+        if self.inference not in ("gibbs", "variational"):
+            raise SpaceError(f"a sparse prior is inferred by 'gibbs' or 'variational', not {self.inference!r}")
+        if self.inference == "variational" and self.prior != "laplace":
+            raise SpaceError(
+                f"the {self.prior} prior has no variational inference here; use 'gibbs', or prior='laplace'"
+            )
+        if self.by not in ("pair", "feature"):
+            raise SpaceError(f"sparse units are by 'pair' or by 'feature', not {self.by!r}")
+        if self.burn_in < 0 or self.draws < 1:
+            raise SpaceError(f"burn_in must be at least 0 and draws at least 1, got {self.burn_in} and {self.draws}")
+
+
+@dataclass(frozen=True)
+class Units:
+    """Which rows of each block are under which local scale.
+
+    Attributes:
+        of_row: per block, shape (p_b,): the unit of each row, -1 where the prior is Gaussian.
+        keys: per unit: (block, (g, h)); (block, (g, g)) for a linear term or for products within a group.
+        sizes: m_u, shape (U,).
+    """
+
+    of_row: tuple[Indices, ...]
+    keys: tuple[tuple[int, Pair], ...]
+    sizes: Vector
+
+    @classmethod
+    def of(cls, blocks: tuple[Block, ...], right: tuple[Vector, ...], settings: SparseSettings) -> Units:
+        """Pairs in every block, linear terms in blocks of mixed products, and in others where the settings say so."""
+        of_row: list[Indices] = []
+        keys: list[tuple[int, Pair]] = []
+        sizes: list[float] = []
+        for b, (block, c) in enumerate(zip(blocks, right, strict=True)):
+            unit = np.full(len(block.variances), -1, dtype=np.int64)
+            linear = settings.linear or block.fourier is not None
+            for pair, rows in unit_rows(block, linear):
+                for part in (
+                    [rows] if settings.by == "pair" else [slice(i, i + 1) for i in range(rows.start, rows.stop)]
+                ):
+                    unit[part] = len(keys)
+                    keys.append((b, pair))
+                    sizes.append((part.stop - part.start) * c.shape[1])
+            of_row.append(unit)
+        return cls(tuple(of_row), tuple(keys), np.array(sizes, dtype=float))
+
+    def over_rows(self, per_unit: Vector, outside: float) -> list[Vector]:
+        """A value per unit as one per row of each block: (U,) -> [(p_b,)]."""
+        padded = np.append(per_unit, outside)
+        return [padded[unit] for unit in self.of_row]
+
+    def total(self, per_row: list[Vector]) -> Vector:
+        """Sums over the rows of each unit: [(p_b,)] -> (U,)."""
+        found = np.zeros(len(self.keys))
+        for unit, value in zip(self.of_row, per_row, strict=True):
+            np.add.at(found, unit[unit >= 0], value[unit >= 0])
+        return found
+
+
+def unit_rows(block: Block, linear: bool) -> list[tuple[Pair, slice]]:
+    """Pairs (g, h) and the rows of their products; linear terms as (g, g)."""
+    if not isinstance(block.discrete, DiscreteFeatures):
+        return []
+    found = []
+    if linear:
+        found += [((g, g), slice(1 + s.start, 1 + s.stop)) for g, s in enumerate(block.discrete.spans)]
+    return found + [((g, h), rows) for g, h, rows in block.discrete.pair_rows()]
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Where the chain stands.
+
+    Attributes:
+        local: lambda_u^2, shape (U,).
+        mixing: the auxiliaries nu_u of the horseshoe, shape (U,).
+        glob: tau^2.
+        noise: s2.
+    """
+
+    local: Vector
+    mixing: Vector
+    glob: float
+    noise: float
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The model under its scales.
+
+    Attributes:
+        base: the Gaussian model whose prior variances the scales multiply, its data reduced where M < t.
+        units: of its blocks.
+        spread: prior variance of each unit's part of f at lambda = tau = 1, averaged over the observations; shape (U,).
+        rest, rest_squares: observations that the reduction took out of K, and the sum of their squared residuals.
+        continuous: C_b C_b', shapes (t, t).
+    """
+
+    base: LinearPosterior
+    units: Units
+    spread: Vector
+    rest: int
+    rest_squares: float
+    continuous: tuple[Vector, ...]
+
+    @classmethod
+    def of(cls, base: LinearPosterior, settings: SparseSettings) -> Mixture:
+        units = Units.of(base.blocks, base.right, settings)
+        # features of one block share a typical variance: a product that was never observed must not count for nothing
+        typical = [
+            block.variances * np.mean(np.var(d, axis=0)) * np.mean(np.sum(c**2, axis=1))
+            for block, d, c in zip(base.blocks, base.left, base.right, strict=True)
+        ]
+        base, rest, squares = reduced(base)
+        return cls(base, units, units.total(typical), rest, squares, tuple(c @ c.T for c in base.right))
+
+    def start(self) -> Scales:
+        """lambda = tau = 1."""
+        one = np.ones(len(self.units.keys))
+        return Scales(one, one, 1.0, self.base.fitted_noise)
+
+    def covariance(self, per_unit: Vector, outside: float) -> Vector:
+        """sum_b (D_b diag(V_b o scale) D_b') o (C_b C_b'), the scales of units and of everything else; (t, t)."""
+        total = np.zeros((len(self.base.y),) * 2)
+        scales = self.units.over_rows(per_unit, outside)
+        for block, d, c, scale in zip(self.base.blocks, self.base.left, self.continuous, scales, strict=True):
+            used = scale > 0.0
+            if np.any(used):
+                total += ((d[:, used] * (block.variances * scale)[used]) @ d[:, used].T) * c
+        return total
+
+    def log_evidence(self, k: Vector, noise: float) -> float:
+        """log p(y | scales) up to a constant, from K without its noise; (t, t) -> scalar."""
+        # K is symmetric, so its transpose hands LAPACK the column order it wants without a copy
+        lower, failed = dpotrf(_covered(k, noise + self.base.noise).T, lower=1, clean=0, overwrite_a=1)
+        if failed:
+            return -math.inf
+        alpha, _ = dtrtrs(lower, self.base.y, lower=1)
+        value = -0.5 * float(alpha @ alpha) - float(np.sum(np.log(np.diag(lower))))
+        return value - 0.5 * (self.rest * math.log(noise) + self.rest_squares / noise)
+
+    def given(self, at: Scales) -> LinearPosterior:
+        """The Gaussian posterior of the weights given the scales."""
+        scales = self.units.over_rows(at.glob * at.local, 1.0)
+        blocks = [replace(b, variances=b.variances * s) for b, s in zip(self.base.blocks, scales, strict=True)]
+        factor = cholesky(_covered(self.covariance(at.glob * at.local, 1.0), at.noise), self.base.noise)
+        return replace(self.base, blocks=tuple(blocks), fitted_noise=at.noise, factor=factor)
+
+    def weights(self, at: Scales, k: Vector, rng: np.random.Generator) -> tuple[list[Vector], list[Vector]]:
+        """The weights given the scales, from K without its noise: a draw and their mean, [(p_b, q_b)] each.
+
+        Equals the sample and the mean of :meth:`given`, at half the cost and without its blocks.
+        """
+        y = self.base.y
+        factor = cholesky(_covered(k, at.noise), self.base.noise)
+        fitted = np.sqrt(at.noise + self.base.noise) * rng.normal(size=len(y))
+        drawn, mean = [], []
+        scales = self.units.over_rows(at.glob * at.local, 1.0)
+        for block, d, c, s in zip(self.base.blocks, self.base.left, self.base.right, scales, strict=True):
+            prior = rng.normal(size=(d.shape[1], c.shape[1])) * np.sqrt(block.variances * s)[:, None]
+            fitted += np.sum((d @ prior) * c, axis=1)
+            drawn.append(prior)
+        alpha = cho_solve(factor, np.stack([y - fitted, y], axis=1))
+        for b, (block, d, c, s) in enumerate(
+            zip(self.base.blocks, self.base.left, self.base.right, scales, strict=True)
+        ):
+            variances = (block.variances * s)[:, None]
+            drawn[b] += variances * (d.T @ (alpha[:, :1] * c))
+            mean.append(variances * (d.T @ (alpha[:, 1:] * c)))
+        return drawn, mean
+
+    def squares(self, weights: Sequence[Vector]) -> Vector:
+        """S_u of weights, shape (U,)."""
+        pairs = zip(weights, self.base.blocks, strict=True)
+        return self.units.total([np.sum(w**2, axis=1) / np.maximum(b.variances, TINY) for w, b in pairs])
+
+
+def _covered(k: Vector, noise: Noise) -> Vector:
+    """K with its noise on the diagonal."""
+    covered = k.copy()
+    covered.flat[:: len(k) + 1] += noise + JITTER
+    return covered
+
+
+def reduced(base: LinearPosterior) -> tuple[LinearPosterior, int, float]:
+    """The data reduced to M sufficient statistics where they are fewer than observations, no block has numbers, and no
+    observation has noise of its own.
+
+    With Phi = Q R, Q' y and R stand for y and Phi; what is orthogonal to Q speaks of s2 alone.
+
+    Returns:
+        The model on the reduced data, how many observations went, and the sum of their squares.
+    """
+    t, m = len(base.y), base.n_features
+    if m >= t or any(c.shape[1] != 1 for c in base.right) or np.any(base.noise):
+        return base, 0, 0.0
+    phi = np.concatenate([d * c for d, c in zip(base.left, base.right, strict=True)], axis=1)
+    q, r = np.linalg.qr(phi)
+    y = q.T @ base.y
+    left = tuple(np.split(r, np.cumsum([d.shape[1] for d in base.left])[:-1], axis=1))
+    squares = max(0.0, float(base.y @ base.y - y @ y))
+    return replace(base, left=left, right=tuple(np.ones((m, 1)) for _ in left), y=y), t - m, squares

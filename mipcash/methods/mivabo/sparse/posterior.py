@@ -1,0 +1,233 @@
+"""The linear model under a sparse prior, and functions with their irrelevant pairs left out.
+
+Notation of :mod:`mipcash.methods.mivabo.sparse.mixture`. The priors are sampled by
+:mod:`mipcash.methods.mivabo.sparse.gibbs`, the Laplace one also bounded by
+:mod:`mipcash.methods.mivabo.sparse.variational`; either way the posterior is a set of scales, given which the weights are
+Gaussian. The exact solve of a sample is the faster the fewer pairs of groups it couples, so :func:`thinned` and
+:func:`restricted` leave pairs out and tell how much f can have changed by it:
+
+    f = kept + sum over left-out (g, h) of e_gh(s_g, s_h; u),     |e_gh - centre_gh| <= half range of e_gh over levels and u,
+
+the centre staying in the constant. So |f - kept| <= error = the sum of half ranges, and a minimum of the kept part, less
+error, bounds the minimum of f from below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from mipcash.methods.mivabo.features.discrete import DiscreteFeatures
+from mipcash.methods.mivabo.functions import WeightSample
+from mipcash.methods.mivabo.posterior import LinearMoments, LinearPosterior
+from mipcash.methods.mivabo.sparse import gibbs, variational
+from mipcash.methods.mivabo.sparse.mixture import Mixture, Pair, Scales, SparseSettings
+from mipcash.program.forms import Vector
+from mipcash.program.points import Points
+from mipcash.surrogates.base import Noise
+
+
+@dataclass(frozen=True)
+class SparsePosterior:
+    """Draws of the scales; given the scales the weights are Gaussian, so that a sample is exact given one draw of them.
+
+    Attributes:
+        observed: the Gaussian model of the observations, all scales 1.
+        mixture: the model under its scales, its data perhaps reduced.
+        draws: the kept scales.
+        average: mean of the weights, Rao-Blackwellised: the average over the draws of their mean given the scales.
+        further: what came by :meth:`given`: points, values on the scale of predictions, and noise.
+    """
+
+    observed: LinearPosterior
+    mixture: Mixture
+    draws: tuple[Scales, ...]
+    average: tuple[Vector, ...] = field(repr=False)
+    further: tuple[tuple[Points, Vector, Noise], ...] = ()
+
+    @classmethod
+    def fit(cls, base: LinearPosterior, settings: SparseSettings, rng: np.random.Generator) -> SparsePosterior:
+        """Put the prior of the settings on the weights of a Gaussian model."""
+        mixture = Mixture.of(base, settings)
+        if settings.inference == "variational":
+            return cls(base, mixture, *variational.run(mixture, settings))
+        return cls(base, mixture, *gibbs.run(mixture, settings, rng))
+
+    def given(self, points: Points, values: Vector, noise: Noise = 0.0) -> SparsePosterior:
+        """Condition on further observations under the same draws of the scales, which are not weighed anew.
+
+        Args:
+            points: B of them.
+            values: on the scale of predictions, shape (B,).
+            noise: a number or shape (B,); s2 counts as well.
+        """
+        observed = self.observed.given(points, values, noise)
+        grown = replace(self, observed=observed, further=(*self.further, (points, values, noise)))
+        means = [component.mean().weights for component in grown.components]
+        average = tuple(np.mean([w[b] for w in means], axis=0) for b in range(len(self.average)))
+        return replace(grown, average=average)
+
+    @property
+    def n_features(self) -> int:
+        """M."""
+        return self.mixture.base.n_features
+
+    @property
+    def fitted_noise(self) -> float:
+        """s2, the mean over the draws."""
+        return float(np.mean([at.noise for at in self.draws]))
+
+    def scaled(self, values: Vector) -> Vector:
+        """Values of the output, standardised: shape of ``values``."""
+        return self.observed.scaled(values)
+
+    @cached_property
+    def components(self) -> tuple[LinearPosterior, ...]:
+        """The Gaussian posterior under each draw."""
+        return tuple(self._component(at) for at in self.draws)
+
+    def _component(self, at: Scales) -> LinearPosterior:
+        component = self.mixture.given(at)
+        for points, values, noise in self.further:
+            component = component.given(points, values, noise)
+        return component
+
+    @cached_property
+    def fitted(self) -> Vector:
+        """Means at the observations, shape (t,)."""
+        parts = zip(self.observed.left, self.average, self.observed.right, strict=True)
+        return sum((np.sum((d @ w) * c, axis=1) for d, w, c in parts), np.zeros(len(self.observed.y)))
+
+    def predict(self, points: Points) -> tuple[Vector, Vector]:
+        """Mean and standard deviation of f, those of the mixture over the draws: (B,), (B,)."""
+        moments = [component.predict(points) for component in self.components]
+        means = np.array([m for m, _ in moments])
+        mean = means.mean(axis=0)
+        variance = np.mean([s**2 for _, s in moments], axis=0) + np.mean((means - mean) ** 2, axis=0)
+        return mean, np.sqrt(variance)
+
+    def section(self, z: Vector) -> MixtureMoments:
+        """The moments at fixed binaries z (n_z,), as functions of the numbers."""
+        return MixtureMoments(tuple(component.section(z) for component in self.components))
+
+    def mean(self) -> WeightSample:
+        """The posterior mean, a function like any sample."""
+        base = self.mixture.base
+        return WeightSample(base.blocks, self.average, base.shift, base.scale, base.program, base.n_numbers)
+
+    def sample(self, rng: np.random.Generator, inflation: float = 1.0) -> WeightSample:
+        """A posterior sample; ``inflation`` multiplies the posterior covariance of the weights."""
+        drawn = self._component(self.draws[int(rng.integers(len(self.draws)))]).sample(rng)
+        if inflation == 1.0:
+            return drawn
+        root = math.sqrt(inflation)
+        pairs = zip(self.average, drawn.weights, strict=True)
+        return replace(drawn, weights=tuple(m + root * (w - m) for m, w in pairs))
+
+    def inclusion(self) -> dict[Pair, float]:
+        """How far each pair of groups escapes shrinkage, in [0, 1]: the mean of 1 - kappa over the draws.
+
+        kappa_u = 1 / (1 + a_u) is the shrinkage factor (Carvalho, Polson and Scott 2010) with a_u = c tau^2 lambda_u^2; c, the
+        prior variance of all units' parts of f at lambda = tau = 1, takes the scale of V out: 1/2 is what each unit would
+        have if together they made the variance of the losses, all alike. A pair in several blocks counts with its freest unit.
+        """
+        size = float(np.sum(self.mixture.spread))
+        free = np.mean([a / (1.0 + a) for a in (size * at.glob * at.local for at in self.draws)], axis=0)
+        found: dict[Pair, float] = {}
+        for (_, pair), value in zip(self.mixture.units.keys, free, strict=True):
+            if pair[0] != pair[1]:
+                found[pair] = max(found.get(pair, 0.0), float(value))
+        return found
+
+    def relevant(self, threshold: float = 0.5) -> frozenset[Pair]:
+        """The pairs whose inclusion reaches the threshold."""
+        return frozenset(pair for pair, value in self.inclusion().items() if value >= threshold)
+
+
+@dataclass(frozen=True)
+class MixtureMoments:
+    """Mean and standard deviation of f(z, .) over the draws, and their gradients by u."""
+
+    components: tuple[LinearMoments, ...]
+
+    def __call__(self, u: Vector) -> tuple[float, float, Vector, Vector]:
+        """(D,) -> mean, deviation, (D,), (D,)."""
+        found = [component(u) for component in self.components]
+        means, deviations = np.array([f[0] for f in found]), np.array([f[1] for f in found])
+        by_mean, by_deviation = np.array([f[2] for f in found]), np.array([f[3] for f in found])
+        mean, gradient = float(means.mean()), by_mean.mean(axis=0)
+        deviation = math.sqrt(float(np.mean(deviations**2) + np.mean((means - mean) ** 2)))
+        slope = np.mean(deviations[:, None] * by_deviation + (means - mean)[:, None] * (by_mean - gradient), axis=0)
+        return mean, deviation, gradient, slope / deviation
+
+
+# -- leaving pairs out ----------------------------------------------------------------------------------------------
+
+
+def half_ranges(f: WeightSample) -> dict[Pair, float]:
+    """Half the range of each pair's part of f, an upper bound over all levels and numbers."""
+    found: dict[Pair, float] = {}
+    for discrete, parts in _parts(f):
+        for g, h, rows in discrete.pair_rows():
+            if g != h:
+                found[g, h] = found.get((g, h), 0.0) + sum(
+                    _half_range(discrete.levels(g, h, w[rows]), ceiling) for w, ceiling in parts
+                )
+    return found
+
+
+def restricted(f: WeightSample, pairs: Collection[Pair]) -> tuple[WeightSample, float]:
+    """f with only the given pairs of groups, and the largest error that this makes, on the scale of f."""
+    sizes = half_ranges(f)
+    dropped = {pair for pair in sizes if pair not in pairs}
+    return _without(f, dropped), sum(sizes[pair] for pair in dropped)
+
+
+def thinned(f: WeightSample, tolerance: float) -> tuple[WeightSample, float]:
+    """f without its smallest pairs, as many as keep the error within the tolerance (f: losses standardised)."""
+    sizes = half_ranges(f)
+    dropped: set[Pair] = set()
+    error = 0.0
+    for pair in sorted(sizes, key=lambda p: (sizes[p], p)):
+        if error + sizes[pair] > tolerance:
+            break
+        error += sizes[pair]
+        dropped.add(pair)
+    return _without(f, dropped), error
+
+
+def _parts(f: WeightSample) -> list[tuple[DiscreteFeatures, list[tuple[Vector, Vector]]]]:
+    """Blocks that share discrete features: [(features, [(W_b, bounds of |C_b|)])]."""
+    found: dict[int, tuple[DiscreteFeatures, list[tuple[Vector, Vector]]]] = {}
+    for block, w in zip(f.blocks, f.weights, strict=True):
+        if isinstance(block.discrete, DiscreteFeatures):
+            ceiling = np.zeros(0) if block.fourier is None else block.fourier.ceiling
+            found.setdefault(id(block.discrete), (block.discrete, []))[1].append((w, ceiling))
+    return list(found.values())
+
+
+def _half_range(table: Vector, ceiling: Vector) -> float:
+    """Of a pair's table over levels, (L_g, L_h, q): q = 1 without numbers, else times features within +- ceiling."""
+    if not len(ceiling):
+        return float(np.max(table) - np.min(table)) / 2.0
+    return float(np.max(np.abs(table) @ ceiling))
+
+
+def _without(f: WeightSample, dropped: Collection[Pair]) -> WeightSample:
+    weights = []
+    for block, w in zip(f.blocks, f.weights, strict=True):
+        left = w.copy()
+        if isinstance(block.discrete, DiscreteFeatures):
+            for g, h, rows in block.discrete.pair_rows():
+                if (g, h) not in dropped:
+                    continue
+                if block.fourier is None:
+                    table = block.discrete.levels(g, h, w[rows])
+                    left[0] += (np.max(table) + np.min(table)) / 2.0
+                left[rows] = 0.0
+        weights.append(left)
+    return replace(f, weights=tuple(weights))

@@ -1,0 +1,175 @@
+"""The linear surrogate of one output (MiVaBO): features, their prior variances fitted to the evidence or the paper's, a prior."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mipcash.deadline import NEVER, Deadline
+from mipcash.errors import SpaceError, at_least
+from mipcash.methods.mivabo import evidence
+from mipcash.methods.mivabo.blocks import FeatureSizes, MapMaker, evidence_blocks, paper_blocks
+from mipcash.methods.mivabo.features.maps import known_map
+from mipcash.methods.mivabo.posterior import LinearPosterior
+from mipcash.methods.mivabo.sparse.mixture import PRIORS, SparseSettings
+from mipcash.methods.mivabo.sparse.posterior import SparsePosterior
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.points import Points
+from mipcash.program.program import BinaryProgram
+from mipcash.program.unit_scale import UnitScale
+from mipcash.surrogates.base import Noise, State
+from mipcash.surrogates.covariance import standardisation
+from mipcash.surrogates.interactions import Interactions
+
+WIDER = 4
+"""Under a sparse prior so many times the product columns enter the model, which knows better which pairs it can do without."""
+
+
+@dataclass(frozen=True)
+class LinearSettings:
+    """Settings of a linear surrogate.
+
+    Attributes:
+        preset: ``evidence`` (one-hot, variances fitted) or ``paper`` (bits; alpha, beta and sigma as given).
+        alpha, beta, sigma: prior precision, noise precision and bandwidth of the paper's preset (values standardised).
+        sizes: numbers of features.
+        iterations: of L-BFGS-B on the evidence per fit.
+        prior: ``gaussian``, ``laplace`` or ``horseshoe``, on the weights of pairs and of mixed products.
+        sparse: how a sparse prior is inferred; its ``prior`` is overridden by the one above. None: by pair, s2 learned
+            (preset ``evidence``), or by feature, s2 = 1 / beta (preset ``paper``, Laplace by the paper's variational bound).
+        features: phi_c: ``fourier`` or ``quadrature``.
+    """
+
+    preset: str = "evidence"
+    alpha: float = 1.0
+    beta: float = 1.0
+    sigma: float = 1.0
+    sizes: FeatureSizes = field(default_factory=FeatureSizes)
+    iterations: int = 25
+    prior: str = "gaussian"
+    sparse: SparseSettings | None = None
+    features: str = "fourier"
+
+    def __post_init__(self) -> None:
+        if self.preset not in ("evidence", "paper"):
+            raise SpaceError(f"MiVaBO has the presets 'evidence' and 'paper', not {self.preset!r}")
+        at_least(self, iterations=1)
+        if not min(self.alpha, self.beta, self.sigma) > 0.0 or math.isnan(self.alpha + self.beta + self.sigma):
+            raise SpaceError(f"alpha, beta and sigma must be above 0, got {self.alpha}, {self.beta} and {self.sigma}")
+        if self.prior not in ("gaussian", *PRIORS):
+            raise SpaceError(f"MiVaBO has the priors 'gaussian', 'laplace' and 'horseshoe', not {self.prior!r}")
+        known_map(self.features)
+
+    @property
+    def inference(self) -> SparseSettings:
+        """Settings of the sparse prior."""
+        if self.sparse is not None:
+            return replace(self.sparse, prior=self.prior)
+        if self.preset == "paper":
+            inference = "variational" if self.prior == "laplace" else "gibbs"
+            return SparseSettings(self.prior, inference, by="feature", noise_sd=0.0)
+        return SparseSettings(self.prior)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What a fit needs of t points, whatever was observed there, each made when it is first asked for.
+
+    Attributes:
+        program, scale: the space.
+        declared: pairs that may interact; None: all.
+        points: t of them.
+    """
+
+    program: BinaryProgram
+    scale: UnitScale
+    declared: Interactions | None
+    points: Points
+    _parts: dict[bytes, Tables] = field(default_factory=dict, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def part(self, rows: Indices) -> Tables:
+        """The tables of some of the points, increasing rows; whoever asks for the same ones gets the same tables."""
+        key = np.asarray(rows, dtype=np.int64).tobytes()
+        if key not in self._parts:
+            self._parts[key] = Tables(self.program, self.scale, self.declared, self.points[rows])
+        return self._parts[key]
+
+    @cached_property
+    def z(self) -> Vector:
+        """Binaries, shape (t, n_z)."""
+        return self.points.one_hot(self.program)
+
+    @cached_property
+    def grams(self) -> evidence.Grams:
+        """Everything in the fitted kernel that no hyperparameter changes."""
+        return evidence.Grams.of(self.program, self.scale, self.z, self.points.units, self.declared)
+
+
+@dataclass(frozen=True)
+class LinearSurrogate:
+    """A :class:`mipcash.surrogates.base.Surrogate` with the linear model.
+
+    Attributes:
+        program, scale: the space.
+        settings: of the model.
+        declared: pairs that may interact; None: all.
+    """
+
+    program: BinaryProgram
+    scale: UnitScale
+    settings: LinearSettings = field(default_factory=LinearSettings)
+    declared: Interactions | None = None
+
+    def prepare(self, points: Points) -> Tables:
+        """See :meth:`mipcash.surrogates.base.Surrogate.prepare`."""
+        return Tables(self.program, self.scale, self.declared, points)
+
+    def fit(
+        self,
+        prepared: Tables,
+        values: Vector,
+        state: State,
+        rng: np.random.Generator,
+        noise: Noise = 0.0,
+        deadline: Deadline = NEVER,
+    ) -> tuple[LinearPosterior | SparsePosterior, dict[str, Any]]:
+        """See :meth:`mipcash.surrogates.base.Surrogate.fit`; features and the draws of a sparse prior are random."""
+        shift, width = standardisation(values)
+        y, v = (values - shift) / width, np.asarray(noise) / width**2 if np.any(noise) else 0.0
+        maker = MapMaker(self.settings.features, self.settings.sizes)
+        if self.settings.preset == "paper":
+            posterior, after = self._paper(prepared, values, v, maker, rng), dict(state)
+        else:
+            starts = [np.array(state["theta"])] if "theta" in state else []
+            theta, _ = evidence.fit(prepared.grams, y, starts, self.settings.iterations, v, deadline)
+            posterior, after = self._of(theta, prepared, values, v, maker, rng), {"theta": theta.tolist()}
+        if self.settings.prior == "gaussian":
+            return posterior, after
+        return SparsePosterior.fit(posterior, self.settings.inference, rng), after
+
+    def _paper(
+        self, at: Tables, values: Vector, noise: Noise, maker: MapMaker, rng: np.random.Generator
+    ) -> LinearPosterior:
+        settings = self.settings
+        blocks = paper_blocks(
+            self.program, self.scale, settings.sizes, settings.alpha, settings.sigma, rng, maker, self.declared
+        )
+        return LinearPosterior.fit(blocks, self.program, at.points, values, 1.0 / settings.beta, noise)
+
+    def _of(
+        self, theta: Vector, at: Tables, values: Vector, noise: Noise, maker: MapMaker, rng: np.random.Generator
+    ) -> LinearPosterior:
+        """With prior variances fitted to the evidence."""
+        sizes, layout = self.settings.sizes, at.grams.layout
+        if self.settings.prior != "gaussian":
+            sizes = replace(sizes, product_columns=WIDER * sizes.product_columns)
+        blocks = evidence_blocks(self.program, self.scale, sizes, theta, layout, rng, maker, self.declared)
+        fitted_noise = float(np.exp(theta[layout.slices["noise"]][0]))
+        return LinearPosterior.fit(blocks, self.program, at.points, values, fitted_noise, noise)

@@ -1,1 +1,0 @@
-"""Methods that others are compared with."""

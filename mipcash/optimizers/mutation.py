@@ -1,0 +1,192 @@
+"""Mutation of the best: legal random changes of one of the best observations, without a model.
+
+1. the solver's design
+2. a parent among the best, each half as likely as the one before it; under limits the best are what keeps them, by loss, then what
+   violates them by the least (Deb 2000)
+3. one or two random legal moves from it, more and more where all of them lead to what was proposed before
+
+A move is to a legal neighbour:
+
+    levels     one group changes its level, or two members of an ordering change places; sometimes two such changes at once,
+               since rules that tie parameters together may forbid either change alone
+    a number   Gaussian step, reflected into [0, 1]; an integer moves by one at least
+    numbers that rules bind    one step of hit-and-run inside their rules, which equations need
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipcash.errors import at_least
+from mipcash.optimizers.base import Proposal
+from mipcash.optimizers.model_based import ModelBased, Step
+from mipcash.program.forms import Indices, Vector
+from mipcash.program.legality import Legality
+from mipcash.program.moves import moves_of
+from mipcash.program.points import Point
+from mipcash.program.unit_scale import INACTIVE
+from mipcash.space.domain import Domain
+from mipcash.space.numbers.legal_numbers import LegalNumbers
+
+MORE = 30
+"""Tries after which one more move is made at once."""
+
+
+class Neighbours:
+    """Random legal moves over one domain, for one proposal; what depends on levels or numbers alone is kept.
+
+    Args:
+        domain: where the points live.
+        memory: levels that groups take when they are switched on, shape (G,).
+        pairs: share of the moves over levels that make two changes.
+        width: standard deviation of a step of a number, on the unit scale.
+    """
+
+    def __init__(self, domain: Domain, memory: Indices, pairs: float = 0.3, width: float = 0.15) -> None:
+        self.memory, self.pairs, self.width = memory, pairs, width
+        self.domain, self.program, self.scale = domain, domain.program, domain.scale
+        held = {n.label for n in self.program.numbers}
+        self.bound = np.array([label in held for label in self.scale.labels], dtype=bool)
+        self.moves = moves_of(self.program)
+        self._rules: dict[bytes, LegalNumbers | None] = {}
+        self._active: dict[bytes, NDArray[np.bool_]] = {}
+        self._checks: dict[bytes, Legality | None] = {}
+        self._known: dict[tuple[bytes, bytes], bool] = {}
+
+    def active(self, levels: Indices) -> NDArray[np.bool_]:
+        """Which numbers are active, shape (D,)."""
+        key = levels.tobytes()
+        if key not in self._active:
+            self._active[key] = self.scale.active(self.program.one_hot(levels)[None])[0] > 0
+        return self._active[key]
+
+    def neighbour(self, point: Point, rng: np.random.Generator) -> Point | None:
+        """A random legal neighbour; None where the move drawn leads nowhere."""
+        on = self.active(point.levels)
+        free, tied = np.flatnonzero(on & ~self.bound), bool(np.any(on & self.bound))
+        n_discrete = self.moves.n_choices
+        # as many chances as there are discrete parameters, and one for the numbers of each kind
+        drawn = int(rng.integers(max(1, n_discrete + int(len(free) > 0) + int(tied))))
+        if drawn < n_discrete:
+            return self._level(point, drawn, rng)
+        if drawn == n_discrete and len(free):
+            return Point(point.levels, self._stepped(point.units, int(rng.choice(free)), rng))
+        return self._bound_step(point, rng) if tied else None
+
+    def _level(self, point: Point, drawn: int, rng: np.random.Generator) -> Point | None:
+        """Another level; numbers that it switches on get a value, those that it switches off the middle."""
+        levels, u = point.levels, point.units
+        before = self.moves.latent(levels, self.memory)
+        latent = self.moves.change(levels, before, drawn, rng)
+        if rng.random() < self.pairs:
+            latent = self.moves.change(levels, latent, int(rng.integers(self.moves.n_choices)), rng)
+        if np.array_equal(latent, before):
+            return None
+        after: Indices = self.domain.free_legality.effective(latent[None])[0]
+        was, on = self.active(levels), self.active(after)
+        if np.any(was != on):
+            u = self.scale.rounded(np.where(on, np.where(was, u, rng.random(len(u))), INACTIVE))
+        moved = Point(after, u)
+        return moved if self._legal(moved) else None
+
+    def _legal(self, point: Point) -> bool:
+        numbers = point.units[self.bound].tobytes()
+        key = point.levels.tobytes(), numbers
+        if key in self._known:
+            return self._known[key]
+        if numbers not in self._checks:
+            self._checks[numbers] = self.domain.legality(point.units)
+        check = self._checks[numbers]
+        legal = bool((self.domain.free_legality if check is None else check).check(point.levels[None])[0])
+        # what only a solver can tell is asked last
+        self._known[key] = legal and (check is not None or self.domain.is_legal(point))
+        return self._known[key]
+
+    def _stepped(self, u: Vector, d: int, rng: np.random.Generator) -> Vector:
+        """A Gaussian step of one number that no rule binds."""
+        moved, domain = u.copy(), self.scale.domains[d]
+        value = abs(u[d] + self.width * rng.normal())
+        moved[d] = min(1.0, max(0.0, 2.0 - value if value > 1.0 else value))
+        if domain.step is not None:
+            here, there = domain.from_unit(u[d]), domain.from_unit(moved[d])
+            if here == there:
+                there = domain.nearest(here + domain.step * (1 if rng.random() < 0.5 else -1))
+            moved[d] = domain.to_unit(there)
+        return moved
+
+    def _bound_step(self, point: Point, rng: np.random.Generator) -> Point | None:
+        """One step of hit-and-run over the numbers in rules."""
+        key = point.levels.tobytes()
+        if key not in self._rules:
+            self._rules[key] = self.domain.legal_numbers(point.levels, self.domain.columns(point))
+        rules = self._rules[key]
+        if rules is None or not rules.labels:
+            return None  # rules that only a solver can check: the numbers stay where the start has them
+        natural = self.scale.natural(point.units)
+        start = np.array([natural[label] for label in rules.labels])
+        if not rules.legal(start):
+            return None
+        end = rules.walk(start, 1, rng)
+        moved, where = point.units.copy(), {label: d for d, label in enumerate(self.scale.labels)}
+        for label, value in zip(rules.labels, end, strict=True):
+            moved[where[label]] = self.scale.domains[where[label]].to_unit(float(value))
+        return Point(point.levels, moved)
+
+
+@dataclass(frozen=True)
+class MutationSettings:
+    """Settings of the search by mutation.
+
+    Attributes:
+        n_initial: size of the initial design.
+        parents: best observations that are changed.
+        tries: draws after which the solver says what is left.
+    """
+
+    n_initial: int = 10
+    parents: int = 5
+    tries: int = 120
+
+    def __post_init__(self) -> None:
+        at_least(self, n_initial=1, parents=1, tries=0)
+
+
+class Mutation(ModelBased):
+    """See the module's description."""
+
+    name: ClassVar[str] = "mutation"
+    takes_limits = True
+
+    def __init__(self, domain: Domain, settings: MutationSettings | None = None) -> None:
+        super().__init__(domain)
+        self.settings: MutationSettings = settings or MutationSettings()
+
+    def _search(self, step: Step) -> Proposal | None:
+        began, rng = time.perf_counter(), step.rng
+        best, excluded = step.data.best(self.settings.parents), self._excluded(step)
+        chances = 0.5 ** np.arange(len(best))
+        memory = np.minimum(best.levels[0], [len(g.values) - 1 for g in self.program.groups])
+        neighbours, found = Neighbours(self.domain, memory), None
+        for attempt in range(self.settings.tries):
+            if self.domain.deadline.passed:
+                break
+            parent = best[int(rng.choice(len(best), p=chances / chances.sum()))]
+            point = self._changed(neighbours, parent, 1 + int(rng.integers(2)) + attempt // MORE, rng)
+            admitted = all(e.admits(point.levels) for e in excluded)
+            if admitted and not self.domain.repeats(self.domain.raw(point), step.before):
+                found = point
+                break
+        step.clock.add("mutation", began, self.domain.deadline)
+        # the space itself has the last word, as for every proposal
+        return None if found is None else Proposal(self.domain.decode(found), None, self.name, step.clock.seconds)
+
+    def _changed(self, neighbours: Neighbours, point: Point, moves: int, rng: np.random.Generator) -> Point:
+        """After so many legal moves; moves that lead nowhere are left out."""
+        for _ in range(moves):
+            point = neighbours.neighbour(point, rng) or point
+        return point

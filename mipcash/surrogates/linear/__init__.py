@@ -1,1 +1,0 @@
-"""Bayesian linear models over features (MiVaBO)."""
