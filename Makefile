@@ -23,11 +23,16 @@ build: dist/.built
 
 # The wheel in an environment with the core's dependencies alone, since an environment with every extra hides a missing one, and with
 # the oldest versions that pyproject.toml allows, since the other environments have the newest. Optuna is there for its adapter. The
-# tests run from a copy of theirs, where the source tree cannot be imported.
+# tests run from a copy of theirs, where the source tree cannot be imported. Those of the core run without the methods, the integrations,
+# the reports and the command line, which nothing in the core may need.
+LEAVES = methods integrations report cli
+CORE_PYTEST = MIPCASH_SOURCE=$(CURDIR) $(abspath $(VENV)-core)/bin/python -m pytest -n $(or $(TEST_WORKERS),2)
 core: $(VENV)-core/.core
-	rm -rf build/core && mkdir -p build/core && cp -R tests benchmarks pyproject.toml build/core
-	cd build/core && MIPCASH_SOURCE=$(CURDIR) $(abspath $(VENV)-core)/bin/python -m pytest -n $(or $(TEST_WORKERS),2) \
-		tests/modelling tests/space tests/study/test_minimize.py tests/test_release.py tests/integrations
+	rm -rf build/core && mkdir -p build/core/bare && cp -R tests benchmarks pyproject.toml build/core
+	cd build/core && cp -R "$$($(abspath $(VENV)-core)/bin/python -c 'import mipcash; print(*mipcash.__path__)')" bare
+	cd build/core/bare/mipcash && rm -r $(LEAVES)
+	cd build/core && PYTHONPATH=$(CURDIR)/build/core/bare $(CORE_PYTEST) tests/modelling tests/space tests/study/test_minimize.py
+	cd build/core && $(CORE_PYTEST) tests/test_release.py tests/integrations
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

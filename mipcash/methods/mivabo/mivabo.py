@@ -43,9 +43,9 @@ from mipcash.surrogates.interactions import named, resolve
 KNOWN = 32
 """Latest configurations from which local search starts, besides the starts of the alternation."""
 DELTA = 0.1
+"""Confidence delta of Proposition 1."""
 DECOMPOSITION = "dual decomposition"
 """Who proves a bound over all numbers."""
-"""Confidence delta of Proposition 1."""
 FIT, STARTS, SEARCH = 0.35, 0.2, 0.8
 """Shares of what is left of the time for the fit, for fresh starts and for the alternation; the rest is the certificate's."""
 

@@ -1,0 +1,94 @@
+"""Optimizers by name: those that other packages register, and what is said where that fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import mipcash as mc
+from mipcash.errors import MipcashError
+from mipcash.optimizers.registry import make_optimizer, optimizer_names
+from tests.named import METHODS, OPTIMIZERS
+
+MODULE = '''
+from dataclasses import dataclass
+
+from mipcash.optimizers.base import Proposal
+from mipcash.optimizers.model_based import ModelBased
+from mipcash.optimizers.registry import Entry
+
+
+@dataclass(frozen=True)
+class LastSettings:
+    n_initial: int = 2
+
+
+class Last(ModelBased):
+    """Proposes the last of ten drawn configurations that is new."""
+
+    name = "last"
+
+    def __init__(self, domain, settings):
+        super().__init__(domain)
+        self.settings = settings
+
+    def _search(self, step):
+        drawn = [c for c in self.domain.sample(10, step.rng) if c not in step.before]
+        return Proposal(drawn[-1], None, self.name, {}) if drawn else None
+
+
+ENTRY = Entry(Last, LastSettings)
+WRONG = Last
+'''
+
+
+@pytest.fixture
+def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package beside the library that registers three optimizers, two of them wrongly."""
+    (tmp_path / "elsewhere.py").write_text(MODULE)
+    info = tmp_path / "elsewhere-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: elsewhere\nVersion: 1.0\n")
+    entries = "last = elsewhere:ENTRY\ngone = elsewhere:MISSING\nwrong = elsewhere:WRONG\n"
+    (info / "entry_points.txt").write_text(f"[mipcash.optimizers]\n{entries}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+def space() -> mc.Space:
+    made = mc.Space("line")
+    made.integer("n", 0, 40)
+    return made
+
+
+@pytest.mark.usefixtures("_package")
+def test_another_package_adds_an_optimizer() -> None:
+    assert "last" in optimizer_names()
+    result = mc.minimize(
+        lambda c: float(c["n"]), space(), 8, optimizer="last", settings={"n_initial": 3}, progress=False
+    )
+    assert len(result.history) == 8
+    assert [t.origin for t in result.history][-5:] == ["last"] * 5
+
+
+@pytest.mark.usefixtures("_package")
+def test_an_entry_that_cannot_be_used_is_named_with_its_package() -> None:
+    with pytest.raises(MipcashError, match="'gone' is registered by package 'elsewhere'.*cannot be imported"):
+        make_optimizer("gone", space())
+    with pytest.raises(MipcashError, match="'wrong' is registered by package 'elsewhere'.*must be a"):
+        make_optimizer("wrong", space())
+
+
+def test_the_methods_of_the_papers_are_entry_points() -> None:
+    assert METHODS == ["admm", "admmbo", "cmes", "jopt", "mivabo", "mivabo-paper"]
+    assert {"hybrid", "mutation", "random"} <= set(OPTIMIZERS)
+
+
+def test_an_unknown_name_is_answered_by_one_like_it() -> None:
+    with pytest.raises(MipcashError, match="there is no optimizer 'hybird'; did you mean 'hybrid'"):
+        make_optimizer("hybird", space())
+
+
+def test_settings_of_another_optimizer_are_named_by_it() -> None:
+    with pytest.raises(MipcashError, match="'random' takes RandomSettings, got HybridSettings.*optimizer='hybrid'"):
+        make_optimizer("random", space(), settings=mc.settings.HybridSettings())
