@@ -32,7 +32,7 @@ from mipcash.backends.base import (
     relative_gap,
 )
 from mipcash.backends.polytope import Polytope
-from mipcash.backends.spatial import ImpreciseError, solve_spatially
+from mipcash.backends.spatial import ImpreciseError, solve_spatially, wide_integers
 from mipcash.errors import UndecidedError
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
@@ -46,6 +46,9 @@ TIGHT_GAP = 1e-9
 
 CLOSED = 1e-7
 """The same for an answer as the solver gave it."""
+
+NATIVE = 1e8
+"""Largest product that a solver is given as it is: its tolerances are relative to that, and the rules' are not."""
 
 Solve = Callable[[Task, SolverSettings], Answer]
 
@@ -70,14 +73,20 @@ def certified(
     Raises:
         SolverError: the solver's answers keep breaking rows, and what is wrong with them cannot be told.
     """
-    if task.program.bilinear:
 
-        def each(node: Task, limits: SolverSettings) -> Answer:
-            return _certified(node, limits, solve, name, second, exact)
+    def each(node: Task, limits: SolverSettings) -> Answer:
+        return _certified(node, limits, solve, name, second, exact)
 
-        native = solve if products else None
-        return solve_spatially(task, settings, each, lambda columns: kept(task, columns), native)
-    return _certified(task, settings, solve, name, second, exact)
+    if not task.program.bilinear:
+        try:
+            return each(task, settings)
+        except ImpreciseError:
+            if not len(wide_integers(task.program)):
+                raise
+    ends = [p.column for p in task.program.bilinear]
+    largest = float(np.abs([task.program.low[ends], task.program.high[ends]]).max(initial=0.0))
+    native = solve if products and 0.0 < largest <= NATIVE else None
+    return solve_spatially(task, settings, each, lambda columns: kept(task, columns), native)
 
 
 def _certified(

@@ -71,6 +71,9 @@ WIDER: Mapping[str, float | str] = {
 }
 """Options of a second run: without presolve and at a wider tolerance HiGHS has to say once more that there is no solution, or what
 is optimal where its bound was for a point that it did not return. What it finds is checked like everything else."""
+UNREDUCED: Mapping[str, float | str] = {"presolve": "off"}
+"""Options of a second run where coefficients are tiny: beside 1e-9, HiGHS 1.16 calls optimal what is not with its presolve, and
+infeasible what is not without."""
 SMALLEST = 1e-12
 """Coefficients below this are dropped; by default those below 1e-9 are, one beside a range of 1e9."""
 
@@ -128,18 +131,18 @@ class HighsBackend:
         program = scaled.task.program
         _, highs = self._instances.get(id(program), lambda: (program, _load(program)))
         usual: Mapping[str, float | str] = {**({} if scaled.start is None else STARTED), **(first or {})}
-        if scaled.scaled.tiny:  # HiGHS 1.16 calls optimal what is not, where its presolve meets coefficients of 1e-9
-            usual = {**usual, "presolve": "off"}
+        tiny = scaled.scaled.tiny  # where only costs are tiny, their unit sees to it
         with _posed(highs, scaled):
             answer = None
-            for options in (usual, {**usual, **WIDER}):
+            for options in (usual, {**usual, **(UNREDUCED if tiny else WIDER)}):
                 left = settings.time_limit - (time.perf_counter() - began)
                 self._options(highs, replace(settings, time_limit=max(1e-3, left)), options)
                 if scaled.start is not None:
                     _warm_start(highs, scaled.start, program)
                 _run(highs)
-                answer = self._answer(highs, task, scaled, settings.gap, time.perf_counter() - began)
-                if (answer is not None and not _doubtful(answer, scaled, settings)) or left <= 0.0:
+                later = self._answer(highs, task, scaled, settings.gap, time.perf_counter() - began)
+                answer = _better_of(answer, later) if tiny else later
+                if (answer is not None and not tiny and not _doubtful(answer, scaled, settings)) or left <= 0.0:
                     break
             if answer is None:
                 raise SolverError(
@@ -199,6 +202,15 @@ class HighsBackend:
             # with a whole objective HiGHS ends before its bound is there; what it calls optimal is within its gap
             bound = max(bound, own - max(gap * abs(own), SOLVED * scaled.unit))
         return Answer(found, columns, value, min(bound, value), seconds, self.name)
+
+
+def _better_of(first: Answer | None, second: Answer | None) -> Answer | None:
+    """Return the answer that has columns, and of two such the one of lower value."""
+    if first is None or second is None:
+        return first or second
+    if first.columns is None or second.columns is None:
+        return second if first.columns is None else first
+    return first if first.value <= second.value else second
 
 
 def _doubtful(answer: Answer, scaled: ScaledTask, settings: SolverSettings) -> bool:

@@ -13,6 +13,9 @@ four steps: its box is tightened by interval arithmetic over the rows; its relax
 keep every row is an incumbent, and otherwise one is looked for with one factor of each product fixed, which leaves a
 mixed-integer linear program; and the box is cut near the solution where a product is missed most. The node with the least bound
 comes next, so that a limit ends the search with an incumbent and a bound that holds for every legal point.
+
+An integer of more than WHOLE values is a real in the relaxations, and is cut like a factor where it is fractional, until its box is
+narrower: as an integer it keeps its scale, and coefficients of 1e-10 beside it are lost in a solver's tolerances.
 """
 
 from __future__ import annotations
@@ -37,12 +40,13 @@ from mipcash.backends.base import (
     Task,
 )
 from mipcash.errors import SolverError
+from mipcash.modelling.domains import Integer
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.products import Bilinear
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_bounds, with_rows
 
-NODES = 2_000
+NODES = 1_000
 """Nodes at most; beyond, what is not known stays unknown."""
 ASIDE = 0.2
 """A box is cut no nearer to its ends than this share of its width."""
@@ -54,6 +58,10 @@ WORTH = 0.99
 """A range is tightened where this share of it, or less, is left."""
 ROUNDING = 1e-15
 """What sums of products are off by, relative to their terms."""
+WHOLE = 2.0**24
+"""Values of an integer from which on a relaxation takes it for a real."""
+FRACTION = 1e-6
+"""Distance to a whole number from which on an integer counts as fractional."""
 SHARE = 0.25
 """Share of the time that is left which one relaxation gets."""
 ALTERNATIONS = 3
@@ -101,6 +109,7 @@ class _Search:
         self.task, self.settings, self.solve, self.keeps, self.native = task, settings, solve, keeps, native or solve
         self.program = task.program
         self.products = task.program.bilinear
+        self.wide = wide_integers(task.program)
         self.rows = _Rows.of(task.program)
         self.began = time.perf_counter()
         self.best: Vector | None = None
@@ -129,6 +138,8 @@ class _Search:
 
     def _closed(self, bound: float) -> bool:
         """Return whether nothing below a bound is worth looking for."""
+        if math.isinf(bound):
+            return bound > 0.0
         return bound >= self.value - max(ABSOLUTE_GAP, self.settings.gap * max(abs(self.value), abs(bound)))
 
     def _push(self, bound: float, box: _Box) -> None:
@@ -139,6 +150,11 @@ class _Search:
 
     def _relaxed(self, box: _Box, solve: Solve, start: Vector | None = None) -> Answer:
         program = relaxation(self.program, box.low, box.high, self.products)
+        real = self.wide[(box.high - box.low)[self.wide] >= WHOLE]
+        if len(real):
+            whole = program.integer.copy()
+            whole[real] = 0.0
+            program = replace(program, integer=whole)
         # a node that takes long is cut into smaller ones instead
         limits = replace(self.settings, time_limit=max(0.0, SHARE * self._left))
         try:
@@ -175,8 +191,15 @@ class _Search:
             self._push(bound, part)
 
     def _with_products(self, columns: Vector) -> Vector:
-        """Return the columns with every bilinear column at its product."""
+        """Return the columns with every bilinear column at its product, wide integers at a whole number."""
         columns = columns.copy()
+        columns[self.wide] = np.round(columns[self.wide])
+        for number in self.program.numbers if len(self.wide) else ():
+            domain = self.program.domains[number.label]
+            if number.place >= 0 and isinstance(domain, Integer):
+                value = domain.low + domain.step * float(columns[number.place])
+                columns[number.latent] = value
+                columns[number.column] = value if abs(columns[number.column] - value) <= abs(value) / 2 else 0.0
         for p in self.products:
             columns[p.column] = p.scale * columns[p.first] * columns[p.second]
         return columns
@@ -216,6 +239,10 @@ class _Search:
                 if width > NARROW * size and (width >= 1.0 or not self.program.integer[c]):
                     whole = self.program.high[c] - self.program.low[c]
                     found.append((missed * (1.0 + math.sqrt(width / whole)) if missed else -1.0 + width / whole, c))
+        for c in self.wide.tolist():
+            apart = abs(columns[c] - round(columns[c]))
+            if apart > FRACTION and box.high[c] - box.low[c] >= 1.0:
+                found.append((apart - 0.75, c))
         if not found:
             return None
         _, c = max(found, key=lambda f: (f[0], -f[1]))
@@ -233,6 +260,12 @@ class _Search:
         bound = min(bound, self.value)
         status = OPTIMAL if self._closed(bound) else FEASIBLE
         return Answer(status, self.best, self.value, bound, seconds, self.prover)
+
+
+def wide_integers(program: BinaryProgram) -> Indices:
+    """Return the base columns that are integers of more than WHOLE values, ascending."""
+    whole = program.integer[: program.n] > 0
+    return np.flatnonzero(whole & ((program.high - program.low)[: program.n] >= WHOLE))
 
 
 def relaxation(program: BinaryProgram, low: Vector, high: Vector, products: Iterable[Bilinear]) -> BinaryProgram:
@@ -290,7 +323,8 @@ class _Rows:
     def of(cls, program: BinaryProgram) -> _Rows:
         """Return those of a program; made once."""
         if "bilinear rows" not in program.derived:
-            columns = np.array(sorted({c for p in program.bilinear for c in (p.column, p.first, p.second)}))
+            factors = {c for p in program.bilinear for c in (p.column, p.first, p.second)}
+            columns = np.array(sorted(factors.union(wide_integers(program).tolist())), dtype=np.int64)
             matrix = program.matrix
             touched = np.flatnonzero(np.diff(sparse.csr_array(matrix[:, columns]).indptr))
             rows = []

@@ -3,7 +3,7 @@
 an inequality holds without any tolerance, its terms summed in the order of declaration, unless the other rules leave
 no room beyond it at this configuration;
 an equation holds to 1e-9 of its largest term;
-a value within 1e-9 of a bound of its range is the bound, unless the rules keep it away from there.
+a value within 1e-9 of a bound, in what the rules leave of its range, is the bound, unless the rules keep it away from there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def check_numbers(truth: Truth, record: Record, question: str, config: Config) -
         for bound in (p.low, p.high):
             if value != bound and (
                 not p.low <= value <= p.high
-                or (abs(value - bound) < 1e-9 * min(1.0, p.high - p.low) and _reached(truth, c, p.name, bound))
+                or (abs(value - bound) < 1e-9 * min(1.0, p.high - p.low) and _reached(truth, c, p.name, value, bound))
             ):
                 record.wrong(question, "default", f"{p.name!r} = {bound!r} exactly", f"{value!r} in {config}")
     if drawn.helpers or any(isinstance(j.part, Choice) and j.status[c] == OPEN for j in truth.judged):
@@ -40,11 +40,11 @@ def check_numbers(truth: Truth, record: Record, question: str, config: Config) -
                 record.wrong(question, "default", f"rule {j.part.name!r} {problem}", config)
 
 
-def _reached(truth: Truth, c: int, name: str, bound: float) -> bool:
-    """Whether a bound can be met without using the tolerance of any rule."""
+def _reached(truth: Truth, c: int, name: str, value: float, bound: float) -> bool:
+    """Whether a bound can be met without using the tolerance of any rule, and a value is next to it in what rules leave."""
     body = Body(truth.table, Relation((Term(1.0, (Value(name),)),), "<=", 0.0))
     low, high = truth.reach(body, c, Fraction(0))
-    return low <= Fraction(bound) <= high
+    return low <= Fraction(bound) <= high and abs(value - bound) <= 1e-9 * float(high - low)
 
 
 def _unclean(truth: Truth, j: Judged, c: int, config: Config) -> str:

@@ -13,6 +13,8 @@ from tests.fuzz.record import Record
 from tests.fuzz.table import OPEN
 from tests.fuzz.truth import ALLOWED, Truth
 
+TINY = 1e-5
+"""Range below which an end may be off by ten times that."""
 ENDS = 1e-6
 """Tolerance of the ends of a real, relative to them and to its range."""
 
@@ -66,6 +68,8 @@ def _discrete(truth: Truth, p: Parameter, extent: Any) -> str:
 def _real(truth: Truth, p: Parameter, extent: Any) -> str:
     low, high = _ends(truth, p, None)
     slack = [ENDS * max(abs(float(e)), 1e-3 * (p.high - p.low)) for e in (low, high)]
+    if p.high - p.low < TINY:  # what decimals are rounded by moves an equation's solution by more
+        slack = [s + 10.0 * ENDS * (p.high - p.low) for s in slack]
     near = abs(extent.low - float(low)) <= slack[0] and abs(extent.high - float(high)) <= slack[1]
     if not near and any(j.status[r] == OPEN for j in truth.judged for r in np.flatnonzero(truth.legal)):
         loose = _ends(truth, p, ALLOWED)

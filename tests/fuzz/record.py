@@ -74,7 +74,8 @@ class Record:
         hangs: questions without an answer in time.
         megabytes: peak memory of the process and its children; 0: it is that of an earlier space.
         asked, refused: number of questions per solver.
-        unproven: optima that a solver asked for by name gives with a status that admits that the proof is missing.
+        unproven: optima that are given with a status that admits that the proof is missing.
+        coarse: whether ranges or steps are so wide or so narrow that the default may refuse too, or lack a proof.
         seconds: to draw and decide it, and to ask.
     """
 
@@ -89,6 +90,7 @@ class Record:
     asked: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     unproven: Counter[str] = field(default_factory=Counter)
+    coarse: bool = False
     disagreements: list[Disagreement] = field(default_factory=list)
     seconds: tuple[float, float] = (0.0, 0.0)
     note: Callable[[str], object] = field(default=lambda text: None, repr=False)
@@ -143,7 +145,7 @@ class Record:
         except Exception as error:
             if raises is not None and isinstance(error, raises):
                 return None
-            if refuses(solver, error):
+            if refuses(solver, error) or (self.coarse and imprecise(error)):
                 self.refused[solver] += 1
             else:
                 self.wrong(
@@ -154,6 +156,13 @@ class Record:
                 return said
             self.wrong(question, solver, raises.__name__, said)
         return None
+
+
+def imprecise(error: Exception) -> bool:
+    """Whether a solver says that its tolerances, or its time, do not suffice."""
+    text = str(error)
+    words = ("returns points that break", "the solver could not tell in the time it was given")
+    return isinstance(error, SolverError) and any(w in text for w in words)
 
 
 def refuses(solver: str, error: Exception) -> bool:

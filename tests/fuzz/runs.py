@@ -12,7 +12,7 @@ import mipcash as mc
 from mipcash.errors import InfeasibleSpaceError
 from mipcash.study.loop import BEST_OF_ALL
 from tests.fuzz.clean import check_numbers
-from tests.fuzz.described import Term, Value
+from tests.fuzz.described import Choice, Term, Value
 from tests.fuzz.questions import Interview
 from tests.fuzz.table import Config
 from tests.named import OPTIMIZERS
@@ -129,7 +129,9 @@ def _keep_going(asked: Interview) -> None:
     stopped = asked.ask("run mixed", "default", _run, asked.space, MIXED_BUDGET, optimizer, loss, seen)
     if stopped is None:
         return
-    if not asked.case.gridded and (stopped != "budget" or len(seen) != MIXED_BUDGET):
+    # a disjunction may leave a real two points and nothing between them
+    pinned = any(isinstance(p, Choice) for p in asked.drawn.parts) and stopped in ("space exhausted", BEST_OF_ALL)
+    if not (asked.case.gridded or pinned) and (stopped != "budget" or len(seen) != MIXED_BUDGET):
         asked.record.wrong("run mixed", "default", f"{MIXED_BUDGET} evaluations", f"{stopped} after {len(seen)}")
     if len(set(map(str, seen))) < len(seen):
         asked.record.wrong("run mixed", "default", "different configurations", seen)

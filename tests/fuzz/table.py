@@ -174,6 +174,17 @@ def _same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and a == b
 
 
+def _reach(term: Term, table: Table) -> Fraction:
+    """How large what a coefficient multiplies can be."""
+    reach, parameters = Fraction(1), {p.name: p for p in table.drawn.parameters}
+    for factor in term.factors:
+        if isinstance(factor, Value) and factor.name in parameters:  # auxiliary variables are counted as they are
+            p = parameters[factor.name]
+            ends = (p.low, p.high) if factor.name in table.reals else (min(p.values), max(p.values))
+            reach *= max(abs(Fraction(end)) for end in ends)
+    return reach or Fraction(1)
+
+
 class Body:
     """The left side of a relation on a table: a constant and the slopes of the reals, per row.
 
@@ -187,7 +198,7 @@ class Body:
 
     def __init__(self, table: Table, relation: Relation) -> None:
         self.table, self.relation = table, relation
-        self.scale = max(abs(Fraction(t.coefficient)) for t in relation.terms)
+        self.scale = max(abs(Fraction(t.coefficient)) * min(Fraction(1), _reach(t, table)) for t in relation.terms)
         self.reals = sorted({n for t in relation.terms for n in _reals(t, table)})
         self.constant, self.open = np.zeros(table.size), np.zeros(table.size, dtype=bool)
         self._size = np.full(table.size, abs(relation.bound))

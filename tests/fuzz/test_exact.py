@@ -173,8 +173,16 @@ def violation_of(drawn: Drawn, rule: Rule, config: dict[str, object]) -> float:
     for term in rule.relation.terms:
         total += term.coefficient * float(np.prod([factor_value(drawn, f, config) for f in term.factors]))
     gap = total - rule.relation.bound
-    scale = max(abs(t.coefficient) for t in rule.relation.terms)
+    scale = max(abs(t.coefficient) * min(1.0, reach_of(drawn, t)) for t in rule.relation.terms)
     return {"<=": gap, ">=": -gap, "==": abs(gap)}[rule.relation.sense] / scale
+
+
+def reach_of(drawn: Drawn, term: Term) -> float:
+    """How large what a coefficient multiplies can be."""
+    named = {p.name: p for p in drawn.parameters}
+    values = [named[f.name] for f in term.factors if isinstance(f, Value) and f.name in named]
+    ends = [max(map(abs, p.values or (p.low, p.high))) for p in values]
+    return float(np.prod(ends)) or 1.0
 
 
 def numbers(*names: str) -> tuple[Parameter, ...]:

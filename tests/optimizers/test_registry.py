@@ -73,9 +73,9 @@ def test_another_package_adds_an_optimizer() -> None:
 
 @pytest.mark.usefixtures("_package")
 def test_an_entry_that_cannot_be_used_is_named_with_its_package() -> None:
-    with pytest.raises(MipcashError, match="'gone' is registered by package 'elsewhere'.*cannot be imported"):
+    with pytest.raises(MipcashError, match=r"'gone' is registered by package 'elsewhere'.*cannot be imported"):
         make_optimizer("gone", space())
-    with pytest.raises(MipcashError, match="'wrong' is registered by package 'elsewhere'.*must be a"):
+    with pytest.raises(MipcashError, match=r"'wrong' is registered by package 'elsewhere'.*must be a"):
         make_optimizer("wrong", space())
 
 
@@ -90,5 +90,5 @@ def test_an_unknown_name_is_answered_by_one_like_it() -> None:
 
 
 def test_settings_of_another_optimizer_are_named_by_it() -> None:
-    with pytest.raises(MipcashError, match="'random' takes RandomSettings, got HybridSettings.*optimizer='hybrid'"):
+    with pytest.raises(MipcashError, match=r"'random' takes RandomSettings, got HybridSettings.*optimizer='hybrid'"):
         make_optimizer("random", space(), settings=mc.settings.HybridSettings())

@@ -110,6 +110,11 @@ class PyomoBackend:
                 raise
             answer = self._solve(task, settings, self.profile.second)
         left = settings.time_limit - answer.seconds
+        if left > 0.0 and answer.status == OPTIMAL and self._tiny(task):
+            # beside coefficients of 1e-9 each solver calls optimal what is not
+            second = HighsBackend().solve(task, replace(settings, time_limit=left))
+            if second.columns is not None and second.value < answer.value:
+                return replace(second, seconds=answer.seconds + second.seconds)
         if answer.status != INFEASIBLE or left <= 0.0 or not self._delicate(task):
             return answer
         # a tolerance may have decided about numbers: HiGHS, which is told how to be sure, has to say so too
@@ -151,6 +156,10 @@ class PyomoBackend:
         if _contradictory(task.program) or not task.program.n_columns:
             return False
         return self._reduced(task, self._form(task)).scaled.delicate
+
+    def _tiny(self, task: Task) -> bool:
+        """See :attr:`mipcash.backends.reductions.scaling.ScaledTask.tiny`."""
+        return bool(task.program.n_columns) and self._reduced(task, self._form(task)).tiny
 
     # -- form and size ------------------------------------------------------------------------------------------
 

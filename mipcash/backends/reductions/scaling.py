@@ -147,6 +147,12 @@ class ScaledTask(Reduced):
     cost: Vector | None
     start: Vector | None
 
+    @property
+    def tiny(self) -> bool:
+        """Whether coefficients of rows or of the objective differ so much in size that a solver may take one for nothing."""
+        cost = np.abs(self.task.form.linear)
+        return self.scaled.tiny or bool(cost[cost > 0.0].min(initial=1.0) < TINY)
+
     def columns(self, columns: Vector) -> Vector:
         """See :meth:`mipcash.backends.reductions.base.Reduced.columns`."""
         return self.scaled.unscaled(columns)
@@ -238,11 +244,12 @@ def _units(matrix: sparse.csr_array, integral: NDArray[np.bool_], bounds: Vector
 
 
 def _stepped(program: BinaryProgram) -> tuple[NumberColumn, ...]:
-    """Return the numbers that are integers with a large step."""
+    """Return the numbers that are integers with a large step, those of a relaxation without their places left out."""
 
     def large(number: NumberColumn) -> bool:
         domain = program.domains[number.label]
-        return isinstance(domain, Integer) and domain.step >= STEPPED
+        whole = program.integer[number.place] > 0
+        return isinstance(domain, Integer) and domain.step >= STEPPED and bool(whole)
 
     return tuple(number for number in program.numbers if number.place >= 0 and large(number))
 

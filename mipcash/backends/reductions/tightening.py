@@ -25,7 +25,7 @@ from mipcash.program.rewriting import with_bounds, with_coefficients
 ROUNDS = 4
 WORTH = 0.9
 """A range is taken over where it is at most this share of what it was."""
-LEAST = 1e-5
+LEAST = 1e-12
 """A range keeps this share of what it was: smaller constants would be no more than the rounding of larger ones."""
 ROOM = 1e-9
 """Share of the numbers involved by which implied bounds are left wider."""
