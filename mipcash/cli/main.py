@@ -227,14 +227,15 @@ def show(
 ) -> None:
     """Table of trials, best configuration and convergence picture of a run, also while it goes on."""
     with errors(debug):
-        from mipcash.cli import archive, failures, running, tables
+        from mipcash.cli import archive, running, tables
+        from mipcash.report.failures import failing
 
         old = archive.open_archive(archive.place_of(journal))
         result = old.result
         trials = list(result.history) if top is None else tables.best_first(result)[:top]
         show_table(tables.trials_table(trials, result, f"{old.title}, {len(result.history)} trials"))
-        for part in failures.failures_of(old):
-            say(part) if isinstance(part, str) else show_table(part)
+        if kinds := failing(old.record.listing, result.history):
+            show_table(tables.failures_table(kinds))
         running.close(old, plot)
 
 

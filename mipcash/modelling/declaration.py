@@ -76,8 +76,6 @@ class Declaration:
         self.parameters: dict[str, Parameter] = {}
         self.auxiliaries: dict[str, NumericParameter] = {}
         self.rules: dict[str, Rule] = {}
-        self.accepted: list[str] = []
-        """Names of rules that were learned, and accepted by the user."""
         self.texts: KeptTexts = {}
         self.groups: list[OneHot] = []
         self.numbers: list[Number] = []
@@ -90,7 +88,7 @@ class Declaration:
     def copied(self) -> Declaration:
         """What is declared now, on the same model: later declarations are not in it."""
         other = copy(self)
-        for name in ("parameters", "auxiliaries", "rules", "accepted", "groups", "numbers", "links", "conditions"):
+        for name in ("parameters", "auxiliaries", "rules", "groups", "numbers", "links", "conditions"):
             setattr(other, name, copy(getattr(self, name)))
         return other
 
@@ -254,18 +252,6 @@ class Declaration:
         self.rules[name] = rule
         return rule
 
-    def withdraw(self, name: str) -> None:
-        """Take a rule back, with all that it put on the live model."""
-        del self.rules[name]
-        self.accepted = [n for n in self.accepted if n != name]
-        self._erase(name)
-
-    def _erase(self, name: str) -> None:
-        for key in [k for k in self.model.rules if k == name or (isinstance(k, tuple) and k[0] == name)]:
-            del self.model.rules[key]
-        if (helper := f"{name} (helper)") in self.model.parameters:
-            del self.model.parameters[helper]
-
     def _composed(self, name: str, relation: Any, indicators: Sequence[Quadratic]) -> Rule:
         """A rule with functions or logic in it; see :mod:`mipcash.modelling.composed`."""
         helpers: list[Any] = []
@@ -286,7 +272,10 @@ class Declaration:
             for k, part in enumerate(parts):
                 self._write(part, k)
         except RuleError:
-            self._erase(name)
+            for key in [k for k in self.model.rules if isinstance(k, tuple) and k[0] == name]:
+                del self.model.rules[key]
+            if helpers:
+                del self.model.parameters[f"{name} (helper)"]
             raise
         return Rule(
             name, Quadratic(0.0, {}, {}, {}), -math.inf, math.inf, tuple(indicators), text, 0.0, shown, tuple(parts)

@@ -35,8 +35,6 @@ from mipcash.space.bounds import Extent, extents
 from mipcash.space.compiled import QUESTION, LiveSpace, compiled, minimiser_of
 from mipcash.space.conflict import Conflict
 from mipcash.space.counting import Count, count
-from mipcash.space.cuts.accepting import accept, withdraw
-from mipcash.space.cuts.proposed import ProposedRule
 from mipcash.space.exchange import Exchanged
 from mipcash.space.explanation import conflict_of, explained
 from mipcash.space.export import export
@@ -226,29 +224,6 @@ class Space(Exchanged):
                 equation between products of two reals.
         """
         return self._declaration.rule(name, relation, when=when)
-
-    def accept(self, rule: ProposedRule | Relation, *, name: str | None = None) -> Rule:
-        """Make a rule of what was learned: no configuration that breaks it is proposed from the next one on.
-
-        Studies go on with it, those that are open and journals that are resumed; what failed under it stays in them.
-
-        Args:
-            rule: one of ``study.proposed_rules()``, or a relation as of :meth:`rule`, such as such a rule's ``expression``.
-            name: for messages; None: that of the proposed rule.
-
-        Raises:
-            RuleError: it forbids what is known to work, or is no rule; nothing is changed.
-            InfeasibleSpaceError: it would leave nothing; the message names the rules in conflict.
-        """
-        return accept(self, rule, name)
-
-    def withdraw(self, name: str) -> None:
-        """Take an accepted rule back.
-
-        Raises:
-            RuleError: none of that name was accepted.
-        """
-        withdraw(self, name)
 
     # -- legality -----------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +12,12 @@ import numpy as np
 from mipcash.optimizers.base import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.goals import MINIMISED, Goals
 from mipcash.optimizers.scalarising import scalarised, weights_of
-from mipcash.space.cuts.accepting import accepted_rules
 from mipcash.study.finalists import answer
-from mipcash.study.records.accepted import not_the_same
 from mipcash.study.records.trials import proposal_row
 from mipcash.study.text import listed, shown
 from mipcash.study.trial import IllegalProposalError
 
 if TYPE_CHECKING:
-    from mipcash.modelling.rules import Rule
     from mipcash.space.exclusion import Apart
     from mipcash.space.space import Space
     from mipcash.study.storage.base import TrialRow
@@ -35,8 +32,6 @@ class Asking:
     """What stays the same from one ask of a study to the next.
 
     Attributes:
-        make: makes the optimizer of the space as it is; one that was given as an object stays what it is.
-        accepted: rules of the space that were accepted when it was made.
         goals: of several objectives each proposal minimises one weighting.
     """
 
@@ -45,16 +40,7 @@ class Asking:
     seed: int
     limits: tuple[Limit, ...]
     costs: Mapping[str, float] = field(default_factory=dict)
-    make: Callable[[], Optimizer] | None = None
-    accepted: tuple[Rule, ...] = ()
     goals: Goals = MINIMISED
-
-    def renewed(self) -> Asking:
-        """With an optimizer of the space as it is, where rules were accepted or withdrawn since the last was made."""
-        now = accepted_rules(self.space)
-        if self.make is None or not not_the_same(self.accepted, now):
-            return self
-        return replace(self, optimizer=self.make(), accepted=now)
 
     def proposal(
         self, history: History, state: Mapping[str, Any], apart: Apart | None, seconds: float | None
@@ -105,8 +91,7 @@ class Asking:
             reasons = "; ".join(v.message for v in violations)
             raise IllegalProposalError(
                 f"optimizer {self.optimizer.name!r} proposed an illegal configuration as trial {number}: {reasons}. "
-                f"This is a bug, please report it with the space and this configuration: {proposal.config!r}; but where rules were "
-                "accepted since this optimizer object was made, open the study again with one that is made of the space as it is"
+                f"This is a bug, please report it with the space and this configuration: {proposal.config!r}"
             )
         unknown = [name for name in proposal.outputs if self.costs and name not in self.costs]
         if unknown:

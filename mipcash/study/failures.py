@@ -14,11 +14,6 @@ from mipcash.study.trial import Trial
 
 TIMED_OUT, OUT_OF_MEMORY, WORKER_DIED = "timed out", "out of memory", "worker died"
 NAN, INF, TOO_LARGE, NO_LOSS = "nan", "inf", "too large", "no loss"
-RULED_OUT = "ruled out"
-"""Never evaluated: a rule that was accepted meanwhile forbids it."""
-RULED_OUT_BY = "it was not evaluated: a rule that was accepted since forbids it, "
-"""What the message of such a trial begins with."""
-
 LIMIT = 60
 """Characters of what an objective said, in the name of a kind."""
 _EXCEPTION = re.compile(r"([^\W\d]\w*)(?:: .*)? \(.*:\d+\)$", re.DOTALL)
@@ -35,7 +30,6 @@ _SAID = (
     (re.compile(r"-?inf, which is no finite number"), INF),
     (re.compile(r"the objective returned "), NO_LOSS),
     (re.compile(r"what the objective returned cannot be read"), NO_LOSS),
-    (re.compile(re.escape(RULED_OUT_BY)), RULED_OUT),
 )
 
 

@@ -114,8 +114,6 @@ class Proposing(Reporting):
             with self._lock:
                 self._ledger.sync()
                 history, state = self._ledger.history, self._ledger.state
-            self._questions = self._questions.renewed()
-            self.optimizer = self._questions.optimizer
             row = self._questions.proposal(history, state, apart, seconds)
             trial = self._agreed(lambda: self._entered(row, begin, admits))
             if trial is None:

@@ -10,26 +10,18 @@ import os
 import threading
 import weakref
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from mipcash.errors import SpaceExhaustedError
 from mipcash.modelling.domains import Value
 from mipcash.optimizers.base import Optimizer
-from mipcash.space.compiled import declaration_of
-from mipcash.space.cuts.accepting import accepted_rules
-from mipcash.space.cuts.proposed import ProposedRule
 from mipcash.space.direction import MINIMIZE
 from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
 from mipcash.study.arguments import check_goals, costs_of, optimizer_of, retries_of, seconds_of, seed_of
 from mipcash.study.asking import Asking
 from mipcash.study.calls import explained
-from mipcash.study.cuts.columns import columns_of
-from mipcash.study.cuts.proposing import proposed
-from mipcash.study.cuts.search import LEVEL, MOST
 from mipcash.study.proposing import Proposing
 from mipcash.study.racing import RacingGiven, racing_of
 from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
@@ -123,8 +115,7 @@ class Study(Proposing):
             raise TypeError(f"space must be a mipcash.Space, got {shown(space)}")
         self.space = space
         self.seed = seed_of(seed)
-        make = partial(optimizer_of, optimizer, space, solver, settings)
-        self.optimizer = make()
+        self.optimizer = optimizer_of(optimizer, space, solver, settings)
         # Around what is known; held for moments. Around calls of the optimizer, which keeps one thread busy for seconds and
         # need not bear two; whoever takes both takes this one first.
         self._lock, self._asking = threading.RLock(), threading.RLock()
@@ -136,8 +127,7 @@ class Study(Proposing):
         self.racing = racing_of(racing)
         check_goals(self.goals, self.costs, self.racing)
         seen = self.goals.turned(self.limits)
-        self._questions = Asking(space, self.optimizer, self.seed, seen, self.costs, make)
-        self._questions = replace(self._questions, accepted=accepted_rules(space), goals=self.goals)
+        self._questions = Asking(space, self.optimizer, self.seed, seen, self.costs, self.goals)
         told = (settings, self.limits, model, options, self.goals)
         record = record_of(space, self.optimizer, name, solver, self.seed, *told)
         retries = retries_of(retries)
@@ -314,21 +304,6 @@ class Study(Proposing):
         """
         plain = wanted(self.space, config)
         return copy_of(self._agreed(lambda: self._ledger.enqueue(plain, tuple(self.costs))))
-
-    def proposed_rules(self, *, settings: int = MOST, level: float = LEVEL) -> list[ProposedRule]:
-        """What the failures teach: settings that failed together wherever they came together, and with which nothing worked.
-
-        Each of them tells in words what speaks for it, and becomes a rule when ``space.accept`` is called with it; failures that
-        one explains count for none after it. What is known to work is never forbidden.
-
-        Args:
-            settings: of one rule, at most: values of categoricals, bounds of numbers, being active, places in an order.
-            level: bound on the probability that a rule is there by chance alone.
-
-        Returns:
-            The best first; none while nothing has worked, or too little has failed to tell.
-        """
-        return proposed(columns_of(declaration_of(self.space)), self.trials, settings, level)
 
     # -- what is known ------------------------------------------------------------------------------------------
 

@@ -109,7 +109,6 @@ class Trial:
         attempt: number of the latest attempt to evaluate it.
         lost: number of attempts whose worker died while the run went on.
         study: the id of the study that it belongs to.
-        forbidden: whether a rule that was accepted after it was proposed forbids its configuration.
         reports: where its evaluation runs, what it reports; None elsewhere.
         goals: what the study optimises.
     """
@@ -130,7 +129,6 @@ class Trial:
     attempt: int = 1
     lost: int = 0
     study: str = ""
-    forbidden: bool = False
     reports: Reporter | None = None
     goals: Goals = MINIMISED
 
@@ -255,9 +253,8 @@ class Trial:
 
     @property
     def legal(self) -> bool:
-        """Whether the rules admit its configuration: not of known ones that were to be learned from nevertheless, nor of what
-        failed under a rule that was accepted since."""
-        return self.origin != ILLEGAL and not self.forbidden
+        """Whether the rules admit its configuration: of all trials but known ones that were to be learned from nevertheless."""
+        return self.origin != ILLEGAL
 
     @property
     def done(self) -> bool:

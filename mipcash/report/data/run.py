@@ -17,7 +17,6 @@ from mipcash.report.files import READABLE, mode_of
 from mipcash.space.bounds import Extent
 from mipcash.space.domain import Domain
 from mipcash.space.space import Space
-from mipcash.study.records.accepted import rejudged
 from mipcash.study.records.fingerprint import differences, fingerprint, listing
 from mipcash.study.records.limits import read_limits
 from mipcash.study.records.trials import readable_trial, trial_of
@@ -112,10 +111,9 @@ class Run:
         if place is not None:
             _check_same(name, record, place.space)
             try:
-                read = [trial_of(place.space, row, record.id, record.goals) for row in rows]
+                trials = tuple(trial_of(place.space, row, record.id, record.goals) for row in rows)
             except DamageError as error:
                 raise StorageError(f"{name} is damaged: {error}; start a new journal") from error
-            trials = tuple(rejudged(place.space, read))
         else:
             trials = tuple(readable_trial(row, record.goals) for row in rows)
         said = record.recommended

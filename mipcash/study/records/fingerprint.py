@@ -25,15 +25,12 @@ from mipcash.modelling.live.components import honour
 from mipcash.modelling.quadratic import Quadratic
 from mipcash.modelling.rules import Rule, make_rule
 from mipcash.space.compiled import PublicSpace, declaration_of
-from mipcash.space.cuts.accepting import accepted_rules
 from mipcash.space.live_model import active_rules
 from mipcash.study.text import stable_text
 
 NUMBERS, ORDER, DETAIL = "the arithmetic of ", "the order of the ", "the detail of "
 LATER = (NUMBERS, ORDER, DETAIL)
 """Kinds of entries that are named as a difference only where no other difference explains them."""
-ACCEPTED = "accepted rule "
-"""Kind of the entries of rules that were accepted in the course of a study: they are no part of what makes two spaces the same."""
 
 
 def listing(space: PublicSpace) -> dict[str, str]:
@@ -48,7 +45,7 @@ def listing(space: PublicSpace) -> dict[str, str]:
     active = {_rule_name(index) for index, row in declaration.model.rules.items() if row.active}
     numbers = _numbers_in_use(declaration)
     for name, rule in declaration.rules.items():
-        if name in active and name not in declaration.accepted:
+        if name in active:
             when = " and ".join(_affine_text(w) for w in rule.when)
             entries[f"rule {name!r}"] = rule.text + (f" when {when}" if when else "")
             entries[f"{NUMBERS}rule {name!r}"] = "; ".join(map(_relation, numbers.get(name, [rule])))
@@ -57,31 +54,18 @@ def listing(space: PublicSpace) -> dict[str, str]:
     foreign = dict(_foreign(declaration))
     entries.update(foreign)
     entries[ORDER + "parameters"] = _names([*declaration.parameters, *declaration.auxiliaries])
-    declared = [n for n in declaration.rules if n in active and n not in declaration.accepted]
-    entries[ORDER + "rules"] = _names(declared)
-    entries.update(accepted_entries(space))
+    entries[ORDER + "rules"] = _names([n for n in declaration.rules if n in active])
     entries[ORDER + "constraints"] = ", ".join(n for n in foreign if not n.startswith(LATER))
     return entries
 
 
-def accepted_entries(space: PublicSpace) -> dict[str, str]:
-    """What a listing says of accepted rules."""
-    return {f"{ACCEPTED}{rule.name!r}": rule.written for rule in accepted_rules(space)}
-
-
-def without_accepted(entries: Mapping[str, str]) -> dict[str, str]:
-    """A listing but for accepted rules."""
-    return {name: text for name, text in entries.items() if not name.startswith(ACCEPTED)}
-
-
 def fingerprint(entries: Mapping[str, str]) -> str:
-    """SHA-256 of a listing but for accepted rules; the order of entries does not matter (that of declarations is an entry)."""
-    return hashlib.sha256(json.dumps(sorted(without_accepted(entries).items())).encode()).hexdigest()
+    """SHA-256 of a listing; the order of the entries does not matter (that of the declarations is an entry)."""
+    return hashlib.sha256(json.dumps(sorted(entries.items())).encode()).hexdigest()
 
 
 def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Return sentences that name what differs between two listings, in the order of the declarations."""
-    then, now = without_accepted(then), without_accepted(now)
     found = [f"{name} is gone" for name in then if name not in now and not name.startswith(LATER)]
     for name, text in now.items():
         if name.startswith(LATER):

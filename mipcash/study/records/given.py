@@ -19,7 +19,6 @@ from mipcash.optimizers.base import Limit
 from mipcash.optimizers.goals import MINIMISED, Goals
 from mipcash.optimizers.outcome import MISSING, PENDING, Outcome
 from mipcash.space.compiled import compiled
-from mipcash.space.cuts.accepting import legal_but_for_accepted
 from mipcash.space.novelty import repeats
 from mipcash.study.reading import read_outcome, statement
 from mipcash.study.records.encoding import encode_config, misplaced, readable_config
@@ -90,8 +89,6 @@ class Known:
         read = read_outcome(outcome, names, () if part else goals.names)
         read = completed(goals, Outcome(), read) if goals.several else read
         broken = space.validate(plain)
-        if broken and read.loss is None and legal_but_for_accepted(space, plain):
-            broken = []  # a rule was learned from what failed
         if broken and illegal == REFUSE:
             raise ConfigurationError(
                 f"{what} is illegal: {'; '.join(map(str, broken))}. Correct it, leave it out, or let the model learn from "
@@ -131,7 +128,7 @@ class Known:
     @classmethod
     def told(cls, trial: Trial) -> Known:
         """A trial that was one."""
-        return cls(trial.config, trial.outcome, trial.origin != ILLEGAL)
+        return cls(trial.config, trial.outcome, trial.legal)
 
     def key(self, space: Space) -> str:
         """Equal for what is the same evaluation with the same outcome."""

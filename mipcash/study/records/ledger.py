@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import StorageError
 from mipcash.optimizers.base import Observation
-from mipcash.space.cuts.accepting import accepted_rules, broken_of
-from mipcash.study.failures import RULED_OUT_BY
-from mipcash.study.records.accepted import not_the_same, note_accepted, rejudged, warn_of_lacking
 from mipcash.study.records.given import Known, enqueued_row, repeat_row, same, unasked
 from mipcash.study.records.telling import Telling
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
@@ -60,13 +57,9 @@ class Ledger:
             for row in storage.rows():
                 self._take(row)
         storage.begin()
-        self._accepted = accepted_rules(space)
-        warn_of_lacking(space, storage)
-        note_accepted(space, storage)
         while True:
             with suppress(TakenError):
                 self.sync()
-                self._rule_out()
                 break
 
     @property
@@ -103,10 +96,9 @@ class Ledger:
         return tuple(self._seen)  # type: ignore[arg-type]
 
     def sync(self) -> None:
-        """Take what other writers of the storage have done, and rules that were accepted or withdrawn since.
+        """Take what other writers of the storage have done.
 
         Raises:
-            RuleError: an accepted rule forbids what works.
             TakenError: another writer came before what follows from that; call it again.
         """
         with self._explained():
@@ -118,21 +110,6 @@ class Ledger:
         for number in self.waiting:
             if self._rows[number].lost > self._retries:
                 self._give_up(self._rows[number])
-        if not_the_same(self._accepted, accepted_rules(self._space)) or any(
-            t.forbidden and t.loss is not None for t in self.trials
-        ):
-            judged = rejudged(self._space, self.trials)
-            self._seen = [s if t is j else None for s, t, j in zip(self._seen, self.trials, judged, strict=True)]
-            self.trials, self._accepted = judged, accepted_rules(self._space)
-            note_accepted(self._space, self._storage)
-            self._rule_out()
-
-    def _rule_out(self) -> None:
-        """Trials that wait and that accepted rules forbid are not evaluated any more."""
-        for number in self.waiting:
-            if self.trials[number].forbidden:
-                names = broken_of(self._space, self.trials[number].config)
-                self._write(given_up(self._rows[number], f"{RULED_OUT_BY}{names[0]!r}", time.time()))
 
     def add(self, row: TrialRow, begin: bool = True) -> Trial:
         """A proposal that follows the trials that there are, its first attempt begun, or waiting for it.
@@ -208,7 +185,7 @@ class Ledger:
 
     def _enter(self, rows: Sequence[TrialRow]) -> list[Trial]:
         """Trials that a user brings, as they are."""
-        trials = rejudged(self._space, [trial_of(self._space, row, self.record.id, self.record.goals) for row in rows])
+        trials = [trial_of(self._space, row, self.record.id, self.record.goals) for row in rows]
         self._storage.insert(*rows)
         for row, trial in zip(rows, trials, strict=True):
             self._hold(row, trial)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mipcash.errors import RuleError
 from mipcash.optimizers.base import Optimizer, Proposal
 from mipcash.optimizers.goals import Goals
 from mipcash.optimizers.outcome import PENDING
-from mipcash.space.cuts.accepting import broken_of, legal_but_for_accepted
 from mipcash.study.records.encoding import (
     decode_config,
     decode_solution,
@@ -122,29 +120,10 @@ def checked_trial(space: Space, row: TrialRow, study: str, goals: Goals) -> Tria
         placed(space, trial)
         return trial
     violations = space.validate(trial.config)
-    if violations and legal_but_for_accepted(space, trial.config) and (names := broken_of(space, trial.config)):
-        return forbidden(trial, names)
     if violations:
         reasons = "; ".join(v.message for v in violations)
         raise DamageError(f"the configuration of trial {row.number} is illegal: {reasons}")
     return trial
-
-
-def forbidden(trial: Trial, names: Sequence[str]) -> Trial:
-    """The trial of a configuration that accepted rules forbid.
-
-    Args:
-        names: of those rules; empty: none does.
-
-    Raises:
-        RuleError: it works.
-    """
-    if names and trial.loss is not None:
-        raise RuleError(
-            f"rule {names[0]!r} was accepted and forbids the configuration of trial {trial.number}, which works ({trial}); take it "
-            f"back, space.withdraw({names[0]!r}), or leave it out"
-        )
-    return replace(trial, forbidden=bool(names))
 
 
 def placed(space: Space, trial: Trial) -> None:

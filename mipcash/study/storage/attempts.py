@@ -83,7 +83,7 @@ def reopened(row: TrialRow) -> Change:
     return with_evaluations(row, rows), rows
 
 
-def given_up(row: TrialRow, message: str, now: float, limited: Iterable[str] = ()) -> Change:
+def given_up(row: TrialRow, message: str, now: float, limited: Iterable[str]) -> Change:
     """No further attempt: what is missing has failed.
 
     Args:

@@ -61,7 +61,7 @@ def read_goals(settings: Mapping[str, Any] | None) -> Goals:
     return Goals(tuple(Goal(str(name), direction) for name, direction in stored))
 
 
-NOTED = ("budget", "timeout", "stopped", "recommended", "listing", "objective")
+NOTED = ("budget", "timeout", "stopped", "recommended", "objective")
 """Columns of a study that change while it goes on."""
 
 
@@ -294,7 +294,7 @@ class Storage(Protocol):
         ...
 
     def note(self, record: StudyRecord) -> None:
-        """Write what a run intends, how it ended, and what was accepted: budget, timeout, stopped, recommended, listing."""
+        """Write what a run intends, and how it ended: the columns ``NOTED``."""
         ...
 
     def close(self) -> None:

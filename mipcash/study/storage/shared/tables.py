@@ -1,7 +1,7 @@
 """Where several writers keep one study: what :class:`mipcash.study.storage.shared.storage.SharedStorage` needs of a database.
 
 Every change has a revision: 1, 2, ... of the study, in the order in which changes are committed. A trial has that of its latest
-change; the study's own row (budget, how it ended, accepted rules) has one too, under the number ``STUDY``.
+change; the study's own row (budget, how it ended) has one too, under the number ``STUDY``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,105 @@
+"""The settings that go with failures, of every kind of parameter, and none by chance or against what works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mipcash as mc
+from mipcash.report.failures import failing, settings_of, short_between
+from mipcash.study.records.fingerprint import listing
+
+
+def varied() -> mc.Space:
+    """Parameters of every kind."""
+    space = mc.Space("varied")
+    kind = space.categorical("kind", ["a", "b", None])
+    space.real("x", -1.0, 1.0)
+    space.real("rate", 1e-3, 1.0, log=True, when=kind["b"])
+    space.integer("n", 1, 9)
+    space.integer("wide", 1, 5000)
+    space.ordinal("size", ["s", "m", "l"])
+    space.ordinal("odd", [5, 1, 9, 3])
+    first = space.module("first", {"p": {"r": mc.Real(0.0, 1.0)}, "q": {}})
+    second = space.module("second", ["u", "v"])
+    space.ordering("order", [first, second])
+    return space
+
+
+def told(space: mc.Space, fails: Callable[[dict[str, Any]], bool], seed: int = 0) -> mc.Study:
+    study = mc.Study(space, "random")
+    for config in space.sample(90, seed):
+        study.add(config, mc.Failed("crashed") if fails(config) else 0.0)
+    return study
+
+
+@pytest.mark.parametrize(
+    ("fails", "setting"),
+    [
+        (lambda c: c["kind"] is None, "kind = None"),
+        (lambda c: c["size"] == "l", "size = 'l'"),
+        (lambda c: c["n"] > 6, "n > 6"),
+        (lambda c: c["odd"] < 4, "odd < 5"),
+        (lambda c: c["order"][0] == "second", "second is number 1 of order"),
+        (lambda c: "first.p.r" in c, "first = 'p'"),
+        (lambda c: "rate" in c, "kind = 'b'"),
+    ],
+)
+def test_the_setting_that_fails_is_named(fails: Callable[[dict[str, Any]], bool], setting: str) -> None:
+    study = told(varied(), fails)
+    (kind,) = failing(study.record.listing, study.trials)
+    assert kind.name == "Failed: crashed"
+    assert [t.number for t in kind.trials] == [t.number for t in study.trials if t.failed]
+    share = kind.settings[0]
+    assert share.setting == setting
+    assert (share.under, share.evaluations, share.elsewhere) == (len(kind.trials), len(kind.trials), 0)
+
+
+def test_bounds_lie_between_values_that_occur() -> None:
+    space = varied()
+    configs = space.sample(200, 1)
+    bounds = [s for s in settings_of(listing(space), configs) if s.label in ("x", "rate", "wide", "n")]
+    assert {s.label for s in bounds} == {"x", "rate", "wide", "n"}
+    for setting in bounds:
+        label, sign, bound = setting.text.split()
+        assert label == setting.label
+        for config, has in zip(configs, setting.has, strict=True):
+            value = config.get(label)
+            assert has == (value is not None and (value > float(bound) if sign == ">" else value < float(bound)))
+
+
+@pytest.mark.parametrize(
+    ("edge", "first", "short"), [(0.583, 0.623, 0.62), (0.623, 0.583, 0.59), (-1.0, 1.0, 0.7), (1e-5, 3e-5, 2.7e-5)]
+)
+def test_bounds_are_short_numbers_nearer_to_what_fails(edge: float, first: float, short: float) -> None:
+    assert short_between(edge, first) == short
+
+
+def test_nothing_goes_with_failures_of_chance_alone_or_where_all_fail() -> None:
+    rng = np.random.default_rng(1)
+    found = [told(varied(), lambda c: bool(rng.random() < 0.5), seed) for seed in range(12)]
+    assert sum(bool(k.settings) for s in found for k in failing(s.record.listing, s.trials)) <= 1
+    everything = told(varied(), lambda c: True)
+    assert [k.settings for k in failing(everything.record.listing, everything.trials)] == [()]
+    assert failing(everything.record.listing, []) == []
+
+
+def test_a_configuration_that_ever_worked_is_no_failure() -> None:
+    study = told(varied(), lambda c: c["n"] > 6)
+    lucky = next(t for t in study.trials if t.failed)
+    study.add(lucky.config, 0.0)
+    (kind,) = failing(study.record.listing, study.trials)
+    assert lucky.number not in {t.number for t in kind.trials}
+
+
+def test_other_outputs_do_not_speak_for_a_loss_that_failed() -> None:
+    space = varied()
+    study = mc.Study(space, "random", costs={"loss": 60.0, "latency_ms": 1.0}, limits={"latency_ms": 1e3})
+    for config in space.sample(70, 0):
+        study.add(config, {"latency_ms": 1.0})
+        study.add(config, {"loss": mc.Failed("crashed") if config["n"] > 6 else 0.0})
+    (kind,) = failing(study.record.listing, study.trials)
+    assert kind.settings[0].setting == "n > 6"
