@@ -50,7 +50,7 @@ def test_settings_have_a_home_of_their_own() -> None:
         assert name not in mc.__all__
         assert all("default" in str(f) for f in fields(found))
         found()  # what an expert changes one thing of
-    with pytest.raises(AttributeError, match="has no attribute 'Hybrid'; it has AdmmSettings"):
+    with pytest.raises(AttributeError, match="has no attribute 'Hybrid'; it has AlternatingSettings"):
         mc.settings.Hybrid  # type: ignore[attr-defined] # noqa: B018
 
 

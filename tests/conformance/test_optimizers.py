@@ -74,7 +74,7 @@ def test_the_same_seed_gives_the_same_proposals(name, space_name):
 def test_the_same_seed_in_another_process():
     """One process for all optimizers: loading the library takes longer than most of them."""
     code = (
-        "from tests.conformance.test_optimizers import run, make_optimizer, optimizer_names, ALL; "
+        "from tests.conformance.test_optimizers import run, make_optimizer, OPTIMIZERS, ALL; "
         "made = {n: run(make_optimizer(n, ALL['conv_net']()), 13) for n in OPTIMIZERS}; "
         "print(repr({n: [p.config for p in proposals] for n, proposals in made.items()}))"
     )

@@ -107,7 +107,7 @@ def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused(
         ({"best": 0}, "best must be at least 1"),
         ({"restart_every": 0}, "restart_every must be at least 1"),
         ({"inflation": -1.0}, "inflation must be at least 0"),
-        ({"kappa": float("nan")}, "kappa must be at least 0"),
+        ({"min_gain": float("nan")}, "min_gain must be at least 0"),
     ],
 )
 def test_wrong_settings_are_refused(changes: dict[str, Any], named: str) -> None:

@@ -76,7 +76,7 @@ def test_every_optimizer_proposes_in_no_time(name: str, declared) -> None:
 def test_parts_share_the_seconds_by_a_clock(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver that takes a second for each answer: all that a proposal asks it comes within its seconds."""
     clock, space = FakeClock(), bound_numbers()
-    for module in ("model_based", "in_time", "baselines.random"):
+    for module in ("model_based", "in_time", "random"):
         monkeypatch.setattr(f"mipcash.optimizers.{module}.Deadline", clock.deadlines)
     slow = SlowBackend(clock, 1.0)
     optimizer = make_optimizer(name, space, slow)
