@@ -68,7 +68,7 @@ def pool(kind: str, workers: int) -> Iterator[Any]:
 
 def _loaded(_: int = 0) -> None:
     """What a worker imports for its first evaluation is not measured."""
-    import mipcash.study.evaluating.sending  # noqa: F401
+    import mipcash.study.evaluating.pool  # noqa: F401
 
     time.sleep(0.5)  # so that each of them gets one
 

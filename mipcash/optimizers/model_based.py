@@ -6,6 +6,8 @@
 3. where it finds none, the solver says what is left, or proves that nothing is
 
 All of it keeps the seconds of the request: the solver and every search over the domain end with its deadline.
+
+The initial design goes on until every algorithm that a legal configuration can have was proposed.
 """
 
 from __future__ import annotations
@@ -26,13 +28,33 @@ from mipcash.deadline import Deadline
 from mipcash.errors import UndecidedError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.base import History, Limit, Optimizer, Proposal, Request
-from mipcash.optimizers.covering import covering
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import solver_made
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PRESENT
 from mipcash.program.points import Point, Points
+from mipcash.space.coverage import left, points_needed, shows
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
+
+ORIGIN = "initial design"
+
+
+def covering(domain: Domain, request: Request, limit: int) -> Proposal | None:
+    """A configuration with an algorithm that none before has; None where there is none, or enough were proposed.
+
+    Args:
+        domain: with the deadline of the proposal.
+        limit: proposals from which on the design has ended, whatever is left.
+    """
+    program, before = domain.program, request.before
+    if len(before) >= min(limit, points_needed(program)):
+        return None
+    shown = domain.encode(before).levels
+    if not left(program, shown):
+        return None
+    proposal = solver_made(domain, ORIGIN, request)
+    return proposal if shows(program, shown, domain.encode([proposal.config]).levels[0]) else None
+
 
 MOVES = 10
 """Other numbers that are tried where a proposal repeats an earlier one."""

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from mipcash.acquisition.analytic import LogEI
-from mipcash.methods.cmes.constrained_minimum import least, marginal
+from mipcash.methods.cmes.cmes import least, marginal
 from tests.acquisition.test_mixed_search import Setting
 from tests.spaces import ALL
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.backends.base import Cut, SolverSettings, Task
-from mipcash.backends.enumeration.backend import EnumerationBackend
+from mipcash.backends.enumeration.backend import EnumerationBackend, make_legal_levels
 from mipcash.backends.enumeration.bounds import make_potentials
-from mipcash.backends.enumeration.exhaustive import make_legal_levels
 from mipcash.backends.enumeration.network import PairwiseNetwork, make_network
 from mipcash.backends.enumeration.search import BATCH, Best, Effort, _Search, prove
 from mipcash.backends.highs import HighsBackend

@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from mipcash.backends.base import SolverSettings, Task
 from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.enumeration.network import make_network
-from mipcash.backends.heuristics.local_search import LocalSearch
-from mipcash.backends.heuristics.tabu import REPORTED, all_states, evaluated, random_states, tabu_search
+from mipcash.backends.heuristics.local_search import (
+    REPORTED,
+    LocalSearch,
+    all_states,
+    evaluated,
+    random_states,
+    tabu_search,
+)
 from mipcash.program.legality import Legality
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import all_points, bits, random_form

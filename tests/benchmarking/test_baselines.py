@@ -12,8 +12,8 @@ from mipcash.acquisition.analytic import LogEI
 from mipcash.backends.base import SolverSettings
 from mipcash.deadline import NEVER
 from mipcash.errors import SpaceError
+from mipcash.methods.admm.jopt import RoundedSearch
 from mipcash.methods.admm.matern import MaternProcess
-from mipcash.methods.admm.rounded_search import RoundedSearch
 from mipcash.methods.mivabo.decomposition.split_function import SplitFunction
 from mipcash.models import artificial
 from mipcash.optimizers.base import Observation, Request

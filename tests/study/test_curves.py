@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mipcash as mc
-from mipcash.study.curves import Outlook, expected
+from mipcash.study.racing import Outlook, expected
 
 VALUES = st.lists(st.tuples(st.floats(-5, 5), st.floats(-5, 5)), min_size=2, max_size=9)
 

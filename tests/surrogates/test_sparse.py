@@ -181,7 +181,7 @@ def test_the_variational_bound_agrees_with_a_long_chain():
 
 
 def test_the_variational_spread_is_the_primal_variance():
-    from mipcash.methods.mivabo.sparse.variational import spread
+    from mipcash.methods.mivabo.sparse.posterior import spread
 
     post, z, u, y, noise = posterior(ALL["bound_numbers"](), "paper")
     mixture = Mixture.of(post, SparseSettings(by="feature"))

@@ -14,6 +14,13 @@ be evaluated apart (``Request.costs``); else an evaluation tells all outputs, an
 
 Proposals of the feasibility subproblems of one iteration do not wait for each other (:meth:`AdmmState.next`). What the paper leaves
 open: docs/decisions/042-admmbo-as-written.md.
+
+What ADMMBO recommends: Algorithm 3.1, line 17.
+
+    argmin over all that was evaluated of E[f(x)]   where p(c_i(x) <= 0) >= 1 - delta for every limit i
+
+All that was evaluated: points of the loss and of every limited output, which need not be the same where outputs are evaluated
+apart. The paper recommends x where ADMM has converged; x is one of these points, and the same is asked of it here.
 """
 
 from __future__ import annotations
@@ -36,8 +43,7 @@ from mipcash.acquisition.wide_search import WideSearch
 from mipcash.errors import SpaceExhaustedError
 from mipcash.methods.admmbo.coordinates import Coordinates, Quadratic
 from mipcash.methods.admmbo.improvement import Augmented, FeasibilityEI, augmented_ei
-from mipcash.methods.admmbo.models import Models, one_sided, slope
-from mipcash.methods.admmbo.recommendation import recommended
+from mipcash.methods.admmbo.models import Models, OneSided, one_sided, slope
 from mipcash.methods.admmbo.settings import AdmmboSettings
 from mipcash.methods.admmbo.state import OPT, AdmmState
 from mipcash.optimizers.base import History, Limit, Observation, Proposal
@@ -50,6 +56,32 @@ from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.surrogate import StructuredSurrogate
+
+
+def recommended(models: Models, history: History, limits: Sequence[OneSided], delta: float) -> Observation | None:
+    """The observation of that configuration that tells the loss, if one does; None where no configuration is sure enough.
+
+    Args:
+        models: of what is known.
+        history: it is one of these.
+        limits: c_i <= 0.
+        delta: see the module's formula.
+    """
+    data = models.data
+    if any(not len(models.known(name)[0]) for name in (LOSS, *(limit.output for limit in limits))):
+        return None
+    sure = data.legal & ~data.failed & data.whole
+    for limit in limits:
+        kept = models.limit(limit)
+        mean, deviation = kept.posterior.predict(data.points)
+        sure &= kept.interval.log_probability(mean, deviation) >= math.log1p(-delta)
+    if not sure.any():
+        return None
+    means = np.where(sure, models.fitted(LOSS).predict(data.points)[0], math.inf)
+    config = data.observations[int(np.argmin(means))].config
+    same = [o for o in history if o.config == config and o.legal and not o.outcome.stopped]
+    return next((o for o in same if o.loss is not None), same[0])
+
 
 FIT, SEARCH = 0.35, 0.75
 """Shares of what is left of the time for the fits and for the search."""
@@ -74,7 +106,7 @@ class Admmbo(ModelBased):
         self.surrogate = StructuredSurrogate(structure, self.settings.surrogate)
 
     def recommend(self, history: History, limits: Sequence[Limit] = ()) -> Observation | None:
-        """Algorithm 3.1, line 17; see :func:`mipcash.methods.admmbo.recommendation.recommended`."""
+        """Algorithm 3.1, line 17; see :func:`mipcash.methods.admmbo.admmbo.recommended`."""
         best = super().recommend(history, limits)
         if not limits:
             return best

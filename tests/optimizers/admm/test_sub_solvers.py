@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_limits
 import mipcash as mc
 from mipcash.errors import SpaceError
 from mipcash.methods.admm import AdmmSettings
-from mipcash.methods.admm.one_hot_bo import OneHotBO
 from mipcash.methods.admm.rewards import reward
+from mipcash.methods.admm.solvers import OneHotBO
 from mipcash.methods.admm.theta_min import ThetaMin, ThetaProblem
 from mipcash.methods.admm.z_min import ZMin, ZProblem
 from mipcash.models import artificial
