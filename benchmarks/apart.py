@@ -18,7 +18,7 @@ import mipcash as mc
 from benchmarks.limits.suite import problems
 from benchmarks.peers.problem import Config, Problem
 from benchmarks.registry import Progress, Results, benchmark
-from mipcash.optimizers.base import Limit
+from mipcash.optimizers.optimizer import Limit
 from mipcash.study.records.limits import limits_of
 
 WAYS = ("together", "apart")

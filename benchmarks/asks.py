@@ -18,7 +18,7 @@ import numpy as np
 import mipcash as mc
 from benchmarks.proxies import proxy
 from benchmarks.registry import benchmark
-from mipcash.optimizers.base import Observation, Request
+from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.outcome import DONE
 from mipcash.optimizers.registry import make_optimizer
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from benchmarks.oracle_instances import Instance, instances
 from benchmarks.registry import Progress, benchmark
-from mipcash.backends.base import OPTIMAL, Answer, Backend, SolverSettings, Task, relative_gap
 from mipcash.backends.registry import make_backend, solver_info
+from mipcash.backends.task import OPTIMAL, Answer, Backend, SolverSettings, Task, relative_gap
 from mipcash.errors import SolverError
 
 CONTENDERS: dict[str, tuple[str, dict[str, str]]] = {

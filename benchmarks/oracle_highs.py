@@ -19,8 +19,8 @@ import numpy as np
 from benchmarks.oracle import incumbent
 from benchmarks.oracle_instances import Instance, instances, ruled_instances
 from benchmarks.registry import Progress, benchmark
-from mipcash.backends.base import OPTIMAL, SolverSettings, Task
 from mipcash.backends.highs import HighsBackend
+from mipcash.backends.task import OPTIMAL, SolverSettings, Task
 
 HEURISTICS = {
     "mip_heuristic_effort": "0.05",

@@ -19,7 +19,7 @@ import numpy as np
 import mipcash as mc
 from benchmarks.proxies import proxy
 from mipcash.methods.mivabo.mivabo import MiVaBO
-from mipcash.optimizers.base import Observation
+from mipcash.optimizers.optimizer import Observation
 from mipcash.optimizers.outcome import DONE
 from mipcash.program.forms import Indices, QuadraticForm
 from mipcash.program.program import BinaryProgram

@@ -21,14 +21,14 @@ import numpy as np
 
 import mipcash as mc
 from benchmarks.registry import Progress, Results, benchmark
-from mipcash.backends.base import SolverSettings
+from mipcash.backends.task import SolverSettings
 from mipcash.methods.mivabo.blocks import FeatureSizes
 from mipcash.methods.mivabo.functions import WeightSample
 from mipcash.methods.mivabo.mivabo import MiVaBO, MiVaBOSettings
 from mipcash.methods.mivabo.sparse.mixture import SparseSettings
 from mipcash.methods.mivabo.sparse.posterior import SparsePosterior, half_ranges, thinned
 from mipcash.models import synthetic
-from mipcash.optimizers.base import Observation
+from mipcash.optimizers.optimizer import Observation
 from mipcash.optimizers.outcome import DONE
 from mipcash.program.forms import Vector
 from mipcash.space.domain import Domain

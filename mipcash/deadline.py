@@ -17,7 +17,7 @@ from mipcash.errors import MipcashError
 
 
 class Limited(Protocol):
-    """Settings, a dataclass, with a time limit in seconds; :class:`mipcash.backends.base.SolverSettings`, for one."""
+    """Settings, a dataclass, with a time limit in seconds; :class:`mipcash.backends.task.SolverSettings`, for one."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 

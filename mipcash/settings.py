@@ -16,7 +16,7 @@ _HOMES = {
     "MutationSettings": "mipcash.optimizers.mutation",
     "PolishSettings": "mipcash.acquisition.mixed_search",
     "RandomSettings": "mipcash.optimizers.random",
-    "SolverSettings": "mipcash.backends.base",
+    "SolverSettings": "mipcash.backends.task",
 }
 
 __all__ = list(_HOMES)
@@ -24,7 +24,7 @@ __all__ = list(_HOMES)
 if TYPE_CHECKING:
     from mipcash.acquisition.alternating import AlternatingSettings as AlternatingSettings
     from mipcash.acquisition.mixed_search import PolishSettings as PolishSettings
-    from mipcash.backends.base import SolverSettings as SolverSettings
+    from mipcash.backends.task import SolverSettings as SolverSettings
     from mipcash.optimizers.hybrid import HybridSettings as HybridSettings
     from mipcash.optimizers.mutation import MutationSettings as MutationSettings
     from mipcash.optimizers.random import RandomSettings as RandomSettings

@@ -6,8 +6,8 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
-from mipcash.backends.base import UNKNOWN, Answer, Backend, SolverSettings, Task
 from mipcash.backends.registry import make_backend
+from mipcash.backends.task import UNKNOWN, Answer, Backend, SolverSettings, Task
 from mipcash.deadline import Deadline
 
 

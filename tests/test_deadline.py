@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from mipcash.backends.base import SolverSettings
+from mipcash.backends.task import SolverSettings
 from mipcash.deadline import NEVER, Deadline
 from mipcash.errors import MipcashError
 from tests.slow import FakeClock

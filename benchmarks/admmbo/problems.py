@@ -13,7 +13,7 @@ import numpy as np
 
 import mipcash as mc
 from benchmarks.limits.problems.admmbo import best_of, problem_16, problem_17, problem_18
-from mipcash.optimizers.base import Limit
+from mipcash.optimizers.optimizer import Limit
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.admmbo.problems import PROBLEMS, Problem, kept
 from mipcash.methods.admmbo.admmbo import Admmbo
 from mipcash.methods.admmbo.settings import AdmmboSettings
-from mipcash.optimizers.base import History, Observation, Optimizer, Request
 from mipcash.optimizers.hybrid import Hybrid
+from mipcash.optimizers.optimizer import History, Observation, Optimizer, Request
 from mipcash.optimizers.random import RandomSearch
 from mipcash.space.domain import Domain
 

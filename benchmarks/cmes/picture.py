@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mipcash as mc
-from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.constrained import LogFeasibility
 from mipcash.acquisition.ingredients import Ingredients
 from mipcash.methods.cmes.cmes import Cmes, CmesSettings
-from mipcash.optimizers.base import Limit, Observation, Request
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings, Target
+from mipcash.optimizers.optimizer import Limit, Observation, Request
 from mipcash.optimizers.outcome import DONE, FAILED, Outcome
 from mipcash.space.domain import Domain
 

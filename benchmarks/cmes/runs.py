@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.cmes.methods import HIDDEN, REAL, Method, method, with_design
 from benchmarks.cmes.problems import PROBLEMS, Problem
-from mipcash.optimizers.base import Limit, Observation, Request
+from mipcash.optimizers.optimizer import Limit, Observation, Request
 from mipcash.optimizers.outcome import DONE, FAILED, Outcome
 from mipcash.optimizers.registry import make_optimizer
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import mipcash as mc
-from mipcash.optimizers.base import Limit
+from mipcash.optimizers.optimizer import Limit
 
 LOSS = "loss"
 Objective = Callable[[Mapping[str, Any]], float | Mapping[str, float]]

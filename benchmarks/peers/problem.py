@@ -14,7 +14,7 @@ from typing import Any
 
 import mipcash as mc
 from benchmarks.peers.evaluation import Evaluation, Objective, evaluate
-from mipcash.optimizers.base import Limit
+from mipcash.optimizers.optimizer import Limit
 from mipcash.study.records.limits import limits_of
 
 Config = Mapping[str, Any]

@@ -34,11 +34,11 @@ from mipcash.errors import SpaceError, at_least
 from mipcash.methods.mivabo.blocks import FeatureSizes
 from mipcash.methods.mivabo.decomposition.split_function import SplitFunction
 from mipcash.methods.mivabo.surrogate import LinearSettings, LinearSurrogate
-from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import sampled
 from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.optimizers.mutation import Neighbours
+from mipcash.optimizers.optimizer import Proposal
 from mipcash.optimizers.pending import believed
 from mipcash.optimizers.unit_cube import UnitCube
 from mipcash.program.forms import Indices, Vector

@@ -33,7 +33,7 @@ from mipcash.acquisition.fantasies import FantasisedEI
 from mipcash.acquisition.ingredients import Limited
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.base import MomentSection, OutcomeSection, Posterior
+from mipcash.surrogates.protocols import MomentSection, OutcomeSection, Posterior
 
 DRAWS = 64
 """K."""
@@ -117,7 +117,7 @@ class Ends:
 
 @dataclass(frozen=True)
 class Lagrangian:
-    """L at K draws of the limits, normal in the loss: :class:`mipcash.surrogates.base.Outcomes`.
+    """L at K draws of the limits, normal in the loss: :class:`mipcash.surrogates.protocols.Outcomes`.
 
     Attributes:
         loss: the posterior of f.

@@ -15,16 +15,16 @@ import numpy as np
 
 from benchmarks.rivals.augmented_lagrangian import lagrangian_ei
 from benchmarks.rivals.one_output import at_percentile, penalised
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import AnalyticAcquisition, ConfidenceBound
-from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.catalogue import log_ei
 from mipcash.acquisition.feasible_first import Excess, FeasibleFirst
 from mipcash.acquisition.ingredients import Ingredients
 from mipcash.errors import SpaceError, at_least
-from mipcash.optimizers.base import Proposal, Request
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.model_based import ModelBased, Step
+from mipcash.optimizers.optimizer import Proposal, Request
 
 
 @dataclass(frozen=True)

@@ -36,14 +36,14 @@ from mipcash.acquisition.continuous_step import flat_after
 from mipcash.deadline import NEVER, Deadline
 from mipcash.errors import SpaceError
 from mipcash.methods.admm.jopt import first_new, near
-from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import ModelBased, Step
+from mipcash.optimizers.optimizer import Proposal
 from mipcash.optimizers.pending import EXACT
 from mipcash.optimizers.unit_cube import UnitCube
 from mipcash.program.forms import Vector
 from mipcash.space.domain import Domain
-from mipcash.surrogates.base import Noise
 from mipcash.surrogates.covariance import standardisation
+from mipcash.surrogates.protocols import Noise
 
 LEAST_NOISE = 1e-6
 """Of what is pending, on standardised losses: the same configuration may be pending twice."""

@@ -12,7 +12,7 @@ import numpy as np
 
 import mipcash as mc
 from benchmarks.proxies import proxy
-from mipcash.optimizers.base import Observation, Request
+from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.outcome import DONE
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.compiled import compiled

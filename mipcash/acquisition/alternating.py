@@ -27,13 +27,13 @@ import numpy as np
 
 from mipcash.acquisition.clock import Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
-from mipcash.backends.base import FEASIBLE, Answer, SolverSettings
+from mipcash.backends.task import FEASIBLE, Answer, SolverSettings
 from mipcash.errors import at_least
 from mipcash.program.forms import Indices
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
-from mipcash.surrogates.base import MixedFunction
+from mipcash.surrogates.protocols import MixedFunction
 
 
 @dataclass(frozen=True)

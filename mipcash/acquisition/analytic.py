@@ -24,7 +24,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.base import MixedFunction, Moments, MomentSection, Section
+from mipcash.surrogates.protocols import MixedFunction, Moments, MomentSection, Section
 
 LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 DIRECT = -1.0
@@ -134,7 +134,7 @@ class MaxValueEntropy:
 
 @dataclass(frozen=True)
 class AnalyticAcquisition:
-    """A closed form of the mean and deviation of one posterior, as an :class:`mipcash.acquisition.base.Acquisition`.
+    """A closed form of the mean and deviation of one posterior, as an :class:`mipcash.acquisition.acquisition.Acquisition`.
 
     Attributes:
         posterior: the model, or what is made of one.
@@ -169,7 +169,7 @@ class AnalyticSection:
 
 @dataclass(frozen=True)
 class SampleAcquisition:
-    """A posterior sample itself: Thompson sampling as an :class:`mipcash.acquisition.base.Acquisition`."""
+    """A posterior sample itself: Thompson sampling as an :class:`mipcash.acquisition.acquisition.Acquisition`."""
 
     sample: MixedFunction
 

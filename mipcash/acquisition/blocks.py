@@ -26,7 +26,7 @@ from functools import cached_property
 import numpy as np
 
 from mipcash.acquisition.neighbourhood import Neighbourhood
-from mipcash.backends.base import SolverSettings
+from mipcash.backends.task import SolverSettings
 from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
 from mipcash.program.points import Point, Points
 from mipcash.program.program import BinaryProgram

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import (
     AnalyticAcquisition,
     LogEI,
     MaxValueEntropy,
     SampleAcquisition,
 )
-from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.constrained import LogConstrainedEI, LogFeasibility
 from mipcash.acquisition.fantasies import FantasisedEI
 from mipcash.acquisition.feasible_first import FeasibleFirst

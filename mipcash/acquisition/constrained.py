@@ -27,12 +27,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import LOG_ROOT_2PI
-from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.ingredients import Limited
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.base import MomentSection, Posterior, Section
+from mipcash.surrogates.protocols import MomentSection, Posterior, Section
 
 FAR = -1e4
 """t below which differences of log Phi are those of its asymptote, phi(t) / -t."""

@@ -26,7 +26,7 @@ from mipcash.program.points import Point
 from mipcash.program.unit_scale import INACTIVE, UnitScale
 from mipcash.space.domain import Domain
 from mipcash.space.numbers.part import NumberRules
-from mipcash.surrogates.base import Section, Sectioned
+from mipcash.surrogates.protocols import Section, Sectioned
 
 BACKTRACKS = 25
 ITERATIONS = 60

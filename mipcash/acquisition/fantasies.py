@@ -21,12 +21,12 @@ from scipy.special import log_ndtr, logsumexp
 from mipcash.acquisition.analytic import log_h
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.base import Outcomes, OutcomeSection
+from mipcash.surrogates.protocols import Outcomes, OutcomeSection
 
 
 @dataclass(frozen=True)
 class FantasisedEI:
-    """Minus the logarithm of expected improvement, as an :class:`mipcash.acquisition.base.Acquisition`.
+    """Minus the logarithm of expected improvement, as an :class:`mipcash.acquisition.acquisition.Acquisition`.
 
     Attributes:
         outcomes: the posteriors.

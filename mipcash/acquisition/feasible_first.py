@@ -21,12 +21,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import SampleAcquisition
-from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.ingredients import Limited
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.base import MixedFunction, Section
+from mipcash.surrogates.protocols import MixedFunction, Section
 from mipcash.surrogates.structured.functions.surface import Surface
 from mipcash.surrogates.structured.functions.whole_sample import WholeSample
 
@@ -66,7 +66,7 @@ class Excess:
 
 @dataclass(frozen=True)
 class FeasibleFirst:
-    """See the module's description; an :class:`mipcash.acquisition.base.Acquisition`.
+    """See the module's description; an :class:`mipcash.acquisition.acquisition.Acquisition`.
 
     Attributes:
         function: a.

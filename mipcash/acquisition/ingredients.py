@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mipcash.program.forms import Vector
 from mipcash.program.points import Point
-from mipcash.surrogates.base import MixedFunction, Outcomes, Posterior
+from mipcash.surrogates.protocols import MixedFunction, Outcomes, Posterior
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.errors import at_least

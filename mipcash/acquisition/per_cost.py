@@ -19,12 +19,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.constrained import Interval, Kept, SumSection
 from mipcash.acquisition.ingredients import Limited
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.base import MomentSection, Section
+from mipcash.surrogates.protocols import MomentSection, Section
 
 
 def expected_costs(log_p: Vector, costs: Vector, rest: float) -> tuple[Vector, Vector]:

@@ -18,13 +18,13 @@ from typing import Protocol
 
 import numpy as np
 
-from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.blocks import ORDERED, Block
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.points import Point, Points
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale
-from mipcash.surrogates.base import Section
+from mipcash.surrogates.protocols import Section
 
 NEAR, COPIED = 0.05, 0.01
 """Of the range of a number."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.mixed_search import LEAST_GAIN, MixedSearch, Pool
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality

@@ -20,7 +20,9 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import (
+from mipcash.backends.polytope import Polytope
+from mipcash.backends.spatial import ImpreciseError, solve_spatially, wide_integers
+from mipcash.backends.task import (
     CUT_SLACK,
     FEASIBLE,
     INFEASIBLE,
@@ -31,8 +33,6 @@ from mipcash.backends.base import (
     Task,
     relative_gap,
 )
-from mipcash.backends.polytope import Polytope
-from mipcash.backends.spatial import ImpreciseError, solve_spatially, wide_integers
 from mipcash.errors import UndecidedError
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram

@@ -19,7 +19,16 @@ from typing import Any
 import highspy
 import numpy as np
 
-from mipcash.backends.base import (
+from mipcash.backends.certificate import CLOSED, certified
+from mipcash.backends.reductions.dominated_levels import DominatedLevels
+from mipcash.backends.reductions.large_steps import LargeSteps
+from mipcash.backends.reductions.product_columns import ProductColumns
+from mipcash.backends.reductions.reduction import KEPT_PROGRAMS, Reduction, reduced
+from mipcash.backends.reductions.rlt_rows import RltRows
+from mipcash.backends.reductions.scaling import ScaledTask, Scaling
+from mipcash.backends.reductions.tightening import Tightening
+from mipcash.backends.silent import SilentHighs
+from mipcash.backends.task import (
     FEASIBLE,
     INFEASIBLE,
     OPTIMAL,
@@ -30,15 +39,6 @@ from mipcash.backends.base import (
     Task,
     relative_gap,
 )
-from mipcash.backends.certificate import CLOSED, certified
-from mipcash.backends.reductions.base import KEPT_PROGRAMS, Reduction, reduced
-from mipcash.backends.reductions.dominated_levels import DominatedLevels
-from mipcash.backends.reductions.large_steps import LargeSteps
-from mipcash.backends.reductions.product_columns import ProductColumns
-from mipcash.backends.reductions.rlt_rows import RltRows
-from mipcash.backends.reductions.scaling import ScaledTask, Scaling
-from mipcash.backends.reductions.tightening import Tightening
-from mipcash.backends.silent import SilentHighs
 from mipcash.errors import SolverError
 from mipcash.program.forms import Vector
 from mipcash.program.program import BinaryProgram
@@ -110,7 +110,7 @@ class HighsBackend:
         self._instances: Recent[tuple[BinaryProgram, Any]] = Recent(KEPT_PROGRAMS)
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
-        """See :meth:`mipcash.backends.base.Backend.solve`."""
+        """See :meth:`mipcash.backends.task.Backend.solve`."""
         return certified(task, settings, self._solve, self.name, self._widely)
 
     def _widely(self, task: Task, settings: SolverSettings) -> Answer:

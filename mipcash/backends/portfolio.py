@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from mipcash.backends.base import Answer, Backend, SolverSettings, Task
 from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.registry import make_backend, solver_info
+from mipcash.backends.task import Answer, Backend, SolverSettings, Task
 from mipcash.errors import SolverError
 
 NODES = 200_000.0
 MOST_NODES = 20_000_000.0
-"""The effort of enumeration, see :class:`mipcash.backends.enumeration.search.Effort`."""
+"""The effort of enumeration, see :class:`mipcash.backends.enumeration.branching.Effort`."""
 DISCRETE = "toulbar2"
 NATIVE = "gurobi form=quadratic"
 GENERAL = "highs"
@@ -55,7 +55,7 @@ class PortfolioBackend:
         self._named = make_backend(solver, given) if solver else None
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
-        """See :meth:`mipcash.backends.base.Backend.solve`."""
+        """See :meth:`mipcash.backends.task.Backend.solve`."""
         began = time.perf_counter()
         try:
             early = self._enumeration.solve(task, settings)

@@ -10,8 +10,8 @@ from importlib import import_module, metadata, resources
 from importlib.util import find_spec
 from pathlib import Path
 
-from mipcash.backends.base import Backend
 from mipcash.backends.profiles import SolverProfile, parse_profile, read_profile
+from mipcash.backends.task import Backend
 from mipcash.errors import SolverError
 
 DEFAULT = "auto"

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import (
+from mipcash.backends.task import (
     ABSOLUTE_GAP,
     FEASIBLE,
     INFEASIBLE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mipcash.backends.base import UNKNOWN, Answer, Backend, SolverSettings, Task
+from mipcash.backends.task import UNKNOWN, Answer, Backend, SolverSettings, Task
 from mipcash.deadline import Deadline
 
 
@@ -27,7 +27,7 @@ class TimedBackend:
         return self.backend.name
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
-        """See :meth:`mipcash.backends.base.Backend.solve`."""
+        """See :meth:`mipcash.backends.task.Backend.solve`."""
         if self.deadline.passed:
             return Answer(UNKNOWN, None, math.nan, -math.inf, 0.0)
         return self.backend.solve(task, self.deadline.within(settings))

@@ -13,7 +13,7 @@ from mipcash.study.records.limits import read_limits
 from mipcash.study.records.trials import readable_trial
 from mipcash.study.result import BY_LOSS, Result
 from mipcash.study.storage.address import SQLITE, Address, is_address
-from mipcash.study.storage.base import NOTHING, StudyRecord
+from mipcash.study.storage.protocol import NOTHING, StudyRecord
 from mipcash.study.storage.registry import exists, read_study
 
 FOLDER = Path("runs")

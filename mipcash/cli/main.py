@@ -4,6 +4,8 @@ Exit codes: 0 done, 1 no evaluation succeeded or kept the limits (or the space i
 130 stopped by Ctrl-C (the run can be resumed).
 
 A command imports what it works with when it runs: ``mipcash --help`` brings no solver, Pyomo or SciPy along.
+
+The command ``mipcash dash``: the report of a run, live.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from typing import Annotated
 import typer
 
 from mipcash import __version__
-from mipcash.cli.dash import dash
 from mipcash.cli.options import (
     Confirm,
     Debug,
@@ -40,10 +41,42 @@ from mipcash.cli.options import (
     Workers,
 )
 from mipcash.cli.printing import errors, fail, say, show_table
-from mipcash.cli.report import report
+from mipcash.cli.report import ModelFile, Trusted, report, space_of
 from mipcash.cli.work import work
 from mipcash.errors import InfeasibleSpaceError, ModelError
 from mipcash.study.text import visible
+
+
+def dash(
+    journal: Place,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="To listen on; default: 8765, or the next free one.")
+    ] = None,
+    model: ModelFile = None,
+    trust: Trusted = None,
+    option: JournalOptions = None,
+    debug: Debug = False,
+) -> None:
+    """The page of `mipcash report`, live in a browser on this machine while a run goes on; Ctrl-C ends it."""
+    with errors(debug):
+        from mipcash.cli import archive
+        from mipcash.report.server import Watched, dashboard
+        from mipcash.study.storage.registry import read_study
+
+        where = archive.place_of(journal)
+        record, _ = read_study(where)
+        place, lacking = space_of(where, record, model, option or [], trust or (), "dash")
+        watched = Watched(where, place, lacking)
+        watched.run()
+        with dashboard(watched, port) as server:
+            say(f"{server.url}  (this machine alone; Ctrl-C ends it, and not the run)")
+            if lacking:
+                say(f"without the space, so without what needs it: {lacking}", err=True)
+            try:
+                server.serve_forever(poll_interval=0.2)
+            except KeyboardInterrupt:
+                say("ended")
+
 
 COUNT_LIMIT = 40
 """Legal configurations that `check` enumerates one by one where they cannot be counted at once."""
@@ -227,15 +260,15 @@ def show(
 ) -> None:
     """Table of trials, best configuration and convergence picture of a run, also while it goes on."""
     with errors(debug):
-        from mipcash.cli import archive, running, tables
+        from mipcash.cli import archive, result_tables, running
         from mipcash.report.failures import failing
 
         old = archive.open_archive(archive.place_of(journal))
         result = old.result
-        trials = list(result.history) if top is None else tables.best_first(result)[:top]
-        show_table(tables.trials_table(trials, result, f"{old.title}, {len(result.history)} trials"))
+        trials = list(result.history) if top is None else result_tables.best_first(result)[:top]
+        show_table(result_tables.trials_table(trials, result, f"{old.title}, {len(result.history)} trials"))
         if kinds := failing(old.record.listing, result.history):
-            show_table(tables.failures_table(kinds))
+            show_table(result_tables.failures_table(kinds))
         running.close(old, plot)
 
 
@@ -247,9 +280,9 @@ app.command()(dash)
 def models(debug: Debug = False) -> None:
     """The models that `mipcash run` knows by name."""
     with errors(debug):
-        from mipcash.cli import modelfile, tables
+        from mipcash.cli import modelfile, result_tables
 
-        show_table(tables.models_table(modelfile.names()))
+        show_table(result_tables.models_table(modelfile.names()))
 
 
 @app.command()
@@ -257,16 +290,16 @@ def solvers(debug: Debug = False) -> None:
     """Solvers: which are installed, their versions, what their licences allow."""
     with errors(debug):
         from mipcash.backends.registry import solvers as known
-        from mipcash.cli import tables
+        from mipcash.cli import result_tables
 
-        show_table(tables.solvers_table(known()))
+        show_table(result_tables.solvers_table(known()))
 
 
 @app.command()
 def check(model: ModelName, option: Options = None, debug: Debug = False) -> None:
     """Parameters, rules and program sizes of a model, with a legal example or the reason why there is none."""
     with errors(debug):
-        from mipcash.cli import modelfile, tables
+        from mipcash.cli import modelfile, result_tables
 
         loaded = modelfile.load(model, modelfile.pairs(option or []))
         say(f"{visible(loaded.title)}: {visible(loaded.description)}\n")
@@ -274,15 +307,15 @@ def check(model: ModelName, option: Options = None, debug: Debug = False) -> Non
         try:
             example = loaded.space.sample(1, seed=0)[0]
         except InfeasibleSpaceError as reason:
-            show_table(tables.space_tables(loaded.space, sizes))
+            show_table(result_tables.space_tables(loaded.space, sizes))
             fail(f"no legal configuration exists: {reason}")
             raise typer.Exit(1) from None
         extents = loaded.space.bounds(time_limit=CHECK_SECONDS)
-        show_table(tables.space_tables(loaded.space, sizes, extents))
+        show_table(result_tables.space_tables(loaded.space, sizes, extents))
         if not all(extent.proven for extent in extents.values()):
             say(f"there may be less under the rules: {CHECK_SECONDS:g} s are not enough to prove what is left\n")
         say(f"legal discrete configurations: {loaded.space.count(COUNT_LIMIT, time_limit=CHECK_SECONDS)}\n")
-        show_table(tables.config_table(example, "a legal configuration"))
+        show_table(result_tables.config_table(example, "a legal configuration"))
 
 
 app.command()(work)

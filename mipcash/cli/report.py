@@ -15,7 +15,7 @@ from mipcash.errors import ModelError
 
 if TYPE_CHECKING:
     from mipcash.report.data.run import Place as Known
-    from mipcash.study.storage.base import StudyRecord
+    from mipcash.study.storage.protocol import StudyRecord
 
 ModelFile = Annotated[
     str | None,

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TextIO
 
 import typer
 
-from mipcash.cli import archive, consent, modelfile, tables
+from mipcash.cli import archive, consent, modelfile, result_tables
 from mipcash.cli.json_lines import JsonLines, write_result
 from mipcash.cli.plans import Plan
 from mipcash.cli.printing import fail, say, show_table
@@ -75,7 +75,7 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
             f"{error}.\nTo go on, once it is mended: {_resume_command(plan.storage)}{plan.beyond}"
         ) from error
     old = archive.open_archive(plan.storage)
-    said = (tables.safety(result), _report(loaded, result)) if stream is None else ()
+    said = (result_tables.safety(result), _report(loaded, result)) if stream is None else ()
     close(old, None, "\n\n".join(t for t in said if t), stream)
     if result.best is None:
         raise typer.Exit(1)
@@ -125,13 +125,13 @@ def close(old: archive.Archive, plot: Path | None, report: str = "", stream: Tex
         return
     result = old.result
     if result.best is not None and result.goals.several:
-        show_table(tables.front_table(result))
+        show_table(result_tables.front_table(result))
     if result.best is not None:
-        show_table(tables.best_table(result, f"best configuration of {old.record.space}"))
+        show_table(result_tables.best_table(result, f"best configuration of {old.record.space}"))
     elif result.under and result.nearest is not None:
         lacking = "nothing keeps all limits" if result.nearest.breaks else "no loss is known"
-        show_table(tables.config_table(result.nearest.config, f"{lacking}; {result.nearest}"))
-    show_table(tables.summary(result))
+        show_table(result_tables.config_table(result.nearest.config, f"{lacking}; {result.nearest}"))
+    show_table(result_tables.summary(result))
     if result.finalists:
         best = None if result.best is None else result.best.number
         say("\n" + "\n".join(text_of(result.finalists, best, result.goals.maximised)))

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mipcash.optimizers.base import History, Limit, joined
+from mipcash.optimizers.optimizer import History, Limit, joined
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING
 from mipcash.optimizers.violations import present, violations
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain
-from mipcash.surrogates.base import Noise
 from mipcash.surrogates.limit_scale import LimitScale
+from mipcash.surrogates.protocols import Noise
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Data:
 
     Attributes:
         observations: t of them, of which the loss or a limited output is known or failed; what different evaluations tell of one
-            configuration is put together (:func:`mipcash.optimizers.base.joined`).
+            configuration is put together (:func:`mipcash.optimizers.optimizer.joined`).
         points: theirs.
         losses: y, shape (t,), where it is not known at the worst that is.
         known: rows whose loss is known, increasing.

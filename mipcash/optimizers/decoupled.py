@@ -32,15 +32,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
-from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.constrained import Interval
 from mipcash.acquisition.ingredients import Ingredients
 from mipcash.acquisition.per_cost import LogCost, PerCost
 from mipcash.errors import SpaceExhaustedError
-from mipcash.optimizers.base import History, Limit, Observation, Proposal, Request
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.model_based import shown
+from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal, Request
 from mipcash.optimizers.outcome import LOSS, MISSING, PENDING
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points

@@ -13,7 +13,7 @@
 
 Each of these has a share of the seconds of a request (``FIT`` and so on); what one leaves goes to those after it.
 
-Where the best observations tie exactly, every second proposal leaves a choice that they share (:mod:`mipcash.acquisition.plateau`).
+Where the best observations tie exactly, every second proposal leaves a choice that they share (:mod:`mipcash.optimizers.turns`).
 
 The solution of a proposal holds that certificate: its value is the structured part of the proposal's predicted loss, and its
 status is ``optimal`` where no other is lower, ``feasible`` where the acquisition prefers to explore.
@@ -30,9 +30,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.analytic import SampleAcquisition
-from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.blocks import BlockMoves, blocks_of
 from mipcash.acquisition.catalogue import ACQUISITIONS
 from mipcash.acquisition.clock import Clock
@@ -40,15 +40,15 @@ from mipcash.acquisition.ingredients import Drawn, Ingredients, Limited
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
 from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.acquisition.wide_search import WideSearch
-from mipcash.backends.base import FEASIBLE, OPTIMAL, Answer, SolverSettings, Task, relative_gap
-from mipcash.backends.reductions.base import reduced
 from mipcash.backends.reductions.pruned_products import PrunedProducts
+from mipcash.backends.reductions.reduction import reduced
+from mipcash.backends.task import FEASIBLE, OPTIMAL, Answer, SolverSettings, Task, relative_gap
 from mipcash.errors import SpaceError, at_least
-from mipcash.optimizers.base import History, Limit, Observation, Proposal, Request
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.decoupled import chosen, in_parts, per_cost
 from mipcash.optimizers.model_based import ModelBased, Step
 from mipcash.optimizers.noise import by_posterior_mean, evident_noise
+from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal, Request
 from mipcash.optimizers.outcome import LOSS
 from mipcash.optimizers.pending import Awaited, beside_pending
 from mipcash.optimizers.refining import Refining, calm_gain
@@ -58,12 +58,12 @@ from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.solution import LOCAL_SEARCH, as_solution
-from mipcash.surrogates.base import MixedFunction, Surrogate
 from mipcash.surrogates.interactions import NameTuple, named, resolve
+from mipcash.surrogates.protocols import MixedFunction, Surrogate
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.surrogate import StructuredSettings, StructuredSurrogate
-from mipcash.surrogates.structured.tables import Tables
+from mipcash.surrogates.structured.training_tables import Tables
 
 WIDE = (("walks", 80), ("survivors", 2), ("moved", 1), ("finalists", 1), ("rounds", 2), ("sweeps", 12), ("pairs", 200))
 """Limits of the search in wide spaces, at most."""
@@ -218,7 +218,7 @@ class Hybrid(ModelBased):
         return Alternation(self.domain, replace(settings, solver=solver))
 
     def propose(self, request: Request) -> Proposal:
-        """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
+        """See :meth:`mipcash.optimizers.optimizer.Optimizer.ask`."""
         return in_parts(super().propose, self.data, request, self.domain, self.settings.n_initial)
 
     def ranked(self, history: History, limits: Sequence[Limit] = ()) -> list[Observation]:

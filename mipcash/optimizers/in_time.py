@@ -20,7 +20,7 @@ from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.deadline import Deadline
 from mipcash.errors import SolverError, UndecidedError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import Observation, Proposal, Request
+from mipcash.optimizers.optimizer import Observation, Proposal, Request
 from mipcash.program.points import Point
 from mipcash.space.domain import Domain
 

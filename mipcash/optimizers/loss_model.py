@@ -20,9 +20,9 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from threadpoolctl import threadpool_limits
 
-from mipcash.optimizers.base import History, Limit
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.hybrid import Hybrid
+from mipcash.optimizers.optimizer import History, Limit
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain

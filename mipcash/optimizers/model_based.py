@@ -27,9 +27,9 @@ from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.deadline import Deadline
 from mipcash.errors import UndecidedError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import solver_made
+from mipcash.optimizers.optimizer import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PRESENT
 from mipcash.program.points import Point, Points
 from mipcash.space.coverage import left, points_needed, shows
@@ -108,7 +108,7 @@ class ModelBased(Optimizer):
         """A proposal that is new; None where the search found none."""
 
     def propose(self, request: Request) -> Proposal:
-        """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
+        """See :meth:`mipcash.optimizers.optimizer.Optimizer.ask`."""
         within = self.until(Deadline.after(request.seconds))
         if shown(request.history) < self.settings.n_initial or not told(request):
             return solver_made(within.domain, "initial design", request)

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.errors import at_least
-from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import ModelBased, Step
+from mipcash.optimizers.optimizer import Proposal
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.legality import Legality
 from mipcash.program.moves import moves_of

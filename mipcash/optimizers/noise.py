@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from mipcash.optimizers.base import History, Observation
 from mipcash.optimizers.data import Data
+from mipcash.optimizers.optimizer import History, Observation
 from mipcash.optimizers.outcome import DONE
-from mipcash.surrogates.base import Posterior, Surrogate
+from mipcash.surrogates.protocols import Posterior, Surrogate
 
 LEAST = 4
 """Configurations with losses of single fits from which on their noise is estimated."""

@@ -9,8 +9,8 @@ from typing import ClassVar
 from mipcash.deadline import Deadline
 from mipcash.errors import UndecidedError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import Optimizer, Proposal, Request
 from mipcash.optimizers.in_time import solver_made
+from mipcash.optimizers.optimizer import Optimizer, Proposal, Request
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Apart
 
@@ -40,7 +40,7 @@ class RandomSearch(Optimizer):
         self.settings = settings or RandomSettings()
 
     def propose(self, request: Request) -> Proposal:
-        """See :meth:`mipcash.optimizers.base.Optimizer.ask`."""
+        """See :meth:`mipcash.optimizers.optimizer.Optimizer.ask`."""
         began, domain = time.perf_counter(), self.domain.until(Deadline.after(request.seconds))
         for _ in range(self.settings.attempts):
             try:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.blocks import BlockMoves
 from mipcash.acquisition.catalogue import log_ei
 from mipcash.acquisition.ingredients import Ingredients

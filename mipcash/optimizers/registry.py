@@ -16,11 +16,11 @@ from dataclasses import dataclass, fields, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from mipcash.backends.base import Backend
+from mipcash.backends.task import Backend
 from mipcash.errors import MipcashError
-from mipcash.optimizers.base import Optimizer
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.mutation import Mutation, MutationSettings
+from mipcash.optimizers.optimizer import Optimizer
 from mipcash.optimizers.random import RandomSearch, RandomSettings
 from mipcash.space.domain import Domain
 from mipcash.space.space import Space

@@ -19,9 +19,9 @@ from threadpoolctl import threadpool_limits
 
 from mipcash.acquisition.constrained import LogFeasibility
 from mipcash.acquisition.ingredients import Limited
-from mipcash.optimizers.base import History, Limit
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.hybrid import Hybrid
+from mipcash.optimizers.optimizer import History, Limit
 from mipcash.program.forms import Vector
 from mipcash.space.domain import Domain
 
@@ -30,7 +30,7 @@ def probabilities(domain: Domain, history: History, limits: Sequence[Limit]) -> 
     """P at every configuration that something is known of.
 
     Returns:
-        Shape (r,), in the order of :func:`mipcash.optimizers.base.joined` over the loss and the limited outputs; nan where an
+        Shape (r,), in the order of :func:`mipcash.optimizers.optimizer.joined` over the loss and the limited outputs; nan where an
         output with a limit is not known anywhere.
     """
     data = Data.of(domain, history, limits)

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mipcash.optimizers.base import History, Limit, Observation
 from mipcash.optimizers.goals import Goals
+from mipcash.optimizers.optimizer import History, Limit, Observation
 from mipcash.optimizers.outcome import LOSS, Outcome, Output
 from mipcash.optimizers.pareto import Values, tchebycheff, unit_values
 

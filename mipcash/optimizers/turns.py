@@ -1,7 +1,19 @@
 """Choices that proposals leave out by turns, so that others have theirs; and how bold they are while the search stalls.
 
 Every so many proposals: all but the least tried level of a module of the incumbent, whose other modules stay as they are. Every
-second time on a plateau: a choice that is shared there (:mod:`mipcash.acquisition.plateau`).
+second time on a plateau: a choice that is shared there.
+
+Away from plateaus: where the best observations tie exactly, other choices than theirs have their turn.
+
+Notation
+    s (B, G)    levels of the best observations;   y (B,) their losses
+    plateau     at least TIED of y are equal, to the last digit
+
+The loss of a learner is constant over wide regions: where it predicts one class, where it ends at the same fit whatever its
+remaining settings are. A smooth surrogate overshoots beside a plateau and finds a last small promise there again and again; every
+evaluation is another tie. More exploration does not help, as the promise is a feature of the model. What such a plateau belongs
+to is a choice that its points share, an algorithm for instance: it is that choice that is left
+(docs/decisions/008-leaving-plateaus.md).
 """
 
 from __future__ import annotations
@@ -11,12 +23,40 @@ from collections.abc import Sequence
 import numpy as np
 
 from mipcash.acquisition.blocks import Block, least_tried
-from mipcash.acquisition.plateau import shared_choice
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.model_based import Step
+from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
 from mipcash.program.program import BinaryProgram
-from mipcash.space.exclusion import Exclusion
+from mipcash.space.exclusion import ANY, Exclusion
+
+TIED = 3
+"""Equal losses among the best that make a plateau."""
+
+
+def shared_choice(
+    program: BinaryProgram, levels: Indices, losses: Vector, rng: np.random.Generator
+) -> Exclusion | None:
+    """A categorical level that the best observations share, at random where they share several.
+
+    Args:
+        levels: s, shape (B, G).
+        losses: y, shape (B,).
+
+    Returns:
+        What excludes that level; None: there is no plateau, or nothing that its points share.
+    """
+    if not len(losses) or np.unique(losses, return_counts=True)[1].max() < TIED:
+        return None
+    choice = np.array([not g.ordered and g.size > 1 for g in program.groups], dtype=bool)
+    shared = np.all(levels == levels[0], axis=0) & (levels[0] != program.off_levels) & choice
+    if not shared.any():
+        return None
+    g = int(rng.choice(np.flatnonzero(shared)))
+    without = np.full(levels.shape[1], ANY)
+    without[g] = levels[0, g]
+    return Exclusion(without)
+
 
 PATIENCE, STALL_RATE = 5, 0.1
 """Observations without a better one after which predicted deviations grow, and by how much with each."""

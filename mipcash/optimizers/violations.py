@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mipcash.optimizers.base import History, Limit
+from mipcash.optimizers.optimizer import History, Limit
 from mipcash.optimizers.outcome import PRESENT
 from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.limit_scale import LimitScale

@@ -22,7 +22,7 @@ import numpy as np
 from mipcash.program.affine_rows import columns_of
 from mipcash.program.forms import Booleans, Indices
 from mipcash.program.program import BaseRow, BinaryProgram
-from mipcash.program.tables import DECIDING, States, entries, sizes_of
+from mipcash.program.rule_tables import DECIDING, States, entries, sizes_of
 
 JOINT = 1 << 14
 """Joint values of the helpers that are looked at in one step for one level vector."""

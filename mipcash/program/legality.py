@@ -28,7 +28,7 @@ from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.group_activity import group_activity
 from mipcash.program.program import BaseRow, BinaryProgram, NumberColumn
 from mipcash.program.recent import Recent
-from mipcash.program.tables import DECIDING, RuleTable, States, entries, sizes_of
+from mipcash.program.rule_tables import DECIDING, RuleTable, States, entries, sizes_of
 
 KEPT = 16
 """Settings of the numbers whose legality is kept."""

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from mipcash.deadline import NEVER, Deadline
 from mipcash.program.elimination_order import LinearRow, elimination_order
 from mipcash.program.forms import Booleans, Indices, Vector
-from mipcash.program.tables import RuleTable
+from mipcash.program.rule_tables import RuleTable
 
 EXPANDED = 1 << 20
 """Ways to go on from a layer up to which a count is exact: nodes times states of the next variable."""

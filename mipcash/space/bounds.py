@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import CUT_SLACK, INFEASIBLE, OPTIMAL, Answer, Backend, SolverSettings, Task
+from mipcash.backends.task import CUT_SLACK, INFEASIBLE, OPTIMAL, Answer, Backend, SolverSettings, Task
 from mipcash.errors import InfeasibleSpaceError
 from mipcash.modelling.domains import Integer, Permutation, Real, Value
 from mipcash.modelling.wording import shortened

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
-from mipcash.backends.base import Backend, SolverSettings
 from mipcash.backends.registry import DEFAULT, make_backend
+from mipcash.backends.task import Backend, SolverSettings
 from mipcash.backends.timed import timed
 from mipcash.deadline import NEVER, Deadline
 from mipcash.errors import SolverError

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import INFEASIBLE, OPTIMAL, Answer, Backend, SolverSettings, Task
 from mipcash.backends.heuristics.repair import REPAIRING, legal_columns
+from mipcash.backends.task import INFEASIBLE, OPTIMAL, Answer, Backend, SolverSettings, Task
 from mipcash.backends.timed import TimedBackend
 from mipcash.deadline import NEVER
 from mipcash.errors import UndecidedError

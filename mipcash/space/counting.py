@@ -1,24 +1,162 @@
 """How many legal discrete configurations there are.
 
 The groups fall into components that no row and no condition relates; their counts multiply. A component is counted by a
-decision diagram over its groups (:mod:`mipcash.program.level_count`); where legality needs the solver, or the diagram grows too
+decision diagram over its groups; where legality needs the solver, or the diagram grows too
 wide, legal configurations of the component are enumerated one by one with no-good cuts, up to the limit.
+
+How many legal level vectors a program has, component by component.
+
+Groups that no row, no helper and no condition relates are independent: their numbers multiply. The rules of a component become
+tables and linear rows over its groups, which :mod:`mipcash.program.model_count` counts exactly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
-from mipcash.backends.base import INFEASIBLE, SolverSettings
 from mipcash.backends.heuristics.repair import REPAIRING, legal_columns
+from mipcash.backends.task import INFEASIBLE, SolverSettings
 from mipcash.deadline import NEVER, Deadline
-from mipcash.program.forms import QuadraticForm
-from mipcash.program.level_count import components_of, count_levels, never_kept
+from mipcash.program.affine_rows import columns_of
+from mipcash.program.elimination_order import LinearRow
+from mipcash.program.forms import Booleans, QuadraticForm
+from mipcash.program.legality import Legality
+from mipcash.program.model_count import StateCount, count_states
+from mipcash.program.program import BaseRow, BinaryProgram, Condition, Group, Indicator
+from mipcash.program.rule_tables import RuleTable, States, entries
 from mipcash.space.conflict import emptiness
 from mipcash.space.exclusion import ANY, Exclusion
 from mipcash.space.minimiser import Minimiser
+
+TABULATED = 1 << 12
+"""Joint levels of a linear row up to which it is counted as a table, whose residues are the fewest there are."""
+LARGEST = 1 << 21
+"""The same for a row with products and for conditions, which are nothing else."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """Groups that nothing relates to the others.
+
+    Attributes:
+        groups: ascending.
+        decided: whether the legality of their levels can be told without a solver.
+    """
+
+    groups: tuple[int, ...]
+    decided: bool
+
+
+def components_of(program: BinaryProgram, undecided: Sequence[BaseRow]) -> list[Component]:
+    """The components of a program.
+
+    Args:
+        undecided: rows that only a solver decides.
+    """
+    group = [int(program.group_of[c]) if c < program.n_z else len(program.groups) + c for c in range(program.n)]
+    links = [sorted({group[c] for c in columns_of(row.form)}) for row in program.base_rows]
+    for g, conditional in enumerate(program.groups):
+        links += [[g, *(int(program.group_of[c]) for c in condition.columns)] for condition in conditional.conditions]
+    pairs = np.array([(nodes[0], node) for nodes in links for node in nodes], dtype=np.int64).reshape(-1, 2)
+    size = len(program.groups) + program.n
+    graph = sparse.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(size, size))
+    _, label = connected_components(graph, directed=False)
+    open_labels = {int(label[group[c]]) for row in undecided for c in columns_of(row.form)}
+    found: dict[int, list[int]] = {}
+    for g in range(len(program.groups)):
+        found.setdefault(int(label[g]), []).append(g)
+    return [Component(tuple(groups), l not in open_labels) for l, groups in found.items()]
+
+
+def count_levels(
+    program: BinaryProgram, legality: Legality, component: Component, deadline: Deadline = NEVER
+) -> StateCount | None:
+    """The legal levels of a decided component; None where its rules are too large to be counted by.
+
+    Args:
+        legality: of levels whatever the numbers.
+        deadline: after it, a lower bound is made.
+    """
+    at = {g: k for k, g in enumerate(component.groups)}
+    known, rows = legality.constraints()
+    tables = [RuleTable(tuple(at[g] for g in t.scope), t.legal) for t, _ in known if t.scope and t.scope[0] in at]
+    linear: list[LinearRow] = []
+    for row, _ in rows:
+        groups = _groups_of(program, row)
+        if not groups or groups[0] not in at:
+            continue
+        scope = tuple(at[g] for g in groups)
+        size = entries(program.sizes[groups])
+        if size <= (LARGEST if len(row.form.rows) else TABULATED):
+            tables.append(RuleTable(scope, States.of_levels(program, groups).legal([row])))
+        elif len(row.form.rows):
+            return None
+        else:
+            weights = tuple(row.form.linear[program.groups[g].span] for g in groups)
+            linear.append(LinearRow(scope, weights, row.low - row.slack, row.high + row.slack, row.slack))
+    for g in component.groups:
+        group = program.groups[g]
+        tables.append(RuleTable((at[g],), _allowed(program, group)))
+        if group.conditions:
+            activity = _activity(program, g)
+            if activity is None:
+                return None
+            tables.append(RuleTable(tuple(at[h] for h in activity.scope), activity.legal))
+    return count_states(program.sizes[list(component.groups)].tolist(), tables, linear, deadline)
+
+
+def never_kept(legality: Legality) -> bool:
+    """Whether a rule without any level in it does not hold."""
+    tables, rows = legality.constraints()
+    without = [row for row, _ in rows if not columns_of(row.form)]
+    return any(not t.scope and not bool(t.legal) for t, _ in tables) or any(
+        not bool(row.holds(np.zeros(()))) for row in without
+    )
+
+
+def _groups_of(program: BinaryProgram, row: BaseRow) -> list[int]:
+    return sorted({int(program.group_of[c]) for c in columns_of(row.form)})
+
+
+def _allowed(program: BinaryProgram, group: Group) -> Booleans:
+    """The levels that the bounds of a group's columns leave."""
+    required = program.low[group.span] > 0.5
+    allowed: Booleans = (program.high[group.span] > 0.5) & (required | ~np.any(required))
+    return allowed
+
+
+def _activity(program: BinaryProgram, g: int) -> RuleTable | None:
+    """The joint levels of a conditional group and of those that its conditions look at where it is off if any of them fails."""
+    group = program.groups[g]
+    parents = program.parents(group.conditions)
+    scope = sorted({*parents, g})
+    if entries(program.sizes[scope]) > LARGEST or g in parents:
+        return None
+    active = np.ones([1] * len(scope), dtype=bool)
+    for condition in group.conditions:
+        active = active & _table(program, condition, scope)
+    shape = [1] * len(scope)
+    shape[scope.index(g)] = group.size
+    on = (np.arange(group.size) < group.size - 1).reshape(shape)
+    legal = np.broadcast_to(active == on, program.sizes[scope])
+    return RuleTable(tuple(scope), np.asarray(legal))
+
+
+def _table(program: BinaryProgram, condition: Condition, scope: Sequence[int]) -> Booleans:
+    """Return whether a condition holds at the joint levels of some groups; axes that it does not look at are of length 1."""
+    if isinstance(condition, Indicator):
+        parent = int(program.group_of[condition.columns[0]])
+        return program.held(condition).reshape([-1 if g == parent else 1 for g in scope])
+    join = np.logical_and if condition.every else np.logical_or
+    held = _table(program, condition.parts[0], scope)
+    for part in condition.parts[1:]:
+        held = join(held, _table(program, part, scope))
+    return held
 
 
 class Count(int):

@@ -1,31 +1,192 @@
 """Designs, and what is left: configurations that were not proposed before, or the proof that there are none.
 
 A configuration without an active number is told by its levels: a no-good cut keeps the solver away from it. Beside active
-numbers levels may come again with other numbers (:mod:`mipcash.space.other_numbers`), until it is proven that there are none.
+numbers levels may come again with other numbers (below), until it is proven that there are none.
+
+Other numbers beside the same levels, or the proof that there are none.
+
+Levels are closed only once it is proven that no other numbers go with them: a program over the numbers in which every earlier
+configuration must differ in one of them has no solution,
+
+    sum_d (a_td + b_td) >= 1,     a_td = 1:  x_d >= v_td + e_d,     b_td = 1:  x_d <= v_td - e_d
+
+for each earlier configuration t with the same levels and each number d of value v_td that is not pinned there; e_d is the step
+of an integer, half the step of a real that has one, and a small share of the range that another real has at these levels.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
 import numpy as np
+from scipy import sparse
 
-from mipcash.backends.base import INFEASIBLE, Answer
-from mipcash.errors import InfeasibleSpaceError, SpaceExhaustedError, UndecidedError
+from mipcash.backends.task import INFEASIBLE, Answer, Backend, Task
+from mipcash.errors import InfeasibleSpaceError, SolverError, SpaceExhaustedError, UndecidedError
 from mipcash.modelling.declared import Number
-from mipcash.modelling.domains import Configuration
-from mipcash.program.forms import Vector
+from mipcash.modelling.domains import Configuration, Integer, same_value
+from mipcash.program.forms import Indices, QuadraticForm, Vector
+from mipcash.program.program import BinaryProgram
+from mipcash.program.rewriting import with_columns, with_rows
 from mipcash.space.compiled import QUESTION, CompiledSpace
+from mipcash.space.conflict import told
 from mipcash.space.exclusion import Apart, Exclusion
 from mipcash.space.explanation import explained
 from mipcash.space.minimiser import Minimiser
 from mipcash.space.novelty import exclusions, repeats
-from mipcash.space.other_numbers import other_numbers
 from mipcash.space.sampling import cover, farthest_units, finished
 from mipcash.space.solution import Solution, as_solution
+
+APART = 1e-5
+"""Share of the range that rules leave a number at some levels, by which it must differ to be another one."""
+PINNED = 1e-8
+"""Share of its size within which a number is pinned."""
+FAR = 1e-3
+"""The same share for a draw to be taken without asking a program."""
+TRIES = 8
+"""Draws of other numbers beside the same levels before a program is asked for them."""
+
+
+def other_numbers(
+    space: CompiledSpace,
+    config: Configuration,
+    levels: Indices,
+    columns: Vector | None,
+    before: Sequence[Configuration],
+    rng: np.random.Generator,
+) -> Configuration | None:
+    """A legal configuration with the levels of ``config`` that is new; None where it is proven that there is none.
+
+    Args:
+        levels, columns: of ``config``, as in :func:`mipcash.space.sampling.finished`.
+        before: earlier configurations, ``config`` among them.
+
+    Raises:
+        SolverError: the solver could not tell within its limit.
+    """
+    numbers = [x for x in space.tuned if x.label in config]
+    if not numbers:
+        return None
+    draws = list[Configuration]()
+    for _ in range(TRIES):
+        draws.append(finished(space, levels, columns, rng.random(len(space.tuned)), rng))
+        if not repeats(space, draws[-1], before):
+            return draws[-1]
+    labels = {x.label for x in numbers}
+    others = [(k, v) for k, v in config.items() if k not in labels]
+    same = [c for c in before if c.keys() == config.keys() and all(same_value(c[k], v) for k, v in others)]
+    return _farthest_of(draws, same, numbers) or _by_program(space, config, numbers, same)
+
+
+def _by_program(
+    space: CompiledSpace, config: Configuration, numbers: Sequence[Number], same: Sequence[Configuration]
+) -> Configuration | None:
+    """As :func:`other_numbers`, by the program of the module's description."""
+    program = space.wider({x.label for x in numbers}).program
+    levels = program.encode(config)
+    held = dict.fromkeys((program.starts + levels).tolist(), 1.0)
+    steps = {x.label: _step(program, x, config, held, space.backend) for x in numbers}
+    lifted = _different(program, [x for x in numbers if steps[x.label] > 0], same, steps)
+    answer = space.backend.solve(Task(lifted, QuadraticForm.zero(lifted.n), held), QUESTION)
+    if answer.status == INFEASIBLE:
+        return None
+    if answer.columns is None:
+        raise UndecidedError(
+            f"the solver could not tell in the time it was given whether there are other numbers beside {config} "
+            f"in space {space.name!r}; give it more time"
+        )
+    at = {x.label: x.column for x in program.numbers}
+    values = {x.label: float(answer.columns[at[x.label]]) for x in numbers}
+    # the answer is of the larger program; helpers have other columns in the space's own
+    found = space.decoded(levels, np.full(space.program.n, np.nan), values)
+    if any(all(abs(found[l] - c[l]) <= steps[l] / 3 for l in steps) for c in same):
+        raise SolverError(
+            f"the numbers beside {config} in space {space.name!r} are too close to each other for the solver's tolerance; "
+            "widen their ranges or fix them"
+        )
+    return found
+
+
+def _farthest_of(
+    draws: Sequence[Configuration], same: Sequence[Configuration], numbers: Sequence[Number]
+) -> Configuration | None:
+    """Of some draws, the farthest from earlier configurations in shares of what the numbers vary by; None if none is far at all.
+
+    A range that rules leave may be far below what counts as a repeat on the scale of the declared one.
+    """
+    values = np.array([[float(c[x.label]) for x in numbers] for c in (*draws, *same)])
+    width, size = np.ptp(values, axis=0), np.abs(values).max(axis=0)
+    free = width > PINNED * size
+    if not np.any(free):
+        return None
+    scaled = values[:, free] / width[free]
+    apart = np.abs(scaled[: len(draws), None] - scaled[None, len(draws) :]).max(axis=2).min(axis=1)
+    best = int(np.argmax(apart))
+    return draws[best] if apart[best] > FAR else None
+
+
+def _step(
+    program: BinaryProgram, number: Number, config: Configuration, held: Mapping[int, float], backend: Backend
+) -> float:
+    """By how much a number must differ at these levels to be another one; 0 where it is pinned.
+
+    Raises:
+        SolverError: its range could not be found.
+    """
+    if isinstance(number.domain, Integer):
+        return float(number.domain.step)
+    if number.domain.step is not None:
+        return (
+            0.5 * number.domain.step
+        )  # floats a step apart may lie a rounding nearer to each other, or beyond a bound
+    (column,) = [x.column for x in program.numbers if x.label == number.label]
+    ends = []
+    for sign in (1.0, -1.0):
+        linear = np.zeros(program.n)
+        linear[column] = sign
+        form = replace(QuadraticForm.zero(program.n), linear=linear)
+        answer = told(backend.solve(Task(program, form, held), QUESTION))
+        ends.append(sign * answer.bound if answer.columns is not None else float(config[number.label]))
+    width = ends[1] - ends[0]
+    return APART * width if width > PINNED * max(map(abs, ends)) else 0.0
+
+
+def _different(
+    program: BinaryProgram, numbers: Sequence[Number], same: Sequence[Configuration], steps: Mapping[str, float]
+) -> BinaryProgram:
+    """The program in which every earlier configuration differs in some number by its step (see the module's description)."""
+    at = {x.label: x.column for x in program.numbers}
+    entries: list[tuple[int, int, float]] = []  # row, column, value
+    low: list[float] = []
+    high: list[float] = []
+    k = 0
+    for config in same:
+        chosen = []
+        for number in numbers:
+            column, value = at[number.label], config[number.label]
+            below, above = float(value) - steps[number.label], float(value) + steps[number.label]
+            # v >= above - (above - low)(1 - a)   and   v <= below + (high - below)(1 - b)
+            for bound, end, sign in ((above, program.low[column], 1.0), (below, program.high[column], -1.0)):
+                if (bound > program.high[column]) if sign > 0 else (bound < program.low[column]):
+                    continue  # there is no such number
+                row = len(low)
+                entries += [(row, column, sign), (row, program.n + k, -sign * (bound - end))]
+                low.append(sign * end)
+                high.append(np.inf)
+                chosen.append(program.n + k)
+                k += 1
+        entries += [(len(low), c, 1.0) for c in chosen]
+        low.append(1.0)
+        high.append(np.inf)
+    names = [f"different {j}" for j in range(k)]
+    wide = with_columns(program, names, np.zeros(k), np.ones(k), integer=True)
+    rows, columns, values = (np.array(part) for part in zip(*entries, strict=True)) if entries else ([], [], [])
+    added = sparse.csr_array((values, (rows, columns)), shape=(len(low), wide.n_columns))
+    return with_rows(wide, added, low, high)
+
 
 DESIGN_GAP = 1e-6
 """Relative gap of a point of an initial design: an unseen level must count beside a structure that is worth ten thousand."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mipcash.backends.base import Answer, Backend, SolverSettings
 from mipcash.backends.heuristics.local_search import KICKS
 from mipcash.backends.registry import DEFAULT
+from mipcash.backends.task import Answer, Backend, SolverSettings
 from mipcash.deadline import Deadline
 from mipcash.display import counted
 from mipcash.errors import SolverError

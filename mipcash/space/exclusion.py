@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipcash.backends.base import Cut
+from mipcash.backends.task import Cut
 from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Booleans, Indices
 from mipcash.program.program import BinaryProgram

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mipcash.backends.base import INFEASIBLE, Backend
+from mipcash.backends.task import INFEASIBLE, Backend
 from mipcash.errors import SolverError
 from mipcash.space.compiled import QUESTION, CompiledSpace
 from mipcash.space.conflict import Conflict, conflicting, emptiness, least_relaxation

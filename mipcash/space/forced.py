@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import CUT_SLACK, INFEASIBLE, Backend, SolverSettings, Task
+from mipcash.backends.task import CUT_SLACK, INFEASIBLE, Backend, SolverSettings, Task
 from mipcash.deadline import Deadline
 from mipcash.errors import RuleWarning, stack_level
 from mipcash.modelling.declaration import Declaration

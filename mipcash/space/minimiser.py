@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mipcash.backends.base import FEASIBLE, INFEASIBLE, Answer, Backend, SolverSettings, Task
 from mipcash.backends.heuristics.local_search import KICKS, LocalSearch
+from mipcash.backends.task import FEASIBLE, INFEASIBLE, Answer, Backend, SolverSettings, Task
 from mipcash.backends.timed import timed
 from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import Indices, QuadraticForm, Vector

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import Answer, Backend, SolverSettings, Task
+from mipcash.backends.task import Answer, Backend, SolverSettings, Task
 from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError
 from mipcash.modelling.domains import Configuration, Value, is_number, same_value
 from mipcash.program.forms import QuadraticForm, Vector

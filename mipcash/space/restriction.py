@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from mipcash.backends.base import Backend
+from mipcash.backends.task import Backend
 from mipcash.errors import InfeasibleSpaceError, SpaceError
 from mipcash.modelling.domains import Value
 from mipcash.modelling.quadratic import Quadratic, Variable

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats.qmc import LatinHypercube
 
-from mipcash.backends.base import UNKNOWN, Answer, SolverSettings
 from mipcash.backends.heuristics.local_search import LocalSearch
 from mipcash.backends.heuristics.repair import MANY, REPAIRING, many_over_levels, repaired
+from mipcash.backends.task import UNKNOWN, Answer, SolverSettings
 from mipcash.errors import InfeasibleSpaceError, UndecidedError
 from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Indices, QuadraticForm, Vector

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mipcash.backends.base import Answer, relative_gap
+from mipcash.backends.task import Answer, relative_gap
 from mipcash.display import config_text, proof_text, table, value_text
 from mipcash.modelling.domains import Configuration
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from pyomo.environ import ConcreteModel
 
-from mipcash.backends.base import Backend, SolverSettings
 from mipcash.backends.registry import DEFAULT
+from mipcash.backends.task import Backend, SolverSettings
 from mipcash.deadline import Deadline
 from mipcash.display import counted, listing, table
 from mipcash.errors import SpaceError
@@ -35,9 +35,8 @@ from mipcash.space.bounds import Extent, extents
 from mipcash.space.compiled import QUESTION, LiveSpace, compiled, minimiser_of
 from mipcash.space.conflict import Conflict
 from mipcash.space.counting import Count, count
-from mipcash.space.exchange import Exchanged
+from mipcash.space.exchange import Exchanged, export
 from mipcash.space.explanation import conflict_of, explained
-from mipcash.space.export import export
 from mipcash.space.nearest import nearest, why_illegal
 from mipcash.space.optimum import optimum
 from mipcash.space.sampling import sample

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from mipcash.optimizers.base import Limit, Optimizer
 from mipcash.optimizers.goals import Goals
+from mipcash.optimizers.optimizer import Limit, Optimizer
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.records.limits import limits_of
 from mipcash.study.text import listed, shown
 
 if TYPE_CHECKING:
-    from mipcash.backends.base import Backend
+    from mipcash.backends.task import Backend
     from mipcash.space.space import Space
 
 
@@ -151,7 +151,7 @@ def optimizer_of(optimizer: str | Optimizer, space: Space, solver: str | Backend
         return optimizer
     if not isinstance(optimizer, str):
         raise TypeError(
-            f"optimizer must be a name, or an object of a class derived from mipcash.optimizers.base.Optimizer; got "
+            f"optimizer must be a name, or an object of a class derived from mipcash.optimizers.optimizer.Optimizer; got "
             f"{shown(optimizer)}"
         )
     from mipcash.optimizers.registry import make_optimizer  # brings surrogates and solvers along

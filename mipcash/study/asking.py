@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mipcash.optimizers.base import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.optimizer import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.scalarising import scalarised, weights_of
 from mipcash.study.finalists import answer
 from mipcash.study.records.trials import proposal_row
@@ -20,7 +20,7 @@ from mipcash.study.trial import IllegalProposalError
 if TYPE_CHECKING:
     from mipcash.space.exclusion import Apart
     from mipcash.space.space import Space
-    from mipcash.study.storage.base import TrialRow
+    from mipcash.study.storage.protocol import TrialRow
 
 
 WEIGHTS = 1

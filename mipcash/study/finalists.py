@@ -19,7 +19,7 @@ from statistics import fmean, variance
 
 import numpy as np
 
-from mipcash.optimizers.base import History, Limit, Observation, Optimizer
+from mipcash.optimizers.optimizer import History, Limit, Observation, Optimizer
 from mipcash.optimizers.outcome import PENDING
 from mipcash.study.standing import breaches
 from mipcash.study.text import one_line

@@ -11,7 +11,7 @@ from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from mipcash.optimizers.base import Limit, Optimizer
+from mipcash.optimizers.optimizer import Limit, Optimizer
 from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome
 from mipcash.space.direction import MINIMIZE
 from mipcash.space.space import Space
@@ -42,12 +42,12 @@ from mipcash.study.replication import RESERVED, tells_variance
 from mipcash.study.result import Result
 from mipcash.study.signatures import takes
 from mipcash.study.spending import Budget, Cost, Fits, Reserve, Spending, check_budget
-from mipcash.study.storage.base import Storage
+from mipcash.study.storage.protocol import Storage
 from mipcash.study.study import SECONDS_PER_PROPOSAL, Study
 from mipcash.study.text import shown
 
 if TYPE_CHECKING:
-    from mipcash.backends.base import Backend
+    from mipcash.backends.task import Backend
 
 
 @explained

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, TextIO
 
-from mipcash.optimizers.base import Limit
+from mipcash.optimizers.optimizer import Limit
 from mipcash.study.front import Front, objectives_of
 from mipcash.study.spending import Spending
 from mipcash.study.standing import Standing, breaches

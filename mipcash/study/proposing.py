@@ -13,7 +13,7 @@ from mipcash.space.exclusion import Apart
 from mipcash.study.arguments import seconds_of
 from mipcash.study.repeating import copy_of
 from mipcash.study.reporting import Reporting
-from mipcash.study.storage.base import TakenError, TrialRow
+from mipcash.study.storage.protocol import TakenError, TrialRow
 from mipcash.study.trial import Trial
 
 Admits = Callable[[], bool]

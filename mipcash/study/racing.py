@@ -41,7 +41,7 @@ from typing import Any
 
 import numpy as np
 
-from mipcash.optimizers.base import Limit
+from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.folds import Estimates, Judge, TurnedJudge
 from mipcash.study.standing import Standing

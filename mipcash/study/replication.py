@@ -15,7 +15,7 @@ import math
 from collections.abc import Collection, Sequence
 from statistics import fmean, variance
 
-from mipcash.optimizers.base import History, Limit, Observation
+from mipcash.optimizers.optimizer import History, Limit, Observation
 from mipcash.optimizers.outcome import DONE
 from mipcash.study.standing import breaches
 from mipcash.study.trial import Trial

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from mipcash.display import counted, table, value_text
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import Limit
 from mipcash.optimizers.goals import Goals
+from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import PENDING
 from mipcash.study.finalists import Finalist, estimate_of, finalists_of, text_of
 from mipcash.study.front import Front, front_of

@@ -1,6 +1,6 @@
 """How the trials of a study stand by its limits: which keep them all, what breaks the others, and which comes nearest.
 
-Outputs of one configuration that were evaluated apart count together (:func:`mipcash.optimizers.base.joined`).
+Outputs of one configuration that were evaluated apart count together (:func:`mipcash.optimizers.optimizer.joined`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import Joined, Limit, Observation, joined
 from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.optimizer import Joined, Limit, Observation, joined
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, PRESENT, Outcome
 from mipcash.optimizers.violations import violations
 from mipcash.study.text import one_line

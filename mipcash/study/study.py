@@ -2,20 +2,24 @@
 
 Trial k is proposed with a generator derived from (seed, k), from the history and from the state that the optimizer
 left with the latest trial. All three are in the journal, so a resumed study goes on as if it had never stopped.
+
+The row of a study that is opened: what its proposals depend on.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import uuid
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from mipcash.errors import SpaceExhaustedError
 from mipcash.modelling.domains import Value
-from mipcash.optimizers.base import Optimizer
+from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.optimizer import Limit, Optimizer
 from mipcash.space.direction import MINIMIZE
 from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
@@ -24,24 +28,61 @@ from mipcash.study.asking import Asking
 from mipcash.study.calls import explained
 from mipcash.study.proposing import Proposing
 from mipcash.study.racing import RacingGiven, racing_of
+from mipcash.study.records.encoding import plain
+from mipcash.study.records.fingerprint import fingerprint, listing
 from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
 from mipcash.study.records.goals import ObjectivesGiven, goals_of
 from mipcash.study.records.ledger import Ledger
-from mipcash.study.records.limits import LimitsGiven, limits_of
+from mipcash.study.records.limits import LimitsGiven, limits_of, stored_limits
 from mipcash.study.records.objective import identity_of, warn_of_another
-from mipcash.study.records.opening import record_of
 from mipcash.study.records.telling import Telling, finite, told_costs
 from mipcash.study.repeating import copy_of
 from mipcash.study.reporting import outcome_of
 from mipcash.study.result import Result
-from mipcash.study.storage.base import NOTHING, Storage, title_of
 from mipcash.study.storage.memory import MemoryStorage
+from mipcash.study.storage.protocol import GOALS, NOTHING, Storage, StudyRecord, title_of
 from mipcash.study.storage.registry import make_storage, move_aside
 from mipcash.study.text import MESSAGE_LIMIT, shown, storable
 from mipcash.study.trial import Trial
 
 if TYPE_CHECKING:
-    from mipcash.backends.base import Backend
+    from mipcash.backends.task import Backend
+    from mipcash.space.space import Space
+
+
+def record_of(
+    space: Space,
+    optimizer: Optimizer,
+    name: str,
+    solver: str | Backend,
+    seed: int,
+    settings: Any,
+    limits: Sequence[Limit],
+    model: str | None,
+    options: Mapping[str, str] | None,
+    goals: Goals = MINIMISED,
+) -> StudyRecord:
+    """Arguments as of :class:`mipcash.Study`, with the optimizer and what it is called."""
+    entries = listing(space)
+    # The effective settings, not those given: a default that changes between versions changes the proposals.
+    effective = plain(getattr(optimizer, "settings", settings))
+    stored = effective if effective is None or isinstance(effective, dict) else {"settings": effective}
+    if goals != MINIMISED:
+        stored = {**(stored or {}), GOALS: [[goal.output, goal.direction] for goal in goals.goals]}
+    return StudyRecord(
+        id=uuid.uuid4().hex,
+        space=space.name,
+        fingerprint=fingerprint(entries),
+        listing=entries,
+        seed=seed,
+        optimizer=name,
+        solver=solver if isinstance(solver, str) else solver.name,
+        settings=stored,
+        limits=stored_limits(limits),
+        model=model,
+        options=dict(options or {}),
+    )
+
 
 T = TypeVar("T")
 
@@ -54,7 +95,7 @@ class Study(Proposing):
 
     Args:
         space: the space to search.
-        optimizer: a name of ``mipcash.optimizers.registry``, or an :class:`~mipcash.optimizers.base.Optimizer`.
+        optimizer: a name of ``mipcash.optimizers.registry``, or an :class:`~mipcash.optimizers.optimizer.Optimizer`.
         solver: name of the solver behind the proposals, or a backend; an optimizer given as an object brings its own.
         direction: ``minimize`` the loss or ``maximize`` it. Trials, results, limits and the journal have it as it is told.
         objectives: names of several outputs, or directions by name, ``{"accuracy": "maximize", "latency_ms": "minimize"}``:
@@ -62,8 +103,8 @@ class Study(Proposing):
         seed: a whole number >= 0; the same seed gives the same proposals for the same outcomes.
         storage: file of the journal, for its owner alone (0600); one that exists is resumed. An address,
             ``postgresql://user@host/database`` or ``sqlite:///run.db``: several processes may hold the study at a time, see
-            :mod:`mipcash.study.storage.address`. None keeps it in memory; a :class:`~mipcash.study.storage.base.Storage` is used
-            as it is.
+            :mod:`mipcash.study.storage.address`. None keeps it in memory; a :class:`~mipcash.study.storage.protocol.Storage` is
+            used as it is.
         fresh: whether to start anew: a journal that exists is renamed beside itself, and ``study.renamed`` is its path.
         settings: of a named optimizer, those that differ from its defaults as a dict, or an object of :mod:`mipcash.settings`.
         limits: what outputs of a good configuration keep, by name: an upper limit, or (low, high) with None for no limit.

@@ -14,8 +14,8 @@ from typing import Any, overload
 import numpy as np
 
 from mipcash.display import table
-from mipcash.optimizers.base import Limit
 from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import FAILED
 from mipcash.study.standing import Standing
 

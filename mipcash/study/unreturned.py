@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mipcash.optimizers.base import Limit
+from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import FAILED, PRESENT
 from mipcash.study.reading import unread
 from mipcash.study.trial import Trial

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import cho_factor
 
 from mipcash.program.forms import Vector
-from mipcash.surrogates.base import Noise
+from mipcash.surrogates.protocols import Noise
 
 
 def standardisation(losses: Vector) -> tuple[float, float]:

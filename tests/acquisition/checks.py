@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.program.points import Points
 from tests.acquisition.test_mixed_search import Setting, value_of
 

@@ -7,7 +7,7 @@ import pytest
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.clock import Clock
-from mipcash.backends.base import SolverSettings
+from mipcash.backends.task import SolverSettings
 from mipcash.program.points import Point
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion

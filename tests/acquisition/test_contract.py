@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import LOG_ROOT_2PI, AnalyticAcquisition, LogEI, SampleAcquisition
-from mipcash.acquisition.base import Acquisition
 from mipcash.program.points import Points
-from mipcash.surrogates.base import Section
+from mipcash.surrogates.protocols import Section
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from tests.acquisition.checks import gradient_is_that_of_values, search_takes_it

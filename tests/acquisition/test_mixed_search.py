@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import AnalyticAcquisition, ClosedForm, ConfidenceBound, LogEI
-from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
 from mipcash.acquisition.neighbourhood import Neighbourhood

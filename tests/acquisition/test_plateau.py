@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.acquisition.plateau import shared_choice
+from mipcash.optimizers.turns import shared_choice
 from mipcash.program.forms import Indices
 from mipcash.space.compiled import compiled
 from mipcash.space.exclusion import ANY, Exclusion

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import mipcash as mc
-from mipcash.backends.base import Cut, Task
+from mipcash.backends.task import Cut, Task
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
 from tests.spaces import conv_net

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.backends.base import FEASIBLE, INFEASIBLE, OPTIMAL, Answer, Cut, SolverSettings, Task
 from mipcash.backends.certificate import certified, kept
 from mipcash.backends.highs import HighsBackend
 from mipcash.backends.polytope import Polytope
 from mipcash.backends.reductions.scaling import ScaledProgram
 from mipcash.backends.reductions.tightening import tightened
+from mipcash.backends.task import FEASIBLE, INFEASIBLE, OPTIMAL, Answer, Cut, SolverSettings, Task
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.space.compiled import compiled

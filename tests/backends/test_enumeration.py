@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import mipcash as mc
-from mipcash.backends.base import Cut, SolverSettings, Task
 from mipcash.backends.enumeration.backend import EnumerationBackend, make_legal_levels
 from mipcash.backends.enumeration.bounds import make_potentials
+from mipcash.backends.enumeration.branching import BATCH, Best, Effort, _Search, prove
 from mipcash.backends.enumeration.network import PairwiseNetwork, make_network
-from mipcash.backends.enumeration.search import BATCH, Best, Effort, _Search, prove
 from mipcash.backends.highs import HighsBackend
+from mipcash.backends.task import Cut, SolverSettings, Task
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality
@@ -205,7 +205,7 @@ def test_splitting_and_sweeping_find_the_same(monkeypatch: pytest.MonkeyPatch) -
             with monkeypatch.context() as patch:
                 patch.setattr("mipcash.backends.enumeration.bounds.FEW", 1.0)
                 for name, value in limits.items():
-                    patch.setattr(f"mipcash.backends.enumeration.search.{name}", value)
+                    patch.setattr(f"mipcash.backends.enumeration.branching.{name}", value)
                 for upper in (math.inf, best + 0.5):
                     found, effort = Best(upper, 1e-9), Effort(math.inf, math.inf, math.inf)
                     assert prove(make_potentials(network, theta, pairs), found, effort)
@@ -238,11 +238,11 @@ def test_bounds_of_unfinished_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     values = points @ form.linear + (points[:, form.rows] * points[:, form.cols]) @ form.values + form.constant
     start = points[np.argsort(values)[5]]
     monkeypatch.setattr("mipcash.backends.enumeration.bounds.FEW", 1.0)
-    monkeypatch.setattr("mipcash.backends.enumeration.search.BATCH", 2)
+    monkeypatch.setattr("mipcash.backends.enumeration.branching.BATCH", 2)
     seen = set()
     for slices in (5, 20_000):
-        monkeypatch.setattr("mipcash.backends.enumeration.search.SLICE", slices)
-        monkeypatch.setattr("mipcash.backends.enumeration.search.WHOLE", 1)
+        monkeypatch.setattr("mipcash.backends.enumeration.branching.SLICE", slices)
+        monkeypatch.setattr("mipcash.backends.enumeration.branching.WHOLE", 1)
         for nodes in range(0, 120, 3):
             answer = EnumerationBackend(nodes=nodes).solve(Task(program, form, start=start), EXACT)
             assert answer.bound <= values.min() + 1e-9 <= answer.value + 2e-9

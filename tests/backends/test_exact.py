@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from mipcash.backends.base import Backend, SolverSettings, Task
 from mipcash.backends.registry import make_backend, solvers
+from mipcash.backends.task import Backend, SolverSettings, Task
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES, all_points, bits, no_good, optimum, random_form
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from mipcash.backends import portfolio
-from mipcash.backends.base import Answer, SolverSettings, Task
 from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.portfolio import PortfolioBackend
 from mipcash.backends.registry import make_backend
+from mipcash.backends.task import Answer, SolverSettings, Task
 from mipcash.errors import SolverError
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES, bits, random_form

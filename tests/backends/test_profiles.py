@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mipcash.backends.base import SolverSettings, Task
 from mipcash.backends.profiles import SizeLimits, option_value, parse_profile
 from mipcash.backends.pyomo import backend as pyomo_solver
 from mipcash.backends.registry import find_profile, make_backend, solver_info, solver_names, solvers
+from mipcash.backends.task import SolverSettings, Task
 from mipcash.errors import SolverError
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import bits, layers, random_form

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mipcash as mc
-from mipcash.backends.base import Task
-from mipcash.backends.reductions.base import reduced
 from mipcash.backends.reductions.pruned_products import PrunedProducts
+from mipcash.backends.reductions.reduction import reduced
+from mipcash.backends.task import Task
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram
 from mipcash.space.compiled import compiled

@@ -13,15 +13,15 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import mipcash as mc
-from mipcash.backends.base import Cut, SolverSettings, Task
 from mipcash.backends.highs import HighsBackend, _load
-from mipcash.backends.reductions.base import InTurn, Reduction, reduced
 from mipcash.backends.reductions.dominated_levels import DominatedLevels, dominated_levels
 from mipcash.backends.reductions.product_columns import ProductColumns
 from mipcash.backends.reductions.pruned_products import PrunedProducts
+from mipcash.backends.reductions.reduction import InTurn, Reduction, reduced
 from mipcash.backends.reductions.rlt_rows import RltRows
 from mipcash.backends.reductions.scaling import ScaledTask, Scaling
 from mipcash.backends.reductions.tightening import Tightening
+from mipcash.backends.task import Cut, SolverSettings, Task
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram

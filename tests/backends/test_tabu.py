@@ -7,7 +7,6 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from mipcash.backends.base import SolverSettings, Task
 from mipcash.backends.enumeration.backend import EnumerationBackend
 from mipcash.backends.enumeration.network import make_network
 from mipcash.backends.heuristics.local_search import (
@@ -18,6 +17,7 @@ from mipcash.backends.heuristics.local_search import (
     random_states,
     tabu_search,
 )
+from mipcash.backends.task import SolverSettings, Task
 from mipcash.program.legality import Legality
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import all_points, bits, random_form

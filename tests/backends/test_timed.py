@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.scales.shapes import shape_space
-from mipcash.backends.base import UNKNOWN, SolverSettings, Task
 from mipcash.backends.registry import make_backend
+from mipcash.backends.task import UNKNOWN, SolverSettings, Task
 from mipcash.backends.timed import TimedBackend, timed
 from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import QuadraticForm

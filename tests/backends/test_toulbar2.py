@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import mipcash as mc
-from mipcash.backends.base import Cut, SolverSettings, Task
 from mipcash.backends.highs import HighsBackend
+from mipcash.backends.task import Cut, SolverSettings, Task
 from mipcash.backends.toulbar2.consistency import extended, made_consistent
 from mipcash.backends.toulbar2.cost_network import make_cost_network, with_cuts
 from mipcash.errors import SolverError

@@ -9,15 +9,15 @@ import mipcash as mc
 from benchmarks.rivals.annealing import CoolingSettings, GPAnnealing, Walk, _split_energy
 from benchmarks.rivals.joint_gp import LEAST_NOISE, GaussianProcess, JointGP, JointGPSettings
 from mipcash.acquisition.analytic import LogEI
-from mipcash.backends.base import SolverSettings
+from mipcash.backends.task import SolverSettings
 from mipcash.deadline import NEVER
 from mipcash.errors import SpaceError
 from mipcash.methods.admm.jopt import RoundedSearch
 from mipcash.methods.admm.matern import MaternProcess
 from mipcash.methods.mivabo.decomposition.split_function import SplitFunction
 from mipcash.models import artificial
-from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.data import imputed
+from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.optimizers.unit_cube import UnitCube
 from mipcash.program.points import Point

@@ -12,14 +12,14 @@ from scipy.optimize import minimize_scalar
 from benchmarks.rivals.augmented_lagrangian import Ends, Lagrangian, Multipliers, lagrangian_ei, normal_draws
 from benchmarks.rivals.constraints import LowerBound, RivalSettings
 from benchmarks.rivals.one_output import at_percentile, penalised
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import LogEI
-from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.fantasies import FantasisedEI
 from mipcash.acquisition.feasible_first import WEIGHT, FeasibleFirst, whole
 from mipcash.acquisition.ingredients import Ingredients, Limited
-from mipcash.optimizers.base import Limit, Observation
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.model_based import Step
+from mipcash.optimizers.optimizer import Limit, Observation
 from mipcash.space.domain import Domain
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.posterior import StructuredPosterior

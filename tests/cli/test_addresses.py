@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from mipcash.cli import archive
 from mipcash.cli.main import app
-from mipcash.study.storage.base import StudyRecord
+from mipcash.study.storage.protocol import StudyRecord
 from mipcash.study.storage.registry import read_study
 
 Write = Callable[..., Path]

@@ -12,7 +12,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import mipcash as mc
-from mipcash.cli import tables
+from mipcash.cli import result_tables as tables
 from mipcash.cli.main import app
 from mipcash.report import convergence as plots
 from mipcash.study.minimize import minimize

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mipcash.cli.main import app
-from mipcash.study.storage.base import TrialRow
+from mipcash.study.storage.protocol import TrialRow
 from mipcash.study.storage.registry import read_study
 
 MODEL = '''"""Work that leaves marks."""

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.backends.base import Answer, Backend, Cut, SolverSettings, Task
 from mipcash.backends.registry import make_backend, solvers
+from mipcash.backends.task import Answer, Backend, Cut, SolverSettings, Task
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BinaryProgram

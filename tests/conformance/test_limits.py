@@ -15,8 +15,8 @@ import pytest
 
 import mipcash as mc
 from mipcash.acquisition.catalogue import ACQUISITIONS
-from mipcash.optimizers.base import Limit, Observation, Optimizer, Proposal, Request
 from mipcash.optimizers.hybrid import HybridSettings
+from mipcash.optimizers.optimizer import Limit, Observation, Optimizer, Proposal, Request
 from mipcash.optimizers.outcome import Outcome
 from mipcash.optimizers.registry import make_optimizer
 from tests.named import OPTIMIZERS

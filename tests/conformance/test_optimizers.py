@@ -13,7 +13,7 @@ import pytest
 
 import mipcash as mc
 from mipcash.errors import MipcashError, SpaceExhaustedError
-from mipcash.optimizers.base import Observation, Optimizer, Request
+from mipcash.optimizers.optimizer import Observation, Optimizer, Request
 from mipcash.optimizers.registry import make_optimizer
 from tests.named import OPTIMIZERS
 from tests.spaces import ALL, loss

@@ -30,7 +30,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import mipcash as mc
 from mipcash.integrations.sklearn import SpaceSearchCV
-from mipcash.integrations.sklearn.search import base, objective
+from mipcash.integrations.sklearn.search import objective
+from mipcash.integrations.sklearn.search import search as base
 
 X, Y = load_iris(return_X_y=True)
 GRID = {"max_depth": [1, 2, 3], "criterion": ["gini", "entropy"]}

@@ -12,8 +12,8 @@ import pytest
 import mipcash as mc
 from mipcash.errors import SpaceError
 from mipcash.methods.cmes.cmes import Cmes, CmesSettings
-from mipcash.optimizers.base import Limit, Observation, Request
 from mipcash.optimizers.hybrid import FAILURE
+from mipcash.optimizers.optimizer import Limit, Observation, Request
 from mipcash.optimizers.outcome import Outcome
 from mipcash.space.domain import Domain
 

@@ -13,12 +13,12 @@ import mipcash as mc
 from mipcash.acquisition.alternating import AlternatingSettings
 from mipcash.acquisition.catalogue import ACQUISITIONS
 from mipcash.acquisition.mixed_search import PolishSettings
-from mipcash.backends.base import SolverSettings
+from mipcash.backends.task import SolverSettings
 from mipcash.errors import SpaceError
 from mipcash.methods.mivabo.blocks import FeatureSizes
 from mipcash.methods.mivabo.decomposition.search import DecompositionSettings
-from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
+from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.optimizers.turns import boldness
 from mipcash.program.points import Points

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import AnalyticAcquisition, ConfidenceBound, MaxValueEntropy
-from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.catalogue import mes
 from mipcash.acquisition.ingredients import Drawn, Ingredients
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
-from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import EXCHANGES, LEAN, Hybrid, HybridSettings
 from mipcash.optimizers.model_based import Step
+from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain

@@ -15,13 +15,13 @@ from benchmarks.scales.shapes import shape_space
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.clock import CUT, Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
-from mipcash.backends.base import SolverSettings
+from mipcash.backends.task import SolverSettings
 from mipcash.deadline import Deadline
 from mipcash.errors import InfeasibleSpaceError, SolverError, SpaceExhaustedError
 from mipcash.methods.mivabo.mivabo import MiVaBO
-from mipcash.optimizers.base import Observation, Optimizer, Request
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.in_time import FIRST, PATIENCE, neighbour
+from mipcash.optimizers.optimizer import Observation, Optimizer, Request
 from mipcash.optimizers.outcome import DONE
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.domain import Domain

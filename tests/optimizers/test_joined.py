@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mipcash as mc
-from mipcash.optimizers.base import Limit, Observation, joined
 from mipcash.optimizers.data import Data
+from mipcash.optimizers.optimizer import Limit, Observation, joined
 from mipcash.optimizers.outcome import Outcome, Output
 from mipcash.optimizers.random import RandomSearch
 from mipcash.space.domain import Domain

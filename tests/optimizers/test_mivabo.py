@@ -16,7 +16,7 @@ from mipcash.methods.mivabo.mivabo import MiVaBO, MiVaBOSettings
 from mipcash.methods.mivabo.posterior import LinearPosterior
 from mipcash.methods.mivabo.sparse.mixture import SparseSettings
 from mipcash.methods.mivabo.sparse.posterior import SparsePosterior, half_ranges
-from mipcash.optimizers.base import Observation, Request
+from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.outcome import Outcome
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.compiled import compiled

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.optimizers.base import Observation
 from mipcash.optimizers.noise import by_posterior_mean, evident_noise
+from mipcash.optimizers.optimizer import Observation
 from mipcash.optimizers.outcome import LOSS, Outcome, Output
 
 

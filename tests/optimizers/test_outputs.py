@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import mipcash as mc
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
-from mipcash.acquisition.base import Acquisition
 from mipcash.acquisition.catalogue import ACQUISITIONS, Entry
 from mipcash.acquisition.ingredients import Ingredients
 from mipcash.errors import MipcashError
-from mipcash.optimizers.base import Limit, Observation, Request
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
+from mipcash.optimizers.optimizer import Limit, Observation, Request
 from mipcash.space.domain import Domain
 from tests.acquisition.test_contract import ConstrainedEI
 

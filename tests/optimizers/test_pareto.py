@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mipcash.optimizers.base import Limit, Observation
 from mipcash.optimizers.goals import Goal, Goals
+from mipcash.optimizers.optimizer import Limit, Observation
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, Outcome
 from mipcash.optimizers.pareto import hypervolume, on_front, tchebycheff, unit_values
 from mipcash.optimizers.scalarising import TOLD, scalarised, values_of, weights_of

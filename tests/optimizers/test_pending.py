@@ -13,12 +13,11 @@ from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
 from mipcash.acquisition.fantasies import FantasisedEI
 from mipcash.acquisition.ingredients import Ingredients, Limited
 from mipcash.methods.admm.jopt import NEAR
-from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import Hybrid
+from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.outcome import LOSS, Outcome
-from mipcash.optimizers.pending import EXACT, FANTASIES, believed, beside_pending, drawn_jointly
+from mipcash.optimizers.pending import EXACT, FANTASIES, StructuredOutcomes, believed, beside_pending, drawn_jointly
 from mipcash.space.domain import Domain
-from mipcash.surrogates.structured.outcomes import StructuredOutcomes
 from tests.optimizers.test_hybrid import history_of
 from tests.spaces import ALL
 

@@ -13,8 +13,8 @@ import mipcash as mc
 from mipcash.acquisition.blocks import blocks_of
 from mipcash.acquisition.refinement import Copies, Refinements
 from mipcash.errors import SpaceError
-from mipcash.optimizers.base import Observation, Request
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
+from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.refining import LATER
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain

@@ -14,7 +14,7 @@ from tests.named import METHODS, OPTIMIZERS
 MODULE = '''
 from dataclasses import dataclass
 
-from mipcash.optimizers.base import Proposal
+from mipcash.optimizers.optimizer import Proposal
 from mipcash.optimizers.model_based import ModelBased
 from mipcash.optimizers.registry import Entry
 

@@ -7,7 +7,7 @@ import pytest
 
 from mipcash.methods.admm.legal import Projection
 from mipcash.methods.admm.variables import Variables
-from mipcash.optimizers.base import Observation, Request
+from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.domain import Domain
 from tests.named import OPTIMIZERS

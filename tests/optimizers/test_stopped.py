@@ -13,9 +13,9 @@ from mipcash.methods.admm.matern import MaternProcess
 from mipcash.methods.admmbo.admmbo import Admmbo
 from mipcash.methods.admmbo.models import Models
 from mipcash.methods.mivabo.mivabo import MiVaBO
-from mipcash.optimizers.base import Limit, Observation
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.hybrid import Hybrid
+from mipcash.optimizers.optimizer import Limit, Observation
 from mipcash.optimizers.outcome import LOSS, Outcome, Output
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.domain import Domain

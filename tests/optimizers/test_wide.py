@@ -9,8 +9,8 @@ import pytest
 
 import mipcash as mc
 from benchmarks.proxies import proxy
-from mipcash.optimizers.base import Observation, Proposal, Request
 from mipcash.optimizers.hybrid import HybridSettings
+from mipcash.optimizers.optimizer import Observation, Proposal, Request
 from mipcash.optimizers.outcome import DONE
 from mipcash.optimizers.registry import make_optimizer
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import mipcash as mc
-from mipcash.backends.base import SolverSettings, Task
 from mipcash.backends.registry import make_backend
+from mipcash.backends.task import SolverSettings, Task
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import legality_at
 from mipcash.space.compiled import compiled

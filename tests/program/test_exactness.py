@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from mipcash.backends.base import SolverSettings
+from mipcash.backends.task import SolverSettings
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality
 from mipcash.space.compiled import compiled

@@ -14,7 +14,7 @@ from mipcash.deadline import Deadline
 from mipcash.program import model_count
 from mipcash.program.elimination_order import LinearRow, elimination_order
 from mipcash.program.model_count import StateCount, count_states
-from mipcash.program.tables import RuleTable
+from mipcash.program.rule_tables import RuleTable
 
 WEIGHTS = (0.0, 1.0, -1.0, 2.0, 0.1, 0.3, -0.7, 5.0)
 

@@ -9,7 +9,7 @@ import pytest
 
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.program import BaseRow
-from mipcash.program.tables import States, entries
+from mipcash.program.rule_tables import States, entries
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES
 

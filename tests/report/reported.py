@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import mipcash as mc
-from mipcash.optimizers.base import Limit
+from mipcash.optimizers.optimizer import Limit
 from mipcash.study.result import Result
 
 EVIL = "<script>alert(1)</script>\"'&</style></title>"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mipcash.errors import MipcashError
-from mipcash.optimizers.base import Limit
+from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import Outcome, Output
 from mipcash.report import convergence as plots
 from mipcash.report.data.convergence import curve

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.backends.base import SolverSettings
 from mipcash.backends.heuristics.local_search import LocalSearch
+from mipcash.backends.task import SolverSettings
 from mipcash.errors import InfeasibleSpaceError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import Legality

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.optimizers.base import Observation, Request
+from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.compiled import compiled
 from mipcash.space.coverage import left, modules_of, points_needed, rewards, shows

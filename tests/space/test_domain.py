@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mipcash.backends.base import SolverSettings
+from mipcash.backends.task import SolverSettings
 from mipcash.errors import SolverError
 from mipcash.program.forms import QuadraticForm
 from mipcash.space.domain import Domain

@@ -11,7 +11,7 @@ from pyomo.gdp import Disjunction
 from scipy import stats
 
 import mipcash as mc
-from mipcash.backends.base import SolverSettings
+from mipcash.backends.task import SolverSettings
 from mipcash.modelling.helpers import HelperSearch, settle
 from mipcash.program.forms import QuadraticForm
 from mipcash.space.compiled import compiled

@@ -408,7 +408,7 @@ def test_a_proof_names_who_proved_it() -> None:
 
 
 def test_a_gap_at_zero_reads_sensibly() -> None:
-    from mipcash.backends.base import relative_gap
+    from mipcash.backends.task import relative_gap
 
     assert relative_gap(0.0, 0.0) == 0.0
     assert relative_gap(0.0, -1e-11) == 0.0

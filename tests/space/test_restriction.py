@@ -13,7 +13,7 @@ from pyomo.gdp import Disjunction
 
 import mipcash as mc
 from mipcash.acquisition.continuous_step import ContinuousStep
-from mipcash.backends.base import SolverSettings
+from mipcash.backends.task import SolverSettings
 from mipcash.errors import InfeasibleSpaceError, SpaceError, SpaceExhaustedError
 from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import legality_at

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import mipcash as mc
-from mipcash.backends.base import Answer, SolverSettings, Task
 from mipcash.backends.registry import make_backend
+from mipcash.backends.task import Answer, SolverSettings, Task
 from mipcash.program.forms import QuadraticForm
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion

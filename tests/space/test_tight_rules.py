@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.backends.base import UNKNOWN, Answer, SolverSettings, Task
 from mipcash.backends.heuristics.repair import MANY, repaired
+from mipcash.backends.task import UNKNOWN, Answer, SolverSettings, Task
 from mipcash.backends.timed import TimedBackend
 from mipcash.deadline import Deadline
 from mipcash.space import counting, sampling

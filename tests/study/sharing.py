@@ -11,8 +11,8 @@ from typing import Any
 
 from mipcash.study.storage.address import Address
 from mipcash.study.storage.attempts import ended
-from mipcash.study.storage.base import LOST, RUNNING, EvaluationRow, Storage, StudyRecord, TakenError, TrialRow
 from mipcash.study.storage.compare import compare
+from mipcash.study.storage.protocol import LOST, RUNNING, EvaluationRow, Storage, StudyRecord, TakenError, TrialRow
 from mipcash.study.storage.registry import shared_storage
 from mipcash.study.storage.shared.storage import SharedStorage
 

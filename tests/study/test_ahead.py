@@ -15,7 +15,7 @@ from test_lost_workers import Deadly, Notes, attempts, pool
 
 import mipcash as mc
 from mipcash.errors import SpaceExhaustedError
-from mipcash.optimizers.base import Proposal, Request
+from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.loop import BEST_OF_ALL, Loop, Pace
 from mipcash.study.minimize import minimize
 from mipcash.study.storage.sqlite.reading import read_journal

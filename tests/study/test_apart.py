@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.errors import DefectError
-from mipcash.optimizers.base import Proposal, Request
+from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.loop import BEST_OF_ALL
 from mipcash.study.minimize import run
 

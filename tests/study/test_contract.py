@@ -13,7 +13,7 @@ import tiny
 
 import mipcash as mc
 from mipcash.errors import MipcashError, StorageError
-from mipcash.optimizers.base import History, Limit, Observation, Proposal, Request
+from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal, Request
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.study.minimize import minimize
 from mipcash.study.storage.sqlite.reading import read_journal

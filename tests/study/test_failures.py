@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.optimizers.base import Observation, Request
+from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.outcome import PRESENT
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.study.failures import kind_of_failure, kinds

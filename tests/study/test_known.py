@@ -15,7 +15,7 @@ import mipcash as mc
 from mipcash.cli.archive import open_archive
 from mipcash.cli.main import app
 from mipcash.errors import ConfigurationError, StorageError
-from mipcash.optimizers.base import Proposal, Request
+from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.loop import BEST_OF_ALL
 from mipcash.study.minimize import minimize
 from mipcash.study.progress import Lines

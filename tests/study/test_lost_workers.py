@@ -18,10 +18,10 @@ from test_processes import finish, launch
 
 import mipcash as mc
 from mipcash.errors import ExecutorError
-from mipcash.optimizers.base import Proposal, Request
+from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.minimize import minimize, run
 from mipcash.study.progress import Progress
-from mipcash.study.storage.base import TrialRow
+from mipcash.study.storage.protocol import TrialRow
 from mipcash.study.storage.sqlite.reading import read_journal
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.optimizers.base import Limit, Observation
+from mipcash.optimizers.optimizer import Limit, Observation
 from mipcash.study.finalists import Finalist, estimate_of
 from mipcash.study.loop import BEST_OF_ALL, EXHAUSTED
 from mipcash.study.replication import next_repeat

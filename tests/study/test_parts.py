@@ -11,7 +11,7 @@ import pytest
 import tiny
 
 import mipcash as mc
-from mipcash.optimizers.base import Observation, Proposal, Request
+from mipcash.optimizers.optimizer import Observation, Proposal, Request
 from mipcash.optimizers.outcome import Outcome, Output
 from mipcash.study.trial import TellError
 

@@ -11,7 +11,7 @@ import tiny
 from rich.console import Console
 
 import mipcash as mc
-from mipcash.optimizers.base import Limit
+from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import Outcome, Output
 from mipcash.study.minimize import minimize
 from mipcash.study.progress import Bar, Lines, Progress, make_progress

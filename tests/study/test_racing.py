@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import mipcash as mc
 from mipcash.cli.main import app
-from mipcash.optimizers.base import Optimizer
+from mipcash.optimizers.optimizer import Optimizer
 from mipcash.study.racing import judge_of
 from mipcash.study.storage.sqlite.reading import read_journal
 

@@ -15,10 +15,10 @@ import tiny
 
 import mipcash as mc
 from mipcash.errors import StorageError
-from mipcash.optimizers.base import Proposal, Request
+from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.minimize import run
 from mipcash.study.progress import Progress
-from mipcash.study.storage.base import FORMAT, Storage, TakenError, TrialRow
+from mipcash.study.storage.protocol import FORMAT, Storage, TakenError, TrialRow
 from mipcash.study.storage.registry import read_study
 from mipcash.study.storage.sqlite.reading import read_journal
 from mipcash.study.trial import LateError, TellError

@@ -12,7 +12,7 @@ import pytest
 
 import mipcash as mc
 from mipcash.errors import MipcashError
-from mipcash.optimizers.base import Limit
+from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import Outcome, Output
 from mipcash.study.result import Result
 from mipcash.study.trial import Trial

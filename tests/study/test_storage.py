@@ -12,9 +12,9 @@ import tiny
 
 import mipcash as mc
 from mipcash.errors import StorageError
-from mipcash.optimizers.base import Proposal, Request
-from mipcash.study.storage.base import Storage
+from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.storage.memory import MemoryStorage
+from mipcash.study.storage.protocol import Storage
 from mipcash.study.storage.sqlite.reading import read_journal
 from mipcash.study.storage.sqlite.storage import SQLiteStorage
 

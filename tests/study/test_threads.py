@@ -11,7 +11,7 @@ import pytest
 import tiny
 
 import mipcash as mc
-from mipcash.optimizers.base import Proposal, Request
+from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.storage.sqlite.reading import read_journal
 
 SOON = 10.0

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import mipcash as mc
-from mipcash.backends.base import OPTIMAL
+from mipcash.backends.task import OPTIMAL
 from mipcash.errors import SpaceExhaustedError
-from mipcash.optimizers.base import History, Optimizer, Proposal, Request
+from mipcash.optimizers.optimizer import History, Optimizer, Proposal, Request
 from mipcash.space.solution import Solution
 
 

@@ -15,7 +15,7 @@ from mipcash.program.points import Points
 from mipcash.program.program import BinaryProgram
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
-from mipcash.surrogates.base import Posterior, Surrogate
+from mipcash.surrogates.protocols import Posterior, Surrogate
 from tests.spaces import ALL, loss
 from tests.surrogates.test_structured import nested
 

@@ -18,12 +18,12 @@ from scipy.stats import norm
 
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
 from mipcash.program.points import Points
-from mipcash.surrogates.base import Noise, State
+from mipcash.surrogates.protocols import Noise, State
 from mipcash.surrogates.structured.evidence import JITTER, Evidence, fit
 from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
-from mipcash.surrogates.structured.tables import Tables
+from mipcash.surrogates.structured.training_tables import Tables
 from mipcash.surrogates.structured.warping import Warp
 from tests.surrogates.conformance import SPACES, Conformance, Observed, observed_in
 from tests.surrogates.test_structured_surrogate import structured_part

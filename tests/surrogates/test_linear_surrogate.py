@@ -12,7 +12,7 @@ from mipcash.methods.mivabo.blocks import FeatureSizes
 from mipcash.methods.mivabo.posterior import LinearPosterior
 from mipcash.methods.mivabo.sparse.mixture import SparseSettings
 from mipcash.methods.mivabo.surrogate import LinearSettings, LinearSurrogate
-from mipcash.surrogates.base import Surrogate
+from mipcash.surrogates.protocols import Surrogate
 from tests.surrogates.conformance import SPACES, Conformance, Observed, observed_in
 
 SIZES = FeatureSizes(fourier=6, per_number=4, product_columns=80)

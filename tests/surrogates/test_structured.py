@@ -24,7 +24,7 @@ from mipcash.surrogates.structured.functions.prior_draw import PriorSizes
 from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
-from mipcash.surrogates.structured.tables import Tables
+from mipcash.surrogates.structured.training_tables import Tables
 from tests.spaces import alternatives
 
 

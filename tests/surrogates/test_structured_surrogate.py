@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal, norm
 
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.base import Surrogate
+from mipcash.surrogates.protocols import Surrogate
 from mipcash.surrogates.structured import surrogate as module
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.evidence import JITTER, Evidence
@@ -18,7 +18,7 @@ from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.surrogate import StructuredSettings, StructuredSurrogate
-from mipcash.surrogates.structured.tables import Tables
+from mipcash.surrogates.structured.training_tables import Tables
 from mipcash.surrogates.structured.warping import STRENGTHS, Warp
 from tests.surrogates.conformance import SPACES, Conformance, Observed, observed_in
 from tests.surrogates.test_structured import some_theta

@@ -17,7 +17,7 @@ from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.level_tables import level_sums
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
-from mipcash.surrogates.structured.tables import Tables
+from mipcash.surrogates.structured.training_tables import Tables
 from tests.surrogates.test_structured import SPACES, observed, some_theta
 
 

@@ -17,7 +17,7 @@ from benchmarks.peers.evaluation import Evaluation
 from benchmarks.peers.method import Initial, Method
 from benchmarks.peers.problem import Problem
 from benchmarks.peers.shape import Shape
-from mipcash.optimizers.base import Observation, Request
+from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.outcome import DONE, PENDING
 from mipcash.optimizers.registry import make_optimizer
 

@@ -1,9 +1,9 @@
 """``solver="enumeration"``: proof by soft consistency and enumeration, without any other solver, where a program allows it.
 
 A program allows it where its numbers are fixed, its helpers follow from the levels, and its rules leave pairs and linear
-rows over few states (:mod:`mipcash.backends.enumeration.network`), or few joint levels at all. Of wide programs it takes those in which nothing binds or couples groups.
-What it may cost counts nodes, so that what is proven does not depend on the clock; what is not proven within them has the best
-point found and a bound.
+rows over few states (:mod:`mipcash.backends.enumeration.network`), or few joint levels at all. Of wide programs it takes those
+in which nothing binds or couples groups. What it may cost counts nodes, so that what is proven does not depend on the clock;
+what is not proven within them has the best point found and a bound.
 
 The legal levels of a small program, all of them: an exact answer where rules are more than pairs and linear rows.
 
@@ -25,11 +25,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mipcash.backends.base import CUT_SLACK, FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Answer, Cut, SolverSettings, Task
 from mipcash.backends.certificate import certified
 from mipcash.backends.enumeration.bounds import make_potentials
+from mipcash.backends.enumeration.branching import Best, Effort, prove
 from mipcash.backends.enumeration.network import PairwiseNetwork, network_at
-from mipcash.backends.enumeration.search import Best, Effort, prove
+from mipcash.backends.task import CUT_SLACK, FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Answer, Cut, SolverSettings, Task
 from mipcash.errors import SolverError
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality, legality_at
@@ -122,7 +122,7 @@ class EnumerationBackend:
 
     Args:
         options: there are none.
-        nodes, most: what a proof may cost, see :class:`mipcash.backends.enumeration.search.Effort`; without them, the limits
+        nodes, most: what a proof may cost, see :class:`mipcash.backends.enumeration.branching.Effort`; without them, the limits
             of each solve.
 
     Raises:
@@ -138,7 +138,7 @@ class EnumerationBackend:
         self._spaces: Recent[_Space] = Recent(KEPT_SPACES)
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
-        """See :meth:`mipcash.backends.base.Backend.solve`.
+        """See :meth:`mipcash.backends.task.Backend.solve`.
 
         Raises:
             SolverError: the task is out of reach.

@@ -20,12 +20,12 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import CUT_SLACK, Cut
+from mipcash.backends.task import CUT_SLACK, Cut
 from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality
 from mipcash.program.program import BaseRow, BinaryProgram
 from mipcash.program.recent import Recent
-from mipcash.program.tables import JOINED, RuleTable, States, entries
+from mipcash.program.rule_tables import JOINED, RuleTable, States, entries
 
 KEPT_NETWORKS = 16
 JOIN_LIMIT = 400

@@ -6,7 +6,8 @@ Notation
     h = l + z Q (R, n_z).  Moving group g from level a to b changes q by h[b] - h[a], since Q vanishes inside g.
 
 Where the program is a pairwise network (:mod:`mipcash.backends.enumeration.network`), tabu search walks over its states
-(below). Elsewhere it makes the best legal move (:mod:`mipcash.program.moves`), and once no single one improves, changes two groups at once.
+(below). Elsewhere it makes the best legal move (:mod:`mipcash.program.moves`), and once no single one improves, changes two
+groups at once.
 
 Tabu search over a pairwise network, many walkers at a time: good solutions in milliseconds, no proof.
 

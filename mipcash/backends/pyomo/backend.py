@@ -18,7 +18,6 @@ import numpy as np
 import pyomo.environ as pyo
 from pyomo.core.expr.numeric_expr import LinearExpression
 
-from mipcash.backends.base import INFEASIBLE, OPTIMAL, SOLVED, Answer, Cut, SolverSettings, Task
 from mipcash.backends.certificate import certified
 from mipcash.backends.highs import HighsBackend
 from mipcash.backends.profiles import (
@@ -32,11 +31,12 @@ from mipcash.backends.profiles import (
     option_value,
 )
 from mipcash.backends.pyomo.interfaces import Edits, Interface, Report, make_interface
-from mipcash.backends.reductions.base import Reduction, reduced
 from mipcash.backends.reductions.large_steps import LargeSteps
 from mipcash.backends.reductions.product_columns import ProductColumns, missing_products
+from mipcash.backends.reductions.reduction import Reduction, reduced
 from mipcash.backends.reductions.scaling import ScaledTask, Scaling
 from mipcash.backends.reductions.tightening import Tightening
+from mipcash.backends.task import INFEASIBLE, OPTIMAL, SOLVED, Answer, Cut, SolverSettings, Task
 from mipcash.errors import SolverError
 from mipcash.program.products import Bilinear
 from mipcash.program.program import BinaryProgram
@@ -99,7 +99,7 @@ class PyomoBackend:
         return self.profile.name
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
-        """See :meth:`mipcash.backends.base.Backend.solve`; refuses a program that exceeds the licence before the solve."""
+        """See :meth:`mipcash.backends.task.Backend.solve`; refuses a program that exceeds the licence before the solve."""
         return certified(task, settings, self._unchecked, self.name, products=self._pyomo.takes_products)
 
     def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyomo.environ as pyo
 
-from mipcash.backends.base import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
 from mipcash.backends.profiles import OptionValue, PyomoProfile
+from mipcash.backends.task import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
 from mipcash.errors import SolverError
 from mipcash.program.forms import Vector
 
@@ -29,7 +29,7 @@ class Report:
     """What a solver said about a model.
 
     Attributes:
-        status: see :class:`mipcash.backends.base.Answer`.
+        status: see :class:`mipcash.backends.task.Answer`.
         values: of the columns, shape (n_columns,), nan where the solver never saw a column; None without an incumbent.
         bound: lower bound on the model's objective; -inf if there is none.
     """

@@ -17,8 +17,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mipcash.backends.base import Cut, Task
-from mipcash.backends.reductions.base import Reduced
+from mipcash.backends.reductions.reduction import Reduced
+from mipcash.backends.task import Cut, Task
 from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 
@@ -36,7 +36,7 @@ class DominatedLevels:
         return few and task.program.has_base_rows
 
     def apply(self, task: Task) -> Reduced:
-        """See :meth:`mipcash.backends.reductions.base.Reduction.apply`."""
+        """See :meth:`mipcash.backends.reductions.reduction.Reduction.apply`."""
         replaced = dominated_levels(task)
         if not replaced:
             return Reduced(task)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.reductions.base import ProgramReduction
+from mipcash.backends.reductions.reduction import ProgramReduction
 from mipcash.modelling.domains import Integer
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mipcash.backends.base import Task
-from mipcash.backends.reductions.base import KEPT_PROGRAMS, Reduced
+from mipcash.backends.reductions.reduction import KEPT_PROGRAMS, Reduced
+from mipcash.backends.task import Task
 from mipcash.program.program import BinaryProgram
 from mipcash.program.recent import Recent
 from mipcash.program.rewriting import with_products
@@ -26,7 +26,7 @@ class ProductColumns:
         return len(task.form.rows) > 0
 
     def apply(self, task: Task) -> Reduced:
-        """See :meth:`mipcash.backends.reductions.base.Reduction.apply`."""
+        """See :meth:`mipcash.backends.reductions.reduction.Reduction.apply`."""
         missing = frozenset(missing_products(task))
         if not missing:
             return Reduced(task)

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mipcash.backends.base import Task
-from mipcash.backends.reductions.base import Reduced
+from mipcash.backends.reductions.reduction import Reduced
+from mipcash.backends.task import Task
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 
@@ -34,7 +34,7 @@ class Pruned(Reduced):
     below: float
 
     def bound(self, bound: float) -> float:
-        """See :meth:`mipcash.backends.reductions.base.Reduced.bound`."""
+        """See :meth:`mipcash.backends.reductions.reduction.Reduced.bound`."""
         return bound + self.below
 
 
@@ -53,7 +53,7 @@ class PrunedProducts:
         return bool(task.program.groups)
 
     def apply(self, task: Task) -> Pruned:
-        """See :meth:`mipcash.backends.reductions.base.Reduction.apply`; terms in numbers are kept."""
+        """See :meth:`mipcash.backends.reductions.reduction.Reduction.apply`; terms in numbers are kept."""
         form, program = task.form, task.program
         in_z = (form.rows < program.n_z) & (form.cols < program.n_z)
         dense = form.symmetric()[: program.n_z, : program.n_z]

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import Task
-from mipcash.backends.reductions.base import ProgramReduction
+from mipcash.backends.reductions.reduction import ProgramReduction
+from mipcash.backends.task import Task
 from mipcash.program.forms import Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_rows

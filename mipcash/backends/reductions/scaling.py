@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mipcash.backends.base import Task
-from mipcash.backends.reductions.base import KEPT_PROGRAMS, Reduced
+from mipcash.backends.reductions.reduction import KEPT_PROGRAMS, Reduced
+from mipcash.backends.task import Task
 from mipcash.modelling.domains import Integer, Real
 from mipcash.program.forms import Vector
 from mipcash.program.program import BinaryProgram, NumberColumn
@@ -154,11 +154,11 @@ class ScaledTask(Reduced):
         return self.scaled.tiny or bool(cost[cost > 0.0].min(initial=1.0) < TINY)
 
     def columns(self, columns: Vector) -> Vector:
-        """See :meth:`mipcash.backends.reductions.base.Reduced.columns`."""
+        """See :meth:`mipcash.backends.reductions.reduction.Reduced.columns`."""
         return self.scaled.unscaled(columns)
 
     def bound(self, bound: float) -> float:
-        """See :meth:`mipcash.backends.reductions.base.Reduced.bound`."""
+        """See :meth:`mipcash.backends.reductions.reduction.Reduced.bound`."""
         return bound * self.unit
 
 
@@ -174,11 +174,11 @@ class Scaling:
         self._kept: Recent[tuple[BinaryProgram, ScaledProgram]] = Recent(KEPT_PROGRAMS)
 
     def accepts(self, task: Task) -> bool:
-        """See :meth:`mipcash.backends.reductions.base.Reduction.accepts`."""
+        """See :meth:`mipcash.backends.reductions.reduction.Reduction.accepts`."""
         return True
 
     def apply(self, task: Task) -> ScaledTask:
-        """See :meth:`mipcash.backends.reductions.base.Reduction.apply`."""
+        """See :meth:`mipcash.backends.reductions.reduction.Reduction.apply`."""
         program, form = task.program, task.form
         _, scaled = self._kept.get(id(program), lambda: (program, ScaledProgram.of(program)))
         c = scaled.columns

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.reductions.base import ProgramReduction
+from mipcash.backends.reductions.reduction import ProgramReduction
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_bounds, with_coefficients

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.base import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Answer, SolverSettings, Task, relative_gap
 from mipcash.backends.certificate import certified
 from mipcash.backends.profiles import OptionValue, option_value
+from mipcash.backends.task import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN, Answer, SolverSettings, Task, relative_gap
 from mipcash.backends.toulbar2.alarm import alarm
 from mipcash.backends.toulbar2.consistency import Consistent, Functions, extended, made_consistent
 from mipcash.backends.toulbar2.cost_network import CostNetwork, make_cost_network, with_cuts
@@ -97,7 +97,7 @@ class Toulbar2Backend:
         self._networks: Recent[_Made] = Recent(KEPT_NETWORKS)
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
-        """See :meth:`mipcash.backends.base.Backend.solve`.
+        """See :meth:`mipcash.backends.task.Backend.solve`.
 
         Raises:
             SolverError: a column that is continuous and not fixed, or has too many values.

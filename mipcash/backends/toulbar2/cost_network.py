@@ -21,11 +21,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mipcash.backends.base import CUT_SLACK, Cut
+from mipcash.backends.task import CUT_SLACK, Cut
 from mipcash.errors import SolverError
 from mipcash.program.forms import Booleans, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
-from mipcash.program.tables import PAIR, POSTED, RuleTable, Split, States, entries
+from mipcash.program.rule_tables import PAIR, POSTED, RuleTable, Split, States, entries
 
 DOMAIN_LIMIT = 2048
 """Values of an integer column, or of a product of two, up to which it becomes a variable."""

@@ -27,7 +27,7 @@ from mipcash.integrations.optuna import notes
 from mipcash.integrations.optuna.ranges import as_declared
 from mipcash.modelling.domains import Configuration
 from mipcash.modelling.validation import check
-from mipcash.optimizers.base import History, Limit, Observation
+from mipcash.optimizers.optimizer import History, Limit, Observation
 from mipcash.optimizers.outcome import FAILED, LOSS, PENDING, PRESENT, Outcome, Output
 from mipcash.space.compiled import compiled
 from mipcash.space.space import Space

@@ -14,7 +14,7 @@ from mipcash.integrations.optuna.history import Reader, limits_from
 from mipcash.integrations.optuna.notes import Note
 from mipcash.integrations.optuna.ranges import as_declared
 from mipcash.modelling.domains import Value, same_value
-from mipcash.optimizers.base import Limit, Observation, Optimizer, Request
+from mipcash.optimizers.optimizer import Limit, Observation, Optimizer, Request
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.compiled import CompiledSpace, compiled
 from mipcash.space.space import Space

@@ -1,23 +1,29 @@
 """``mipcash.ensemble``: a fitted scikit-learn estimator made of several configurations of a run.
 
 Members are selected greedily by the out-of-fold predictions that the search left behind, for no further evaluation.
+
+An objective that is made when it is first called, so that a model can be declared without loading its data.
+
+scikit-learn's voting estimators, of members whose probabilities or values are averaged.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import VotingClassifier, VotingRegressor
 
 from mipcash.display import counted
 from mipcash.errors import DataError, MipcashError, ObjectiveError
 from mipcash.integrations.sklearn.cross_validated import CrossValidated
-from mipcash.integrations.sklearn.late import cross_validated_of
 from mipcash.integrations.sklearn.selection import Selection, select
 from mipcash.study.reading import stops
 from mipcash.study.text import shown
@@ -25,6 +31,72 @@ from mipcash.study.text import shown
 if TYPE_CHECKING:
     from mipcash.study.result import Result
     from mipcash.study.trial import Trial
+
+
+class SureClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier without probabilities, which is sure of what it predicts.
+
+    Args:
+        estimator: it.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, x: Any, y: Any) -> SureClassifier:
+        """Fit a clone of it."""
+        self.estimator_ = clone(self.estimator).fit(x, y)
+        self.classes_ = self.estimator_.classes_
+        return self
+
+    def predict(self, x: Any) -> Any:
+        """Its classes."""
+        return self.estimator_.predict(x)
+
+    def predict_proba(self, x: Any) -> Any:
+        """1 for the predicted class, shape (rows, classes)."""
+        return np.asarray(self.predict(x)[:, None] == self.classes_, dtype=float)
+
+
+def voting(members: Sequence[tuple[str, Any]], weights: Sequence[float], classifies: bool) -> Any:
+    """An unfitted ensemble of named members."""
+    made = VotingClassifier if classifies else VotingRegressor
+    options = {"voting": "soft"} if classifies else {}
+    return made(list(members), weights=list(weights), **options)
+
+
+class Late:
+    """A :class:`CrossValidated` that ``make`` gives at the first call; in another process it is made there again.
+
+    Args:
+        make: takes nothing; to be importable where the objective is to be pickled.
+    """
+
+    def __init__(self, make: Callable[[], CrossValidated]) -> None:
+        self.make = make
+
+    @cached_property
+    def cross_validated(self) -> CrossValidated:
+        """The objective itself."""
+        return self.make()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"make": self.make}
+
+    def __call__(self, config: Mapping[str, Any], repeat: int = 0) -> Iterator[dict[str, float]]:
+        """A generator, see :class:`CrossValidated`."""
+        return self.cross_validated(config, repeat)
+
+    def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
+        """See :meth:`CrossValidated.evaluate`."""
+        return self.cross_validated.evaluate(config, repeat)
+
+
+def cross_validated_of(objective: Any) -> CrossValidated | None:
+    """The cross-validated objective that an objective is or holds; None: it is another."""
+    found = objective if isinstance(objective, CrossValidated) else getattr(objective, "cross_validated", None)
+    return found if isinstance(found, CrossValidated) else None
+
 
 BEST = 25
 """Configurations that may be members, at most: worse ones add noise to the selection."""
@@ -78,7 +150,7 @@ class Selected:
 
     def unfitted(self) -> Any:
         """The ensemble as a scikit-learn estimator: a ``VotingClassifier`` of probabilities, or a ``VotingRegressor``."""
-        from mipcash.integrations.sklearn.voting import SureClassifier, voting
+        from mipcash.integrations.sklearn.ensemble import SureClassifier, voting
 
         members = [(m.name, self.objective.build(dict(m.trial.config))) for m in self.members]
         if self.objective.classifies:

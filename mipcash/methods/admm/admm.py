@@ -40,10 +40,10 @@ from mipcash.methods.admm.theta_min import ThetaProblem
 from mipcash.methods.admm.variables import Variables
 from mipcash.methods.admm.z_min import ZProblem, one_hot
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import History, Limit, Proposal
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import solver_made
 from mipcash.optimizers.model_based import ModelBased, Step
+from mipcash.optimizers.optimizer import History, Limit, Proposal
 from mipcash.optimizers.outcome import PENDING
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.space.domain import Domain

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mipcash.optimizers.base import History, Limit
 from mipcash.optimizers.data import imputed
+from mipcash.optimizers.optimizer import History, Limit
 from mipcash.program.forms import Booleans, Vector
 
 WORST = 0.9

@@ -39,8 +39,8 @@ from mipcash.deadline import Deadline
 from mipcash.errors import SpaceError
 from mipcash.methods.admm.matern import MaternProcess
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.model_based import ModelBased, Step
+from mipcash.optimizers.optimizer import Proposal
 from mipcash.optimizers.pending import EXACT
 from mipcash.optimizers.unit_cube import UnitCube
 from mipcash.program.forms import Booleans, Vector

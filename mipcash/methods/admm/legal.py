@@ -18,7 +18,7 @@ from itertools import pairwise, product
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from mipcash.backends.base import INFEASIBLE, Task
+from mipcash.backends.task import INFEASIBLE, Task
 from mipcash.errors import SpaceError
 from mipcash.methods.admm.variables import Variables
 from mipcash.modelling.domains import Configuration

@@ -34,7 +34,7 @@ from typing import ClassVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.constrained import LogConstrainedEI, LogFeasibility
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.acquisition.mixed_search import MixedSearch, PolishSettings
@@ -46,10 +46,10 @@ from mipcash.methods.admmbo.improvement import Augmented, FeasibilityEI, augment
 from mipcash.methods.admmbo.models import Models, OneSided, one_sided, slope
 from mipcash.methods.admmbo.settings import AdmmboSettings
 from mipcash.methods.admmbo.state import OPT, AdmmState
-from mipcash.optimizers.base import History, Limit, Observation, Proposal
 from mipcash.optimizers.hybrid import WIDE
 from mipcash.optimizers.in_time import solver_made
 from mipcash.optimizers.model_based import ModelBased, Step
+from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal
 from mipcash.optimizers.outcome import LOSS, MISSING, PENDING
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Point, Points

@@ -25,7 +25,7 @@ from mipcash.program.points import Points
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import INACTIVE, UnitScale
 from mipcash.space.domain import Domain
-from mipcash.surrogates.base import Section
+from mipcash.surrogates.protocols import Section
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class Coordinates:
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """q, as an :class:`mipcash.acquisition.base.Acquisition` (see the module's notation).
+    """q, as an :class:`mipcash.acquisition.acquisition.Acquisition` (see the module's notation).
 
     Attributes:
         space: the coordinates.

@@ -25,7 +25,7 @@ from mipcash.acquisition.constrained import Interval
 from mipcash.methods.admmbo.coordinates import Quadratic
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.base import MomentSection, Posterior, Section
+from mipcash.surrogates.protocols import MomentSection, Posterior, Section
 
 BELOW, LEAST = 1e-6, 1e-15
 """b in units of h+, and b at least."""
@@ -67,7 +67,7 @@ def augmented_ei(moments: Augmented, best: float) -> AnalyticAcquisition:
 
 @dataclass(frozen=True)
 class FeasibilityEI:
-    """Minus the logarithm of eq. 13 and 14, as an :class:`mipcash.acquisition.base.Acquisition`.
+    """Minus the logarithm of eq. 13 and 14, as an :class:`mipcash.acquisition.acquisition.Acquisition`.
 
     Attributes:
         posterior: of the limited output.

@@ -22,7 +22,7 @@ from mipcash.optimizers.outcome import LOSS
 from mipcash.optimizers.pending import EXACT, believed
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.base import Noise
+from mipcash.surrogates.protocols import Noise
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.surrogate import StructuredSurrogate
 

@@ -43,7 +43,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import log_ndtr
 
-from mipcash.acquisition.base import Acquisition
+from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.constrained import Interval, Kept
 from mipcash.acquisition.feasible_first import FeasibleFirst
 from mipcash.acquisition.ingredients import Ingredients
@@ -52,18 +52,18 @@ from mipcash.errors import SpaceError, at_least
 from mipcash.methods.cmes.constrained_entropy import ConstrainedEntropy
 from mipcash.methods.cmes.entropy_search import EntropySearch, Option
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import History, Limit, Observation, Proposal, joined
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.hybrid import FAILURE, POLISH, SEARCH, Hybrid, HybridSettings, Target
 from mipcash.optimizers.in_time import sampled
 from mipcash.optimizers.model_based import Step
+from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal, joined
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, PRESENT
 from mipcash.optimizers.safety import probabilities
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
-from mipcash.surrogates.base import Posterior
+from mipcash.surrogates.protocols import Posterior
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 
 REACH = 12.0

@@ -34,7 +34,7 @@ from scipy.special import logsumexp
 from mipcash.acquisition.constrained import Kept, Truncation
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.base import Posterior, Section
+from mipcash.surrogates.protocols import Posterior, Section
 
 SURE = 21.0
 """gamma of the loss at most: there log Z_y and T_y are 1e-97, above LEAST, and nothing is left to tell apart."""

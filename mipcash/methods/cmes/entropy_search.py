@@ -29,7 +29,7 @@ from mipcash.acquisition.constrained import Kept, Truncation, log_less
 from mipcash.methods.cmes.constrained_entropy import LEAST, SURE, Share, log_gain, noisy
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.base import Posterior, Section
+from mipcash.surrogates.protocols import Posterior, Section
 
 STEP = 1e-4
 """Of central differences, in deviations."""

@@ -33,10 +33,10 @@ from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale
-from mipcash.surrogates.base import Noise
 from mipcash.surrogates.interactions import Interactions, Shared, shared
 from mipcash.surrogates.level_kernels import level_kernel
 from mipcash.surrogates.maximum import maximum
+from mipcash.surrogates.protocols import Noise
 
 JITTER = 1e-8
 

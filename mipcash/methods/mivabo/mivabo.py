@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation, Minimum
-from mipcash.backends.base import FEASIBLE, OPTIMAL, Answer
+from mipcash.backends.task import FEASIBLE, OPTIMAL, Answer
 from mipcash.errors import SpaceError, at_least
 from mipcash.methods.mivabo.blocks import FeatureSizes
 from mipcash.methods.mivabo.decomposition.search import DecompositionSettings, decompose
@@ -28,17 +28,17 @@ from mipcash.methods.mivabo.posterior import LinearPosterior
 from mipcash.methods.mivabo.sparse.mixture import SparseSettings
 from mipcash.methods.mivabo.sparse.posterior import SparsePosterior, half_ranges, restricted, thinned
 from mipcash.methods.mivabo.surrogate import LinearSettings, LinearSurrogate, Tables
-from mipcash.optimizers.base import Proposal
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import sampled
 from mipcash.optimizers.model_based import ModelBased, Step
+from mipcash.optimizers.optimizer import Proposal
 from mipcash.optimizers.pending import believed
 from mipcash.program.points import Point, Points
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 from mipcash.space.solution import LOCAL_SEARCH, as_solution
-from mipcash.surrogates.base import Surrogate
 from mipcash.surrogates.interactions import named, resolve
+from mipcash.surrogates.protocols import Surrogate
 
 KNOWN = 32
 """Latest configurations from which local search starts, besides the starts of the alternation."""

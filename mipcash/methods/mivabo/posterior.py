@@ -26,8 +26,8 @@ from mipcash.methods.mivabo.functions import Block, WeightSample
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.program.program import BinaryProgram
-from mipcash.surrogates.base import Noise
 from mipcash.surrogates.covariance import cholesky, standardisation
+from mipcash.surrogates.protocols import Noise
 
 LEAST = 1e-10
 """Variance of f below which rounding decides."""

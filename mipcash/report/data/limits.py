@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipcash.optimizers.base import Limit
 from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.optimizer import Limit
 from mipcash.program.forms import Booleans, Vector
 from mipcash.report.data.run import Run
 

@@ -23,8 +23,8 @@ from mipcash.study.records.trials import readable_trial, trial_of
 from mipcash.study.result import BY_LOSS, Result
 from mipcash.study.standing import observation
 from mipcash.study.storage.address import Address, is_address
-from mipcash.study.storage.base import NOTHING, StudyRecord
 from mipcash.study.storage.checks import DamageError
+from mipcash.study.storage.protocol import NOTHING, StudyRecord
 from mipcash.study.storage.registry import read_study
 from mipcash.study.study import Study
 from mipcash.study.text import shown

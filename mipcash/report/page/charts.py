@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mipcash.optimizers.base import Limit
+from mipcash.optimizers.optimizer import Limit
 from mipcash.program.forms import Vector
 from mipcash.report.data.convergence import Curve, axis_limits, loss_limits, time_unit
 from mipcash.report.data.front import FrontPair, word_of

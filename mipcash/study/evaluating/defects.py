@@ -24,7 +24,7 @@ from importlib import metadata
 from numbers import Real
 
 from mipcash.errors import ModelError
-from mipcash.optimizers.base import Limit
+from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import MISSING, Outcome
 from mipcash.study.failures import OUT_OF_MEMORY, kind_of_failure
 from mipcash.study.reading import describe_error, statement

@@ -18,7 +18,7 @@ from mipcash.study.folds import Folds, Judge, gathered
 from mipcash.study.reading import read_outcome, stops
 from mipcash.study.reports import Reports
 from mipcash.study.signatures import takes
-from mipcash.study.storage.base import this_worker
+from mipcash.study.storage.protocol import this_worker
 from mipcash.study.trial import Failed, Trial, repeat_origin
 
 Function = Callable[..., Any]

@@ -21,7 +21,7 @@ from mipcash.optimizers.outcome import LOSS
 from mipcash.study.evaluating.defects import Raised
 from mipcash.study.evaluating.evaluation import Evaluation, Function, Objective, Task, evaluate
 from mipcash.study.reading import describe_error
-from mipcash.study.storage.base import this_worker
+from mipcash.study.storage.protocol import this_worker
 from mipcash.study.text import kind
 from mipcash.study.trial import Failed
 

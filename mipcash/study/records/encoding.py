@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from mipcash.backends.base import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
+from mipcash.backends.task import FEASIBLE, INFEASIBLE, OPTIMAL, UNKNOWN
 from mipcash.modelling.domains import (
     Categorical,
     Configuration,

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import ConfigurationError
 from mipcash.modelling.domains import Configuration
-from mipcash.optimizers.base import Limit
 from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import MISSING, PENDING, Outcome
 from mipcash.space.compiled import compiled
 from mipcash.space.novelty import repeats
 from mipcash.study.reading import read_outcome, statement
 from mipcash.study.records.encoding import encode_config, misplaced, readable_config
 from mipcash.study.records.telling import completed
-from mipcash.study.storage.base import EvaluationRow, TrialRow
+from mipcash.study.storage.protocol import EvaluationRow, TrialRow
 from mipcash.study.text import shown
 from mipcash.study.trial import ENQUEUED, ILLEGAL, KNOWN, Trial, repeat_origin
 

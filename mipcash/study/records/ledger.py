@@ -10,14 +10,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import StorageError
-from mipcash.optimizers.base import Observation
+from mipcash.optimizers.optimizer import Observation
 from mipcash.study.records.given import Known, enqueued_row, repeat_row, same, unasked
 from mipcash.study.records.telling import Telling
 from mipcash.study.records.trials import checked_trial, refreshed, trial_of
 from mipcash.study.standing import observation
 from mipcash.study.storage.attempts import Change, begun, ended, given_up, reopened, told
-from mipcash.study.storage.base import LOST, RETURNED, Storage, StudyRecord, TakenError, TrialRow, this_worker, title_of
 from mipcash.study.storage.checks import DamageError, parse
+from mipcash.study.storage.protocol import (
+    LOST,
+    RETURNED,
+    Storage,
+    StudyRecord,
+    TakenError,
+    TrialRow,
+    this_worker,
+    title_of,
+)
 from mipcash.study.trial import LateError, TellError, Trial
 
 if TYPE_CHECKING:

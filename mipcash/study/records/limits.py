@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mipcash.optimizers.base import Limit
+from mipcash.optimizers.optimizer import Limit
 from mipcash.study.text import shown
 
 LimitsGiven = Mapping[str, float | Sequence[float | None]] | None

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mipcash.optimizers.base import Limit
 from mipcash.optimizers.goals import Goals
+from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import LOSS, PENDING, PRESENT, Outcome
 from mipcash.study.reading import read_outcome, unread
 from mipcash.study.text import shown

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mipcash.optimizers.base import Optimizer, Proposal
 from mipcash.optimizers.goals import Goals
+from mipcash.optimizers.optimizer import Optimizer, Proposal
 from mipcash.optimizers.outcome import PENDING
 from mipcash.study.records.encoding import (
     decode_config,
@@ -20,8 +20,8 @@ from mipcash.study.records.encoding import (
     plain,
     readable_config,
 )
-from mipcash.study.storage.base import TrialRow
 from mipcash.study.storage.checks import DamageError
+from mipcash.study.storage.protocol import TrialRow
 from mipcash.study.text import shown, storable
 from mipcash.study.trial import ENQUEUED, ILLEGAL, KNOWN, REPEAT, Trial
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, Outcome
-from mipcash.study.storage.base import RETURNED, RUNNING, EvaluationRow, TrialRow, asked_for
+from mipcash.study.storage.protocol import RETURNED, RUNNING, EvaluationRow, TrialRow, asked_for
 
 Change = tuple[TrialRow, tuple[EvaluationRow, ...]]
 """The row as it is now, and its evaluations that changed."""

@@ -16,7 +16,7 @@ from typing import Any
 from mipcash import __version__
 from mipcash.errors import StorageError
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, PRESENT, TEXT
-from mipcash.study.storage.base import (
+from mipcash.study.storage.protocol import (
     ATTEMPTS,
     FORMAT,
     RUNNING,

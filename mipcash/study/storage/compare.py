@@ -8,7 +8,7 @@ from typing import Any
 from mipcash import __version__
 from mipcash.errors import StorageError
 from mipcash.study.records.fingerprint import differences
-from mipcash.study.storage.base import GOALS, StudyRecord
+from mipcash.study.storage.protocol import GOALS, StudyRecord
 from mipcash.study.text import storable
 
 

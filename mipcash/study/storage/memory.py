@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mipcash.study.storage.attempts import ended
-from mipcash.study.storage.base import RETURNED, EvaluationRow, StudyRecord, TrialRow
 from mipcash.study.storage.compare import compare
+from mipcash.study.storage.protocol import RETURNED, EvaluationRow, StudyRecord, TrialRow
 
 
 class MemoryStorage:
-    """See :class:`mipcash.study.storage.base.Storage`. One that was closed may be given to another study of the same kind."""
+    """See :class:`mipcash.study.storage.protocol.Storage`. One that was closed may be given to another study of the same kind."""
 
     path = None
     record: StudyRecord

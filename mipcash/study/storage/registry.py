@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mipcash.errors import StorageError
 from mipcash.study.storage.address import SQLITE, Address, is_address
-from mipcash.study.storage.base import Storage, StudyRecord, TrialRow
 from mipcash.study.storage.memory import MemoryStorage
+from mipcash.study.storage.protocol import Storage, StudyRecord, TrialRow
 from mipcash.study.storage.shared.storage import SharedStorage
 from mipcash.study.storage.sqlite.reading import read_journal, rename_journal
 from mipcash.study.storage.sqlite.shared import SQLiteTables

@@ -22,12 +22,12 @@ from scipy.linalg.lapack import dpotri
 
 from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import Indices, Vector
-from mipcash.surrogates.base import Noise
 from mipcash.surrogates.maximum import maximum
+from mipcash.surrogates.protocols import Noise
 from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.pair_sums import Complete, Grams, Graph, PairSums
 from mipcash.surrogates.structured.structure import Structure
-from mipcash.surrogates.structured.tables import Tables
+from mipcash.surrogates.structured.training_tables import Tables
 
 JITTER = 1e-8
 FITTED = 160

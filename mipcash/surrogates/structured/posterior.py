@@ -21,7 +21,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.base import Noise
+from mipcash.surrogates.protocols import Noise
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.evidence import JITTER, chosen_part, taken
 from mipcash.surrogates.structured.functions.prior_draw import PriorDraw, PriorSizes

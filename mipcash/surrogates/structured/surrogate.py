@@ -17,12 +17,12 @@ from mipcash.deadline import NEVER, Deadline
 from mipcash.errors import at_least
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.base import Noise, State
+from mipcash.surrogates.protocols import Noise, State
 from mipcash.surrogates.structured.evidence import Evidence, chosen_part, fit, taken
 from mipcash.surrogates.structured.kernel import Kernel
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
-from mipcash.surrogates.structured.tables import Tables
+from mipcash.surrogates.structured.training_tables import Tables
 from mipcash.surrogates.structured.warping import STRENGTHS, Warp
 
 
@@ -85,7 +85,7 @@ class FitState:
 
 @dataclass(frozen=True)
 class StructuredSurrogate:
-    """A :class:`mipcash.surrogates.base.Surrogate` with the structured kernel.
+    """A :class:`mipcash.surrogates.protocols.Surrogate` with the structured kernel.
 
     Attributes:
         structure: the space.
@@ -98,7 +98,7 @@ class StructuredSurrogate:
     turn: float | None = None
 
     def prepare(self, points: Points) -> Tables:
-        """See :meth:`mipcash.surrogates.base.Surrogate.prepare`."""
+        """See :meth:`mipcash.surrogates.protocols.Surrogate.prepare`."""
         return Tables.of(self.structure, points)
 
     def fit(
@@ -110,7 +110,7 @@ class StructuredSurrogate:
         noise: Noise = 0.0,
         deadline: Deadline = NEVER,
     ) -> tuple[StructuredPosterior, dict[str, Any]]:
-        """See :meth:`mipcash.surrogates.base.Surrogate.fit`; nothing is drawn."""
+        """See :meth:`mipcash.surrogates.protocols.Surrogate.fit`; nothing is drawn."""
         before, observed = FitState.of(state), _Observed(prepared, values, noise, self.turn)
         theta, warp = self._hyperparameters(observed, before, deadline)
         kernel, v = Kernel(self.structure, theta), observed.warped_noise(warp)

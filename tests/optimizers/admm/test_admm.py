@@ -12,7 +12,7 @@ import pytest
 import mipcash as mc
 from mipcash.errors import SpaceExhaustedError
 from mipcash.methods.admm import AdmmSettings
-from mipcash.optimizers.base import Limit, Observation, Optimizer, Proposal, Request
+from mipcash.optimizers.optimizer import Limit, Observation, Optimizer, Proposal, Request
 from mipcash.optimizers.registry import make_optimizer
 from tests.optimizers.admm.spaces import pipeline
 

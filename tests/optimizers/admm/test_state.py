@@ -14,7 +14,7 @@ from mipcash.errors import SpaceError
 from mipcash.methods.admm import AdmmSettings
 from mipcash.methods.admm.augmented import Limits, Measured, unit_of
 from mipcash.methods.admm.state import THETA, AdmmState, Asked, Z
-from mipcash.optimizers.base import Limit, Observation
+from mipcash.optimizers.optimizer import Limit, Observation
 from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome, Output
 
 METRIC = np.array([1.0, 0.5, 0.0])

@@ -15,7 +15,7 @@ from mipcash.acquisition.mixed_search import PolishSettings
 from mipcash.errors import SpaceExhaustedError
 from mipcash.methods.admmbo.admmbo import Admmbo
 from mipcash.methods.admmbo.settings import AdmmboSettings
-from mipcash.optimizers.base import Limit, Observation, Proposal, Request
+from mipcash.optimizers.optimizer import Limit, Observation, Proposal, Request
 from mipcash.space.domain import Domain
 
 QUICK = PolishSettings(walks=40, survivors=2, moved=1, finalists=1, rounds=2)

@@ -1,15 +1,71 @@
-"""What ``limits=`` of a search names: scores, or what using the model costs."""
+"""What ``limits=`` of a search names: scores, or what using the model costs.
+
+Ensembles of what a search evaluated: its objective as the one that :func:`mipcash.ensemble` selects from.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from mipcash.errors import DataError
+from mipcash.integrations.sklearn.cross_validated import CLASSIFICATION, REGRESSION, CrossValidated
+from mipcash.integrations.sklearn.ensemble import Selected, selected
+from mipcash.integrations.sklearn.scoring import Scoring
 from mipcash.integrations.sklearn.search.hints import meant
-from mipcash.integrations.sklearn.search.objective import FIT_SECONDS, MEASURES
+from mipcash.integrations.sklearn.search.objective import FIT_SECONDS, MEASURES, SearchObjective, Splits
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.records.limits import limits_of
+from mipcash.study.result import Result
+
+
+class Members(CrossValidated):
+    """The cross-validation of a search, whose estimators are built fitted to all rows.
+
+    Args:
+        objective: of the search, which keeps its predictions.
+        scoring: what was searched by.
+    """
+
+    def __init__(self, objective: SearchObjective, scoring: Any) -> None:
+        data, scores = objective.data, objective.scores
+        assert objective.predictions is not None
+        self.objective = objective
+        self.x, self.y, self.predictions = data.x, np.asarray(data.y), objective.predictions
+        self.classes, self.folds = objective.classes, len(data.splits)
+        self.task = REGRESSION if self.classes is None else CLASSIFICATION
+        if isinstance(scoring, str):
+            self.scoring = Scoring.of(scoring)
+        else:
+            self.scoring = Scoring(scores.metric, self._score, scores.perfect)
+        self.build = self._frozen
+
+    def splits(self, repeat: int = 0) -> Splits:  # type: ignore[override]
+        """Those of the search."""
+        return self.objective.data.of_repeat(repeat)
+
+    def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
+        """The outputs over all folds at once."""
+        return self.objective.evaluate(config, repeat)
+
+    def _score(self, estimator: Any, x: Any, y: Any) -> float:
+        found = self.objective.scores.scorer(estimator, x, y)
+        return float(found[self.objective.scores.searched(found)] if isinstance(found, Mapping) else found)
+
+    def _frozen(self, config: Mapping[str, Any]) -> Any:
+        """Fitted, with weights and all: a voting estimator that fits its members leaves it as it is."""
+        from sklearn.frozen import FrozenEstimator
+
+        return FrozenEstimator(self.objective.fitted(config))
+
+
+def ensemble_of(result: Result, objective: SearchObjective, scoring: Any, size: int) -> tuple[Selected, Any]:
+    """The members by weight, and the fitted ensemble."""
+    members = Members(objective, scoring)
+    chosen = selected(result, members, size=size)
+    return chosen, chosen.fit()
 
 
 def limited_of(

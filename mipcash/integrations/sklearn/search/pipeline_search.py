@@ -1,14 +1,21 @@
-"""``PipelineSearchCV``: whole pipelines, their algorithms and hyperparameters, searched under rules."""
+"""``PipelineSearchCV``: whole pipelines, their algorithms and hyperparameters, searched under rules.
+
+Tables as people have them, made numbers: the imputer and the encoder that stand before a pipeline.
+
+What is to be predicted: classes or numbers.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.pipeline import Pipeline
@@ -20,13 +27,82 @@ from sklearn.utils.validation import has_fit_parameter
 from mipcash.errors import DataError, SpaceError
 from mipcash.integrations.sklearn.cross_validated import CLASSIFICATION, REGRESSION
 from mipcash.integrations.sklearn.scoring import Scoring
-from mipcash.integrations.sklearn.search.base import OPTIONS, SpaceSearch
 from mipcash.integrations.sklearn.search.folds import check_classes
 from mipcash.integrations.sklearn.search.modules import ModulePipelines
 from mipcash.integrations.sklearn.search.objective import SCORE, Splits
-from mipcash.integrations.sklearn.search.prepared import Prepared, preparation_of
-from mipcash.integrations.sklearn.tasks import looks_continuous
+from mipcash.integrations.sklearn.search.search import OPTIONS, SpaceSearch
 from mipcash.space.space import Space
+
+MOST_CLASSES = 10
+"""Different numbers up to which a target is of classes."""
+
+
+def looks_continuous(numbers: NDArray[np.float64]) -> bool:
+    """Whether numbers look like what is to be regressed on: there are more than MOST_CLASSES different ones, and some of them have
+    fractions or more than a fifth of the rows differ.
+
+    Args:
+        numbers: shape (rows,).
+    """
+    different = len(np.unique(numbers))
+    return different > MOST_CLASSES and (different > len(numbers) / 5 or bool((numbers % 1 != 0).any()))
+
+
+PREPARE = "prepare"
+"""Name of the step."""
+
+
+def preparation_of(x: Any) -> Any:
+    """An unfitted transformer that makes numbers of texts, one column per value, and fills missing ones with the median.
+
+    Returns:
+        None where all are numbers already.
+
+    Raises:
+        DataError: x is sparse.
+    """
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.preprocessing import OneHotEncoder
+
+    if hasattr(x, "tocsr"):
+        raise DataError(
+            "X is sparse, and the pipelines of tables A2 and A3 take dense rows; give X.toarray(), or a space= of your own modules"
+        )
+    if not hasattr(x, "iloc"):
+        rows = np.asarray(x)
+        missing = rows.dtype.kind == "f" and rows.ndim == 2 and bool(np.isnan(rows).any())
+        return SimpleImputer(strategy="median") if missing else None
+    numbers = [c for c in x.columns if getattr(x[c].dtype, "kind", "O") in "iuf"]
+    texts = [c for c in x.columns if c not in numbers]
+    if not texts and not bool(x.isna().to_numpy().any()):
+        return None
+    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    made = ColumnTransformer([("numbers", SimpleImputer(strategy="median"), numbers), ("texts", encoder, texts)])
+    return made.set_output(transform="default")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Builds pipelines that begin with a preparation.
+
+    Attributes:
+        preparation: unfitted; None: there is none.
+        build: of a configuration, a pipeline.
+    """
+
+    preparation: Any
+    build: Callable[[Mapping[str, Any]], Any]
+
+    def __call__(self, config: Mapping[str, Any]) -> Any:
+        from sklearn.base import clone
+        from sklearn.pipeline import Pipeline
+
+        found = self.build(config)
+        if self.preparation is None:
+            return found
+        return Pipeline([(PREPARE, clone(self.preparation)), *found.steps])
+
 
 TABLES = ("a2", "a3")
 MODEL = "mipcash.models.automl"

@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods
 
 from mipcash.errors import SpaceError
-from mipcash.integrations.sklearn.search.base import OPTIONS, SpaceSearch
 from mipcash.integrations.sklearn.search.hints import meant
 from mipcash.integrations.sklearn.search.objective import Splits
+from mipcash.integrations.sklearn.search.search import OPTIONS, SpaceSearch
 from mipcash.modelling.parameters import ModuleParameter
 from mipcash.space.space import Space
 

@@ -44,7 +44,7 @@ import numpy as np
 
 from mipcash.acquisition.alternating import Minimum
 from mipcash.acquisition.continuous_step import ContinuousStep
-from mipcash.backends.base import SolverSettings
+from mipcash.backends.task import SolverSettings
 from mipcash.errors import SpaceError, at_least
 from mipcash.methods.mivabo.decomposition.slaves import Box, DualBound, Slaves, natural_unit
 from mipcash.methods.mivabo.decomposition.split_function import SplitFunction

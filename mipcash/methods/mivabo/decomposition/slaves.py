@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mipcash.backends.base import INFEASIBLE, Answer, Cut, SolverSettings, Task
+from mipcash.backends.task import INFEASIBLE, Answer, Cut, SolverSettings, Task
 from mipcash.methods.mivabo.decomposition.continuous_bounds import Bounded, CosineSums, lower_bounds
 from mipcash.methods.mivabo.decomposition.split_function import SplitFunction
 from mipcash.modelling.domains import Integer, Real

@@ -24,8 +24,8 @@ from mipcash.methods.mivabo.features.discrete import DiscreteFeatures
 from mipcash.methods.mivabo.functions import Block
 from mipcash.methods.mivabo.posterior import LinearPosterior
 from mipcash.program.forms import Indices, Vector
-from mipcash.surrogates.base import Noise
 from mipcash.surrogates.covariance import cholesky
+from mipcash.surrogates.protocols import Noise
 
 PRIORS = ("laplace", "horseshoe")
 JITTER = 1e-9

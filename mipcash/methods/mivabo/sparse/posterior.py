@@ -47,7 +47,7 @@ from mipcash.methods.mivabo.sparse import gibbs
 from mipcash.methods.mivabo.sparse.mixture import Mixture, Pair, Scales, SparseSettings
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.base import Noise
+from mipcash.surrogates.protocols import Noise
 
 OUTER, INNER = 30, 3
 TOLERANCE = 1e-4

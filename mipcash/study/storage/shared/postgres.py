@@ -12,7 +12,6 @@ from urllib.parse import quote
 from mipcash.errors import StorageError
 from mipcash.study.records.fingerprint import fingerprint
 from mipcash.study.storage.address import Address
-from mipcash.study.storage.base import RUNNING, EvaluationRow, StudyRecord, TrialRow
 from mipcash.study.storage.checks import (
     DIGEST,
     DamageError,
@@ -23,7 +22,8 @@ from mipcash.study.storage.checks import (
     without_digest,
 )
 from mipcash.study.storage.compare import compare
-from mipcash.study.storage.shared.tables import Silence
+from mipcash.study.storage.protocol import RUNNING, EvaluationRow, StudyRecord, TrialRow
+from mipcash.study.storage.shared.trial_tables import Silence
 from mipcash.study.storage.sqlite.schema import EVALUATION, STUDY, TRIAL, coded_name, coded_study, decoded_name
 from mipcash.study.text import one_line, storable
 
@@ -45,7 +45,7 @@ CONNECT = 10
 
 
 class PostgresTables:
-    """See :class:`mipcash.study.storage.shared.tables.Tables`.
+    """See :class:`mipcash.study.storage.shared.trial_tables.Tables`.
 
     Args:
         address: of the database, and of the study in it.
@@ -79,7 +79,7 @@ class PostgresTables:
     # -- the study ----------------------------------------------------------------------------------------------------
 
     def open(self, record: StudyRecord) -> StudyRecord:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.open`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.open`."""
         name = self._address.study or storable(record.space)
         with self._explained(), self._engine.begin() as connection:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MAKING)))
@@ -128,7 +128,7 @@ class PostgresTables:
                 self._connection = None
 
     def record(self) -> StudyRecord:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.record`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.record`."""
         columns = self._columns()
         record = study_record({name: columns[name] for name in STUDY})
         if fingerprint(record.listing) != record.fingerprint:
@@ -136,7 +136,7 @@ class PostgresTables:
         return record
 
     def note(self, changes: Mapping[str, Any]) -> None:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.note`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.note`."""
         changed = with_digest({**self._columns(), **coded_study(changes)})
         self._run(sa.update(db.STUDY).where(db.STUDY.c.id == self._study).values(changed))
 
@@ -158,7 +158,7 @@ class PostgresTables:
     # -- trials -------------------------------------------------------------------------------------------------------
 
     def rows(self, numbers: Collection[int] | None = None) -> list[TrialRow]:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.rows`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.rows`."""
         some = None if numbers is None else sorted(numbers)
         trials = sa.select(db.TRIAL).where(db.TRIAL.c.study == self._study)
         told = sa.select(db.EVALUATION).where(db.EVALUATION.c.study == self._study)
@@ -182,12 +182,12 @@ class PostgresTables:
         return [without_digest(table.name, key, row) for row in rows]
 
     def insert(self, row: TrialRow) -> None:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.insert`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.insert`."""
         self._run(sa.insert(db.TRIAL).values(self._trial(row)))
         self._put(row.evaluations)
 
     def update(self, row: TrialRow, evaluations: Sequence[EvaluationRow]) -> None:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.update`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.update`."""
         this = (db.TRIAL.c.study == self._study) & (db.TRIAL.c.number == row.number)
         columns = self._trial(row)
         became = {name: columns[name] for name in ("status", "finished", "duration", DIGEST)}
@@ -209,7 +209,7 @@ class PostgresTables:
     # -- writers ------------------------------------------------------------------------------------------------------
 
     def transaction(self, write: bool = True) -> AbstractContextManager[None]:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.transaction`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.transaction`."""
         return self._transaction(write)
 
     @contextmanager
@@ -227,35 +227,35 @@ class PostgresTables:
                     self._connection = None
 
     def now(self) -> float:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.now`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.now`."""
         return _now(self._connection)
 
     def revision(self) -> int:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.revision`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.revision`."""
         latest = sa.select(sa.func.coalesce(sa.func.max(db.CHANGE.c.revision), 0)).where(
             db.CHANGE.c.study == self._study
         )
         return int(self._run(latest).scalar_one())
 
     def changes(self, since: int = 0) -> dict[int, int]:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.changes`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.changes`."""
         mine = (db.CHANGE.c.study == self._study) & (db.CHANGE.c.revision > since)
         found = self._run(sa.select(db.CHANGE.c.trial, db.CHANGE.c.revision).where(mine).order_by(db.CHANGE.c.trial))
         return {trial: revision for trial, revision in found}
 
     def mark(self, number: int, revision: int) -> None:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.mark`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.mark`."""
         insert = pg.insert(db.CHANGE).values(study=self._study, trial=number, revision=revision)
         self._run(insert.on_conflict_do_update(index_elements=["study", "trial"], set_={"revision": revision}))
 
     def running(self, worker: str) -> list[int]:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.running`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.running`."""
         e = db.EVALUATION.c
         mine = (e.study == self._study) & (e.status == RUNNING) & (e.worker == worker)
         return list(self._run(sa.select(e.trial).where(mine).distinct().order_by(e.trial)).scalars())
 
     def silent(self, but: str) -> dict[str, Silence]:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.silent`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.silent`."""
         e, w, other = db.EVALUATION, db.WORKER, db.WORKER.alias()
         known = e.outerjoin(w, (w.c.study == e.c.study) & (w.c.name == e.c.worker))
         late = (w.c.name.is_(None)) | (w.c.seen + w.c.promised < db.NOW)
@@ -266,7 +266,7 @@ class PostgresTables:
         return {worker: Silence(promised, witnessed) for worker, promised, witnessed in self._run(silent)}
 
     def beat(self, worker: str, seconds: float) -> None:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.beat`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.beat`."""
         insert = pg.insert(db.WORKER).values(
             study=self._study, name=worker, since=db.NOW, seen=db.NOW, promised=seconds
         )
@@ -275,11 +275,11 @@ class PostgresTables:
             connection.execute(insert.on_conflict_do_update(index_elements=["study", "name"], set_=new))
 
     def leave(self, worker: str) -> None:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.leave`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.leave`."""
         self._run(sa.delete(db.WORKER).where((db.WORKER.c.study == self._study) & (db.WORKER.c.name == worker)))
 
     def close(self) -> None:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.close`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.close`."""
         self._engine.dispose()
 
     # -- talking to the server ----------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from typing import Any
 
 from mipcash.errors import StorageError
 from mipcash.study.storage.attempts import ended
-from mipcash.study.storage.base import (
+from mipcash.study.storage.protocol import (
     LOST,
     NOTED,
     RETURNED,
@@ -31,7 +31,7 @@ from mipcash.study.storage.base import (
     TrialRow,
     this_worker,
 )
-from mipcash.study.storage.shared.tables import STUDY, Tables
+from mipcash.study.storage.shared.trial_tables import STUDY, Tables
 
 HEARTBEAT = 60.0
 """Seconds of silence after which a worker counts as gone, unless it is told otherwise."""
@@ -40,7 +40,7 @@ BEATS = 4
 
 
 class SharedStorage:
-    """One writer of several; see :class:`mipcash.study.storage.base.Storage`.
+    """One writer of several; see :class:`mipcash.study.storage.protocol.Storage`.
 
     Args:
         tables: where the study is kept.
@@ -59,25 +59,25 @@ class SharedStorage:
         self._revisions: dict[int, int] = {}
 
     def open(self, record: StudyRecord) -> None:
-        """See :meth:`mipcash.study.storage.base.Storage.open`."""
+        """See :meth:`mipcash.study.storage.protocol.Storage.open`."""
         self.record = self._tables.open(record)
         self.title = self._tables.title
 
     def rows(self) -> list[TrialRow]:
-        """See :meth:`mipcash.study.storage.base.Storage.rows`."""
+        """See :meth:`mipcash.study.storage.protocol.Storage.rows`."""
         with self._tables.transaction(write=False):
             self.record = self._tables.record()
             self._seen, self._revisions = self._tables.revision(), self._tables.changes()
             return self._tables.rows()
 
     def begin(self) -> None:
-        """See :meth:`mipcash.study.storage.base.Storage.begin`."""
+        """See :meth:`mipcash.study.storage.protocol.Storage.begin`."""
         self._tables.beat(self.worker, self._seconds)
         self._heart = threading.Thread(target=self._beat, name="mipcash heartbeat", daemon=True)
         self._heart.start()
 
     def news(self) -> Sequence[TrialRow]:
-        """See :meth:`mipcash.study.storage.base.Storage.news`. Attempts of silent writers end here."""
+        """See :meth:`mipcash.study.storage.protocol.Storage.news`. Attempts of silent writers end here."""
         with self._tables.transaction(write=False):
             silent = self._tables.silent(self.worker)
             if not silent:
@@ -98,25 +98,25 @@ class SharedStorage:
         return rows
 
     def insert(self, *rows: TrialRow) -> None:
-        """See :meth:`mipcash.study.storage.base.Storage.insert`."""
+        """See :meth:`mipcash.study.storage.protocol.Storage.insert`."""
         with self._change(*(row.number for row in rows), all_seen=True):
             for row in rows:
                 self._tables.insert(replace(row, evaluations=self._signed(row.evaluations)))
 
     def start(self, evaluations: Sequence[EvaluationRow]) -> None:
-        """See :meth:`mipcash.study.storage.base.Storage.start`."""
+        """See :meth:`mipcash.study.storage.protocol.Storage.start`."""
         number = evaluations[0].trial
         with self._change(number, all_seen=True):
             row = self._tables.rows([number])[0]
             self._tables.update(row, self._signed(evaluations))
 
     def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
-        """See :meth:`mipcash.study.storage.base.Storage.write`."""
+        """See :meth:`mipcash.study.storage.protocol.Storage.write`."""
         with self._change(row.number):
             self._tables.update(row, self._signed(changed))
 
     def note(self, record: StudyRecord) -> None:
-        """See :meth:`mipcash.study.storage.base.Storage.note`. What this writer does not change stays what others wrote."""
+        """See :meth:`mipcash.study.storage.protocol.Storage.note`. What this writer does not change stays what others wrote."""
         changes: Mapping[str, Any] = {
             name: getattr(record, name) for name in NOTED if getattr(record, name) != getattr(self.record, name)
         }
@@ -129,7 +129,10 @@ class SharedStorage:
         self._own([STUDY], revision)
 
     def close(self) -> None:
-        """See :meth:`mipcash.study.storage.base.Storage.close`. In a process that was forked from the writer's it does nothing."""
+        """See :meth:`mipcash.study.storage.protocol.Storage.close`.
+
+        In a process that was forked from the writer's it does nothing.
+        """
         if os.getpid() != self._process:
             return
         self._end.set()

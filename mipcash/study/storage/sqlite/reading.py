@@ -12,8 +12,8 @@ from typing import Any
 from mipcash.errors import StorageError
 from mipcash.study.records.fingerprint import fingerprint
 from mipcash.study.storage.address import without_credentials
-from mipcash.study.storage.base import NOTHING, StudyRecord, TrialRow
 from mipcash.study.storage.checks import DamageError, check_format, study_record
+from mipcash.study.storage.protocol import NOTHING, StudyRecord, TrialRow
 from mipcash.study.storage.sqlite import schema
 from mipcash.study.storage.sqlite.lock import WriterLock, real_path
 from mipcash.study.text import shown

@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from mipcash.study.storage.base import FORMAT, RUNNING, EvaluationRow, StudyRecord, TrialRow
 from mipcash.study.storage.checks import DIGEST, DamageError, trial_row, with_digest, without_digest
+from mipcash.study.storage.protocol import FORMAT, RUNNING, EvaluationRow, StudyRecord, TrialRow
 from mipcash.study.text import storable
 
 APPLICATION_ID = 0x6D697063

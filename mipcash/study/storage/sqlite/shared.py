@@ -13,9 +13,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from mipcash.study.storage.base import RUNNING, EvaluationRow, StudyRecord, TrialRow
 from mipcash.study.storage.compare import compare
-from mipcash.study.storage.shared.tables import Silence
+from mipcash.study.storage.protocol import RUNNING, EvaluationRow, StudyRecord, TrialRow
+from mipcash.study.storage.shared.trial_tables import Silence
 from mipcash.study.storage.sqlite import schema
 from mipcash.study.storage.sqlite.file import JournalFile
 from mipcash.study.storage.sqlite.lock import InUseError
@@ -34,7 +34,7 @@ TABLES = (
 
 
 class SQLiteTables:
-    """See :class:`mipcash.study.storage.shared.tables.Tables`.
+    """See :class:`mipcash.study.storage.shared.trial_tables.Tables`.
 
     Args:
         storage: the file.
@@ -47,7 +47,7 @@ class SQLiteTables:
         self.title = str(self.path)
 
     def open(self, record: StudyRecord) -> StudyRecord:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.open`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.open`."""
         assert self.path is not None
         until = time.monotonic() + OPENING
         while True:
@@ -73,56 +73,56 @@ class SQLiteTables:
         return stored
 
     def transaction(self, write: bool = True) -> AbstractContextManager[None]:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.transaction`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.transaction`."""
         return self._journal.transaction() if write else self._reading()
 
     def now(self) -> float:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.now`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.now`."""
         return time.time()
 
     def record(self) -> StudyRecord:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.record`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.record`."""
         return read_record(self._database, self.path, whole=False)
 
     def note(self, changes: Mapping[str, Any]) -> None:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.note`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.note`."""
         schema.note(self._database, changes)
 
     def rows(self, numbers: Collection[int] | None = None) -> list[TrialRow]:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.rows`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.rows`."""
         return schema.read_trials(self._database, numbers)
 
     def insert(self, row: TrialRow) -> None:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.insert`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.insert`."""
         schema.insert_trial(self._database, row)
 
     def update(self, row: TrialRow, evaluations: Sequence[EvaluationRow]) -> None:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.update`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.update`."""
         schema.update_trial(self._database, row, evaluations)
 
     def revision(self) -> int:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.revision`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.revision`."""
         return int(self._database.execute("SELECT coalesce(max(revision), 0) FROM change").fetchone()[0])
 
     def changes(self, since: int = 0) -> dict[int, int]:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.changes`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.changes`."""
         return dict(
             self._database.execute("SELECT trial, revision FROM change WHERE revision > ? ORDER BY trial", (since,))
         )
 
     def mark(self, number: int, revision: int) -> None:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.mark`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.mark`."""
         self._database.execute("INSERT OR REPLACE INTO change (trial, revision) VALUES (?, ?)", (number, revision))
 
     def running(self, worker: str) -> list[int]:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.running`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.running`."""
         found = self._database.execute(
             "SELECT DISTINCT trial FROM evaluation WHERE status = ? AND worker = ? ORDER BY trial", (RUNNING, worker)
         )
         return [number for (number,) in found]
 
     def silent(self, but: str) -> dict[str, Silence]:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.silent`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.silent`."""
         found = self._database.execute(
             "SELECT DISTINCT e.worker, w.promised, "
             "EXISTS (SELECT 1 FROM worker o WHERE o.since <= w.seen AND o.seen + o.promised >= ?1) "
@@ -133,7 +133,7 @@ class SQLiteTables:
         return {worker: Silence(promised, bool(witnessed)) for worker, promised, witnessed in found}
 
     def beat(self, worker: str, seconds: float) -> None:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.beat`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.beat`."""
         with explain(self.path):
             database = self._journal.another()  # the study's own is another thread's
             try:
@@ -146,11 +146,11 @@ class SQLiteTables:
                 database.close()
 
     def leave(self, worker: str) -> None:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.leave`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.leave`."""
         self._database.execute("DELETE FROM worker WHERE name = ?", (worker,))
 
     def close(self) -> None:
-        """See :meth:`mipcash.study.storage.shared.tables.Tables.close`."""
+        """See :meth:`mipcash.study.storage.shared.trial_tables.Tables.close`."""
         if hasattr(self, "_journal"):
             self._journal.close()
 

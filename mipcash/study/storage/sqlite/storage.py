@@ -16,8 +16,8 @@ from dataclasses import replace
 
 from mipcash.errors import StorageError
 from mipcash.study.storage.attempts import ended
-from mipcash.study.storage.base import NOTED, RETURNED, EvaluationRow, StudyRecord, TrialRow
 from mipcash.study.storage.compare import compare
+from mipcash.study.storage.protocol import NOTED, RETURNED, EvaluationRow, StudyRecord, TrialRow
 from mipcash.study.storage.sqlite import schema
 from mipcash.study.storage.sqlite.file import JournalFile
 from mipcash.study.storage.sqlite.reading import explain, is_new, read_record, read_trials
@@ -27,7 +27,7 @@ KILLED = "its run was killed"
 
 
 class SQLiteStorage:
-    """A journal open for writing; see :class:`mipcash.study.storage.base.Storage`.
+    """A journal open for writing; see :class:`mipcash.study.storage.protocol.Storage`.
 
     Args:
         storage: the file.
@@ -48,7 +48,7 @@ class SQLiteStorage:
         self._transaction = self._journal.transaction
 
     def open(self, record: StudyRecord) -> None:
-        """See :meth:`mipcash.study.storage.base.Storage.open`."""
+        """See :meth:`mipcash.study.storage.protocol.Storage.open`."""
         with explain(self.path):
             if is_new(self._database):
                 record = replace(record, created=time.time())
@@ -63,12 +63,12 @@ class SQLiteStorage:
             self.record = record
 
     def rows(self) -> list[TrialRow]:
-        """See :meth:`mipcash.study.storage.base.Storage.rows`."""
+        """See :meth:`mipcash.study.storage.protocol.Storage.rows`."""
         with explain(self.path):
             return [ended(r, RETURNED, KILLED, time.time())[0] for r in read_trials(self._database, self.record)]
 
     def begin(self) -> None:
-        """See :meth:`mipcash.study.storage.base.Storage.begin`."""
+        """See :meth:`mipcash.study.storage.protocol.Storage.begin`."""
         self._end_attempts(KILLED)
         self._begun = True
 
@@ -77,23 +77,23 @@ class SQLiteStorage:
         return ()
 
     def insert(self, *rows: TrialRow) -> None:
-        """See :meth:`mipcash.study.storage.base.Storage.insert`."""
+        """See :meth:`mipcash.study.storage.protocol.Storage.insert`."""
         with self._transaction():
             for row in rows:
                 schema.insert_trial(self._database, row)
 
     def start(self, evaluations: Sequence[EvaluationRow]) -> None:
-        """See :meth:`mipcash.study.storage.base.Storage.start`."""
+        """See :meth:`mipcash.study.storage.protocol.Storage.start`."""
         with self._transaction():
             schema.insert_evaluations(self._database, evaluations)
 
     def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
-        """See :meth:`mipcash.study.storage.base.Storage.write`."""
+        """See :meth:`mipcash.study.storage.protocol.Storage.write`."""
         with self._transaction():
             schema.update_trial(self._database, row, changed)
 
     def note(self, record: StudyRecord) -> None:
-        """See :meth:`mipcash.study.storage.base.Storage.note`."""
+        """See :meth:`mipcash.study.storage.protocol.Storage.note`."""
         with self._transaction():
             schema.note(self._database, {name: getattr(record, name) for name in NOTED})
             self.record = read_record(self._database, self.path, whole=False)

@@ -15,7 +15,7 @@ import numpy as np
 
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.base import Section
+from mipcash.surrogates.protocols import Section
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.functions.sections import ResidualSection
 from mipcash.surrogates.structured.functions.surface import Surface
@@ -23,7 +23,7 @@ from mipcash.surrogates.structured.functions.surface import Surface
 
 @dataclass(frozen=True)
 class WholeSample:
-    """f~ as an :class:`mipcash.acquisition.base.Acquisition`.
+    """f~ as an :class:`mipcash.acquisition.acquisition.Acquisition`.
 
     Attributes:
         surface: q~.

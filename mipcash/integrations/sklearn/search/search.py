@@ -26,8 +26,7 @@ from mipcash.integrations.sklearn.predictions import Predictions
 from mipcash.integrations.sklearn.scoring import Scoring
 from mipcash.integrations.sklearn.search.belonging import belonging_of, check_belonging, predictions_beside
 from mipcash.integrations.sklearn.search.folds import check_partition, fresh_of, splits_of
-from mipcash.integrations.sklearn.search.limited import limited_of
-from mipcash.integrations.sklearn.search.members import ensemble_of
+from mipcash.integrations.sklearn.search.limited import ensemble_of, limited_of
 from mipcash.integrations.sklearn.search.objective import (
     MEASURES,
     RAISE,

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from mipcash.backends.base import Task
+from mipcash.backends.task import Task
 from mipcash.program.forms import Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.recent import Recent

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from mipcash.study.storage.base import EvaluationRow, StudyRecord, TrialRow
+from mipcash.study.storage.protocol import EvaluationRow, StudyRecord, TrialRow
 
 STUDY = -1
 """In the place of a trial's number: the study itself changed."""

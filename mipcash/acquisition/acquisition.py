@@ -5,7 +5,7 @@ Notation
 
 An :class:`Acquisition` owns whatever models it is made of: one posterior or several, samples of a minimum, multipliers.
 The mixed search asks it for values over points and for its sections, and for nothing else. Where a function is quadratic
-in the binaries besides, as posterior means and samples are, it is a :class:`mipcash.surrogates.base.MixedFunction`, which
+in the binaries besides, as posterior means and samples are, it is a :class:`mipcash.surrogates.protocols.MixedFunction`, which
 a MIP can take.
 """
 
@@ -15,7 +15,7 @@ from typing import Protocol
 
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
-from mipcash.surrogates.base import Sectioned
+from mipcash.surrogates.protocols import Sectioned
 
 
 class Acquisition(Sectioned, Protocol):
