@@ -91,15 +91,19 @@ class _Box:
         return _Box(low, high)
 
 
-def solve_spatially(task: Task, settings: SolverSettings, solve: Solve, keeps: Keeps, native: Solve | None) -> Answer:
+def solve_spatially(
+    task: Task, settings: SolverSettings, solve: Solve, keeps: Keeps, native: Solve | None, nodes: int = NODES
+) -> Answer:
     """Minimise a form over a program with products of reals, to the tolerance of its rows.
 
     Args:
         solve: solves a relaxation, in which a bilinear column is a column like any other.
         native: solves a relaxation with its products as they are; None: the solver takes no such rows.
+        nodes: boxes at most.
         keeps: returns base columns, (n,), those near a bound moved onto it, if they keep every row, bound and cut; else None.
     """
-    return _Search(task, settings, solve, keeps, native).run()
+    limit = settings.node_limit
+    return _Search(task, settings, solve, keeps, native).run(nodes if limit is None else min(nodes, limit))
 
 
 class _Search:
@@ -120,12 +124,12 @@ class _Search:
         self.lost = math.inf
         """Least bound of the boxes that were given up."""
 
-    def run(self) -> Answer:
+    def run(self, nodes: int) -> Answer:
         """Return the best point known, with a bound."""
         n = self.program.n
         root = _Box(self.program.low[:n], self.program.high[:n]).held(dict(self.task.fixed))
         self._push(-math.inf, root)
-        for k in range(min(NODES, NODES if self.settings.node_limit is None else self.settings.node_limit)):
+        for k in range(nodes):
             if not self.queue or self._closed(self.queue[0][0]) or self._left <= 0.0:
                 break
             bound, _, box = heapq.heappop(self.queue)

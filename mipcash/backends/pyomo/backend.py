@@ -60,6 +60,10 @@ class _Instance:
     cuts: tuple[Any, ...] = ()
 
 
+NODES = 150
+"""Relaxations of a spatial search: through Pyomo each takes a tenth of a second."""
+
+
 class PyomoBackend:
     """Solves tasks with one solver through Pyomo; keeps the models of recent programs.
 
@@ -100,7 +104,7 @@ class PyomoBackend:
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See :meth:`mipcash.backends.task.Backend.solve`; refuses a program that exceeds the licence before the solve."""
-        return certified(task, settings, self._unchecked, self.name, products=self._pyomo.takes_products)
+        return certified(task, settings, self._unchecked, self.name, products=self._pyomo.takes_products, nodes=NODES)
 
     def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
         try:
