@@ -1,1 +1,1 @@
-"""Bridges to other libraries: what is theirs becomes an objective, and what was found becomes theirs again."""
+"""Other libraries: scikit-learn (searches, cross-validated objectives, ensembles) and Optuna (a sampler). Nothing imports this room."""

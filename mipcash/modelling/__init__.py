@@ -1,1 +1,14 @@
-"""What a user declares: parameters, conditions and rules on one live Pyomo model, and validation at natural values."""
+"""The language of spaces: parameters, conditions and rules on one live Pyomo model, and the check of a configuration against them.
+
+Read in this order:
+
+    domains, parameters    values of a parameter, and what ``Space.real`` and its like return
+    indicators, formulas   ``act["relu"]`` and logic over rules
+    quadratic, rules       relations of degree at most two, taken apart and checked
+    conditions             ``when=`` as a normal form over indicators
+    declaration            everything that was declared, with the Pyomo model that holds it
+    validation             legality of a configuration, from the declared rules alone
+    live/, exchange/       rules written on the Pyomo model itself; spaces of other libraries
+
+The room imports no other room. Errors that quote an expression are made in wording and refusals.
+"""

@@ -1,4 +1,7 @@
-"""Pictures of results: ``write_page`` makes the page of a run, the others draw on matplotlib axes.
+"""Pictures of results: ``write_page`` makes the page of a run, the others draw on matplotlib axes. The core imports nothing of it.
+
+data/ has the numbers behind every picture, page/ the HTML page with its charts, axes and drawing the matplotlib version of them,
+failures where a space fails, server the page of a run that goes on.
 
 >>> from mipcash.report import plot_importance, write_page
 """
