@@ -1,1 +1,4 @@
-"""Other libraries: scikit-learn (searches, cross-validated objectives, ensembles) and Optuna (a sampler). Nothing imports this room."""
+"""Other libraries: scikit-learn (searches, cross-validated objectives, ensembles) and Optuna (a sampler).
+
+Nothing imports this package.
+"""
