@@ -71,6 +71,8 @@ def _real(truth: Truth, p: Parameter, extent: Any) -> str:
     if p.high - p.low < TINY:  # what decimals are rounded by moves an equation's solution by more
         slack = [s + 10.0 * ENDS * (p.high - p.low) for s in slack]
     near = abs(extent.low - float(low)) <= slack[0] and abs(extent.high - float(high)) <= slack[1]
+    if not extent.proven:  # it says that it is wider than it may have to be
+        near = extent.low <= float(low) + slack[0] and extent.high >= float(high) - slack[1]
     if not near and any(j.status[r] == OPEN for j in truth.judged for r in np.flatnonzero(truth.legal)):
         loose = _ends(truth, p, ALLOWED)
         near = (

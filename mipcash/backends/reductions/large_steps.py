@@ -23,6 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.backends.reductions.reduction import ProgramReduction
+from mipcash.backends.reductions.tightening import tightened
 from mipcash.modelling.domains import Integer
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
@@ -43,7 +44,7 @@ class LargeSteps(ProgramReduction):
         sizes = np.abs(program.matrix.data[program.matrix.data != 0.0])
         if not len(sizes) or sizes.max() < LARGE * sizes.min():
             return program
-        program = _in_places(program)
+        program = _in_places(tightened(program))  # with wide ranges of the other terms there is no row to split
         found = {r: rows for r in range(program.matrix.shape[0]) if (rows := _split(program, r)) is not None}
         if not found:
             return program
@@ -118,19 +119,40 @@ def _one_sided(
     sizes = np.abs(values)
     # the largest coefficients are those before the widest gap
     cut = 1 + int(np.argmax(sizes[:-1] / sizes[1:]))
-    large, step = values[:cut], sizes[cut - 1]
-    weights = np.round(large / step)
-    whole = np.all(program.integer[columns[:cut]] > 0) and np.all(
-        np.abs(large / step - weights) <= EXACT * np.abs(weights)
-    )
-    ends = np.stack([values[cut:] * program.low[columns[cut:]], values[cut:] * program.high[columns[cut:]]])
-    least, most = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
-    if not whole or not most - least < step:
+    if not np.all(program.integer[columns[:cut]] > 0):
+        return None
+    low, high = program.low[columns], program.high[columns]
+    switch = (low[:cut] == 0.0) & (high[:cut] == 1.0)
+    steps = sizes[:cut][~switch] if not np.all(switch) else sizes[:cut]
+    step = float(steps.min())
+    most = np.maximum(values * low, values * high)
+    for k in np.flatnonzero(switch):
+        values[k], bound = _rounded(float(values[k]), step, float(most.sum() - most[k]), bound)
+    weights = np.round(values[:cut] / step)
+    if np.any(np.abs(values[:cut] / step - weights) > EXACT * np.abs(weights)) or not np.all(weights):
+        return None
+    ends = np.stack([values[cut:] * low[cut:], values[cut:] * high[cut:]])
+    least, largest = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
+    if not largest - least < step:
         return None
     last = math.floor((bound + slack - least) / step)
     left = bound - step * last
     found = [_Row(columns[:cut], weights, float(last))]
-    change = most - left
+    change = largest - left
     if change > slack:
         found.append(_Row(columns, np.concatenate([change * weights, values[cut:]]), left + change * last))
     return found
+
+
+def _rounded(value: float, step: float, rest: float, bound: float) -> tuple[float, float]:
+    """Return a switch's coefficient as a multiple of the step, and the bound, where the row says nothing on one side of the switch.
+
+    Args:
+        rest: the most that the other terms come to.
+    """
+    if value > 0.0 and rest <= bound:  # off, the row says nothing
+        moved = step * math.ceil(value / step) - value
+        return value + moved, bound + moved
+    if value < 0.0 and rest + value <= bound:  # the same, on
+        return step * math.floor(value / step), bound
+    return value, bound

@@ -26,7 +26,9 @@ ROUNDS = 4
 WORTH = 0.9
 """A range is taken over where it is at most this share of what it was."""
 LEAST = 1e-12
-"""A range keeps this share of what it was: smaller constants would be no more than the rounding of larger ones."""
+"""A range keeps this share of what it was."""
+CANCELLED = 1e-6
+"""A constant that is a difference is no smaller than this share of what it is the difference of."""
 ROOM = 1e-9
 """Share of the numbers involved by which implied bounds are left wider."""
 
@@ -111,11 +113,16 @@ def _shrink(program: BinaryProgram, columns: Indices, values: Vector, bound: flo
         ends[chosen] = 0.0
         rest, a = _most(program, columns, ends), float(values[chosen[0]])
         spare = bound - rest
-        if a < 0 and a < spare < 0:
+        if a < 0 and a < spare < 0 and _told(spare, bound, rest):
             values[chosen] = spare
-        elif a > 0 and 0 < spare < a:
-            values[chosen], bound = a - spare, rest
+        elif a > 0 and 0 < spare < a and _told(rest + (a - bound), a, bound):
+            values[chosen], bound = rest + (a - bound), rest
     return bound
+
+
+def _told(new: float, first: float, second: float) -> bool:
+    """Return whether a difference of two numbers is more than their rounding, or free of it."""
+    return first == second or not first * second or abs(new) >= CANCELLED * max(abs(first), abs(second))
 
 
 def _switches(program: BinaryProgram, columns: Indices, values: Vector, binary: Booleans) -> list[Indices]:
