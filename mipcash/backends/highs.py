@@ -201,7 +201,7 @@ class HighsBackend:
         elif found == OPTIMAL:
             # with a whole objective HiGHS ends before its bound is there; what it calls optimal is within its gap
             bound = max(bound, own - max(gap * abs(own), SOLVED * scaled.unit))
-        return Answer(found, columns, value, min(bound, value), seconds, self.name)
+        return Answer(found, columns, value, min(bound, value) - scaled.neglected, seconds, self.name)
 
 
 def _better_of(first: Answer | None, second: Answer | None) -> Answer | None:

@@ -314,7 +314,7 @@ def test_under_hundreds_of_dense_rows_batches_are_small_and_the_optimum_is_the_s
     with (
         mock.patch.object(_Search, "run", kept),
         mock.patch(f"{module}.network.JOINED", 6),
-        mock.patch(f"{module}.search.ROWS", 100),
+        mock.patch(f"{module}.branching.ROWS", 100),
     ):
         found = EnumerationBackend().solve(task, EXACT)
     expected = HighsBackend().solve(task, EXACT)

@@ -245,7 +245,7 @@ def _judge_on_a_grid(asked: Interview, terms: tuple[Term, ...], sense: str, end:
 
 def _beside(asked: Interview, best: float, size: float) -> float:
     """How far on the wrong side of the optimum a bound may be: rounding; with reals, the margin that rules are kept by."""
-    return (1e-8 if asked.truth.cells else 1e-9) * (abs(best) + size)
+    return (1e-8 if asked.truth.cells else 1e-9) * (abs(best) + size) + ABSOLUTE_GAP
 
 
 def value_at(truth: Truth, terms: tuple[Term, ...], config: Config) -> Fraction:

@@ -180,8 +180,7 @@ def _reach(term: Term, table: Table) -> Fraction:
     for factor in term.factors:
         if isinstance(factor, Value) and factor.name in parameters:  # auxiliary variables are counted as they are
             p = parameters[factor.name]
-            ends = (p.low, p.high) if factor.name in table.reals else (min(p.values), max(p.values))
-            reach *= max(abs(Fraction(end)) for end in ends)
+            reach *= max(abs(Fraction(end)) for end in (p.low, p.high, *(p.values[:1]), *(p.values[-1:])))
     return reach or Fraction(1)
 
 
@@ -189,7 +188,7 @@ class Body:
     """The left side of a relation on a table: a constant and the slopes of the reals, per row.
 
     Attributes:
-        scale: largest coefficient.
+        scale: largest coefficient, or term where that is smaller; 1e-6 of the sum of the largest terms at least.
         constant: what the discrete factors make of it, in floats, shape (N,).
         reals: names of the reals in it.
         open: where some active real has a slope, shape (N,).
@@ -216,6 +215,8 @@ class Body:
             else:
                 self.constant += term.coefficient * product
                 self._size += np.abs(term.coefficient * product)
+        # sums of floats are off by 1e-15 of their largest terms, which is a part of what a rule may be missed by
+        self.scale = max(self.scale, Fraction(reach) / 10**6)
         self.edge = max(BROKEN_FROM, FLOATS * Fraction(reach) / self.scale)
 
     def exact(self, row: int) -> tuple[Fraction, dict[str, Fraction]]:

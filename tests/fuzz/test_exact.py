@@ -173,7 +173,9 @@ def violation_of(drawn: Drawn, rule: Rule, config: dict[str, object]) -> float:
     for term in rule.relation.terms:
         total += term.coefficient * float(np.prod([factor_value(drawn, f, config) for f in term.factors]))
     gap = total - rule.relation.bound
-    scale = max(abs(t.coefficient) * min(1.0, reach_of(drawn, t)) for t in rule.relation.terms)
+    reaches = [(abs(t.coefficient), reach_of(drawn, t)) for t in rule.relation.terms]
+    largest = abs(rule.relation.bound) + sum(c * size for c, size in reaches)
+    scale = max(*(c * min(1.0, size) for c, size in reaches), 1e-6 * largest)
     return {"<=": gap, ">=": -gap, "==": abs(gap)}[rule.relation.sense] / scale
 
 

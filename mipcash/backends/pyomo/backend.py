@@ -386,4 +386,4 @@ def _answer(report: Report, task: Task, scaled: ScaledTask, settings: SolverSett
         # CPLEX leaves its bound where it was when the last node is closed; what it calls optimal is within its gap
         within = max(settings.gap * abs(value - task.form.constant), SOLVED * scaled.unit)
         bound = max(bound, value - within)
-    return Answer(report.status, columns, value, min(bound, value), seconds)
+    return Answer(report.status, columns, value, min(bound, value) - scaled.neglected, seconds)

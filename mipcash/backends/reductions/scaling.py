@@ -46,6 +46,8 @@ DENOMINATOR = 10**6
 EXACT = 1e-13
 HUGE = 1e15
 """Bounds of whole rows from which on a common factor is taken out; solvers take 1e20 for infinite."""
+NEGLECTED = 1e-9
+"""Cost, in units of the objective, that a solver's tolerance on reduced costs may take for nothing."""
 TINY = 1e-7
 """Coefficient of a scaled row below which presolve is not trusted."""
 STEPPED = 2**20
@@ -152,6 +154,14 @@ class ScaledTask(Reduced):
         """Whether coefficients of rows or of the objective differ so much in size that a solver may take one for nothing."""
         cost = np.abs(self.task.form.linear)
         return self.scaled.tiny or bool(cost[cost > 0.0].min(initial=1.0) < TINY)
+
+    @property
+    def neglected(self) -> float:
+        """Return the largest sum of the objective's terms that a solver may have ignored: no bound includes them."""
+        cost = np.abs(self.task.form.linear if self.cost is None else self.cost)
+        small = (cost > 0.0) & (cost < NEGLECTED)
+        width = (self.scaled.program.high - self.scaled.program.low)[: len(cost)]
+        return float(np.sum(cost[small] * width[small])) * self.unit
 
     def columns(self, columns: Vector) -> Vector:
         """See :meth:`mipcash.backends.reductions.reduction.Reduced.columns`."""
