@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.errors import SpaceError
-from mipcash.methods.mivabo import MiVaBOSettings
-from mipcash.methods.mivabo.decomposition.search import DecompositionSettings
+from tests.named import installed
 from tests.spaces import alternatives
 
 
@@ -80,16 +79,15 @@ def test_only_indicators_are_alternatives() -> None:
     assert list(space.parameters) == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "options"),
-    [
-        ("hybrid", mc.settings.HybridSettings(samples=1, n_initial=4)),
-        ("mivabo", MiVaBOSettings(certificate=DecompositionSettings(), n_initial=4)),
-        ("admm", None),
-    ],
-)
-def test_proposals_are_legal_and_their_bounds_hold(optimizer: str, options: Any) -> None:
-    space = alternatives()
+@pytest.mark.parametrize("optimizer", installed("hybrid", "mivabo", "admm"))
+def test_proposals_are_legal_and_their_bounds_hold(optimizer: str) -> None:
+    space, options = alternatives(), None
+    if optimizer == "hybrid":
+        options = {"samples": 1, "n_initial": 4}
+    if optimizer == "mivabo":
+        from mipcash.methods.mivabo.decomposition.search import DecompositionSettings
+
+        options = {"certificate": DecompositionSettings(), "n_initial": 4}
 
     def loss(config: dict[str, Any]) -> float:
         rate = (config.get("rate", 1.0) - 0.4) ** 2

@@ -11,8 +11,9 @@ import pytest
 
 import mipcash as mc
 from benchmarks.peers.problems import binary, engineering, ising, rbfopt, sensors, synthetic
-from mipcash.cli.modelfile import load
 from mipcash.errors import RuleWarning
+from mipcash.models import sklearn_pipeline, xgboost
+from mipcash.models import synthetic as synthetic_model
 from mipcash.space.compiled import minimiser_of
 from mipcash.space.forced import SECONDS
 
@@ -147,7 +148,7 @@ def test_the_look_is_short() -> None:
 
 
 def bundled() -> Iterator[mc.Space]:
-    yield from (load(name).space for name in ("sklearn_pipeline", "xgboost", "synthetic"))
+    yield from (module.build()[0] for module in (sklearn_pipeline, xgboost, synthetic_model))
     for module in (binary, engineering, ising, rbfopt, sensors, synthetic):
         yield from (problem.space() for problem in module.PROBLEMS)
 

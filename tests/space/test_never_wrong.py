@@ -14,6 +14,7 @@ import mipcash as mc
 from mipcash.backends.registry import solvers
 from mipcash.errors import InfeasibleSpaceError, SpaceError, SpaceExhaustedError
 from mipcash.study.loop import BEST_OF_ALL
+from tests.named import installed
 
 SOLVERS = [s.name for s in solvers() if s.installed and s.name != "highs"]
 
@@ -70,7 +71,7 @@ def test_the_least_relaxation_of_each_rule_of_a_cycle_is_exact() -> None:
     assert by == {"ab": pytest.approx(2), "ac": pytest.approx(2), "bc": pytest.approx(2)}
 
 
-@pytest.mark.parametrize("optimizer", ["random", "hybrid", "mivabo"])
+@pytest.mark.parametrize("optimizer", installed("random", "hybrid", "mivabo"))
 def test_cuts_until_nothing_is_left_under_rules(optimizer: str) -> None:
     space = ring(3, 4)  # 8 * ... settings of three integers that differ by 1 or 2 at most
     legal = [c for c in itertools.product(range(10), repeat=3) if c[1] > c[0] and c[2] > c[1] and c[2] - c[0] <= 3]
@@ -364,7 +365,7 @@ def numbers_under_rules() -> mc.Space:
     return space
 
 
-@pytest.mark.parametrize("optimizer", ["random", "hybrid", "mivabo", "jopt"])
+@pytest.mark.parametrize("optimizer", installed("random", "hybrid", "mivabo", "jopt"))
 def test_proposed_numbers_are_clean(optimizer: str) -> None:
     space = numbers_under_rules()
     result = mc.minimize(

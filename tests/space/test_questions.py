@@ -14,6 +14,7 @@ import mipcash as mc
 from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError, SpaceExhaustedError
 from mipcash.space.compiled import compiled
 from mipcash.study.loop import BEST_OF_ALL
+from tests.named import installed
 from tests.spaces import ALL, bound_numbers, conv_net, discrete, loss
 
 
@@ -274,7 +275,7 @@ def test_sixty_four_configurations_end_a_budget_of_a_hundred():
     assert (failing.n_done, failing.n_failed, failing.stopped) == (32, 32, "space exhausted")
 
 
-@pytest.mark.parametrize("optimizer", ["mivabo", "random"])
+@pytest.mark.parametrize("optimizer", installed("mivabo", "random"))
 @pytest.mark.parametrize("distance", [1, 3])
 def test_a_batch_is_distinct_and_apart(optimizer, distance):
     space = conv_net()

@@ -14,6 +14,7 @@ import pytest
 import mipcash as mc
 from mipcash.errors import MipcashError
 from mipcash.space.domain import Domain
+from tests.named import installed
 
 Config = dict[str, Any]
 X, Y, Z = [k / 10 for k in range(8)], [k / 4 - 1 for k in range(7)], [k / 20 for k in range(2, 9)]
@@ -129,7 +130,7 @@ def loss(config: Config) -> float:
     return (config["x"] - 0.32) ** 2 + abs(config.get("z", 1.1) - 1.3) + (config["kind"] == "a") / 10
 
 
-@pytest.mark.parametrize("optimizer", ["hybrid", "random", "mutation", "mivabo"])
+@pytest.mark.parametrize("optimizer", installed("hybrid", "random", "mutation", "mivabo"))
 @pytest.mark.parametrize("expand_limit", [64, 2])
 def test_a_run_proposes_every_configuration_once(expand_limit: int, optimizer: str) -> None:
     result = mc.minimize(loss, small(expand_limit), len(SMALL) + 5, optimizer=optimizer, progress=False)
