@@ -44,6 +44,8 @@ WITHIN = 1e-9
 TIGHT_GAP = 1e-9
 """Relative gap that a mended answer may have beyond the one asked for: it is where the solver's tolerance was."""
 
+SURE = 1e7
+"""Size of the numbers up to which a linear program over them is trusted to be infeasible."""
 CLOSED = 1e-7
 """The same for an answer as the solver gave it."""
 
@@ -313,7 +315,9 @@ def _with_integers(task: Task, columns: Vector) -> tuple[Vector | None, bool]:
         if found is not None:
             base[free] = found
             return kept(task, base), False
-    return None, True
+    # beside ranges as large, a linear program that finds nothing is no proof that there is nothing
+    sure = bool(np.all(np.maximum(np.abs(low[free]), np.abs(high[free])) <= SURE))
+    return None, sure
 
 
 def _bounded(numbers: Polytope) -> Polytope | None:

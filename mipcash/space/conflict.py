@@ -137,7 +137,8 @@ def least_relaxation(
         settings = replace(settings, node_limit=BOXES)
     form = replace(QuadraticForm.zero(slacked.n), linear=linear)
     answer = backend.solve(Task(slacked, form), settings)
-    if answer.columns is None or answer.status != OPTIMAL:
+    # a move is known no better than to what the rule may be missed by anyway
+    if answer.columns is None or (answer.status != OPTIMAL and answer.value - answer.bound > 4.0 * rule.slack):
         return None
     down, up = (float(v) for v in answer.columns[program.n :])
     parts, noise = [], max(1e-12, rule.slack)
