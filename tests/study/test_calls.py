@@ -100,7 +100,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
 
 
 def test_names_that_there_are_not() -> None:
-    with pytest.raises(MipcashError, match=r"no optimizer 'tpe' \(there are hybrid, cmes, mivabo"):
+    with pytest.raises(MipcashError, match=r"no optimizer 'tpe' \(there are hybrid, mutation, random"):
         minimize(loss, small(), 2, optimizer="tpe")
     with pytest.raises(MipcashError, match=r"no optimizer 'hibrid'; did you mean 'hybrid'\?"):
         minimize(loss, small(), 2, optimizer="hibrid")
