@@ -202,21 +202,24 @@ class Body:
         self.constant, self.open = np.zeros(table.size), np.zeros(table.size, dtype=bool)
         self._size = np.full(table.size, abs(relation.bound))
         self._columns: list[tuple[Fraction, list[Floats], str]] = []
-        reach = abs(relation.bound)
+        reaches = []
         for term in relation.terms:
             names = _reals(term, table)
             factors = [table.factor(f) for f in term.factors if not (isinstance(f, Value) and f.name in table.reals)]
             product = np.prod([np.ones(table.size), *factors], axis=0)
             ends = [abs(end) for n in names for end in (table.drawn[n].low, table.drawn[n].high)]
-            reach += abs(term.coefficient) * float(np.abs(product).max(initial=0.0)) * max(ends, default=1.0)
+            reaches.append(abs(term.coefficient) * float(np.abs(product).max(initial=0.0)) * max(ends, default=1.0))
             self._columns.append((Fraction(term.coefficient), factors, names[0] if names else ""))
             if names:
                 self.open |= (product != 0) & table.on[names[0]]
             else:
                 self.constant += term.coefficient * product
                 self._size += np.abs(term.coefficient * product)
-        # sums of floats are off by 1e-15 of their largest terms, which is a part of what a rule may be missed by
-        self.scale = max(self.scale, Fraction(reach) / 10**6)
+        # sums of floats are off by 1e-15 of their largest terms, which is a part of what a rule may be missed by; near the bound
+        # a term is no larger than the others and the bound together
+        others = abs(relation.bound) + sum(reaches) - max(reaches)
+        self.scale = max(self.scale, Fraction(2 * others) / 10**6)
+        reach = abs(relation.bound) + sum(reaches)
         self.edge = max(BROKEN_FROM, FLOATS * Fraction(reach) / self.scale)
 
     def exact(self, row: int) -> tuple[Fraction, dict[str, Fraction]]:

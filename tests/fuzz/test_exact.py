@@ -174,8 +174,9 @@ def violation_of(drawn: Drawn, rule: Rule, config: dict[str, object]) -> float:
         total += term.coefficient * float(np.prod([factor_value(drawn, f, config) for f in term.factors]))
     gap = total - rule.relation.bound
     reaches = [(abs(t.coefficient), reach_of(drawn, t)) for t in rule.relation.terms]
-    largest = abs(rule.relation.bound) + sum(c * size for c, size in reaches)
-    scale = max(*(c * min(1.0, size) for c, size in reaches), 1e-6 * largest)
+    sizes = [c * size for c, size in reaches]
+    others = abs(rule.relation.bound) + sum(sizes) - max(sizes)
+    scale = max(*(c * min(1.0, size) for c, size in reaches), 2e-6 * others)
     return {"<=": gap, ">=": -gap, "==": abs(gap)}[rule.relation.sense] / scale
 
 

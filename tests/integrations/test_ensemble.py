@@ -19,7 +19,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 import mipcash as mc
 from mipcash.errors import DataError, MipcashError, ObjectiveError
-from mipcash.integrations.sklearn.ensemble import Late, selected
+from mipcash.integrations.sklearn.ensemble import selected
+from mipcash.integrations.sklearn.late import Late
 from mipcash.integrations.sklearn.predicted import DIRECT, KnownProbabilities, KnownValues, PredictionLoss
 from mipcash.integrations.sklearn.selection import select
 

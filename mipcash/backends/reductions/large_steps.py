@@ -135,7 +135,8 @@ def _one_sided(
     least, largest = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
     if not largest - least < step:
         return None
-    last = math.floor((bound + slack - least) / step)
+    bound += 0.5 * slack  # the new rows are smaller, and so is what they may be missed by
+    last = math.floor((bound - least) / step)
     left = bound - step * last
     found = [_Row(columns[:cut], weights, float(last))]
     change = largest - left

@@ -46,7 +46,7 @@ DENOMINATOR = 10**6
 EXACT = 1e-13
 HUGE = 1e15
 """Bounds of whole rows from which on a common factor is taken out; solvers take 1e20 for infinite."""
-NEGLECTED = 1e-9
+NEGLECTED = 1e-11
 """Cost, in units of the objective, that a solver's tolerance on reduced costs may take for nothing."""
 TINY = 1e-7
 """Coefficient of a scaled row below which presolve is not trusted."""
@@ -152,7 +152,7 @@ class ScaledTask(Reduced):
     @property
     def tiny(self) -> bool:
         """Whether coefficients of rows or of the objective differ so much in size that a solver may take one for nothing."""
-        cost = np.abs(self.task.form.linear)
+        cost = np.abs(self.task.form.linear if self.cost is None else self.cost)
         return self.scaled.tiny or bool(cost[cost > 0.0].min(initial=1.0) < TINY)
 
     @property

@@ -2,17 +2,14 @@
 
 Members are selected greedily by the out-of-fold predictions that the search left behind, for no further evaluation.
 
-An objective that is made when it is first called, so that a model can be declared without loading its data.
-
 scikit-learn's voting estimators, of members whose probabilities or values are averaged.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +21,7 @@ from sklearn.ensemble import VotingClassifier, VotingRegressor
 from mipcash.display import counted
 from mipcash.errors import DataError, MipcashError, ObjectiveError
 from mipcash.integrations.sklearn.cross_validated import CrossValidated
+from mipcash.integrations.sklearn.late import cross_validated_of
 from mipcash.integrations.sklearn.selection import Selection, select
 from mipcash.study.reading import stops
 from mipcash.study.text import shown
@@ -63,39 +61,6 @@ def voting(members: Sequence[tuple[str, Any]], weights: Sequence[float], classif
     made = VotingClassifier if classifies else VotingRegressor
     options = {"voting": "soft"} if classifies else {}
     return made(list(members), weights=list(weights), **options)
-
-
-class Late:
-    """A :class:`CrossValidated` that ``make`` gives at the first call; in another process it is made there again.
-
-    Args:
-        make: takes nothing; to be importable where the objective is to be pickled.
-    """
-
-    def __init__(self, make: Callable[[], CrossValidated]) -> None:
-        self.make = make
-
-    @cached_property
-    def cross_validated(self) -> CrossValidated:
-        """The objective itself."""
-        return self.make()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"make": self.make}
-
-    def __call__(self, config: Mapping[str, Any], repeat: int = 0) -> Iterator[dict[str, float]]:
-        """A generator, see :class:`CrossValidated`."""
-        return self.cross_validated(config, repeat)
-
-    def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
-        """See :meth:`CrossValidated.evaluate`."""
-        return self.cross_validated.evaluate(config, repeat)
-
-
-def cross_validated_of(objective: Any) -> CrossValidated | None:
-    """The cross-validated objective that an objective is or holds; None: it is another."""
-    found = objective if isinstance(objective, CrossValidated) else getattr(objective, "cross_validated", None)
-    return found if isinstance(found, CrossValidated) else None
 
 
 BEST = 25
