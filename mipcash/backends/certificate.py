@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.backends.polytope import Polytope
-from mipcash.backends.spatial import NODES, ImpreciseError, solve_spatially, wide_integers
+from mipcash.backends.spatial import ImpreciseError, solve_spatially, wide_integers
 from mipcash.backends.task import (
     CUT_SLACK,
     FEASIBLE,
@@ -63,7 +63,6 @@ def certified(
     second: Solve | None = None,
     exact: bool = False,
     products: bool = False,
-    nodes: int = NODES,
 ) -> Answer:
     """An answer of ``solve`` that keeps every row; of a program with products of reals, found by spatial branch and bound.
 
@@ -72,7 +71,6 @@ def certified(
         second: another way to ask it, once the first leads nowhere.
         exact: whether the solver knows how precise its bounds are.
         products: whether the solver takes products of reals as they are.
-        nodes: relaxations that a spatial search may solve.
 
     Raises:
         SolverError: the solver's answers keep breaking rows, and what is wrong with them cannot be told.
@@ -87,10 +85,15 @@ def certified(
         except ImpreciseError:
             if not len(wide_integers(task.program)):
                 raise
-    ends = [p.column for p in task.program.bilinear]
-    largest = float(np.abs([task.program.low[ends], task.program.high[ends]]).max(initial=0.0))
-    native = solve if products and 0.0 < largest <= NATIVE else None
-    return solve_spatially(task, settings, each, lambda columns: kept(task, columns), native, nodes)
+    native = solve if products and moderate(task.program) else None
+    return solve_spatially(task, settings, each, lambda columns: kept(task, columns), native)
+
+
+def moderate(program: BinaryProgram) -> bool:
+    """Return whether there are products of reals, all of a size at which a solver's tolerances are those of rules."""
+    ends = [p.column for p in program.bilinear]
+    largest = float(np.abs([program.low[ends], program.high[ends]]).max(initial=0.0))
+    return 0.0 < largest <= NATIVE
 
 
 def _certified(

@@ -91,19 +91,16 @@ class _Box:
         return _Box(low, high)
 
 
-def solve_spatially(
-    task: Task, settings: SolverSettings, solve: Solve, keeps: Keeps, native: Solve | None, nodes: int = NODES
-) -> Answer:
+def solve_spatially(task: Task, settings: SolverSettings, solve: Solve, keeps: Keeps, native: Solve | None) -> Answer:
     """Minimise a form over a program with products of reals, to the tolerance of its rows.
 
     Args:
         solve: solves a relaxation, in which a bilinear column is a column like any other.
         native: solves a relaxation with its products as they are; None: the solver takes no such rows.
-        nodes: boxes at most.
         keeps: returns base columns, (n,), those near a bound moved onto it, if they keep every row, bound and cut; else None.
     """
     limit = settings.node_limit
-    return _Search(task, settings, solve, keeps, native).run(nodes if limit is None else min(nodes, limit))
+    return _Search(task, settings, solve, keeps, native).run(NODES if limit is None else min(NODES, limit))
 
 
 class _Search:

@@ -18,7 +18,7 @@ import numpy as np
 import pyomo.environ as pyo
 from pyomo.core.expr.numeric_expr import LinearExpression
 
-from mipcash.backends.certificate import certified
+from mipcash.backends.certificate import certified, moderate
 from mipcash.backends.highs import HighsBackend
 from mipcash.backends.profiles import (
     LINEAR,
@@ -58,10 +58,6 @@ class _Instance:
     interface: Interface
     fixed: tuple[int, ...] = ()
     cuts: tuple[Any, ...] = ()
-
-
-NODES = 150
-"""Relaxations of a spatial search: through Pyomo each takes a tenth of a second."""
 
 
 class PyomoBackend:
@@ -104,7 +100,10 @@ class PyomoBackend:
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See :meth:`mipcash.backends.task.Backend.solve`; refuses a program that exceeds the licence before the solve."""
-        return certified(task, settings, self._unchecked, self.name, products=self._pyomo.takes_products, nodes=NODES)
+        if task.program.bilinear and not (self._pyomo.takes_products and moderate(task.program)):
+            # hundreds of relaxations, of ranges at which each solver needs its doubts checked: HiGHS has both, in milliseconds
+            return HighsBackend().solve(task, settings)
+        return certified(task, settings, self._unchecked, self.name, products=self._pyomo.takes_products)
 
     def _unchecked(self, task: Task, settings: SolverSettings) -> Answer:
         try:
