@@ -44,8 +44,6 @@ WITHIN = 1e-9
 TIGHT_GAP = 1e-9
 """Relative gap that a mended answer may have beyond the one asked for: it is where the solver's tolerance was."""
 
-SURE = 1e7
-"""Size of the numbers up to which a linear program over them is trusted to be infeasible."""
 CLOSED = 1e-7
 """The same for an answer as the solver gave it."""
 
@@ -121,11 +119,11 @@ def _certified(
         if found is None:
             moved, illegal = _mended(given, columns, left, solve)
         elif exact:
-            moved, _ = _with_integers(given, found)
+            moved, illegal = _with_integers(given, found)
         found = found if moved is None else moved
         if found is not None:
             # beside binaries alone, the linear program knows the best numbers: the levels need no second look
-            known = exact and moved is not None
+            known = exact and moved is not None and not illegal
             best = _better(best, _at(answer, found, task), settings)
             if best.status == OPTIMAL or answer.status != OPTIMAL or not known or left.time_limit <= 0.0:
                 return replace(best, seconds=time.perf_counter() - began)
@@ -274,7 +272,7 @@ def _mended(task: Task, columns: Vector, settings: SolverSettings, solve: Solve)
     """Columns near the given ones that keep every row, and otherwise whether their levels are proven illegal."""
     moved, empty = _with_integers(task, columns)
     if moved is not None:
-        return moved, False
+        return moved, empty
     if _exact(task):
         return None, empty
     n_z = task.program.n_z
@@ -287,7 +285,11 @@ def _mended(task: Task, columns: Vector, settings: SolverSettings, solve: Solve)
 
 
 def _with_integers(task: Task, columns: Vector) -> tuple[Vector | None, bool]:
-    """The best numbers beside the integers of ``columns``, by a linear program, and otherwise whether there are none."""
+    """The best numbers beside the integers of ``columns``, by a linear program.
+
+    Returns:
+        The columns, and whether there may be better ones; or None, and whether it is proven that there are none.
+    """
     program = task.program
     low, high = _bounds(program, task.fixed)
     free: Indices = np.flatnonzero(program.integer[: program.n] == 0)
@@ -314,13 +316,16 @@ def _with_integers(task: Task, columns: Vector) -> tuple[Vector | None, bool]:
         )
         if numbers is None:
             continue
-        found = numbers.minimise(_gradient(task, base)[free])
+        gradient = _gradient(task, base)[free]
+        found, unsure = numbers.minimise(gradient), False
+        if found is None and np.any(gradient):
+            # beside a huge range, an objective leads the linear program out of a set that it finds without one
+            found, unsure = numbers.minimise(np.zeros(len(free))), True
         if found is not None:
             base[free] = found
-            return kept(task, base), False
-    # beside ranges as large, a linear program that finds nothing is no proof that there is nothing
-    sure = bool(np.all(np.maximum(np.abs(low[free]), np.abs(high[free])) <= SURE))
-    return None, sure
+            inside = kept(task, base)
+            return inside, unsure and inside is not None
+    return None, True
 
 
 def _bounded(numbers: Polytope) -> Polytope | None:
