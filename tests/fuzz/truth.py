@@ -172,7 +172,7 @@ class Truth:
                 greatest += simplex.best(costs)
             low.append(least)
             high.append(greatest)
-        return min(low), max(high)
+        return (min(low), max(high)) if low else (INFINITE, -INFINITE)
 
     def extremes(self, terms: tuple[Term, ...], tolerance: Fraction | None = None) -> tuple[Fraction, Fraction]:
         """Least and greatest value of a sum of terms over the legal assignments (there must be some)."""
