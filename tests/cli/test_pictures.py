@@ -128,11 +128,14 @@ def test_the_live_page_ends_with_ctrl_c(write: Write) -> None:
     mipcash("run", "bowl.py", "--storage", "run.db", "-q")
     command = [sys.executable, "-m", "mipcash", "dash", "run.db", "--port", "0", "--model", "bowl.py"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        address = process.stdout.readline().split()[0]
-        with urlopen(address, timeout=90) as answer:
-            assert "Slices through" in answer.read().decode()
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=90)
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().split()[0]
+            with urlopen(address, timeout=90) as answer:
+                assert "Slices through" in answer.read().decode()
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=90)
+        finally:
+            process.kill()  # a server that is not told to end is waited for without end
     assert (process.returncode, err) == (0, "")
     assert out == "ended\n"
