@@ -148,9 +148,9 @@ def test_the_look_is_short() -> None:
 
 
 def bundled() -> Iterator[mc.Space]:
-    names = ["synthetic", "xgboost"]
+    names = ["synthetic"]
     if find_spec("mipcash.integrations") is not None:  # the core's tests run without
-        names.append("sklearn_pipeline")
+        names += ["xgboost", "sklearn_pipeline"]
     for name in names:
         yield import_module(f"mipcash.models.{name}").build()[0]
     for module in (binary, engineering, ising, rbfopt, sensors, synthetic):
