@@ -1,4 +1,4 @@
-"""The command ``mipcash report``: a run as one HTML page."""
+"""The commands ``mipcash report`` and ``mipcash dash``: a run as one HTML page, or as a page that is live while it goes on."""
 
 from __future__ import annotations
 
@@ -49,19 +49,52 @@ def report(
 
         where = archive.place_of(journal)
         record, _ = read_study(where)
-        place, lacking = space_of(where, record, model, option or [], trust or (), "report")
+        place, lacking = space_of(where, record, model, option, trust, "report")
         target = write_page(Run.of(where, place), output or archive.page_path(where, record), lacking=lacking)
         say(f"report: {target}")
-        if lacking:
-            say(f"without the space, so without what needs it: {lacking}", err=True)
+        _say_lacking(lacking)
+
+
+def dash(
+    journal: Place,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="To listen on; default: 8765, or the next free one.")
+    ] = None,
+    model: ModelFile = None,
+    trust: Trusted = None,
+    option: JournalOptions = None,
+    debug: Debug = False,
+) -> None:
+    """The page of `mipcash report`, live in a browser on this machine while a run goes on; Ctrl-C ends it."""
+    with errors(debug):
+        from mipcash.cli import archive
+        from mipcash.report.server import Watched, dashboard
+        from mipcash.study.storage.registry import read_study
+
+        where = archive.place_of(journal)
+        record, _ = read_study(where)
+        watched = Watched(where, *space_of(where, record, model, option, trust, "dash"))
+        watched.run()
+        with dashboard(watched, port) as server:
+            say(f"{server.url}  (this machine alone; Ctrl-C ends it, and not the run)")
+            _say_lacking(watched.lacking)
+            try:
+                server.serve_forever(poll_interval=0.2)
+            except KeyboardInterrupt:
+                say("ended")
+
+
+def _say_lacking(lacking: str) -> None:
+    if lacking:
+        say(f"without the space, so without what needs it: {lacking}", err=True)
 
 
 def space_of(
     journal: Path | str,
     record: StudyRecord,
     model: str | None,
-    typed: Sequence[str],
-    trusted: list[Path] | tuple[Path, ...],
+    typed: Sequence[str] | None,
+    trusted: Sequence[Path] | None,
     command: str,
 ) -> tuple[Known | None, str]:
     """Return the space of a journal, or how to bring it: what a journal names is run only where the user says so.
@@ -69,7 +102,7 @@ def space_of(
     Models that came with mipcash are loaded without asking if the journal holds no options for them.
 
     Args:
-        typed: ``--option``.
+        typed, trusted: ``--option`` and ``--trust``.
 
     Raises:
         ModelError: the model that the user gives cannot be loaded.
@@ -78,7 +111,7 @@ def space_of(
     from mipcash.report.data.run import Place as Known
     from mipcash.study.storage.address import Address
 
-    options = modelfile.pairs(typed)
+    options = modelfile.pairs(typed or [])
     said = Address.of(journal).without_password if isinstance(journal, str) else str(journal)
     again = ["mipcash", command, said, "--model"]
     if model is not None:
@@ -88,7 +121,7 @@ def space_of(
         return Known(modelfile.load_space(model, options)), ""
     if record.model is None:
         return None, f"{shlex.join(again)} FILE, where FILE declares it as `space`"
-    trusts = not modelfile.is_path(record.model) or consent.lies_in(Path(record.model), trusted)
+    trusts = not modelfile.is_path(record.model) or consent.lies_in(Path(record.model), trusted or ())
     if not trusts or (record.options and not options):
         return None, shlex.join([*again, record.model, *consent.typed_options(record)])
     try:
