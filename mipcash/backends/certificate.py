@@ -47,9 +47,6 @@ TIGHT_GAP = 1e-9
 CLOSED = 1e-7
 """The same for an answer as the solver gave it."""
 
-NATIVE = 1e8
-"""Largest product that a solver is given as it is: its tolerances are relative to that, and the rules' are not."""
-
 Solve = Callable[[Task, SolverSettings], Answer]
 
 
@@ -83,15 +80,8 @@ def certified(
         except ImpreciseError:
             if not len(wide_integers(task.program)):
                 raise
-    native = solve if products and moderate(task.program) else None
+    native = solve if products and task.program.bilinear else None
     return solve_spatially(task, settings, each, lambda columns: kept(task, columns), native)
-
-
-def moderate(program: BinaryProgram) -> bool:
-    """Return whether there are products of reals, all of a size at which a solver's tolerances are those of rules."""
-    ends = [p.column for p in program.bilinear]
-    largest = float(np.abs([program.low[ends], program.high[ends]]).max(initial=0.0))
-    return 0.0 < largest <= NATIVE
 
 
 def _certified(
@@ -115,19 +105,19 @@ def _certified(
             answer = answer if exact else _honest(answer, settings)
             return replace(answer, seconds=time.perf_counter() - began)
         left = replace(settings, time_limit=max(0.0, settings.time_limit - (time.perf_counter() - began)))
-        exact, illegal, moved = _exact(task), False, None
+        exact, proven, moved = _exact(task), False, None
         if found is None:
-            moved, illegal = _mended(given, columns, left, solve)
+            moved, proven = _mended(given, columns, left, solve)
         elif exact:
-            moved, illegal = _with_integers(given, found)
+            moved, proven = _with_integers(given, found)
         found = found if moved is None else moved
         if found is not None:
             # beside binaries alone, the linear program knows the best numbers: the levels need no second look
-            known = exact and moved is not None and not illegal
+            known = exact and moved is not None and proven
             best = _better(best, _at(answer, found, task), settings)
             if best.status == OPTIMAL or answer.status != OPTIMAL or not known or left.time_limit <= 0.0:
                 return replace(best, seconds=time.perf_counter() - began)
-        elif not illegal:
+        elif not proven:  # that the levels are illegal
             if second is None:
                 break
             solve, second = second, None
@@ -269,12 +259,10 @@ def _bounds(program: BinaryProgram, fixed: Mapping[int, float]) -> tuple[Vector,
 
 
 def _mended(task: Task, columns: Vector, settings: SolverSettings, solve: Solve) -> tuple[Vector | None, bool]:
-    """Columns near the given ones that keep every row, and otherwise whether their levels are proven illegal."""
-    moved, empty = _with_integers(task, columns)
-    if moved is not None:
-        return moved, empty
-    if _exact(task):
-        return None, empty
+    """Columns near the given ones that keep every row, and what is proven, as :func:`_with_integers`; or None of their levels."""
+    moved, proven = _with_integers(task, columns)
+    if moved is not None or _exact(task):
+        return moved, proven
     n_z = task.program.n_z
     levels = dict(zip(range(n_z), np.round(columns[:n_z]).tolist(), strict=True))
     answer = solve(replace(task, fixed={**task.fixed, **levels}, start=None), settings)
@@ -288,7 +276,7 @@ def _with_integers(task: Task, columns: Vector) -> tuple[Vector | None, bool]:
     """The best numbers beside the integers of ``columns``, by a linear program.
 
     Returns:
-        The columns, and whether there may be better ones; or None, and whether it is proven that there are none.
+        The columns, and whether it is proven that they are the best; or None, and whether it is proven that there are none.
     """
     program = task.program
     low, high = _bounds(program, task.fixed)
@@ -317,14 +305,14 @@ def _with_integers(task: Task, columns: Vector) -> tuple[Vector | None, bool]:
         if numbers is None:
             continue
         gradient = _gradient(task, base)[free]
-        found, unsure = numbers.minimise(gradient), False
-        if found is None and np.any(gradient):
+        best = found = numbers.minimise(gradient)
+        if best is None and np.any(gradient):
             # beside a huge range, an objective leads the linear program out of a set that it finds without one
-            found, unsure = numbers.minimise(np.zeros(len(free))), True
+            found = numbers.minimise(np.zeros(len(free)))
         if found is not None:
             base[free] = found
             inside = kept(task, base)
-            return inside, unsure and inside is not None
+            return inside, inside is not None and best is not None
     return None, True
 
 

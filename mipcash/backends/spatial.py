@@ -40,11 +40,11 @@ from mipcash.backends.task import (
     Task,
 )
 from mipcash.errors import SolverError
-from mipcash.modelling.domains import Integer
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.products import Bilinear
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_bounds, with_rows
+from mipcash.program.unit_scale import set_from_places, stepped_integers
 
 NODES = 1_000
 """Nodes at most; beyond, what is not known stays unknown."""
@@ -99,8 +99,7 @@ def solve_spatially(task: Task, settings: SolverSettings, solve: Solve, keeps: K
         native: solves a relaxation with its products as they are; None: the solver takes no such rows.
         keeps: returns base columns, (n,), those near a bound moved onto it, if they keep every row, bound and cut; else None.
     """
-    limit = settings.node_limit
-    return _Search(task, settings, solve, keeps, native).run(NODES if limit is None else min(NODES, limit))
+    return _Search(task, settings, solve, keeps, native).run()
 
 
 class _Search:
@@ -121,12 +120,13 @@ class _Search:
         self.lost = math.inf
         """Least bound of the boxes that were given up."""
 
-    def run(self, nodes: int) -> Answer:
+    def run(self) -> Answer:
         """Return the best point known, with a bound."""
+        limit = self.settings.node_limit
         n = self.program.n
         root = _Box(self.program.low[:n], self.program.high[:n]).held(dict(self.task.fixed))
         self._push(-math.inf, root)
-        for k in range(nodes):
+        for k in range(NODES if limit is None else min(NODES, limit)):
             if not self.queue or self._closed(self.queue[0][0]) or self._left <= 0.0:
                 break
             bound, _, box = heapq.heappop(self.queue)
@@ -195,12 +195,8 @@ class _Search:
         """Return the columns with every bilinear column at its product, wide integers at a whole number."""
         columns = columns.copy()
         columns[self.wide] = np.round(columns[self.wide])
-        for number in self.program.numbers if len(self.wide) else ():
-            domain = self.program.domains[number.label]
-            if number.place >= 0 and isinstance(domain, Integer):
-                value = domain.low + domain.step * float(columns[number.place])
-                columns[number.latent] = value
-                columns[number.column] = value if abs(columns[number.column] - value) <= abs(value) / 2 else 0.0
+        if len(self.wide):
+            set_from_places(stepped_integers(self.program), columns)
         for p in self.products:
             columns[p.column] = p.scale * columns[p.first] * columns[p.second]
         return columns

@@ -12,7 +12,7 @@ steps (Garrido-Merchan and Hernandez-Lobato 2020).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,7 +21,7 @@ import numpy as np
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Configuration, Integer, Real
 from mipcash.program.forms import Booleans, Indices, Vector
-from mipcash.program.program import BinaryProgram, Condition, Indicator
+from mipcash.program.program import BinaryProgram, Condition, Indicator, NumberColumn
 
 INACTIVE = 0.5
 RESOLVED = 2
@@ -293,3 +293,26 @@ class Activities:
 
 Selection = Indices
 """Indices of the numbers that a feature map sees."""
+
+
+Stepped = tuple[NumberColumn, Integer]
+"""An integer ``low + step k`` and its domain; k is the column of the number's place."""
+
+
+def stepped_integers(program: BinaryProgram) -> list[Stepped]:
+    """Return the integers of a program that have a place."""
+    placed = ((n, program.domains[n.label]) for n in program.numbers if n.place >= 0)
+    return [(n, domain) for n, domain in placed if isinstance(domain, Integer)]
+
+
+def set_from_places(numbers: Iterable[Stepped], columns: Vector) -> None:
+    """Set integers to the values that their places stand for, or to the 0 of an inactive one, in place.
+
+    Args:
+        columns: base columns, shape (n,).
+    """
+    for number, domain in numbers:
+        value = domain.low + domain.step * round(float(columns[number.place]))
+        active = abs(columns[number.column] - value) <= abs(columns[number.column])
+        columns[number.latent] = value
+        columns[number.column] = value if active else 0.0

@@ -18,7 +18,7 @@ import numpy as np
 import pyomo.environ as pyo
 from pyomo.core.expr.numeric_expr import LinearExpression
 
-from mipcash.backends.certificate import certified, moderate
+from mipcash.backends.certificate import certified
 from mipcash.backends.highs import HighsBackend
 from mipcash.backends.profiles import (
     LINEAR,
@@ -58,6 +58,10 @@ class _Instance:
     interface: Interface
     fixed: tuple[int, ...] = ()
     cuts: tuple[Any, ...] = ()
+
+
+NATIVE = 1e8
+"""Largest product that a solver is given as it is: its tolerances are relative to that, and the rules' are not."""
 
 
 class PyomoBackend:
@@ -100,7 +104,7 @@ class PyomoBackend:
 
     def solve(self, task: Task, settings: SolverSettings) -> Answer:
         """See :meth:`mipcash.backends.task.Backend.solve`; refuses a program that exceeds the licence before the solve."""
-        if task.program.bilinear and not (self._pyomo.takes_products and moderate(task.program)):
+        if task.program.bilinear and not (self._pyomo.takes_products and _moderate(task.program)):
             # hundreds of relaxations, of ranges at which each solver needs its doubts checked: HiGHS has both, in milliseconds
             return HighsBackend().solve(task, settings)
         return certified(task, settings, self._unchecked, self.name, products=self._pyomo.takes_products)
@@ -267,6 +271,12 @@ class PyomoBackend:
             if len(self._instances) > KEPT_INSTANCES:
                 self._instances.popitem(last=False)
         return key, self._instances[key]
+
+
+def _moderate(program: BinaryProgram) -> bool:
+    """Return whether all products of reals have a size at which a solver's tolerances are those of rules."""
+    ends = [p.column for p in program.bilinear]
+    return float(np.abs([program.low[ends], program.high[ends]]).max(initial=0.0)) <= NATIVE
 
 
 def _takes_quadratic(profile: SolverProfile) -> bool:

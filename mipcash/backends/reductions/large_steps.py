@@ -24,10 +24,10 @@ from scipy import sparse
 
 from mipcash.backends.reductions.reduction import ProgramReduction
 from mipcash.backends.reductions.tightening import tightened
-from mipcash.modelling.domains import Integer
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_coefficients, with_rows
+from mipcash.program.unit_scale import stepped_integers
 
 LARGE = 1e6
 """Ratio of a coefficient to a smaller one of its row from which on the larger one is replaced."""
@@ -78,9 +78,8 @@ def _in_places(program: BinaryProgram) -> BinaryProgram:
     matrix = sparse.lil_array(program.matrix)
     low, high = program.row_low.copy(), program.row_high.copy()
     changed = False
-    for number in program.numbers:
-        domain = program.domains[number.label]
-        if number.place < 0 or number.latent != number.column or not isinstance(domain, Integer):
+    for number, domain in stepped_integers(program):
+        if number.latent != number.column:
             continue
         column = np.asarray(matrix[:, [number.column]].todense()).ravel()
         for r in np.flatnonzero(column):

@@ -29,11 +29,12 @@ from scipy import sparse
 
 from mipcash.backends.reductions.reduction import KEPT_PROGRAMS, Reduced
 from mipcash.backends.task import Task
-from mipcash.modelling.domains import Integer, Real
+from mipcash.modelling.domains import Real
 from mipcash.program.forms import Vector
-from mipcash.program.program import BinaryProgram, NumberColumn
+from mipcash.program.program import BinaryProgram
 from mipcash.program.recent import Recent
 from mipcash.program.rewriting import with_bounds, with_coefficients
+from mipcash.program.unit_scale import Stepped, set_from_places, stepped_integers
 
 LARGEST = 4e8
 """Largest coefficient of a row in whole units; beyond it, a tolerance on integers would count."""
@@ -74,19 +75,17 @@ class ScaledProgram:
     delicate: bool
     contradictory: bool
     tiny: bool = False
-    stepped: tuple[NumberColumn, ...] = ()
+    stepped: tuple[Stepped, ...] = ()
 
     @classmethod
     def of(cls, program: BinaryProgram) -> ScaledProgram:
         stepped, kinds = _stepped(program), program.integer.copy()
-        kinds[[c for number in stepped for c in (number.column, number.latent)]] = 0.0
+        kinds[[c for number, _ in stepped for c in (number.column, number.latent)]] = 0.0
         program = replace(program, integer=kinds) if stepped else program
         unit = _column_units(program)
         integral = unit > 0
         size = np.maximum(np.abs(program.low), np.abs(program.high))
-        for number in stepped:
-            domain = program.domains[number.label]
-            assert isinstance(domain, Integer)
+        for number, domain in stepped:
             size[[number.column, number.latent]] = domain.step
         columns = np.where(integral, unit, np.where(size == 0, 1.0, _power(size)))
         matrix = sparse.csr_array(program.matrix @ sparse.diags_array(columns))
@@ -121,13 +120,7 @@ class ScaledProgram:
     def unscaled(self, columns: Vector) -> Vector:
         """Return the columns of the given program, the integers with a step at the values that their places stand for."""
         columns = columns * self.columns[: len(columns)]
-        for number in self.stepped:
-            domain = self.program.domains[number.label]
-            assert isinstance(domain, Integer)
-            value = domain.low + domain.step * round(float(columns[number.place]))
-            active = abs(columns[number.column] - value) <= abs(columns[number.column])
-            columns[number.latent] = value
-            columns[number.column] = value if active else 0.0
+        set_from_places(self.stepped, columns)
         return columns
 
 
@@ -152,16 +145,20 @@ class ScaledTask(Reduced):
     @property
     def tiny(self) -> bool:
         """Whether coefficients of rows or of the objective differ so much in size that a solver may take one for nothing."""
-        cost = np.abs(self.task.form.linear if self.cost is None else self.cost)
-        return self.scaled.tiny or bool(cost[cost > 0.0].min(initial=1.0) < TINY)
+        costs = self._costs
+        return self.scaled.tiny or bool(costs[costs > 0.0].min(initial=1.0) < TINY)
 
     @property
     def neglected(self) -> float:
         """Return the largest sum of the objective's terms that a solver may have ignored: no bound includes them."""
-        cost = np.abs(self.task.form.linear if self.cost is None else self.cost)
-        small = (cost > 0.0) & (cost < NEGLECTED)
-        width = (self.scaled.program.high - self.scaled.program.low)[: len(cost)]
-        return float(np.sum(cost[small] * width[small])) * self.unit
+        costs, program = self._costs, self.scaled.program
+        small = np.flatnonzero((costs > 0.0) & (costs < NEGLECTED))
+        return float(np.sum(costs[small] * (program.high - program.low)[small])) * self.unit
+
+    @property
+    def _costs(self) -> Vector:
+        """Sizes of the costs, in the unit."""
+        return np.abs(self.task.form.linear if self.cost is None else self.cost)
 
     def columns(self, columns: Vector) -> Vector:
         """See :meth:`mipcash.backends.reductions.reduction.Reduced.columns`."""
@@ -253,15 +250,9 @@ def _units(matrix: sparse.csr_array, integral: NDArray[np.bool_], bounds: Vector
     return found
 
 
-def _stepped(program: BinaryProgram) -> tuple[NumberColumn, ...]:
-    """Return the numbers that are integers with a large step, those of a relaxation without their places left out."""
-
-    def large(number: NumberColumn) -> bool:
-        domain = program.domains[number.label]
-        whole = program.integer[number.place] > 0
-        return isinstance(domain, Integer) and domain.step >= STEPPED and bool(whole)
-
-    return tuple(number for number in program.numbers if number.place >= 0 and large(number))
+def _stepped(program: BinaryProgram) -> tuple[Stepped, ...]:
+    """Return the integers with a large step, but for those whose place is a real in a relaxation."""
+    return tuple((n, d) for n, d in stepped_integers(program) if d.step >= STEPPED and program.integer[n.place] > 0)
 
 
 def _column_units(program: BinaryProgram) -> Vector:
