@@ -358,7 +358,8 @@ class Hybrid(ModelBased):
         search = polishing._search_of(excluded, step.data.best(), limits)
         moves = BlockMoves(polishing.domain, self.blocks, search.near, step.data.best())
         refining = Refining(search, moves, step, settings.refine, settings.min_gain)
-        found = refining.minimise(acquisition, self._batch(pool), calm_gain(fitted, self.refined, step))
+        calm = calm_gain(fitted, step) if self.refined else None
+        found = refining.minimise(acquisition, self._batch(pool), calm)
         step.clock.add("polish", began, polishing.domain.deadline)
         return None if found is None else Target(mean, *found)
 

@@ -41,10 +41,10 @@ Found = tuple[Acquisition, Point]
 """A point, and what it is the best of: infinite where proposals are not to be."""
 
 
-def calm_gain(fitted: Ingredients, refined: bool, step: Step) -> Acquisition | None:
+def calm_gain(fitted: Ingredients, step: Step) -> Acquisition | None:
     """Expected improvement where deviations do not grow; None: the acquisition is another, or has more in it."""
     alone = not fitted.limited and not step.request.costs and math.isfinite(fitted.best)
-    if not refined or not alone or not isinstance(fitted.loss, StructuredPosterior):
+    if not alone or not isinstance(fitted.loss, StructuredPosterior):
         return None
     return log_ei(replace(fitted, loss=replace(fitted.loss, inflation=1.0)))
 
