@@ -83,9 +83,7 @@ class Interview:
         found = self.at(config).violation(config)
         if found is None:
             return f"no configuration of the domains and conditions: {config}"
-        # held at its values, a grid does not tell how large the products of a rule can be
-        allowed = 4 * ALLOWED if self.case.gridded else ALLOWED
-        return f"illegal by {float(found):.3g} of the largest coefficient: {config}" if found > allowed else ""
+        return f"illegal by {float(found):.3g} of the largest coefficient: {config}" if found > ALLOWED else ""
 
     def at(self, config: Config) -> Truth:
         """The truth, what is on a grid in it held at its value in a configuration."""

@@ -178,9 +178,11 @@ def _reach(term: Term, table: Table) -> Fraction:
     """How large what a coefficient multiplies can be."""
     reach, parameters = Fraction(1), {p.name: p for p in table.drawn.parameters}
     for factor in term.factors:
-        if isinstance(factor, Value) and factor.name in parameters:  # auxiliary variables are counted as they are
+        if isinstance(factor, Value) and factor.name in parameters:
             p = parameters[factor.name]
             reach *= max(abs(Fraction(end)) for end in (p.low, p.high, *(p.values[:1]), *(p.values[-1:])))
+        elif isinstance(factor, Value):  # an auxiliary variable
+            reach *= Fraction(float(np.abs(table.factor(factor)).max(initial=0.0)))
     return reach or Fraction(1)
 
 
@@ -197,30 +199,27 @@ class Body:
 
     def __init__(self, table: Table, relation: Relation) -> None:
         self.table, self.relation = table, relation
-        self.scale = max(abs(Fraction(t.coefficient)) * min(Fraction(1), _reach(t, table)) for t in relation.terms)
         self.reals = sorted({n for t in relation.terms for n in _reals(t, table)})
         self.constant, self.open = np.zeros(table.size), np.zeros(table.size, dtype=bool)
         self._size = np.full(table.size, abs(relation.bound))
         self._columns: list[tuple[Fraction, list[Floats], str]] = []
-        reaches = []
         for term in relation.terms:
             names = _reals(term, table)
             factors = [table.factor(f) for f in term.factors if not (isinstance(f, Value) and f.name in table.reals)]
             product = np.prod([np.ones(table.size), *factors], axis=0)
-            ends = [abs(end) for n in names for end in (table.drawn[n].low, table.drawn[n].high)]
-            reaches.append(abs(term.coefficient) * float(np.abs(product).max(initial=0.0)) * max(ends, default=1.0))
             self._columns.append((Fraction(term.coefficient), factors, names[0] if names else ""))
             if names:
                 self.open |= (product != 0) & table.on[names[0]]
             else:
                 self.constant += term.coefficient * product
                 self._size += np.abs(term.coefficient * product)
+        sizes = [(abs(Fraction(t.coefficient)), _reach(t, table)) for t in relation.terms]
+        reaches, bound = [c * size for c, size in sizes], abs(Fraction(relation.bound))
         # sums of floats are off by 1e-15 of their largest terms, which is a part of what a rule may be missed by; near the bound
         # a term is no larger than the others and the bound together
-        others = abs(relation.bound) + sum(reaches) - max(reaches)
-        self.scale = max(self.scale, Fraction(2 * others) / 10**6)
-        reach = abs(relation.bound) + sum(reaches)
-        self.edge = max(BROKEN_FROM, FLOATS * Fraction(reach) / self.scale)
+        rounding = 2 * (bound + sum(reaches) - max(reaches)) / 10**6
+        self.scale = max(*(c * min(Fraction(1), size) for c, size in sizes), rounding)
+        self.edge = max(BROKEN_FROM, FLOATS * (bound + sum(reaches)) / self.scale)
 
     def exact(self, row: int) -> tuple[Fraction, dict[str, Fraction]]:
         """Constant and slopes of the active reals at a row."""
