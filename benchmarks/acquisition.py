@@ -23,7 +23,7 @@ SEEDS = {"smoke": 1, "quick": 1, "full": 5}
 def measure(name: str, seed: int, steps: int, solver: str = "auto solver=highs") -> dict[str, Any]:
     """Median seconds per part over the proposals after the initial design."""
     space = import_module(f"mipcash.models.{name}").space
-    study = mc.Study(space, "hybrid", solver, seed=seed)
+    study = mc.Study(space, mc.Method("hybrid", solver=solver), seed=seed)
     objective = proxy(space, seed)
     illegal = 0
     for _ in range(steps):

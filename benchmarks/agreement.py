@@ -17,7 +17,7 @@ STEPS = {"smoke": 11, "quick": 50, "full": 50}
 
 def measure(solver: str, steps: int) -> dict[str, Any]:
     space, objective = synthetic.build()
-    study = mc.Study(space, solver=solver, seed=0)
+    study = mc.Study(space, optimizer=mc.Method(solver=solver), seed=0)
     began = time.perf_counter()
     for _ in range(steps):
         trial = study.ask()

@@ -67,12 +67,13 @@ def measured(problem: Problem, ratio: float, evaluations: int, way: str, seed: i
     limits = limits_of(problem.limits)
     costs = {"loss": float(ratio), **{limit.output: 1.0 for limit in limits}}
     whole, began = sum(costs.values()), time.process_time()
-    given = {"seed": seed, "limits": problem.limits, "progress": False, "seconds_per_proposal": None}
+    given = {"seed": seed, "limits": problem.limits, "progress": False}
+    given["optimizer"] = mc.Method(seconds_per_proposal=None)
     if way == "together":
         result = mc.minimize(problem.objective, problem.space(), evaluations, **given)
     else:
         functions = {name: output(problem, name) for name in costs}
-        result = mc.minimize(functions, problem.space(), mc.Cost(evaluations * whole), costs=costs, **given)
+        result = mc.minimize(functions, problem.space(), mc.Budget(mc.Cost(evaluations * whole), costs=costs), **given)
     seconds = time.process_time() - began
     curve = kept_by_cost(result.history, costs, limits)
     ends = [share * evaluations * whole * (1 + 1e-9) for share in SHARES]

@@ -71,7 +71,7 @@ def one(name: str, seed: int, optimizer: str, budget: int, rows: int = ROWS) -> 
     )
     objective = mc.CrossValidated(partial(pipelines.pipeline, seed=seed), x, y, scoring="roc_auc", seed=seed)
     began = time.process_time()
-    with mc.Study(pipelines.declare(facts), optimizer, seed=seed, seconds_per_proposal=None) as study:
+    with mc.Study(pipelines.declare(facts), mc.Method(optimizer, seconds_per_proposal=None), seed=seed) as study:
         result = run_study(study, objective, budget, progress=False)
         searched = time.process_time() - began
         answers = {

@@ -45,11 +45,9 @@ def run(optimizer: str, problem: str, budget: int, solver: str) -> Run:
         of.objective,
         of.space(),
         budget=budget,
-        optimizer=optimizer,
-        solver=solver,
+        optimizer=mc.Method(optimizer, solver=solver, seconds_per_proposal=None),
         seed=SEED,
         progress=False,
-        seconds_per_proposal=None,
     )
     return {
         "optimizer": optimizer,

@@ -144,7 +144,7 @@ def best_loss(name: str, seed: int, budget: int, prior: str) -> dict[str, Any]:
     space, objective = problem(name, seed)
     began = time.process_time()
     result = mc.minimize(
-        objective, space, budget, optimizer="mivabo", settings=PRIORS[prior], seed=seed, progress=False
+        objective, space, budget, optimizer=mc.Method("mivabo", settings=PRIORS[prior]), seed=seed, progress=False
     )
     seconds = (time.process_time() - began) / budget
     best = result.value - (optimum(int(name.split()[1]), seed) if name.startswith("ising") else 0.0)

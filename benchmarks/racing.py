@@ -21,7 +21,7 @@ import mipcash as mc
 from benchmarks.registry import Progress, Results, benchmark
 from mipcash.display import counted
 from mipcash.models import sklearn_pipeline
-from mipcash.study.racing import Halving, Racing, judge_of
+from mipcash.study.pruning import Halving, Racing, judge_of
 from mipcash.study.reading import read_outcome
 
 WAYS: dict[str, Racing | Halving | None] = {"off": None, "on": Racing(), "halving": Halving()}
@@ -116,8 +116,10 @@ def cell(data: str, seed: int, chosen: Mapping[str, Any], progress: Progress) ->
             racing = WAYS[way]
             began, fitted = time.process_time(), remembered.seconds
             fits = chosen["evaluations"] * folds
-            given = {"optimizer": optimizer, "seed": seed, "racing": racing, "progress": False}
-            result = mc.minimize(remembered, space, mc.Fits(fits), **given, seconds_per_proposal=None)  # type: ignore[arg-type]
+            method = mc.Method(optimizer, seconds_per_proposal=None)
+            result = mc.minimize(
+                remembered, space, mc.Fits(fits), optimizer=method, seed=seed, pruning=racing, progress=False
+            )
             asking = time.process_time() - began - (remembered.seconds - fitted)
             config = result.config or {}
             key = repr(sorted(config.items()))

@@ -78,7 +78,11 @@ def run_in_a_pool(kind: str, workers: int, evaluations: int, seconds: float) -> 
     with pool(kind, workers) as executor:
         load, began = os.getloadavg()[0], time.perf_counter()
         result = mc.minimize(
-            Takes("sleep", seconds), network(), evaluations, workers=workers, executor=executor, progress=False
+            Takes("sleep", seconds),
+            network(),
+            evaluations,
+            execution=mc.Execution(workers=workers, executor=executor),
+            progress=False,
         )
         wall = time.perf_counter() - began
     assert result.n_done == evaluations, result.problem()

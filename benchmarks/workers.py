@@ -74,7 +74,8 @@ def measure(kind: str, workers: int, evaluations: int, seconds: float) -> dict[s
         arguments["executor"] = lambda: ProcessPoolExecutor(workers, mp_context=get_context("forkserver"))
     objective = Takes("python" if kind == "limited" else kind, seconds)
     load, began, cpu = os.getloadavg()[0], time.perf_counter(), time.process_time()
-    result = mc.minimize(objective, network(), evaluations, workers=workers, progress=False, **arguments)
+    execution = mc.Execution(workers=workers, **arguments)
+    result = mc.minimize(objective, network(), evaluations, execution=execution, progress=False)
     wall = time.perf_counter() - began
     assert result.n_done == evaluations, result.problem()
     asks = [t.seconds["ask"] for t in result.history]

@@ -32,19 +32,20 @@ _HOMES = {
     "Folds": "mipcash.study.folds",
     "ensemble": "mipcash.integrations.sklearn.ensemble",
     "Confirm": "mipcash.study.confirm",
+    "Budget": "mipcash.study.spending",
     "Cost": "mipcash.study.spending",
+    "Execution": "mipcash.study.execution",
+    "Journal": "mipcash.study.storage.registry",
+    "Method": "mipcash.study.method",
     "Fits": "mipcash.study.spending",
-    "Racing": "mipcash.study.racing",
-    "Halving": "mipcash.study.racing",
+    "Racing": "mipcash.study.pruning",
+    "Halving": "mipcash.study.pruning",
     "Result": "mipcash.study.result",
     "minimize": "mipcash.study.minimize",
 }
 
 _MODULES = ("errors", "settings")
 """For ``except mc.errors.SpaceError`` and ``mc.settings.HybridSettings``."""
-_MOVED = {"ConfirmSettings": "Confirm"}
-"""What names were called before there was a release. Settings of optimizers, which stood here too, are in ``mc.settings``."""
-
 __all__ = ["__version__", *_MODULES, *sorted(_HOMES)]
 
 if TYPE_CHECKING:
@@ -64,13 +65,17 @@ if TYPE_CHECKING:
     from mipcash.space.solution import Solution as Solution
     from mipcash.space.space import Space as Space
     from mipcash.study.confirm import Confirm as Confirm
+    from mipcash.study.execution import Execution as Execution
     from mipcash.study.folds import Folds as Folds
+    from mipcash.study.method import Method as Method
     from mipcash.study.minimize import minimize as minimize
-    from mipcash.study.racing import Halving as Halving
-    from mipcash.study.racing import Racing as Racing
+    from mipcash.study.pruning import Halving as Halving
+    from mipcash.study.pruning import Racing as Racing
     from mipcash.study.result import Result as Result
+    from mipcash.study.spending import Budget as Budget
     from mipcash.study.spending import Cost as Cost
     from mipcash.study.spending import Fits as Fits
+    from mipcash.study.storage.registry import Journal as Journal
     from mipcash.study.study import Study as Study
     from mipcash.study.trial import Failed as Failed
     from mipcash.study.trial import Trial as Trial
@@ -83,26 +88,16 @@ if not TYPE_CHECKING:  # a type checker knows the names from above, and that the
         if name in _MODULES:
             return import_module(f"mipcash.{name}")
         if name not in _HOMES:
-            return _elsewhere(name)
+            raise _unknown(name)
         return _attribute(name)
 
-    def _elsewhere(name: str) -> Any:
-        """What has moved, with a warning that says where to.
-
-        Raises:
-            AttributeError: there is no such name.
-        """
+    def _unknown(name: str) -> AttributeError:
         from difflib import get_close_matches
-        from warnings import warn
 
-        module, now = ("mipcash", _MOVED[name]) if name in _MOVED else ("mipcash.settings", name)
-        found = import_module(module)
-        if now not in found.__all__:
-            close = get_close_matches(name, __all__, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(__all__)}"
-            raise AttributeError(f"module 'mipcash' has no attribute {name!r}; {hint}")
-        warn(f"mipcash.{name} is called {module}.{now} now", DeprecationWarning, stacklevel=3)
-        return getattr(found, now)
+        close = get_close_matches(name, __all__, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(__all__)}"
+        hint = f"it is mipcash.settings.{name}" if name in import_module("mipcash.settings").__all__ else hint
+        return AttributeError(f"module 'mipcash' has no attribute {name!r}; {hint}")
 
 
 def __dir__() -> list[str]:

@@ -156,11 +156,9 @@ def _ours(method: str, split: Split, evaluations: int, space: str, objective: Cl
         objective,
         declared,
         evaluations,
-        optimizer=optimizer,
-        settings=settings,
+        optimizer=mc.Method(optimizer, settings=settings, seconds_per_proposal=None),
         seed=split.seed,
         progress=False,
-        seconds_per_proposal=None,
         confirm=confirms or None,
         callbacks=lambda study, trial: clock.append(time.process_time() - began),
     )

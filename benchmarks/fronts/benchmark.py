@@ -42,7 +42,9 @@ def row(problem: FrontProblem, outcome: Mapping[str, float]) -> list[float]:
 def ours(problem: FrontProblem, optimizer: str, seed: int, budget: int) -> tuple[list[list[float]], list[float], int]:
     """Values by evaluation, CPU seconds by ask, illegal proposals."""
     settings = {} if optimizer == "random" else {"n_initial": INITIAL}
-    study = mc.Study(problem.space(), optimizer, objectives=dict(problem.objectives), seed=seed, settings=settings)
+    study = mc.Study(
+        problem.space(), mc.Method(optimizer, settings=settings), direction=dict(problem.objectives), seed=seed
+    )
     rows, cpu = [], []
     for _ in range(budget):
         began = time.process_time()

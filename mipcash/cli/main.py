@@ -29,11 +29,10 @@ from mipcash.cli.options import (
     ModelName,
     MostCost,
     MostFits,
-    Noisy,
     Options,
     Place,
+    Prune,
     Quiet,
-    Race,
     SecondsPerProposal,
     Timeout,
     Workers,
@@ -96,9 +95,8 @@ def run(
     seconds_per_proposal: SecondsPerProposal = None,
     evaluation_timeout: EvaluationTimeout = None,
     evaluation_memory: EvaluationMemory = None,
-    racing: Race = None,
+    pruning: Prune = None,
     confirm: Confirm = None,
-    noisy: Noisy = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start anew; the journal that is there is renamed.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -107,7 +105,7 @@ def run(
     """Optimise a model, or go on where an earlier run of it stopped."""
     with errors(debug), ExitStack() as stack:
         from mipcash.cli import archive, json_lines, limits, modelfile, running
-        from mipcash.cli.plans import Plan, objectives_said
+        from mipcash.cli.plans import Plan, direction_said
         from mipcash.study.storage.registry import move_aside
 
         stream = stack.enter_context(json_lines.kept_for_json(as_json))
@@ -123,11 +121,9 @@ def run(
             "seconds_per_proposal": seconds_per_proposal,
             "evaluation_timeout": evaluation_timeout,
             "evaluation_memory": evaluation_memory,
-            "racing": racing,
+            "pruning": pruning,
             "confirm": confirm,
-            "noisy": noisy,
-            "direction": direction,
-            "objectives": objectives_said(objective or []),
+            "direction": direction_said(direction, objective or []),
         }
         place = None if storage is None else archive.storage_of(storage, loaded.space.name)
         plan = Plan.of(loaded, given, place, options, limits.parsed(limit or []), quiet, cost, fits)
@@ -160,9 +156,8 @@ def resume(
     seconds_per_proposal: SecondsPerProposal = None,
     evaluation_timeout: EvaluationTimeout = None,
     evaluation_memory: EvaluationMemory = None,
-    racing: Race = None,
+    pruning: Prune = None,
     confirm: Confirm = None,
-    noisy: Noisy = None,
     cost: MostCost = None,
     fits: MostFits = None,
     as_json: Json = False,
@@ -172,8 +167,8 @@ def resume(
     """Go on with a run that was stopped, killed or given too small a budget."""
     with errors(debug), ExitStack() as stack:
         from mipcash.cli import archive, consent, json_lines, modelfile, running
-        from mipcash.cli.plans import STANDARD, Plan, racing_said
-        from mipcash.study.records.goals import stored_goals
+        from mipcash.cli.plans import STANDARD, Plan, confirm_said, pruning_said
+        from mipcash.study.records.goals import direction_given
 
         stream = stack.enter_context(json_lines.kept_for_json(as_json))
         old = archive.open_archive(journal)
@@ -203,16 +198,15 @@ def resume(
             seconds_per_proposal or defaults.get("seconds_per_proposal", STANDARD["seconds_per_proposal"]),
             evaluation_timeout or defaults.get("evaluation_timeout"),
             evaluation_memory or defaults.get("evaluation_memory"),
-            racing_said(racing or defaults.get("racing")),
-            (old.confirms or defaults.get("confirm")) if confirm is None else confirm,
-            defaults.get("noisy") if noisy is None else noisy,
+            pruning_said(pruning or defaults.get("pruning")),
+            confirm_said((old.confirms or defaults.get("confirm")) if confirm is None else confirm),
             journal,
             chosen.options,
             {name: (low, high) for name, (low, high) in record.limits.items()},
             quiet,
             cost,
             fits,
-            **stored_goals(record.goals),
+            direction_given(record.goals),
         )
         running.start(loaded, plan, stream)
 

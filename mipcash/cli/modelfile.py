@@ -41,7 +41,7 @@ from mipcash.study.text import kind, readable
 PACKAGE = "mipcash.models"
 DEFAULTS = (
     *("budget", "seed", "solver", "optimizer", "timeout", "workers", "seconds_per_proposal"),
-    *("evaluation_timeout", "evaluation_memory", "racing", "confirm", "noisy", "direction", "objectives"),
+    *("evaluation_timeout", "evaluation_memory", "pruning", "confirm", "direction"),
 )
 """What a model may set in its own ``DEFAULTS``."""
 TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}

@@ -45,19 +45,16 @@ EvaluationMemory = Annotated[
     float | None,
     typer.Option(min=0.001, help="Megabytes beyond which an evaluation is killed; default: no limit."),
 ]
-Race = Annotated[
+Prune = Annotated[
     str | None,
-    typer.Option("--racing", metavar="on|off|halving", help="Whether evaluations in several fits are stopped early."),
+    typer.Option("--pruning", metavar="on|off|halving", help="Whether evaluations in several fits are stopped early."),
 ]
 Confirm = Annotated[
-    int | None,
+    str | None,
     typer.Option(
-        min=0, metavar="N", help="Evaluate N finalists again and answer with the best of them; default: none."
+        metavar="N|replicate",
+        help="Evaluate N finalists again and answer with the best of them, or repeat the best of a noisy objective; 0: neither.",
     ),
-]
-Noisy = Annotated[
-    bool | None,
-    typer.Option("--noisy/--deterministic", help="Whether two evaluations of a configuration differ: repeat the best."),
 ]
 Journal = Annotated[Path, typer.Argument(metavar="RUN.DB", help="The journal of a run.")]
 Direction = Annotated[

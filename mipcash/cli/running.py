@@ -19,6 +19,7 @@ from mipcash.errors import DefectError, StorageError
 from mipcash.study.finalists import text_of
 from mipcash.study.minimize import run as run_study
 from mipcash.study.reading import describe_error
+from mipcash.study.spending import Budget
 from mipcash.study.study import Study
 from mipcash.study.text import visible
 
@@ -43,14 +44,13 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
             contextlib.chdir(os.curdir),
             Study(
                 loaded.space,
-                plan.optimizer,
-                plan.solver,
-                **plan.goals,
+                plan.method,
+                direction=plan.direction,
                 seed=plan.seed,
                 storage=plan.storage,
                 limits=plan.limits,
                 costs=plan.costs(loaded),
-                seconds_per_proposal=plan.seconds_per_proposal,
+                pruning=plan.pruning,
                 model=loaded.reference,
                 options=plan.options,
             ) as study,
@@ -58,15 +58,10 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
             result = run_study(
                 study,
                 loaded.objective,
-                plan.pays,
-                timeout=plan.timeout,
-                workers=plan.workers,
-                progress=display or (False if plan.quiet else None),
-                evaluation_timeout=plan.evaluation_timeout,
-                evaluation_memory=plan.evaluation_memory,
-                racing=plan.racing,
+                Budget(plan.amount, plan.timeout),
+                execution=plan.execution,
                 confirm=plan.confirm,
-                noisy=plan.noisy,
+                progress=display or (False if plan.quiet else None),
             )
     except KeyboardInterrupt:
         _interrupted(plan, stream)

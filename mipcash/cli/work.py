@@ -20,10 +20,9 @@ from mipcash.cli.options import (
     Limits,
     MostCost,
     MostFits,
-    Noisy,
     Options,
+    Prune,
     Quiet,
-    Race,
     SecondsPerProposal,
     Timeout,
     Workers,
@@ -66,9 +65,8 @@ def work(
     seconds_per_proposal: SecondsPerProposal = None,
     evaluation_timeout: EvaluationTimeout = None,
     evaluation_memory: EvaluationMemory = None,
-    racing: Race = None,
+    pruning: Prune = None,
     confirm: Confirm = None,
-    noisy: Noisy = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -81,8 +79,8 @@ def work(
 
         from mipcash.cli import consent, limits, modelfile, running
         from mipcash.cli.archive import address_of, open_archive
-        from mipcash.cli.plans import Plan, objectives_said
-        from mipcash.study.records.goals import stored_goals
+        from mipcash.cli.plans import Plan, direction_said
+        from mipcash.study.records.goals import direction_given
         from mipcash.study.storage.registry import exists
 
         options, typed = modelfile.pairs(option or []), limits.parsed(limit or [])
@@ -98,11 +96,9 @@ def work(
             "seconds_per_proposal": seconds_per_proposal,
             "evaluation_timeout": evaluation_timeout,
             "evaluation_memory": evaluation_memory,
-            "racing": racing,
+            "pruning": pruning,
             "confirm": confirm,
-            "noisy": noisy,
-            "direction": direction,
-            "objectives": objectives_said(objective or []),
+            "direction": direction_said(direction, objective or []),
         }
         old = open_archive(address.whole) if exists(address) else None
         if old is not None:
@@ -116,10 +112,8 @@ def work(
                 "optimizer": record.optimizer,
                 "solver": chosen.solver,
                 "budget": record.budget,
-                **stored_goals(record.goals),
+                "direction": direction_given(record.goals),
             }
-            if given["objectives"] is not None:  # what is typed brings a direction each
-                study.pop("direction", None)
             given = {
                 **study,
                 **{name: value for name, value in given.items() if value is not None and name != "solver"},

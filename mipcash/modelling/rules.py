@@ -11,7 +11,7 @@ What counts as legal, everywhere: a rule may be missed by ``TOLERANCE`` times it
 that is smaller (so that a rule in other units is the same rule), and by what sums of floats are off, ``ROUNDING`` times the sum of
 its largest terms. Near a bound a term is no larger than all others and the bound together, and is counted as that. A coefficient
 is that of a variable of the model: of an expanded integer or ordinal, the value of a level times its factor. A rule over whole
-numbers alone, with whole coefficients that floats add exactly, may be missed by ``TOLERANCE`` at most.
+numbers alone, with whole coefficients that floats add exactly, may be missed by ``TOLERANCE`` at most, whatever its bounds.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def slack_of(body: Quadratic, lower: float, upper: float, scale: float = 0.0) ->
     terms = body.terms
     if not terms:  # nothing is left to decide: the constants alone are compared
         return TOLERANCE * bounds
-    whole = all(not v.is_continuous() for v in body.variables.values()) and float(bounds).is_integer()
+    whole = all(not v.is_continuous() for v in body.variables.values())
     slack = TOLERANCE * max(c * min(1.0, size) for c, size in terms)
     rounding = rounding_of(terms, bounds, whole)
     return min(slack, TOLERANCE) if whole and not rounding else slack + rounding
@@ -116,7 +116,7 @@ def rounding_of(terms: Sequence[tuple[float, float]], bounds: float, whole: bool
     Args:
         terms: the size of each coefficient, and how large what it multiplies can be; infinite counts as nothing.
         bounds: the size of the bounds.
-        whole: whether variables and bounds are whole: with whole coefficients, floats add them without rounding.
+        whole: whether variables are whole: with whole coefficients, floats add them without rounding.
     """
     sizes = [c * size for c, size in terms if math.isfinite(c * size)]
     largest, total = max(sizes, default=0.0), sum(sizes)

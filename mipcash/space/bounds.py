@@ -123,8 +123,13 @@ def _number_extent(
     fixed_on = _where_active(program, label)
     if any(n.label == label for n in program.numbers):
         least, most = (_end(fixed_on, label, sign, backend, settings) for sign in (1.0, -1.0))
-        if least.status == INFEASIBLE or most.status == INFEASIBLE:
+        infeasible = INFEASIBLE in (least.status, most.status)
+        if infeasible and any(n.label == label and n.conditions for n in program.numbers):
             return None
+        if (
+            infeasible
+        ):  # there are legal configurations, all of which have it: the solver's tolerances are too coarse here
+            return Extent(domain.low, domain.high, None, True, False)
         ends = [max(float(domain.low), least.value), min(float(domain.high), -most.value)]
         low, high = (domain.nearest(e if domain.step is not None else _short(e)) for e in ends)
         low, high = min(low, high), max(low, high)

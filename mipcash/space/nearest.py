@@ -12,6 +12,8 @@ from scipy import sparse
 from mipcash.backends.task import Answer, Backend, SolverSettings, Task
 from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError
 from mipcash.modelling.domains import Configuration, Value, is_number, same_value
+from mipcash.modelling.helpers import ids_of
+from mipcash.modelling.validation import check
 from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram, Group
 from mipcash.program.rewriting import with_columns, with_rows
@@ -19,6 +21,8 @@ from mipcash.space.compiled import QUESTION, CompiledSpace
 from mipcash.space.conflict import told
 from mipcash.space.explanation import explained
 
+NEAR = replace(QUESTION, time_limit=10.0, gap=1e-3)
+"""Limits of the search: a legal configuration is wanted, and not the proof that none is nearer by a thousandth."""
 ABSENT_COST = 1.0
 """Cost of switching a parameter on that the given configuration leaves out, or off that it has."""
 
@@ -30,7 +34,7 @@ def nearest(space: CompiledSpace, config: Configuration) -> Configuration:
     if not space.violations(config):
         return {**config, **space.fixed}  # what is held is met within a tolerance by values beside it
     wide = space.wider({x.label for x in space.tuned})
-    answer = nearest_point(wide.program, config, space.backend, QUESTION, space.in_rules)
+    answer = nearest_point(wide.program, config, space.backend, NEAR, space.in_rules)
     if told(answer).columns is None:
         raise InfeasibleSpaceError(explained(space, space.backend, empty=True))
     assert answer.columns is not None
@@ -48,15 +52,29 @@ def nearest(space: CompiledSpace, config: Configuration) -> Configuration:
 def _restored(space: CompiledSpace, found: Configuration, config: Configuration) -> Configuration:
     """A legal configuration with the values of another one wherever they are legal one by one.
 
-    Within its tolerance a solver may move what need not move.
+    Within its tolerance a solver may move what need not move. What is given may use no more of the rules' tolerances, or a rule
+    over tiny ranges would be missed by all that it is about.
     """
+    missed = _missed(space, found)
     for label in found:
         domain, given = space.declaration.parameters[label].domain, config.get(label)
         if label in config and domain.problem(given) is None and label not in space.fixed:
             trial = {**found, label: domain.canonical(given)}
             with suppress(SolverError):  # it could not tell in time
-                found = found if space.violations(trial) else trial
+                if not space.violations(trial) and (now := _missed(space, trial)) <= missed:
+                    found, missed = trial, now
     return found
+
+
+def _missed(space: CompiledSpace, config: Configuration) -> float:
+    """By how much a legal configuration misses the rule that it misses most, as a share of the rule's tolerance."""
+    values = check(space.declaration, config, space.rules).assignment
+    most = 0.0
+    for rule in space.rules:
+        if rule.slack and ids_of(rule) <= values.keys() and rule.applies(values):
+            value = rule.body.value(values)
+            most = max(most, (rule.lower - value) / rule.slack, (value - rule.upper) / rule.slack)
+    return most
 
 
 def why_illegal(space: CompiledSpace, config: Configuration) -> str:

@@ -6,17 +6,13 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mipcash.optimizers.goals import Goals
-from mipcash.optimizers.optimizer import Limit, Optimizer
+from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.records.limits import limits_of
 from mipcash.study.text import listed, shown
-
-if TYPE_CHECKING:
-    from mipcash.backends.task import Backend
-    from mipcash.space.space import Space
 
 
 def seed_of(seed: Any) -> int:
@@ -90,7 +86,7 @@ def costs_of(given: Any, limits: Sequence[Limit], unasked: bool = False) -> dict
     return found
 
 
-def check_goals(goals: Goals, costs: Mapping[str, float], racing: Any = None, confirm: Any = None) -> None:
+def check_goals(goals: Goals, costs: Mapping[str, float], pruning: Any = None, confirm: Any = None) -> None:
     """Several objectives come out of one function, whole, and no order among configurations follows from them.
 
     Raises:
@@ -100,7 +96,7 @@ def check_goals(goals: Goals, costs: Mapping[str, float], racing: Any = None, co
         return
     for given, what in (
         (costs, "costs= is for outputs that are evaluated apart: let one function return all of them"),
-        (racing, "racing= stops what is clearly worse by one loss: leave it out"),
+        (pruning, "pruning= stops what is clearly worse by one loss: leave it out"),
         (confirm, "confirm= evaluates again what has the lowest loss: leave it out"),
     ):
         if given:
@@ -141,19 +137,3 @@ def check_costs(objective: Any, costs: Mapping[str, float]) -> None:
             f"the objective is {f'of functions for {listed(names)}' if names else 'one function'}, and there are costs of "
             f"{listed(costs) if costs else 'none'}; costs= name each function of the objective, and nothing else"
         )
-
-
-def optimizer_of(optimizer: str | Optimizer, space: Space, solver: str | Backend, settings: Any) -> Optimizer:
-    """The optimizer of a name, or the object that was given."""
-    if isinstance(optimizer, Optimizer):
-        if settings is not None:
-            raise ValueError("settings= belong to a named optimizer; build them into the optimizer object instead")
-        return optimizer
-    if not isinstance(optimizer, str):
-        raise TypeError(
-            f"optimizer must be a name, or an object of a class derived from mipcash.optimizers.optimizer.Optimizer; got "
-            f"{shown(optimizer)}"
-        )
-    from mipcash.optimizers.registry import make_optimizer  # brings surrogates and solvers along
-
-    return make_optimizer(optimizer, space, solver=solver, settings=settings)

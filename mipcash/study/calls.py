@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from mipcash.optimizers.goals import Goals
 from mipcash.optimizers.outcome import LOSS
-from mipcash.space.direction import DIRECTIONS, direction_of
+from mipcash.space.direction import DIRECTIONS
 from mipcash.space.space import Space
 from mipcash.study.signatures import takes
 from mipcash.study.text import listed, shown
@@ -24,8 +25,6 @@ OURS = {
     "budget": "n_trials n_calls max_evals n_iter n_iters n_iterations max_iter maxiter max_iterations iterations trials evals "
     "n_evals n_evaluations num_evals num_trials total_trials evaluations maxfun max_fevals",
     "seed": "random_state random_seed rng rstate np_random",
-    "workers": "n_jobs n_workers num_workers n_parallel n_threads threads processes jobs parallel",
-    "timeout": "max_time time_limit max_seconds walltime walltime_limit time_budget",
     "optimizer": "sampler algorithm algo method strategy acq_func base_estimator suggest",
     "callbacks": "callback",
     "progress": "show_progress_bar verbose show_progressbar progressbar disp",
@@ -33,15 +32,28 @@ OURS = {
     "objective": "func fn fun function f target loss",
     "space": "search_space dimensions bounds domain params param_space config_space configspace",
     "known": "x0 y0 points_to_evaluate initial_points",
-    "executor": "pool map backend",
     "limits": "constraints constraints_func",
-    "costs": "cost cost_per_eval evaluation_cost",
-    "settings": "config options optimizer_settings",
-    "racing": "pruner pruning early_stopping",
+    "pruning": "racing pruner early_stopping",
+    "direction": "objectives directions sense maximize maximise minimize minimise mode greater_is_better",
 }
 """Our word -> what other libraries call it."""
 
-SENSES = frozenset({"directions", "sense", "maximize", "maximise", "minimize", "minimise", "mode", "greater_is_better"})
+WITHIN = {
+    "execution=4, or mc.Execution(workers=4)": "workers n_jobs n_workers num_workers n_parallel n_threads threads processes jobs "
+    "parallel",
+    "execution=mc.Execution(executor=...)": "executor pool map backend",
+    "execution=mc.Execution(retries=...)": "retries",
+    "execution=mc.Execution(evaluation_timeout=...)": "evaluation_timeout",
+    "execution=mc.Execution(evaluation_memory=...)": "evaluation_memory",
+    "budget=mc.Budget(50, timeout=...)": "timeout max_time time_limit max_seconds walltime walltime_limit time_budget",
+    "budget=mc.Budget(50, costs=...)": "costs cost cost_per_eval evaluation_cost",
+    "optimizer=mc.Method('hybrid', settings=...)": "settings config options optimizer_settings",
+    "optimizer=mc.Method('hybrid', solver=...)": "solver",
+    "optimizer=mc.Method('hybrid', seconds_per_proposal=...)": "seconds_per_proposal",
+    "storage=mc.Journal('run.db', fresh=True)": "fresh",
+    "confirm='replicate'": "noisy noise",
+}
+"""What an argument holds -> what it is called alone."""
 
 
 def explained(function: Callable[P, R]) -> Callable[P, R]:
@@ -67,11 +79,12 @@ def explained(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _cure(name: str, ours: Collection[str]) -> str:
-    if name.lower() in SENSES:
-        return 'it is called direction=, which is "minimize" or "maximize"'
     for our, others in OURS.items():
         if our in ours and name.lower() in others.split():
             return f"it is called {our}="
+    for held, others in WITHIN.items():
+        if held.split("=")[0] in ours and name.lower() in others.split():
+            return f"give {held}"
     close = difflib.get_close_matches(name, ours, n=1)
     return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(ours)}"
 
@@ -97,14 +110,14 @@ def _role(argument: Any) -> str:
     return f"the function {_name(argument)}" if callable(argument) else shown(argument)
 
 
-def check_direction(objective: Any, direction: Any) -> None:
+def check_direction(objective: Any, goals: Goals) -> None:
     """See that an objective that says where its loss is to go is sent there.
 
     Raises:
-        ValueError: no direction, or the other one.
+        ValueError: it goes the other way.
     """
-    own = getattr(objective, "direction", None)
-    if direction_of(direction) != own and own in DIRECTIONS:
+    own, direction = getattr(objective, "direction", None), goals.goals[0].direction
+    if not goals.several and direction != own and own in DIRECTIONS:
         raise ValueError(
             f"the objective {shown(objective)} gives a loss to {own}, and direction is {direction!r}; leave direction out"
         )

@@ -7,14 +7,16 @@ count in the budget: the search leaves as much of it as they take.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 from mipcash.errors import at_least
 from mipcash.study.finalists import Finalist
 from mipcash.study.loop import BUDGET, CALLBACK, DEFECT, TIMEOUT, Loop
-from mipcash.study.spending import SEARCHED, Budget, Reserve, Spending
+from mipcash.study.replication import RESERVED
+from mipcash.study.spending import SEARCHED, Amount, Reserve, Spending
 from mipcash.study.text import shown
 from mipcash.study.trial import Trial
 
@@ -46,12 +48,15 @@ class Confirm:
         return self.finalists * self.repeats
 
 
-ConfirmGiven = bool | int | Confirm | None
-"""What ``confirm=`` takes: a number of finalists, 0 or False for none, True for the defaults."""
+REPLICATE = "replicate"
+"""In the place of settings: repeats are chosen one by one (:mod:`mipcash.study.replication`)."""
+
+ConfirmGiven = bool | int | str | Confirm | None
+"""What ``confirm=`` takes: a number of finalists, 0 or False for none, True for the defaults, ``replicate``."""
 
 
-def confirm_of(given: ConfirmGiven, budget: Budget | None = None) -> Confirm | None:
-    """Settings; None: nothing is to be confirmed.
+def confirm_of(given: ConfirmGiven, budget: Amount | None = None) -> Confirm | str | bool | None:
+    """Settings, or ``replicate``; False: nothing is repeated; None: nothing was said.
 
     Args:
         budget: of the run.
@@ -59,18 +64,20 @@ def confirm_of(given: ConfirmGiven, budget: Budget | None = None) -> Confirm | N
     Raises:
         ValueError: no number of finalists, or more evaluations than the budget has.
     """
-    if given is None or given is False:
-        return None
+    if given is None or given is False or given == REPLICATE:
+        return given
     if isinstance(given, Confirm):
         settings = given
     elif given is True:
         settings = Confirm()
     elif isinstance(given, Integral) and given == 0:
-        return None
+        return False
     elif isinstance(given, Integral) and given >= 2:
         settings = Confirm(finalists=int(given))
     else:
-        raise ValueError(f"confirm must be a number of finalists, at least 2, or mc.Confirm(...); got {shown(given)}")
+        raise ValueError(
+            f"confirm must be a number of finalists, at least 2, mc.Confirm(...), or {REPLICATE!r}; got {shown(given)}"
+        )
     if isinstance(budget, Integral) and settings.evaluations + SEARCHED > budget:
         raise ValueError(
             f"{settings}, and the budget is {budget} evaluations in all, with {SEARCHED} at least to choose among; raise it, or "
@@ -79,7 +86,20 @@ def confirm_of(given: ConfirmGiven, budget: Budget | None = None) -> Confirm | N
     return settings
 
 
-def check_paid(settings: Confirm | None, spending: Spending) -> None:
+def check_replicated(settings: Any, costs: Mapping[str, float]) -> None:
+    """See that repeats are of whole evaluations.
+
+    Raises:
+        ValueError: outputs are evaluated apart.
+    """
+    if settings == REPLICATE and costs:
+        raise ValueError(
+            f"confirm={REPLICATE!r} repeats whole evaluations, and the objective is a function per output, which are evaluated "
+            "apart; leave confirm out"
+        )
+
+
+def check_paid(settings: Any, spending: Spending) -> None:
     """See that a budget pays for repeats, as far as it is known what they cost.
 
     Raises:
@@ -94,9 +114,13 @@ def check_paid(settings: Confirm | None, spending: Spending) -> None:
         )
 
 
-def reserve_of(settings: Confirm | None) -> Reserve:
+def reserve_of(settings: Any, budget: Amount | None = None) -> Reserve:
     """What the search leaves."""
-    return Reserve() if settings is None else Reserve(settings.evaluations, str(settings))
+    if isinstance(settings, Confirm):
+        return Reserve(settings.evaluations, str(settings))
+    if settings == REPLICATE and isinstance(budget, Integral):
+        return Reserve(int(budget) // RESERVED, f"confirm={REPLICATE!r}")
+    return Reserve()
 
 
 def confirms(reason: str) -> bool:

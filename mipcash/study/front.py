@@ -104,7 +104,7 @@ def front_of(standing: Standing) -> Front:
     """
     if not standing.goals.several:
         raise MipcashError(
-            'a front is of several objectives, and this study has one; give them to it, objectives=["loss", "latency_ms"]. The '
+            'a front is of several objectives, and this study has one; give them to it, direction=["loss", "latency_ms"]. The '
             "answer for one is result.best"
         )
     return Front.of(standing)

@@ -16,7 +16,7 @@ from mipcash.study.evaluating.defects import DefectsByOutput, misnamed
 from mipcash.study.evaluating.evaluation import Evaluation, Objective, Task, evaluate
 from mipcash.study.evaluating.pool import Evaluating, LostWorkerError, collect
 from mipcash.study.progress import Progress
-from mipcash.study.racing import Halving, Racing, judge_for
+from mipcash.study.pruning import judge_for
 from mipcash.study.result import LEAST, SUSPICIOUS
 from mipcash.study.spending import BudgetError, Reserve, Spending
 from mipcash.study.study import Study
@@ -77,12 +77,11 @@ class Loop:
         deadline: float | None,
         callbacks: tuple[Callback, ...],
         display: Progress,
-        racing: Racing | Halving | None = None,
         reserve: Reserve | None = None,
     ) -> None:
         self._study, self._objective, self._display = study, objective, display
         self._spending, self._deadline, self._callbacks = spending, deadline, callbacks
-        self._racing, self._reserve = racing, reserve or Reserve()
+        self._reserve = reserve or Reserve()
         study.arrived()  # the display knows what was there before
         self._ended, self._pace, self._defects = "", Pace(), DefectsByOutput()
 
@@ -171,7 +170,8 @@ class Loop:
             raise ExecutorError(f"{error}. {told}in {path}; run again with it as storage= to go on") from error
 
     def _task(self, trial: Trial) -> Task:
-        judge = None if self._racing is None else judge_for(self._racing, trial, self._study.trials, self._study.limits)
+        pruning = self._study.pruning
+        judge = None if pruning is None else judge_for(pruning, trial, self._study.trials, self._study.limits)
         return Task(trial.number, trial.attempt, trial.repeat, judge, self._study.goals.names)
 
     def _room(self, in_flight: Collection[Trial], workers: int) -> bool:

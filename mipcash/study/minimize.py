@@ -3,80 +3,69 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mipcash.optimizers.optimizer import Limit, Optimizer
+from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome
 from mipcash.space.direction import MINIMIZE
 from mipcash.space.space import Space
-from mipcash.study.arguments import check_costs, check_goals, costs_by_output, seconds_of
+from mipcash.study.arguments import check_costs, check_goals, costs_by_output
 from mipcash.study.calls import callbacks_of, check_direction, check_objective, check_order, explained
 from mipcash.study.confirm import (
     CONFIRMED,
+    REPLICATE,
+    Confirm,
     ConfirmGiven,
     Confirming,
     Replicating,
     check_paid,
+    check_replicated,
     confirm_of,
     confirms,
     reserve_of,
     warn_of_identical,
 )
-from mipcash.study.evaluating.allowed import Allowed
 from mipcash.study.evaluating.evaluation import Objective
-from mipcash.study.evaluating.pool import Executors, Pool
+from mipcash.study.evaluating.pool import Pool
 from mipcash.study.evaluating.processes import Processes, brought
+from mipcash.study.execution import Execution, ExecutionGiven, execution_of
 from mipcash.study.loop import BEST_OF_ALL, BUDGET, EXHAUSTED, Callback, Loop
+from mipcash.study.method import OptimizerGiven
 from mipcash.study.progress import Progress, make_progress
-from mipcash.study.racing import RacingGiven, racing_of
+from mipcash.study.pruning import PruningGiven, pruning_of
 from mipcash.study.records.given import KnownGiven
-from mipcash.study.records.goals import ObjectivesGiven, goals_of
+from mipcash.study.records.goals import DirectionGiven, goals_of
 from mipcash.study.records.limits import LimitsGiven
-from mipcash.study.replication import RESERVED, tells_variance
+from mipcash.study.replication import tells_variance
 from mipcash.study.result import Result
 from mipcash.study.signatures import takes
-from mipcash.study.spending import Budget, Cost, Fits, Reserve, Spending, check_budget
-from mipcash.study.storage.protocol import Storage
-from mipcash.study.study import SECONDS_PER_PROPOSAL, Study
-from mipcash.study.text import shown
+from mipcash.study.spending import Budget, BudgetGiven, Spending
+from mipcash.study.storage.registry import StorageGiven
+from mipcash.study.study import Study
 
 if TYPE_CHECKING:
-    from mipcash.backends.task import Backend
+    pass
 
 
 @explained
 def minimize(
     objective: Objective,
     space: Space,
-    budget: Budget,
+    budget: BudgetGiven,
     *,
-    direction: str = MINIMIZE,
-    objectives: ObjectivesGiven = None,
+    direction: DirectionGiven = MINIMIZE,
     limits: LimitsGiven = None,
     known: KnownGiven = (),
     seed: int = 0,
-    optimizer: str | Optimizer = "hybrid",
-    settings: Any = None,
-    solver: str | Backend = "auto",
-    seconds_per_proposal: float | None = SECONDS_PER_PROPOSAL,
-    storage: str | os.PathLike[str] | Storage | None = None,
-    fresh: bool = False,
-    timeout: float | None = None,
-    workers: int = 1,
-    executor: Executors = None,
-    retries: int = 2,
-    evaluation_timeout: float | None = None,
-    evaluation_memory: float | None = None,
-    racing: RacingGiven = False,
+    optimizer: OptimizerGiven = "hybrid",
+    storage: StorageGiven = None,
+    execution: ExecutionGiven = None,
+    pruning: PruningGiven = False,
     confirm: ConfirmGiven = None,
-    noisy: bool | None = None,
-    costs: Mapping[str, float] | None = None,
     callbacks: Callback | Sequence[Callback] = (),
     progress: bool | Progress | None = None,
 ) -> Result:
@@ -88,8 +77,8 @@ def minimize(
     >>> result = mc.minimize(lambda config: (config["rate"] - 0.01) ** 2 + config["layers"], space, 25)
     >>> result.config, result.value
 
-    Objective, space and budget say what is searched; most scripts add ``storage=``, ``limits=`` or ``workers=``. The other
-    arguments are for evaluations that take long, fail or come in folds.
+    Objective, space and budget say what is searched; most scripts add ``storage=``, ``limits=`` or ``execution=``. What belongs
+    together is one argument: a plain value for the common case, an object for the rest.
 
     Args:
         objective: takes a configuration (a dict that it may change) and returns a float, or a dict with ``"loss"`` and further
@@ -100,57 +89,34 @@ def minimize(
         space: the space to search; every proposal is legal under its rules.
         budget: number of evaluations, failed ones and those of a resumed journal included, known ones not; of functions per output
             each call is one. ``mc.Fits(200)``: number of fits, of an objective that yields. ``mc.Cost(3600)``: what they may cost
-            together, by ``costs``. What would exceed it is not started.
+            together. :class:`mipcash.Budget` adds a time limit and costs: ``mc.Budget(50, timeout=3600)``. What would exceed it is
+            not started.
         direction: ``minimize`` or ``maximize``. Trials, results, limits and the journal have what the objective gave, with its own
-            sign, under the name of the loss.
-        objectives: names of several outputs, ``["loss", "latency_ms"]``, or directions by name, ``{"accuracy": "maximize",
-            "latency_ms": "minimize"}``: the objective returns a dict that has them all, and ``result.front`` has what nothing is
-            better than in all of them. None: the loss alone.
-        limits: what outputs of a good configuration keep, by name, at most or (low, high): ``{"latency_ms": 5.0, "accuracy": (0.9,
-            None)}``. They are learned, and the answer is the best that kept them.
+            sign, under the name of the loss. Several objectives: their names, ``["loss", "latency_ms"]``, or a direction each,
+            ``{"accuracy": "maximize", "latency_ms": "minimize"}``; the objective returns a dict that has them all, and
+            ``result.front`` is the Pareto front.
+        limits: outcome constraints, by output, at most or (low, high): ``{"latency_ms": 5.0, "accuracy": (0.9, None)}``. They are
+            learned, and the answer is the best that kept them.
         known: evaluations made elsewhere, as pairs of a configuration and its outcome; see :meth:`mipcash.Study.add`. What is in
             the storage already is not added again.
         seed: a whole number; the same seed gives the same run.
-        optimizer: a name (``hybrid``, ``cmes``, ``mivabo``, ``admm``, ``random`` ...), or an optimizer.
-        settings: those of the optimizer that differ from its defaults, ``{"n_initial": 8}``; or an object of
-            :mod:`mipcash.settings`.
-        solver: a name of ``mipcash solvers``, which proves the proposals; ``auto`` takes the fastest that is installed.
-        seconds_per_proposal: that a proposal may take at most; None: no limit. The best found by then is proposed.
+        optimizer: a name (``hybrid``, ``cmes``, ``mivabo``, ``admm``, ``random`` ...), a :class:`mipcash.Method` with its settings
+            and solver, ``mc.Method("hybrid", solver="scip")``, or an optimizer.
         storage: file of the journal; one that exists is resumed. None keeps it in memory. A warning says where it was begun with
-            another objective.
-        fresh: whether to start anew: a journal that exists is renamed to the first free ``NAME.old-1.db``, ``NAME.old-2.db`` ...
-            and a new one begins. A database of a server is refused; name a new study there.
-        timeout: seconds from now after which no new evaluation starts; one that runs is finished. A proposal gets at most
-            what is left of them.
-        workers: evaluations at a time, in threads. With one, runs of the same seed are the same; with more, the order
-            in which evaluations end decides what the optimizer knows when.
-        executor: any ``concurrent.futures.Executor`` to evaluate in instead of threads, ``workers`` at a time; it is
-            not shut down. Or a callable that makes one, such as ``lambda: ProcessPoolExecutor(4)``: then one that breaks
-            is replaced. With processes the objective must be importable.
-        retries: further attempts at an evaluation whose worker died while the run went on; after that it has failed. A trial
-            that lost a worker is evaluated alone, so that none fails for another's fault. Where the whole run is killed, its
-            evaluations are made again when it is resumed, and that costs no retry.
-        evaluation_timeout: seconds after which an evaluation is ended and has failed; None: no limit. Evaluations run in
-            ``workers`` processes of their own then, one at a time in each, that load the objective once (the time of that
-            does not count); a process whose time is up is killed, with what the evaluation started. What the objective
-            changes in this process's variables is not seen here.
-        evaluation_memory: megabytes (of 10^6 bytes) beyond which an evaluation is ended in the same way; None: no limit. What
-            its process and those that it started hold counts, with all that was loaded; looked at every 0.05 seconds, in which
-            an evaluation may exceed it.
-        racing: whether an objective that yields or reports is stopped before its last fit, where it is clearly worse than the best
-            so far; see :mod:`mipcash.study.racing`. ``True``: by the paired differences of folds; ``"halving"``: by successive
+            another objective. ``mc.Journal("run.db", fresh=True)`` starts anew.
+        execution: number of evaluations at a time, or :class:`mipcash.Execution`: executor, retries, limits on time and memory of
+            an evaluation.
+        pruning: whether an objective that yields or reports is stopped before its last fit, where it is clearly worse than the best
+            so far; see :mod:`mipcash.study.pruning`. ``True``: by the paired differences of folds; ``"halving"``: by successive
             halving, also for learning curves; :class:`mipcash.Racing`, :class:`mipcash.Halving`: with other settings. What was
             stopped is one evaluation, is learned from as a noisier one, and is never the answer.
-        confirm: a number of finalists, or :class:`mipcash.Confirm`: the best of the search are evaluated again, with
-            ``repeat=1``, 2 ... where the objective has a parameter of that name, and the best of them there, limits included, is
-            the answer. They count in the budget. ``result.finalists`` has both losses. Without such a parameter repeats of a
-            deterministic objective are identical, which is warned of. None: the answer is the search's.
-        noisy: whether two evaluations of one configuration differ. ``True``: a quarter of the budget, and what the search leaves of
-            the rest, goes to repeats of the configurations that are most likely the best, and the answer has the lowest mean of
-            repeats. ``False``: nothing is repeated. None: repeats take what is left when the space is exhausted, where the
-            objective has a parameter ``repeat``, returns a number ``variance`` beside the loss, or yields fits that differ.
-        costs: what one call of each function costs, by output, in any one unit, where the objective is a function per output; None:
-            1 each. ``hybrid`` calls what promises most per cost; optimizers that do not choose call all for each configuration.
+        confirm: evaluations again after the search, with ``repeat=1``, 2 ... where the objective has a parameter of that name; they
+            count in the budget, and ``result.finalists`` has their losses. A number of finalists, or :class:`mipcash.Confirm`: the
+            best of the search are evaluated again, and the best of them there, limits included, is the answer. ``"replicate"``, for
+            noisy objectives: a quarter of the budget, and what the search leaves of the rest, goes to repeats of the
+            configurations that are most likely the best, and the answer has the lowest mean of repeats. ``False``: nothing is
+            repeated. None: repeats take what is left when the space is exhausted, where the objective has a parameter ``repeat``,
+            returns a number ``variance`` beside the loss, or yields fits that differ.
         callbacks: one or several, called as ``callback(study, trial)`` after each evaluation. One that returns True ends the
             run; an exception ends it too and is passed on. In both cases the run can be resumed.
         progress: None shows a bar on a terminal and a line per evaluation elsewhere; True forces the bar, False is
@@ -164,8 +130,7 @@ def minimize(
 
     Raises:
         TypeError: the objective cannot be called with one configuration, the space is none, or an argument is unknown.
-        ValueError: budget, costs, workers, retries or a number of seconds out of range; an executor beside ``evaluation_timeout``
-            or ``evaluation_memory``.
+        ValueError: a budget, costs or a setting out of range, or two that exclude each other.
         ConfigurationError: a known configuration is illegal.
         StorageError: see :class:`mipcash.Study`.
         ObjectiveError: the objective cannot be brought to a process, which ``evaluation_timeout`` and ``evaluation_memory`` need,
@@ -177,119 +142,91 @@ def minimize(
             statements about a configuration, and never end a run.
     """
     check_order(objective, space, budget)
-    _check_plan(budget, timeout, workers)
-    allowed = Allowed.of(evaluation_timeout, evaluation_memory, executor)
-    racing_of(racing)
-    confirming = confirm_of(confirm, budget)
-    check_direction(objective, direction)
-    goals = goals_of(direction, objectives)
+    budget, execution = Budget.of(budget), execution_of(execution)
+    pruning_of(pruning)
+    confirming = confirm_of(confirm, budget.amount)
+    goals = goals_of(direction)
+    check_direction(objective, goals)
     callbacks = callbacks_of(callbacks)
     if isinstance(space, Space):  # else the study says so
         check_objective(objective, space.parameters)
-    costs = costs_by_output(objective, costs, limits)
-    check_goals(goals, costs, racing_of(racing), confirming or noisy)
-    if noisy and costs:
-        raise ValueError(
-            "noisy=True repeats whole evaluations, and costs= is for outputs that are evaluated apart; leave one out"
-        )
-    check_paid(confirming, Spending.of_budget(budget, costs))
-    if allowed is not None:
+    costs = costs_by_output(objective, budget.costs, limits)
+    check_goals(goals, costs, pruning_of(pruning), confirming)
+    check_replicated(confirming, costs)
+    check_paid(confirming, Spending.of_budget(budget.amount, costs))
+    if execution.allowed is not None:
         brought(objective)  # before a journal is made
     display = make_progress(progress)
     with Study(
         space,
         optimizer,
-        solver,
         direction=direction,
-        objectives=objectives,
         seed=seed,
         storage=storage,
-        fresh=fresh,
-        settings=settings,
         limits=limits,
         costs=costs,
-        retries=retries,
-        seconds_per_proposal=seconds_per_proposal,
+        pruning=pruning,
+        retries=execution.retries,
     ) as study:
         if study.renamed is not None:
             display.note(f"the journal that was there is {study.renamed} now")
         study.add_missing(known)
         return run(
-            study,
-            objective,
-            budget,
-            timeout=timeout,
-            callbacks=callbacks,
-            workers=workers,
-            progress=display,
-            executor=executor,
-            evaluation_timeout=evaluation_timeout,
-            evaluation_memory=evaluation_memory,
-            racing=racing,
-            confirm=confirm,
-            noisy=noisy,
+            study, objective, budget, execution=execution, confirm=confirm, callbacks=callbacks, progress=display
         )
 
 
 def run(
     study: Study,
     objective: Objective,
-    budget: Budget,
+    budget: BudgetGiven,
     *,
-    timeout: float | None = None,
-    callbacks: Callback | Sequence[Callback] = (),
-    workers: int = 1,
-    progress: bool | Progress | None = None,
-    executor: Executors = None,
-    evaluation_timeout: float | None = None,
-    evaluation_memory: float | None = None,
-    racing: RacingGiven = False,
+    execution: ExecutionGiven = None,
     confirm: ConfirmGiven = None,
-    noisy: bool | None = None,
+    callbacks: Callback | Sequence[Callback] = (),
+    progress: bool | Progress | None = None,
 ) -> Result:
     """:func:`minimize` for a study that exists; the study stays open."""
-    deadline = None if timeout is None else time.monotonic() + timeout
-    _check_plan(budget, timeout, workers)
+    budget, execution = Budget.of(budget), execution_of(execution)
+    deadline = None if budget.timeout is None else time.monotonic() + budget.timeout
     check_objective(objective, study.space.parameters)
-    check_direction(objective, study.goals.goals[0].direction)
+    check_direction(objective, study.goals)
     check_costs(objective, study.costs)
-    spending = Spending.of_budget(budget, study.costs)
-    allowed, raced = Allowed.of(evaluation_timeout, evaluation_memory, executor), racing_of(racing)
-    confirming = confirm_of(confirm, budget)
+    spending = Spending.of_budget(budget.amount, study.costs)
+    confirming = confirm_of(confirm, budget.amount)
     check_paid(confirming, spending)
-    check_goals(study.goals, study.costs, raced, confirming)
-    reserve = reserve_of(confirming)
-    if noisy and confirming is None and isinstance(budget, Integral):
-        reserve = Reserve(int(budget) // RESERVED, "noisy=True")
-    with _place(objective, executor, workers, allowed) as place, make_progress(progress) as display:
-        study.plan(None if isinstance(budget, (Cost, Fits)) else int(budget), timeout, objective)
+    check_goals(study.goals, study.costs, study.pruning, confirming)
+    reserve = reserve_of(confirming, budget.amount)
+    with _place(objective, execution) as place, make_progress(progress) as display:
+        study.plan(budget.evaluations, budget.timeout, objective)
         display.spending, display.limits, display.deadline = spending, study.limits, deadline
         display.begin(study.space.name, spending.total, study.trials)
-        loop = Loop(study, objective, spending, deadline, callbacks_of(callbacks), display, raced, reserve)
+        loop = Loop(study, objective, spending, deadline, callbacks_of(callbacks), display, reserve)
+        workers = execution.workers
         reason = loop.alone() if place is None else loop.together(place, workers)
-        if confirming is not None and confirms(reason) and reserve.paid:
-            again = Confirming(study, objective, spending, deadline, callbacks_of(callbacks), display)
-            again.begin(confirming)
+        again: Confirming | None = None
+        if isinstance(confirming, Confirm):
+            if confirms(reason) and reserve.paid:
+                again = Confirming(study, objective, spending, deadline, callbacks_of(callbacks), display)
+                again.begin(confirming)
+        elif confirms(reason) and _is_noisy(study, objective, confirming):
+            again = Replicating(study, objective, spending, deadline, callbacks_of(callbacks), display)
+        elif reason == EXHAUSTED and _all_known(study):
+            reason = BEST_OF_ALL
+        if again is not None:
             ended = again.alone() if place is None else again.together(place, workers)
             reason = reason if ended in (CONFIRMED, BUDGET) else ended
             functions = objective.values() if isinstance(objective, Mapping) else [objective]
-            if not any(takes(f, "repeat") for f in functions):
+            if isinstance(confirming, Confirm) and not any(takes(f, "repeat") for f in functions):
                 warn_of_identical(study.result.finalists)
-        elif confirming is None and confirms(reason) and _is_noisy(study, objective, noisy):
-            again = Replicating(study, objective, spending, deadline, callbacks_of(callbacks), display)
-            ended = again.alone() if place is None else again.together(place, workers)
-            reason = reason if ended in (CONFIRMED, BUDGET) else ended
-        elif reason == EXHAUSTED and _all_known(study):
-            reason = BEST_OF_ALL
         study.stop(reason)
         return replace(study.result, objective=objective)
 
 
 @contextmanager
-def _place(
-    objective: Objective, executor: Executors, workers: int, allowed: Allowed | None
-) -> Iterator[Pool | Processes | None]:
+def _place(objective: Objective, execution: Execution) -> Iterator[Pool | Processes | None]:
     """Where evaluations run; None: in this thread."""
+    allowed, executor, workers = execution.allowed, execution.executor, execution.workers
     if allowed is not None:
         with Processes(objective, workers, allowed) as processes:
             yield processes
@@ -300,10 +237,10 @@ def _place(
             yield pool
 
 
-def _is_noisy(study: Study, objective: Objective, noisy: bool | None) -> bool:
+def _is_noisy(study: Study, objective: Objective, said: str | bool | None) -> bool:
     """Return whether what is left of the budget goes to repeats: as the caller says, else where evaluations show noise."""
-    if noisy is not None or study.goals.several or study.costs:
-        return bool(noisy)
+    if said is not None or study.goals.several or study.costs:
+        return said == REPLICATE
     if tells_variance(study.trials) or (callable(objective) and takes(objective, "repeat")):
         return True
     return study.noise > 0.0
@@ -341,10 +278,3 @@ def _settled(outcome: Outcome, limits: Sequence[Limit], best: float) -> bool:
     return broken or (
         outcome.loss is not None and not outcome.stopped and (len(known) == len(limits) or outcome.loss >= best)
     )
-
-
-def _check_plan(budget: Budget, timeout: float | None, workers: int) -> None:
-    check_budget(budget)
-    seconds_of("timeout", timeout)
-    if not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1:
-        raise ValueError(f"workers must be a whole number, at least 1, got {shown(workers)}")

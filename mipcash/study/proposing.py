@@ -89,7 +89,8 @@ class Proposing(Reporting):
     def _ask(self, apart: Apart | None, seconds: float | None, admits: Admits | None = None) -> Trial:
         while True:
             with suppress(TakenError):  # by another writer, or an addition meanwhile: look again
-                return self._reporting(self._waiting(admits) or self._new(apart, seconds, admits=admits))
+                trial = self._waiting(admits) or self._new(apart, seconds, admits=admits)
+                return trial if admits else self._reporting(trial)  # a run judges where it evaluates
 
     def _waiting(self, admits: Admits | None) -> Trial | None:
         """Another attempt at the first trial that nobody is at; None: there is none."""

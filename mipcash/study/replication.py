@@ -21,7 +21,7 @@ from mipcash.study.standing import breaches
 from mipcash.study.trial import Trial
 
 RESERVED = 4
-"""With ``noisy=True`` a search leaves one of so many evaluations to repeats."""
+"""With ``confirm="replicate"`` a search leaves one of so many evaluations to repeats."""
 ALIKE = 3
 """Repeats that give exactly the first loss show that the objective is deterministic."""
 

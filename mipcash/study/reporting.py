@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from mipcash.optimizers.outcome import LOSS
-from mipcash.study.racing import Halving, Racing, judge_for
+from mipcash.study.pruning import Halving, Racing, judge_for
 from mipcash.study.repeating import Repeating
 from mipcash.study.reports import Reports
 from mipcash.study.trial import Trial
@@ -16,14 +16,14 @@ class Reporting(Repeating):
     """What :class:`mipcash.Study` knows of reports.
 
     Attributes:
-        racing: when a trial that was asked for should stop; None: never.
+        pruning: when a trial that was asked for should stop; None: never.
     """
 
-    racing: Racing | Halving | None
+    pruning: Racing | Halving | None
 
     def _reporting(self, trial: Trial) -> Trial:
         """A trial to hand out, whose evaluation begins now."""
-        judge = None if self.racing is None else judge_for(self.racing, trial, self.trials, self.limits)
+        judge = None if self.pruning is None else judge_for(self.pruning, trial, self.trials, self.limits)
         return replace(trial, reports=Reports(judge))
 
 

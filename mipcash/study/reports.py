@@ -1,6 +1,6 @@
 """What an evaluation reports while it runs, step by step, and whether it should stop: ``trial.report``, ``trial.should_stop``.
 
-A report is what a generator's ``yield`` is, a fit (:mod:`mipcash.study.folds`), and :mod:`mipcash.study.racing` judges it alike.
+A report is what a generator's ``yield`` is, a fit (:mod:`mipcash.study.folds`), and :mod:`mipcash.study.pruning` judges it alike.
 The k-th report of an evaluation is compared with the k-th of others; its step only shows what is reported twice or out of order.
 What a stop decides counts where nothing is reported after it: who goes on has a whole evaluation.
 """

@@ -15,6 +15,7 @@ from typing import Any
 
 from mipcash.display import counted
 from mipcash.errors import MipcashError
+from mipcash.study.arguments import seconds_of
 from mipcash.study.text import shown
 from mipcash.study.trial import Trial
 
@@ -29,7 +30,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Cost:
-    """A budget by what evaluations cost, in the unit of ``costs=``: ``mc.minimize(..., budget=mc.Cost(3600), costs=...)``.
+    """A budget by what evaluations cost, in the unit of the costs: ``mc.Budget(mc.Cost(3600), costs=...)``.
 
     Raises:
         ValueError: no finite number above 0.
@@ -52,7 +53,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Fits:
-    """A budget by fits, of an objective that yields a result for each: ``mc.minimize(..., budget=mc.Fits(200), racing=True)``.
+    """A budget by fits, of an objective that yields a result for each: ``mc.minimize(..., budget=mc.Fits(200), pruning=True)``.
 
     No evaluation is started whose fits might exceed it, by what the longest so far took. The first one, which shows how many they
     are, runs alone; where it takes more than all of them, that is a ``BudgetError``. A later one that takes more fits than any
@@ -76,7 +77,46 @@ class Fits:
         return counted(self.number, "fit")
 
 
-Budget = int | Cost | Fits
+Amount = int | Cost | Fits
+"""What a run may spend."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may spend: ``mc.minimize(f, space, mc.Budget(50, timeout=3600))``.
+
+    Attributes:
+        amount: a number of evaluations, ``mc.Fits(200)`` or ``mc.Cost(3600)``.
+        timeout: seconds from the beginning after which no new evaluation starts; one that runs is finished. A proposal gets at most
+            what is left of them. None: no limit.
+        costs: what one call of each function costs, by output, in any one unit, where the objective is a function per output; None:
+            1 each. ``hybrid`` calls what promises most per cost; optimizers that do not choose call all for each configuration.
+
+    Raises:
+        ValueError: no budget, or no number of seconds above 0.
+    """
+
+    amount: Amount
+    timeout: float | None = None
+    costs: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        check_budget(self.amount)
+        object.__setattr__(self, "timeout", seconds_of("timeout", self.timeout))
+
+    @classmethod
+    def of(cls, given: Any) -> Budget:
+        """Return the budget that ``budget=`` says."""
+        return given if isinstance(given, Budget) else cls(given)
+
+    @property
+    def evaluations(self) -> int | None:
+        """Their number; None where fits or costs count."""
+        return None if isinstance(self.amount, (Cost, Fits)) else int(self.amount)
+
+
+BudgetGiven = Amount | Budget
+"""What ``budget=`` takes."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +158,7 @@ class Spending:
         else:
             raise ValueError(
                 f"budget is {budget}, and nothing says what an evaluation costs: give the outputs as functions of their own and "
-                'costs=, minimize({"loss": f, "latency_ms": g}, ..., costs={"loss": 60, "latency_ms": 1})'
+                'costs, minimize({"loss": f, "ms": g}, space, mc.Budget(mc.Cost(3600), costs={"loss": 60, "ms": 1}))'
             )
         least = sum(spending.costs.values())
         if costs and not spending.admits(least):

@@ -8,7 +8,6 @@ The row of a study that is opened: what its proposals depend on.
 
 from __future__ import annotations
 
-import os
 import threading
 import uuid
 import weakref
@@ -23,15 +22,16 @@ from mipcash.optimizers.optimizer import Limit, Optimizer
 from mipcash.space.direction import MINIMIZE
 from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
-from mipcash.study.arguments import check_goals, costs_of, optimizer_of, retries_of, seconds_of, seed_of
+from mipcash.study.arguments import check_goals, costs_of, retries_of, seed_of
 from mipcash.study.asking import Asking
 from mipcash.study.calls import explained
+from mipcash.study.method import Method, OptimizerGiven
 from mipcash.study.proposing import Proposing
-from mipcash.study.racing import RacingGiven, racing_of
+from mipcash.study.pruning import PruningGiven, pruning_of
 from mipcash.study.records.encoding import plain
 from mipcash.study.records.fingerprint import fingerprint, listing
 from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
-from mipcash.study.records.goals import ObjectivesGiven, goals_of
+from mipcash.study.records.goals import DirectionGiven, goals_of
 from mipcash.study.records.ledger import Ledger
 from mipcash.study.records.limits import LimitsGiven, limits_of, stored_limits
 from mipcash.study.records.objective import identity_of, warn_of_another
@@ -40,32 +40,29 @@ from mipcash.study.repeating import copy_of
 from mipcash.study.reporting import outcome_of
 from mipcash.study.result import Result
 from mipcash.study.storage.memory import MemoryStorage
-from mipcash.study.storage.protocol import GOALS, NOTHING, Storage, StudyRecord, title_of
-from mipcash.study.storage.registry import make_storage, move_aside
+from mipcash.study.storage.protocol import GOALS, NOTHING, StudyRecord, title_of
+from mipcash.study.storage.registry import Journal, StorageGiven, make_storage, move_aside
 from mipcash.study.text import MESSAGE_LIMIT, shown, storable
 from mipcash.study.trial import Trial
 
 if TYPE_CHECKING:
-    from mipcash.backends.task import Backend
     from mipcash.space.space import Space
 
 
 def record_of(
     space: Space,
     optimizer: Optimizer,
-    name: str,
-    solver: str | Backend,
+    method: Method,
     seed: int,
-    settings: Any,
     limits: Sequence[Limit],
     model: str | None,
     options: Mapping[str, str] | None,
     goals: Goals = MINIMISED,
 ) -> StudyRecord:
-    """Arguments as of :class:`mipcash.Study`, with the optimizer and what it is called."""
+    """Arguments as of :class:`mipcash.Study`, with the optimizer that its method made."""
     entries = listing(space)
     # The effective settings, not those given: a default that changes between versions changes the proposals.
-    effective = plain(getattr(optimizer, "settings", settings))
+    effective = plain(getattr(optimizer, "settings", method.settings))
     stored = effective if effective is None or isinstance(effective, dict) else {"settings": effective}
     if goals != MINIMISED:
         stored = {**(stored or {}), GOALS: [[goal.output, goal.direction] for goal in goals.goals]}
@@ -75,8 +72,8 @@ def record_of(
         fingerprint=fingerprint(entries),
         listing=entries,
         seed=seed,
-        optimizer=name,
-        solver=solver if isinstance(solver, str) else solver.name,
+        optimizer=method.name,
+        solver=method.solver if isinstance(method.solver, str) else method.solver.name,
         settings=stored,
         limits=stored_limits(limits),
         model=model,
@@ -86,39 +83,33 @@ def record_of(
 
 T = TypeVar("T")
 
-SECONDS_PER_PROPOSAL = 5.0
-"""What a proposal may take where nothing else is said."""
-
 
 class Study(Proposing):
     """Proposes configurations and records their outcomes.
 
     Args:
         space: the space to search.
-        optimizer: a name of ``mipcash.optimizers.registry``, or an :class:`~mipcash.optimizers.optimizer.Optimizer`.
-        solver: name of the solver behind the proposals, or a backend; an optimizer given as an object brings its own.
-        direction: ``minimize`` the loss or ``maximize`` it. Trials, results, limits and the journal have it as it is told.
-        objectives: names of several outputs, or directions by name, ``{"accuracy": "maximize", "latency_ms": "minimize"}``:
-            proposals minimise random weightings of them, and ``result.front`` has what nothing is better than in all.
+        optimizer: a name of ``mipcash.optimizers.registry``, a :class:`mipcash.Method` with its settings and solver, or an
+            :class:`~mipcash.optimizers.optimizer.Optimizer`.
+        direction: ``minimize`` the loss or ``maximize`` it. Trials, results, limits and the journal have it as it is told. Several
+            objectives: their names, or directions by name, ``{"accuracy": "maximize", "latency_ms": "minimize"}``: proposals
+            minimise random weightings of them, and ``result.front`` is the Pareto front.
+        limits: outcome constraints, by output: an upper limit, or (low, high) with None for no limit.
+            An optimizer that does not learn from them refuses them.
         seed: a whole number >= 0; the same seed gives the same proposals for the same outcomes.
         storage: file of the journal, for its owner alone (0600); one that exists is resumed. An address,
             ``postgresql://user@host/database`` or ``sqlite:///run.db``: several processes may hold the study at a time, see
             :mod:`mipcash.study.storage.address`. None keeps it in memory; a :class:`~mipcash.study.storage.protocol.Storage` is
-            used as it is.
-        fresh: whether to start anew: a journal that exists is renamed beside itself, and ``study.renamed`` is its path.
-        settings: of a named optimizer, those that differ from its defaults as a dict, or an object of :mod:`mipcash.settings`.
-        limits: what outputs of a good configuration keep, by name: an upper limit, or (low, high) with None for no limit.
-            An optimizer that does not learn from them refuses them.
+            used as it is. With ``mc.Journal(path, fresh=True)`` a journal that exists is renamed beside itself, and
+            ``study.renamed`` is its path.
+        pruning: when ``should_stop()`` of a trial that reports is True, as of :func:`mipcash.minimize`: ``"halving"``, for epochs;
+            True, for folds. It may be another when a journal is resumed.
         costs: what one evaluation of each output costs, by name, in any one unit, where outputs may be evaluated apart; the loss
             and all limited outputs are among them. The optimizer may then want some of them only (``trial.evaluate``), and
             propose a configuration again for the others. None: an evaluation gives all. May be another when a journal is resumed.
-        racing: when ``should_stop()`` of a trial that reports is True, as of :func:`mipcash.minimize`: ``"halving"``, for epochs;
-            True, for folds. It may be another when a journal is resumed.
         retries: further attempts at a trial whose worker died while the run went on, after which it has failed. With 0, what ran
             beside the one that killed a pool has failed with it. An attempt that ended because the whole run was killed costs
             no retry.
-        seconds_per_proposal: wall-clock seconds that a proposal may take at most; None: no limit but those of the settings. It
-            is a matter of the machine, and may be another one when a journal is resumed.
         model, options: what ``mipcash resume`` needs to load the space and the objective again.
 
     Methods may be called from several threads; while one asks, others may tell. A study holds its journal until ``close()`` or
@@ -135,20 +126,15 @@ class Study(Proposing):
     def __init__(
         self,
         space: Space,
-        optimizer: str | Optimizer = "hybrid",
-        solver: str | Backend = "auto",
+        optimizer: OptimizerGiven = "hybrid",
         *,
-        direction: str = MINIMIZE,
-        objectives: ObjectivesGiven = None,
-        seed: int = 0,
-        storage: str | os.PathLike[str] | Storage | None = None,
-        fresh: bool = False,
-        settings: Any = None,
+        direction: DirectionGiven = MINIMIZE,
         limits: LimitsGiven = None,
+        seed: int = 0,
+        storage: StorageGiven = None,
+        pruning: PruningGiven = False,
         costs: Mapping[str, float] | None = None,
-        racing: RacingGiven = False,
         retries: int = 2,
-        seconds_per_proposal: float | None = SECONDS_PER_PROPOSAL,
         model: str | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
@@ -156,25 +142,23 @@ class Study(Proposing):
             raise TypeError(f"space must be a mipcash.Space, got {shown(space)}")
         self.space = space
         self.seed = seed_of(seed)
-        self.optimizer = optimizer_of(optimizer, space, solver, settings)
+        method, place = Method.of(optimizer), Journal.of(storage)
+        self.optimizer = method.made(space)
         # Around what is known; held for moments. Around calls of the optimizer, which keeps one thread busy for seconds and
         # need not bear two; whoever takes both takes this one first.
         self._lock, self._asking = threading.RLock(), threading.RLock()
-        # A name says more than the object made from it: a preset may share its class with another name.
-        name = optimizer if isinstance(optimizer, str) else optimizer.name
-        self.limits, self.goals = limits_of(limits), goals_of(direction, objectives)
+        self.limits, self.goals = limits_of(limits), goals_of(direction)
         self.optimizer.check_limits(self.limits)
         self.costs = costs_of(costs, self.limits)
-        self.racing = racing_of(racing)
-        check_goals(self.goals, self.costs, self.racing)
+        self.pruning = pruning_of(pruning)
+        check_goals(self.goals, self.costs, self.pruning)
         seen = self.goals.turned(self.limits)
         self._questions = Asking(space, self.optimizer, self.seed, seen, self.costs, self.goals)
-        told = (settings, self.limits, model, options, self.goals)
-        record = record_of(space, self.optimizer, name, solver, self.seed, *told)
+        record = record_of(space, self.optimizer, method, self.seed, self.limits, model, options, self.goals)
         retries = retries_of(retries)
-        self._seconds = seconds_of("seconds_per_proposal", seconds_per_proposal)
-        self.renamed = move_aside(storage) if fresh else None
-        self._storage = make_storage(storage)
+        self._seconds = method.seconds
+        self.renamed = move_aside(place.storage) if place.fresh else None
+        self._storage = make_storage(place.storage)
         # At the end of the process too, so that what was not told counts as given back and not as killed.
         weakref.finalize(self, self._storage.close)
         try:

@@ -10,7 +10,7 @@ import pytest
 import mipcash as mc
 from benchmarks.__main__ import main
 from benchmarks.racing import RULES, WAYS, Remembered, replayed
-from mipcash.study.racing import Racing
+from mipcash.study.pruning import Racing
 
 
 def test_the_benchmark_of_racing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,7 +40,7 @@ def test_a_replay_saves_what_a_run_would_save() -> None:
 
     remembered = Remembered(objective)
     whole = mc.minimize(remembered, space, 30, optimizer="random", progress=False)
-    raced = mc.minimize(remembered, space, 30, optimizer="random", progress=False, racing=True)
+    raced = mc.minimize(remembered, space, 30, optimizer="random", progress=False, pruning=True)
     assert len(calls) == 150  # what was fitted is not fitted again
     saved, lost = replayed(whole.history, Racing())
     assert saved == pytest.approx(1.0 - raced.n_fits / whole.n_fits)

@@ -18,7 +18,7 @@ STEPS = 16
 
 def run(solver: str) -> tuple[list[float], list[mc.Trial]]:
     settings = mc.settings.HybridSettings(n_initial=4)
-    study = mc.Study(conv_net(), solver=solver, seed=2, settings=settings)
+    study = mc.Study(conv_net(), seed=2, optimizer=mc.Method(settings=settings, solver=solver))
     for _ in range(STEPS):
         trial = study.ask()
         study.tell(trial, loss(trial.config))

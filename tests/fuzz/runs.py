@@ -79,7 +79,9 @@ def _run(space: mc.Space, budget: int, optimizer: str, loss: Loss, seen: list[Co
         return loss(config)
 
     settings = {"n_initial": 4} if optimizer != "random" else None
-    return str(mc.minimize(noted, space, budget, optimizer=optimizer, settings=settings, progress=False).stopped)
+    return str(
+        mc.minimize(noted, space, budget, optimizer=mc.Method(optimizer, settings=settings), progress=False).stopped
+    )
 
 
 def _exhaust(asked: Interview, left: int, optimizer: str, loss: str = "scattered") -> None:

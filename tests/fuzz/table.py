@@ -190,7 +190,7 @@ class Body:
     """The left side of a relation on a table: a constant and the slopes of the reals, per row.
 
     Attributes:
-        scale: largest coefficient, or term where that is smaller; 1e-6 of the sum of the largest terms at least.
+        scale: largest coefficient, or term where that is smaller, and 1e-6 of the sum of the largest terms.
         constant: what the discrete factors make of it, in floats, shape (N,).
         reals: names of the reals in it.
         open: where some active real has a slope, shape (N,).
@@ -215,10 +215,10 @@ class Body:
                 self._size += np.abs(term.coefficient * product)
         sizes = [(abs(Fraction(t.coefficient)), _reach(t, table)) for t in relation.terms]
         reaches, bound = [c * size for c, size in sizes], abs(Fraction(relation.bound))
-        # sums of floats are off by 1e-15 of their largest terms, which is a part of what a rule may be missed by; near the bound
-        # a term is no larger than the others and the bound together
+        # sums of floats are off by 1e-15 of their largest terms, and a rule may be missed by that too; near the bound a term is
+        # no larger than the others and the bound together
         rounding = 2 * (bound + sum(reaches) - max(reaches)) / 10**6
-        self.scale = max(*(c * min(Fraction(1), size) for c, size in sizes), rounding)
+        self.scale = max(c * min(Fraction(1), size) for c, size in sizes) + rounding
         self.edge = max(BROKEN_FROM, FLOATS * (bound + sum(reaches)) / self.scale)
 
     def exact(self, row: int) -> tuple[Fraction, dict[str, Fraction]]:

@@ -176,7 +176,7 @@ def violation_of(drawn: Drawn, rule: Rule, config: dict[str, object]) -> float:
     reaches = [(abs(t.coefficient), reach_of(drawn, t)) for t in rule.relation.terms]
     sizes = [c * size for c, size in reaches]
     others = abs(rule.relation.bound) + sum(sizes) - max(sizes)
-    scale = max(*(c * min(1.0, size) for c, size in reaches), 2e-6 * others)
+    scale = max(c * min(1.0, size) for c, size in reaches) + 2e-6 * others
     return {"<=": gap, ">=": -gap, "==": abs(gap)}[rule.relation.sense] / scale
 
 

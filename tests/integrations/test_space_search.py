@@ -278,9 +278,9 @@ def test_it_searches_what_has_no_target() -> None:
 
 def test_racing_leaves_folds_out_and_says_so() -> None:
     x, y = make_classification(300, flip_y=0.2, random_state=0)
-    found = search(SVC(), {"C": loguniform(1e-4, 10), "gamma": loguniform(1e-4, 10)}, n_iter=14, cv=5, racing=True).fit(
-        x, y
-    )
+    found = search(
+        SVC(), {"C": loguniform(1e-4, 10), "gamma": loguniform(1e-4, 10)}, n_iter=14, cv=5, pruning=True
+    ).fit(x, y)
     table = found.cv_results_
     stopped = table["status"] == "stopped"
     assert stopped.any()

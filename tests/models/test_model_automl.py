@@ -217,7 +217,9 @@ def test_the_report_has_fresh_folds_and_an_ensemble_of_what_other_processes_pred
     options = {"data": "wine", "space": "a3", "ranges": "small", "folds": "2"}
     found, objective = automl.build(**options)  # type: ignore[arg-type]
     folder = objective.predictions.folder
-    result = mc.minimize(objective, found, 4, optimizer="random", seed=1, evaluation_timeout=60.0, progress=False)
+    result = mc.minimize(
+        objective, found, 4, optimizer="random", seed=1, execution=mc.Execution(evaluation_timeout=60.0), progress=False
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # that predictions are computed again
         text = automl.report(result, **options)
@@ -263,7 +265,13 @@ def test_pipelines_that_crash_or_take_too_long_are_recorded_failures() -> None:
         for config in (nothing_left, slow, fine):
             study.enqueue(config)
         objective.build = Crash(objective.build)
-        result = run(study, objective, 3, evaluation_timeout=3.0, evaluation_memory=2000.0, progress=False)
+        result = run(
+            study,
+            objective,
+            3,
+            execution=mc.Execution(evaluation_timeout=3.0, evaluation_memory=2000.0),
+            progress=False,
+        )
     crashed, late, done = result.history
     assert crashed.message.startswith("ValueError: Found array with 0 feature(s)")
     assert late.message.startswith("it took longer than evaluation_timeout=3 seconds")

@@ -218,9 +218,8 @@ def test_outputs_apart_through_the_loop() -> None:
     result = mc.minimize(
         {"loss": value, "heat": heat},
         walled(),
-        mc.Cost(100.0),
+        mc.Budget(mc.Cost(100.0), costs={"loss": 10.0, "heat": 3.0}),
         limits=LIMITS,
-        costs={"loss": 10.0, "heat": 3.0},
         optimizer="cmes",
         progress=False,
     )
@@ -260,6 +259,11 @@ def test_pieces_that_were_begun_are_completed_until_something_keeps_the_limits()
     functions = {"loss": lambda c: c["x"], "g": lambda c: c["x"] * c["k"]}
     costs = {"loss": 5, "g": 1}
     found = mc.minimize(
-        functions, space, mc.Cost(60), costs=costs, limits={"g": (0.5, 1.0)}, optimizer="cmes", progress=False
+        functions,
+        space,
+        mc.Budget(mc.Cost(60), costs=costs),
+        limits={"g": (0.5, 1.0)},
+        optimizer="cmes",
+        progress=False,
     )
     assert found.config is not None

@@ -99,8 +99,8 @@ BEST = -0.5
 
 
 def run(costs: dict[str, float], cost: float, **further: Any) -> mc.Result:
-    given = {"limits": {"ms": 5.0}, "costs": costs, "progress": False, "seconds_per_proposal": None, **further}
-    return mc.minimize({"loss": loss, "ms": ms}, wall(), mc.Cost(cost), **given)
+    given = {"limits": {"ms": 5.0}, "progress": False, "optimizer": mc.Method(seconds_per_proposal=None), **further}
+    return mc.minimize({"loss": loss, "ms": ms}, wall(), mc.Budget(mc.Cost(cost), costs=costs), **given)
 
 
 def test_cheap_limits_are_looked_at_first_and_what_breaks_one_is_let_go() -> None:
@@ -138,7 +138,7 @@ def test_a_cheap_loss_is_looked_at_first_and_what_is_no_better_is_let_go() -> No
 def test_a_run_is_resumed_with_the_same_proposals(tmp_path: Path, workers: int) -> None:
     costs, whole = {"loss": 5, "ms": 1}, run({"loss": 5, "ms": 1}, 55, seed=3)
     for cost in (20, 42, 55):
-        parts = run(costs, cost, seed=3, storage=tmp_path / "run.db", workers=workers)
+        parts = run(costs, cost, seed=3, storage=tmp_path / "run.db", execution=mc.Execution(workers=workers))
         assert sum(costs[n] for t in parts.history if not t.pending for n in t.evaluate) <= cost
     if workers == 1:
         assert [(t.config, t.evaluate) for t in parts.history] == [(t.config, t.evaluate) for t in whole.history]
@@ -156,7 +156,14 @@ def test_the_losses_of_all_that_may_be_best_are_known_before_a_space_is_exhauste
         (1, None),
         (3, {"loss": 60, "ms": 1}),
     ):
-        result = mc.minimize(functions, space, 100, limits={"ms": 5}, costs=costs, workers=workers, progress=False)
+        result = mc.minimize(
+            functions,
+            space,
+            mc.Budget(100, costs=costs),
+            limits={"ms": 5},
+            execution=mc.Execution(workers=workers),
+            progress=False,
+        )
         assert result.stopped == BEST_OF_ALL
         assert result.config == {"n": 5}
         at = {(t.config["n"], name) for t in result.history for name in t.evaluate}
@@ -185,9 +192,8 @@ def test_failures_close_a_configuration() -> None:
     result = mc.minimize(
         {"loss": crashing, "ms": ms},
         wall(),
-        mc.Cost(120),
+        mc.Budget(mc.Cost(120), costs={"loss": 5, "ms": 1}),
         limits={"ms": 5.0},
-        costs={"loss": 5, "ms": 1},
         progress=False,
     )
     failed = [t for t in result.history if t.failed]
@@ -197,7 +203,7 @@ def test_failures_close_a_configuration() -> None:
 
 
 def test_other_acquisitions_take_costs_too() -> None:
-    assert run({"loss": 5, "ms": 1}, 50, settings=HybridSettings(acquisition="thompson")).config
+    assert run({"loss": 5, "ms": 1}, 50, optimizer=mc.Method(settings=HybridSettings(acquisition="thompson"))).config
 
 
 def test_without_costs_proposals_are_as_they_were() -> None:
@@ -251,7 +257,7 @@ def test_every_optimizer_lives_with_a_function_per_output(name: str) -> None:
     space = wall()
     functions = {"loss": counted("loss", loss), "ms": counted("ms", ms)}
     result = mc.minimize(
-        functions, space, 22, optimizer=name, limits={"ms": 5.0}, costs={"loss": 2, "ms": 1}, progress=False
+        functions, space, mc.Budget(22, costs={"loss": 2, "ms": 1}), optimizer=name, limits={"ms": 5.0}, progress=False
     )
     assert len(calls) == sum(len(t.evaluate) for t in result.history if not t.pending) <= 22
     assert all(t.evaluate and space.is_legal(t.config) for t in result.history)

@@ -217,7 +217,9 @@ def test_each_of_a_batch_promises_more_than_another_evaluation_of_those_before_i
 
 @pytest.mark.parametrize("acquisition", ["mes", "thompson"])
 def test_every_acquisition_takes_what_is_pending(acquisition: str) -> None:
-    study = mc.Study(two_reals(), seed=0, settings=mc.settings.HybridSettings(acquisition=acquisition))
+    study = mc.Study(
+        two_reals(), seed=0, optimizer=mc.Method(settings=mc.settings.HybridSettings(acquisition=acquisition))
+    )
     for trial in study.ask(8):
         study.tell(trial, bowl(trial.config))
     batch = [t.config for t in study.ask(4)]

@@ -37,7 +37,7 @@ def loss(config: dict[str, Any]) -> float:
     ],
 )
 def test_provers_are_solvers(optimizer: str, settings: Any, value: str) -> None:
-    result = mc.minimize(loss, make_space(), 10, optimizer=optimizer, settings=settings, progress=False)
+    result = mc.minimize(loss, make_space(), 10, optimizer=mc.Method(optimizer, settings=settings), progress=False)
     for trial in result.history:
         proof = trial.proof
         assert proof is not None
@@ -59,7 +59,7 @@ def test_a_wide_space_has_no_bound() -> None:
 
 def test_bounds_of_the_dual_decomposition_say_so() -> None:
     settings = {"certificate": DecompositionSettings(), "n_initial": 4}
-    result = mc.minimize(loss, make_space(), 8, optimizer="mivabo", settings=settings, progress=False)
+    result = mc.minimize(loss, make_space(), 8, optimizer=mc.Method("mivabo", settings=settings), progress=False)
     later = [t.proof for t in result.history if t.origin == "thompson"]
     assert {p.solver for p in later} == {"dual decomposition"}
 

@@ -65,7 +65,7 @@ def space() -> mc.Space:
 def test_another_package_adds_an_optimizer() -> None:
     assert "last" in optimizer_names()
     result = mc.minimize(
-        lambda c: float(c["n"]), space(), 8, optimizer="last", settings={"n_initial": 3}, progress=False
+        lambda c: float(c["n"]), space(), 8, optimizer=mc.Method("last", settings={"n_initial": 3}), progress=False
     )
     assert len(result.history) == 8
     assert [t.origin for t in result.history][-5:] == ["last"] * 5

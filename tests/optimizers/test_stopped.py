@@ -128,9 +128,10 @@ def test_processes_over_vectors_are_told_the_noise(name: str, monkeypatch: pytes
         space.categorical("d", list("abcdefghi"))
     else:
         space.real("x", 0.0, 1.0)
-    options: dict[str, Any] = {"settings": AdmmSettings(z_min="gp")} if choices else {}
+    settings = AdmmSettings(z_min="gp") if choices else None
     name = name.split(",")[0]
-    found = mc.minimize(objective, space, 16, optimizer=name, racing=mc.Racing(c=0.5), progress=False, **options)
+    method = mc.Method(name, settings=settings)
+    found = mc.minimize(objective, space, 16, optimizer=method, pruning=mc.Racing(c=0.5), progress=False)
     assert found.n_stopped > 3
     assert max(noisy for _, noisy in seen) > 2
     assert all(noisy <= found.n_stopped and noisy < count for count, noisy in seen)

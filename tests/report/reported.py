@@ -95,7 +95,7 @@ _MADE: dict[str, Callable[[], Result]] = {
         lambda c: {"a " + EVIL: (c["x"] - 0.3) ** 2 + c["n"], "b": c["x"] + 1.0 / c["n"]},
         plain(),
         9,
-        objectives={"a " + EVIL: "minimize", "b": "maximize"},
+        direction={"a " + EVIL: "minimize", "b": "maximize"},
         optimizer="random",
         progress=False,
     ),

@@ -93,7 +93,7 @@ def test_proposals_are_legal_and_their_bounds_hold(optimizer: str) -> None:
         rate = (config.get("rate", 1.0) - 0.4) ** 2
         return float(rate + config["depth"] / 10 + abs(config.get("size", 1) - 77) / 200 + (config["free"] - 0.2) ** 2)
 
-    result = mc.minimize(loss, space, 6, optimizer=optimizer, settings=options, progress=False)
+    result = mc.minimize(loss, space, 6, optimizer=mc.Method(optimizer, settings=options), progress=False)
     for trial in result.history:
         assert space.is_legal(trial.config)
         if trial.proof is not None and trial.proof.config is not None and np.isfinite(trial.proof.bound):

@@ -63,7 +63,7 @@ def test_a_cycle_of_rules_that_no_pair_shows_to_be_empty(solver: str) -> None:
         with pytest.raises(InfeasibleSpaceError):
             space.sample(2)
         with pytest.raises(InfeasibleSpaceError):
-            mc.Study(space, solver=solver).ask()
+            mc.Study(space, optimizer=mc.Method(solver=solver)).ask()
 
 
 def test_the_least_relaxation_of_each_rule_of_a_cycle_is_exact() -> None:

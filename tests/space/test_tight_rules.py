@@ -93,7 +93,7 @@ def test_questions_and_proposals_keep_their_time_under_tight_rules(thousand: mc.
     assert len(found) == 3
     assert all(thousand.is_legal(c) for c in found)
     assert time.process_time() - began <= 5.0
-    study = mc.Study(thousand, seconds_per_proposal=2)
+    study = mc.Study(thousand, optimizer=mc.Method(seconds_per_proposal=2))
     began = time.process_time()
     assert thousand.is_legal(study.ask().config)
     assert time.process_time() - began <= 2.5

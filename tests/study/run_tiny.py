@@ -17,6 +17,7 @@ from typing import Any
 
 import tiny
 
+from mipcash.study.execution import Execution
 from mipcash.study.minimize import minimize
 from mipcash.study.records.encoding import encode_config
 from mipcash.study.storage.sqlite.reading import read_journal
@@ -84,7 +85,7 @@ def main() -> None:
         optimizer=optimizer,
         seed=7,
         storage=f"sqlite:///{options.journal}" if options.how == "shared" else options.journal,
-        evaluation_timeout=60.0 if options.how == "processes" else None,
+        execution=Execution(evaluation_timeout=60.0 if options.how == "processes" else None),
         callbacks=[told],
         known=tiny.known(space, options.known),
         progress=False,

@@ -79,7 +79,7 @@ def go(
     """
     optimizer = optimizer or Asked(space)
     objective = Patient(optimizer, until or budget, then)
-    return minimize(objective, space, budget, optimizer=optimizer, **{"workers": 2, "progress": False, **arguments})
+    return minimize(objective, space, budget, optimizer=optimizer, **{"execution": 2, "progress": False, **arguments})
 
 
 def never_tried(result: mc.Result) -> list[int]:
@@ -114,7 +114,9 @@ def test_it_does_not_where_proposals_take_no_time() -> None:
 def test_with_one_worker_nothing_is_proposed_ahead(space: mc.Space) -> None:
     optimizer = Asked(space)
     with ThreadPoolExecutor(1) as executor:
-        result = minimize(tiny.loss, space, 6, optimizer=optimizer, executor=executor, progress=False)
+        result = minimize(
+            tiny.loss, space, 6, optimizer=optimizer, execution=mc.Execution(executor=executor), progress=False
+        )
     assert all(o.status == "done" for history in optimizer.histories for o in history)
     alone = minimize(tiny.loss, space, 6, optimizer=Asked(space), progress=False)
     assert [(t.config, t.loss) for t in result.history] == [(t.config, t.loss) for t in alone.history]
@@ -125,7 +127,7 @@ def test_what_is_proposed_ahead_when_the_time_is_up_is_evaluated_on_resuming(
 ) -> None:
     optimizer = Asked(space)
     monkeypatch.setattr(Loop, "_late", lambda loop: len(optimizer.histories) >= 8)
-    result = go(space, 99, optimizer, until=8, timeout=99.0, storage=journal)
+    result = go(space, mc.Budget(99, timeout=99.0), optimizer, until=8, storage=journal)
     assert result.stopped == "timeout"
     (waiting,) = never_tried(result)
     assert read_journal(journal)[1][waiting].evaluations == ()
@@ -204,8 +206,7 @@ def test_trials_that_lost_a_worker_come_before_what_was_proposed_ahead(space: mc
         space,
         12,
         optimizer=Unhurried(space),
-        executor=pool,
-        workers=2,
+        execution=mc.Execution(executor=pool, workers=2),
         storage=journal,
         progress=Notes(),
     )

@@ -73,7 +73,7 @@ def test_another_objective_is_told_with_both_names_and_the_cure(journal: Path) -
     assert f"the finished trials of {journal} were evaluated by another objective" in said
     assert "it was 'loss' and is 'other_loss' now" in said
     assert "kept, and mixed" in said
-    assert "fresh=True (mipcash run --fresh) or another storage=" in said
+    assert "storage=mc.Journal(path, fresh=True) (mipcash run --fresh) or another storage=" in said
     assert told(other_loss, journal, 5) == []  # it was said
 
 

@@ -93,9 +93,9 @@ def ms_of(config: dict[str, Any]) -> float:
 BOTH = {"loss": loss_of, "ms": ms_of}
 WAYS: dict[str, dict[str, Any]] = {
     "alone": {},
-    "threads": {"workers": 2},
-    "executor": {"workers": 2, "executor": lambda: ProcessPoolExecutor(2)},
-    "processes": {"workers": 2, "evaluation_timeout": 20.0},
+    "threads": {"execution": 2},
+    "executor": {"execution": mc.Execution(2, lambda: ProcessPoolExecutor(2))},
+    "processes": {"execution": mc.Execution(2, evaluation_timeout=20.0)},
 }
 
 
@@ -138,7 +138,12 @@ def test_what_is_called_is_what_the_optimizer_chose_and_a_cost_is_never_exceeded
         "ms": lambda config: called.append("ms") or float(config["layers"]),
     }
     result = mc.minimize(
-        functions, space, mc.Cost(200), optimizer=Choosing(space), limits={"ms": 2}, costs=COSTS, workers=workers
+        functions,
+        space,
+        mc.Budget(mc.Cost(200), costs=COSTS),
+        optimizer=Choosing(space),
+        limits={"ms": 2},
+        execution=mc.Execution(workers=workers),
     )
     spent = 60 * called.count("loss") + called.count("ms")
     assert 140 < spent <= 200
@@ -157,10 +162,9 @@ def test_a_cost_is_resumed_with_the_same_proposals(space: mc.Space, tmp_path: Pa
         return mc.minimize(
             BOTH,
             space,
-            mc.Cost(cost),
+            mc.Budget(mc.Cost(cost), costs=COSTS),
             optimizer=Choosing(space),
             limits={"ms": 2},
-            costs=COSTS,
             storage=tmp_path / name,
             progress=False,
         )
@@ -268,10 +272,10 @@ def test_what_keeps_all_limits_and_has_no_loss_is_said(space: mc.Space) -> None:
     ],
 )
 def test_what_cannot_be_run_is_refused(space: mc.Space, arguments: dict[str, Any], error: Any, said: str) -> None:
-    given = {"objective": BOTH, "budget": 20, "optimizer": "random", "progress": False, **arguments}
-    objective, budget = given.pop("objective"), given.pop("budget")
+    given = {"objective": BOTH, "budget": 20, "costs": None, "optimizer": "random", "progress": False, **arguments}
+    objective, budget, costs = (given.pop(name) for name in ("objective", "budget", "costs"))
     with pytest.raises(error, match=said):
-        mc.minimize(objective, space, budget, **given)
+        mc.minimize(objective, space, mc.Budget(budget, costs=costs), **given)
 
 
 @pytest.mark.parametrize("amount", [0, -1, math.nan, math.inf, "much", True])

@@ -36,16 +36,20 @@ WORDS = {
     "n_calls": "it is called budget=",
     "max_evals": "it is called budget=",
     "random_state": "it is called seed=",
-    "n_jobs": "it is called workers=",
-    "max_time": "it is called timeout=",
+    "n_jobs": "give execution=4, or mc.Execution(workers=4)",
+    "max_time": "give budget=mc.Budget(50, timeout=...)",
+    "solver": "give optimizer=mc.Method('hybrid', solver=...)",
+    "noisy": "give confirm='replicate'",
     "sampler": "it is called optimizer=",
     "callback": "it is called callbacks=",
     "verbose": "it is called progress=",
-    "maximize": 'it is called direction=, which is "minimize" or "maximize"',
-    "directions": 'it is called direction=, which is "minimize" or "maximize"',
-    "worker": "did you mean 'workers'?",
+    "maximize": "it is called direction=",
+    "directions": "it is called direction=",
+    "objectives": "it is called direction=",
+    "pruner": "it is called pruning=",
+    "progres": "did you mean 'progress'?",
     "sed": "did you mean 'seed'?",
-    "qqq": "there are objective, space, budget, direction, objectives, limits, known, seed",
+    "qqq": "there are objective, space, budget, direction, limits, known, seed",
 }
 
 
@@ -60,10 +64,8 @@ def test_words_for_a_study() -> None:
         mc.Study(small(), random_state=3)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"Study\(\) has no argument 'n_trials'; there are space, optimizer"):
         mc.Study(small(), n_trials=3)  # type: ignore[call-arg]
-    with pytest.raises(
-        TypeError, match=r"Study\(\) takes space, optimizer, solver by their place and all else by name"
-    ):
-        mc.Study(small(), "random", "auto", 3)  # type: ignore[misc]
+    with pytest.raises(TypeError, match=r"Study\(\) takes space, optimizer by their place and all else by name"):
+        mc.Study(small(), "random", 3)  # type: ignore[misc]
 
 
 def test_arguments_in_anothers_place(tmp_path: Path) -> None:
@@ -95,7 +97,7 @@ def test_seeds(seed: object) -> None:
 
 def test_numbers_of_numpy_are_numbers() -> None:
     ours = minimize(loss, small(), 2, seed=3)
-    theirs = minimize(loss, small(), np.int64(2), seed=np.int64(3), workers=np.int32(1))
+    theirs = minimize(loss, small(), np.int64(2), seed=np.int64(3), execution=mc.Execution(workers=np.int32(1)))
     assert [t.config for t in ours.history] == [t.config for t in theirs.history]
 
 
@@ -105,9 +107,9 @@ def test_names_that_there_are_not() -> None:
     with pytest.raises(MipcashError, match=r"no optimizer 'hibrid'; did you mean 'hybrid'\?"):
         minimize(loss, small(), 2, optimizer="hibrid")
     with pytest.raises(SolverError, match=r"no solver 'glpk'; there are auto, .*highs"):
-        minimize(loss, small(), 2, solver="glpk")
+        minimize(loss, small(), 2, optimizer=mc.Method(solver="glpk"))
     with pytest.raises(SolverError, match=r"no solver 'gurobbi'; did you mean 'gurobi'\?"):
-        minimize(loss, small(), 2, solver="gurobbi")
+        minimize(loss, small(), 2, optimizer=mc.Method(solver="gurobbi"))
 
 
 def test_one_callback_or_several() -> None:
@@ -222,7 +224,11 @@ def test_directions_of_an_optimum() -> None:
 
 
 ELSEWHERE: dict[str, tuple[Callable[[mc.Space], object], type[Exception], str]] = {
-    "solver": (lambda s: minimize(loss, s, 2, solver=None), TypeError, "solver must be a name such as 'auto'"),
+    "solver": (
+        lambda s: minimize(loss, s, 2, optimizer=mc.Method(solver=None)),
+        TypeError,
+        "solver must be a name such as 'auto'",
+    ),
     "solver of optimum": (lambda s: s.optimum("a", solver=5), TypeError, "or a Backend; got 5"),
     "limits": (lambda s: minimize(loss, s, 2, limits=5), ValueError, "limits are given by the name of their output"),
     "samples": (lambda s: s.sample("5"), SpaceError, "must be a whole number and not negative, got '5'"),

@@ -105,7 +105,7 @@ def test_a_search_of_the_same_seed_is_the_same_with_and_without() -> None:
 
 
 def test_a_finalist_keeps_the_limits_on_fresh_repeats_too() -> None:
-    hybrid: dict[str, Any] = {"optimizer": "hybrid", "settings": mc.settings.HybridSettings(n_initial=50)}
+    hybrid = {"optimizer": mc.Method("hybrid", mc.settings.HybridSettings(n_initial=50))}
     result = minimize(limited, 49, **hybrid, limits={"ms": 5.0}, confirm=8)
     out = [f for f in result.finalists if f.problem]
     assert {result.history[f.number].config["x"] for f in out} == {0, 1, 2, 3, 4}
@@ -132,9 +132,9 @@ def test_no_repeat_is_ever_the_answer_nor_an_incumbent() -> None:
 def test_workers_processes_and_one_thread_agree(tmp_path: Path) -> None:
     alone = minimize(folds, 12, seed=3)
     for options in (
-        {"workers": 2, "executor": lambda: ProcessPoolExecutor(2)},
-        {"evaluation_timeout": 60.0},
-        {"workers": 3},
+        {"execution": mc.Execution(2, lambda: ProcessPoolExecutor(2))},
+        {"execution": mc.Execution(evaluation_timeout=60.0)},
+        {"execution": 3},
     ):
         found = minimize(folds, 12, seed=3, **options)
         assert {(repr(t.config), t.repeat, t.loss) for t in found.history} == {
@@ -286,7 +286,7 @@ def test_fits_that_do_not_pay_for_repeats_are_told_with_the_cure() -> None:
         (lucky, 4, {}),
         (lucky, mc.Fits(4), {}),
         ({"loss": told, "ms": told}, 8, {}),
-        ({"loss": told, "ms": told}, mc.Cost(21.0), {"costs": {"loss": 3.0, "ms": 2.0}}),
+        ({"loss": told, "ms": told}, mc.Budget(mc.Cost(21.0), costs={"loss": 3.0, "ms": 2.0}), {}),
     ],
 )
 def test_budgets_that_are_known_not_to_pay_for_repeats_are_refused(

@@ -77,7 +77,9 @@ def test_a_recommendation_is_an_observation_of_the_history(space: mc.Space) -> N
 def test_a_wish_to_stop_is_honoured_after_the_proposal_that_bears_it(
     space: mc.Space, journal: Path, workers: int
 ) -> None:
-    result = minimize(tiny.loss, space, 9, optimizer=Satisfied(space), workers=workers, progress=False)
+    result = minimize(
+        tiny.loss, space, 9, optimizer=Satisfied(space), execution=mc.Execution(workers=workers), progress=False
+    )
     assert (result.n_done, len(result.history)) == (4, 4)
     assert result.stopped == "optimizer: residuals are small"
     assert result.history[3].stop == "residuals are small"
@@ -138,7 +140,7 @@ def test_what_comes_after_the_first_three_arguments_has_a_name(space: mc.Space) 
     with pytest.raises(TypeError, match="by their place and all else by name"):
         mc.minimize(tiny.loss, space, 5, "random")  # type: ignore[misc]
     with pytest.raises(TypeError, match="by their place and all else by name"):
-        mc.Study(space, "random", "highs", 0)  # type: ignore[misc]
+        mc.Study(space, mc.Method("random", solver="highs"), 0)  # type: ignore[misc]
     trial = mc.Study(space, tiny.Sampler(space)).ask()
     assert trial.pending
     assert trial.running
@@ -198,7 +200,8 @@ def test_what_is_no_optimizer_no_proposal_or_no_storage_is_told(space: mc.Space)
     with pytest.raises(TypeError, match=r"optimizer 'sampler' must return a Proposal, and returned dict"):
         mc.Study(space, Old(space)).ask()
     with pytest.raises(
-        TypeError, match=r"must be a name, or an object of a class derived from .*Optimizer; got object"
+        TypeError,
+        match=r"must be a name, mc.Method\(...\), or an object of a class derived from .*Optimizer; got object",
     ):
         mc.Study(space, object())  # type: ignore[arg-type]
     with pytest.raises(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mipcash as mc
-from mipcash.study.racing import Outlook, expected
+from mipcash.study.pruning import Outlook, expected
 
 VALUES = st.lists(st.tuples(st.floats(-5, 5), st.floats(-5, 5)), min_size=2, max_size=9)
 
@@ -41,7 +41,7 @@ def test_halving_tells_the_worst_as_the_worst() -> None:
             yield (1.0 - config["rate"]) ** epoch
         return (1.0 - config["rate"]) ** 20
 
-    result = mc.minimize(train, space, 20, seed=0, racing="halving", progress=False)
+    result = mc.minimize(train, space, 20, seed=0, pruning="halving", progress=False)
     stopped = [t for t in result.history if not t.whole]
     assert stopped
     for trial in stopped:

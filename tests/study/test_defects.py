@@ -70,7 +70,7 @@ def test_what_no_configuration_is_at_fault_for_stops_the_run_at_once(
 ) -> None:
     objective, message = CERTAIN[case]
     with pytest.raises(DefectError, match=message) as refusal:
-        run(space, objective, storage=journal, workers=workers)
+        run(space, objective, storage=journal, execution=mc.Execution(workers=workers))
     assert isinstance(refusal.value, MipcashError)
     assert "nothing of the budget was spent" in str(refusal.value)
     assert "mc.Failed" not in str(refusal.value)
@@ -120,7 +120,7 @@ def test_the_same_error_at_each_of_the_first_evaluations_stops_the_run(
     with pytest.raises(
         DefectError, match=r"(?s)at each of its first \d evaluations alike: .*let the objective raise mc.Failed"
     ):
-        run(space, SAME[case], storage=journal, workers=workers)
+        run(space, SAME[case], storage=journal, execution=mc.Execution(workers=workers))
     rows = read_journal(journal)[1]
     assert SUSPICIOUS <= len(rows) < SUSPICIOUS + workers + 1
     assert {row.status for row in rows} == {"pending"}
@@ -141,7 +141,13 @@ def test_a_small_budget_that_failed_alike_is_not_spent(
 ) -> None:
     """One failure alone may be its configuration's; two alike, and nothing else, are the objective's."""
     with pytest.raises(DefectError, match=f"at each of its first {budget} evaluations alike: .*no gpu"):
-        run(space, lambda config: raising(RuntimeError("no gpu")), budget, storage=journal, workers=workers)
+        run(
+            space,
+            lambda config: raising(RuntimeError("no gpu")),
+            budget,
+            storage=journal,
+            execution=mc.Execution(workers=workers),
+        )
     record, rows = read_journal(journal)
     assert {row.status for row in rows} == {"pending"}
     assert record.stopped.startswith("defect: ")
@@ -243,15 +249,15 @@ def test_with_doubt_what_still_runs_is_waited_for(space: mc.Space) -> None:
             raise ValueError("odd")
         return 2.0
 
-    result = run(space, objective, 10, workers=2)
+    result = run(space, objective, 10, execution=mc.Execution(workers=2))
     assert (result.n_done, result.n_failed) == (5, 5)
 
 
 def test_from_processes(space: mc.Space) -> None:
     with pytest.raises(DefectError, match=r"(?s)whatever the configuration: NameError.*in missing_name"):
-        run(space, missing_name, executor=lambda: ProcessPoolExecutor(1))
+        run(space, missing_name, execution=mc.Execution(executor=lambda: ProcessPoolExecutor(1)))
     with pytest.raises(ObjectiveError, match=r"cannot be sent to the processes of executor=: .*pickle"):
-        run(space, lambda config: 1.0, executor=lambda: ProcessPoolExecutor(1))
+        run(space, lambda config: 1.0, execution=mc.Execution(executor=lambda: ProcessPoolExecutor(1)))
 
 
 def test_an_outcome_is_taken_back(space: mc.Space, journal: Path) -> None:

@@ -101,8 +101,8 @@ def test_limits_are_on_what_the_objective_gives() -> None:
 
 @pytest.mark.parametrize("racing", [True, "halving"])
 def test_racing_and_finalists(racing: Any) -> None:
-    up = run(folds, "maximize", 20, racing=racing, confirm=2)
-    down = run(negative, "minimize", 20, racing=racing, confirm=2)
+    up = run(folds, "maximize", 20, pruning=racing, confirm=2)
+    down = run(negative, "minimize", 20, pruning=racing, confirm=2)
     assert [t.config for t in up.history] == [t.config for t in down.history]
     assert [t.fits for t in up.history] == [t.fits for t in down.history]
     assert up.n_stopped == down.n_stopped > 0

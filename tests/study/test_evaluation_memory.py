@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,14 @@ SAID = "it took more memory than evaluation_memory=180 MB, and its process was k
 
 
 def run(space: mc.Space, objective: Any, budget: int = 4, **arguments: Any) -> mc.Result:
-    settings = {"optimizer": tiny.Counter(space), "progress": False, "evaluation_memory": LIMIT, **arguments}
+    names = {field.name for field in fields(mc.Execution)}
+    execution = {"evaluation_memory": LIMIT, **{n: arguments.pop(n) for n in names & arguments.keys()}}
+    settings = {
+        "optimizer": tiny.Counter(space),
+        "progress": False,
+        "execution": mc.Execution(**execution),
+        **arguments,
+    }
     return minimize(objective, space, budget, **settings)
 
 

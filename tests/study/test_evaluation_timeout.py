@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,14 @@ SAID = "it took longer than evaluation_timeout=0.3 seconds, and its process was 
 
 
 def run(space: mc.Space, objective: Any, budget: int = 4, **arguments: Any) -> mc.Result:
-    settings = {"optimizer": tiny.Counter(space), "progress": False, "evaluation_timeout": LIMIT, **arguments}
+    names = {field.name for field in fields(mc.Execution)}
+    execution = {"evaluation_timeout": LIMIT, **{n: arguments.pop(n) for n in names & arguments.keys()}}
+    settings = {
+        "optimizer": tiny.Counter(space),
+        "progress": False,
+        "execution": mc.Execution(**execution),
+        **arguments,
+    }
     return minimize(objective, space, budget, **settings)
 
 
@@ -180,7 +188,7 @@ def test_objectives_of_scripts_and_lambdas_work(tmp_path: Path) -> None:
         "space = mc.Space('s')\n"
         "space.integer('n', 0, 5)\n"
         "for f in (train, lambda config: train(config)['loss']):\n"
-        "    result = mc.minimize(f, space, 3, optimizer='random', progress=False, evaluation_timeout=30)\n"
+        "    result = mc.minimize(f, space, 3, optimizer='random', progress=False, execution=mc.Execution(evaluation_timeout=30))\n"
         "    assert [t.loss for t in result.history] == [t.config['n'] ** 2 for t in result.history], result\n"
         "print('fine')\n"
     )

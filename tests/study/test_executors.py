@@ -51,7 +51,13 @@ def overlap(result: mc.Result) -> bool:
 def minimize(objective: Any, space: mc.Space, budget: int, executor: Any, **options: Any) -> mc.Result:
     optimizer = tiny.Sampler(space)
     return mc.minimize(
-        objective, space, budget, optimizer=optimizer, executor=executor, workers=2, progress=False, **options
+        objective,
+        space,
+        budget,
+        optimizer=optimizer,
+        execution=mc.Execution(executor=executor, workers=2),
+        progress=False,
+        **options,
     )
 
 

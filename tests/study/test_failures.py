@@ -56,7 +56,12 @@ def test_every_failure_arrives_with_its_kind() -> None:
     space = mc.Space("failing")
     space.categorical("what", [*KINDS, "works"])
     result = mc.minimize(
-        failing, space, len(KINDS) + 1, optimizer="random", evaluation_timeout=1.0, retries=0, progress=False
+        failing,
+        space,
+        len(KINDS) + 1,
+        optimizer="random",
+        execution=mc.Execution(evaluation_timeout=1.0, retries=0),
+        progress=False,
     )
     assert {t.config["what"]: kind_of_failure(t.message) for t in result.history if t.failed} == KINDS
     assert len(kinds(result.history)["out of memory"]) == 2

@@ -70,9 +70,9 @@ def test_an_objective_that_returns_took_one_fit() -> None:
 @pytest.mark.parametrize("kind", ["thread", "processes", "executor", "alone"])
 def test_it_is_the_same_wherever_it_runs(kind: str) -> None:
     given: dict[str, Any] = {
-        "thread": {"workers": 2},
-        "processes": {"evaluation_timeout": 60.0},
-        "executor": {"executor": lambda: ProcessPoolExecutor(1)},
+        "thread": {"execution": 2},
+        "processes": {"execution": mc.Execution(evaluation_timeout=60.0)},
+        "executor": {"execution": mc.Execution(executor=lambda: ProcessPoolExecutor(1))},
         "alone": {},
     }[kind]
     trial = one(outputs, **given)
@@ -190,7 +190,7 @@ def test_a_generator_without_an_end_is_ended_with_its_time() -> None:
             time.sleep(0.01)
             yield 0.5
 
-    trial = one(endless, evaluation_timeout=0.3)
+    trial = one(endless, execution=mc.Execution(evaluation_timeout=0.3))
     assert "it took longer than evaluation_timeout=0.3 seconds" in trial.message
 
 

@@ -31,8 +31,10 @@ class Notes(Progress):
 
 def go(storage: Any, budget: int = 2, **options: Any) -> mc.Result:
     space = tiny.tiny_space()
-    given = {"progress": False, "fresh": True, **options}
-    return mc.minimize(tiny.loss, space, budget, optimizer=tiny.Counter(space), storage=storage, **given)
+    journal = mc.Journal(storage, options.pop("fresh", True))
+    return mc.minimize(
+        tiny.loss, space, budget, optimizer=tiny.Counter(space), storage=journal, **{"progress": False, **options}
+    )
 
 
 def names(folder: Path) -> list[str]:
@@ -82,8 +84,8 @@ def test_what_is_no_file_is_refused_with_the_cure() -> None:
 
 def test_nothing_is_renamed_for_a_study_that_cannot_begin(journal: Path) -> None:
     go(journal)
-    with pytest.raises(ValueError, match="retries"):
-        go(journal, retries=-1)
+    with pytest.raises(ValueError, match="seed"):
+        go(journal, seed=-1)
     assert names(journal.parent) == ["run.db"]
 
 

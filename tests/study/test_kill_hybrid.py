@@ -19,8 +19,8 @@ def slow(config):
     time.sleep(0.02)
     return loss(config)
 
-settings = mc.settings.HybridSettings(n_initial=4)
-mc.minimize(slow, bound_numbers(), 12, seed=7, storage=sys.argv[1], settings=settings, progress=False, seconds_per_proposal=None)
+method = mc.Method("hybrid", mc.settings.HybridSettings(n_initial=4), seconds_per_proposal=None)
+mc.minimize(slow, bound_numbers(), 12, seed=7, storage=sys.argv[1], progress=False, optimizer=method)
 """
 ROOT = Path(__file__).parents[2]
 

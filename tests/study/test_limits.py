@@ -95,7 +95,7 @@ def test_a_run_under_limits_is_resumed_with_the_same_proposals(tmp_path: Path) -
             "seed": 2,
             "storage": tmp_path / name,
             "progress": False,
-            "seconds_per_proposal": None,
+            "optimizer": mc.Method(seconds_per_proposal=None),
         }
 
     whole = mc.minimize(measured, mixed(), 14, **settings("whole.db"))
@@ -195,7 +195,7 @@ def test_a_limit_that_no_evaluation_gives_ends_the_run_early(returned: Any, work
         "optimizer": "random",
         "limits": {"heat": 0.5},
         "progress": False,
-        "workers": workers,
+        "execution": workers,
         "storage": tmp_path / "run.db",
     }
     said = "none of [5-7] evaluations gave 'heat', which has a limit: the objective returned"

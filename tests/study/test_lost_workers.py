@@ -68,8 +68,7 @@ def test_a_configuration_that_kills_its_worker_fails_and_no_other(space: mc.Spac
         space,
         10,
         optimizer=tiny.Sampler(space),
-        executor=pool,
-        workers=2,
+        execution=mc.Execution(executor=pool, workers=2),
         storage=journal,
         progress=notes,
     )
@@ -91,7 +90,13 @@ def test_one_death_costs_a_retry_and_nothing_else(space: mc.Space, journal: Path
     marks = tmp_path / "marks"
     marks.mkdir()
     result = minimize(
-        Deadly(3, marks, 2), space, 6, optimizer=tiny.Counter(space), executor=pool, storage=journal, progress=False
+        Deadly(3, marks, 2),
+        space,
+        6,
+        optimizer=tiny.Counter(space),
+        execution=mc.Execution(executor=pool),
+        storage=journal,
+        progress=False,
     )
     whole = minimize(tiny.loss, space, 6, optimizer=tiny.Counter(space), progress=False)
     assert [(t.config, t.loss) for t in result.history] == [(t.config, t.loss) for t in whole.history]
@@ -113,8 +118,7 @@ def test_the_last_trials_of_a_budget_are_retried_too(space: mc.Space, tmp_path: 
         space,
         4,
         optimizer=DeadlyAtTheEnd(space),
-        executor=pool,
-        workers=workers,
+        execution=mc.Execution(executor=pool, workers=workers),
         progress=False,
     )
     assert (result.stopped, result.n_done, result.history[3].lost) == ("budget", 4, 1)
@@ -122,20 +126,34 @@ def test_the_last_trials_of_a_budget_are_retried_too(space: mc.Space, tmp_path: 
 
 def test_retries_are_as_many_as_were_asked_for(space: mc.Space) -> None:
     result = minimize(
-        Deadly(3), space, 2, optimizer=tiny.Sampler(space), seed=7, executor=pool, retries=0, progress=False
+        Deadly(3),
+        space,
+        2,
+        optimizer=tiny.Sampler(space),
+        seed=7,
+        execution=mc.Execution(executor=pool, retries=0),
+        progress=False,
     )
     assert [t.lost for t in result.history if t.failed] == [1] * result.n_failed
     assert result.n_failed > 0
     assert "its worker died once; at last: " in next(t.message for t in result.history if t.failed)
     for retries in (-1, 0.5, "two"):
         with pytest.raises(ValueError, match="retries must be a whole number, at least 0"):
-            minimize(tiny.loss, space, 2, retries=retries, progress=False)  # type: ignore[arg-type]
+            minimize(tiny.loss, space, 2, execution=mc.Execution(retries=retries), progress=False)  # type: ignore[arg-type]
 
 
 def test_a_lent_pool_that_breaks_ends_the_run_and_loses_nothing(space: mc.Space, journal: Path) -> None:
     def go(executor: Any, objective: Any) -> mc.Result:
         optimizer = tiny.Sampler(space)
-        return minimize(objective, space, 8, optimizer=optimizer, executor=executor, storage=journal, progress=False)
+        return minimize(
+            objective,
+            space,
+            8,
+            optimizer=optimizer,
+            execution=mc.Execution(executor=executor),
+            storage=journal,
+            progress=False,
+        )
 
     with (
         pool() as lent,
@@ -157,8 +175,11 @@ def test_a_lent_pool_that_breaks_ends_the_run_and_loses_nothing(space: mc.Space,
 def test_a_study_that_stays_open_goes_on_with_another_pool(space: mc.Space) -> None:
     study = mc.Study(space, tiny.Sampler(space))
     with pool() as lent, pytest.raises(ExecutorError):
-        run(study, Deadly(3), 6, executor=lent, workers=2, progress=False)
-    assert run(study, tiny.loss, 6, executor=ProcessPoolExecutor, workers=2, progress=False).n_done == 6
+        run(study, Deadly(3), 6, execution=mc.Execution(executor=lent, workers=2), progress=False)
+    assert (
+        run(study, tiny.loss, 6, execution=mc.Execution(executor=ProcessPoolExecutor, workers=2), progress=False).n_done
+        == 6
+    )
 
 
 def test_a_factory_of_broken_pools_is_told(space: mc.Space) -> None:
@@ -167,12 +188,14 @@ def test_a_factory_of_broken_pools_is_told(space: mc.Space) -> None:
             raise BrokenProcessPool("no worker started")
 
     with pytest.raises(ExecutorError, match=r"broken from the start.*storage= keeps them"):
-        minimize(tiny.loss, space, 3, optimizer=tiny.Sampler(space), executor=Broken, progress=False)
+        minimize(
+            tiny.loss, space, 3, optimizer=tiny.Sampler(space), execution=mc.Execution(executor=Broken), progress=False
+        )
 
 
 def test_what_is_no_executor_is_refused(space: mc.Space) -> None:
     with pytest.raises(TypeError, match="executor must be an executor, or a callable that makes one"):
-        minimize(tiny.loss, space, 3, optimizer=tiny.Sampler(space), executor=4, progress=False)  # type: ignore[arg-type]
+        minimize(tiny.loss, space, 3, optimizer=tiny.Sampler(space), execution=mc.Execution(executor=4), progress=False)  # type: ignore[arg-type]
 
 
 class KilledWorker(Exception):
@@ -196,7 +219,9 @@ def test_executors_that_say_that_a_worker_died_and_live_on(space: mc.Space, erro
             return future
 
     cluster = Cluster()
-    result = minimize(tiny.loss, space, 3, optimizer=tiny.Sampler(space), executor=cluster, progress=False)  # type: ignore[arg-type]
+    result = minimize(
+        tiny.loss, space, 3, optimizer=tiny.Sampler(space), execution=mc.Execution(executor=cluster), progress=False
+    )  # type: ignore[arg-type]
     assert ([t.lost for t in result.history], result.n_done, cluster.calls) == ([0, 1, 0], 3, 4)
 
 

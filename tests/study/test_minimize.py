@@ -20,7 +20,7 @@ from mipcash.study.progress import Progress
 from mipcash.study.storage.sqlite.reading import read_journal
 
 
-def run(space: mc.Space, objective: Any, budget: int = 6, **arguments: Any) -> mc.Result:
+def run(space: mc.Space, objective: Any, budget: Any = 6, **arguments: Any) -> mc.Result:
     optimizer = arguments.pop("optimizer", tiny.Sampler)(space)
     return minimize(objective, space, budget, optimizer=optimizer, **{"progress": False, **arguments})
 
@@ -121,7 +121,7 @@ def test_a_callback_that_raises_is_passed_on_and_the_run_resumes(space: mc.Space
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_exhausted_space_ends_the_run(space: mc.Space, workers: int) -> None:
-    result = run(space, tiny.loss, 9, optimizer=tiny.Finite, workers=workers)
+    result = run(space, tiny.loss, 9, optimizer=tiny.Finite, execution=mc.Execution(workers=workers))
     assert (result.n_done, result.stopped) == (3, BEST_OF_ALL)
 
 
@@ -135,7 +135,7 @@ def test_no_evaluation_starts_after_the_timeout(space: mc.Space, workers: int) -
         return 1.0
 
     began = time.monotonic()
-    result = run(space, slow, 1000, timeout=0.35, workers=workers)
+    result = run(space, slow, mc.Budget(1000, timeout=0.35), execution=mc.Execution(workers=workers))
     assert result.stopped == "timeout"
     assert max(starts) - began < 0.35 + 0.1  # a busy machine may pause between the check and the start
     assert result.n_done == len(starts)
@@ -147,7 +147,7 @@ def test_an_ask_that_outlasts_the_timeout_is_not_evaluated_but_kept(space: mc.Sp
             time.sleep(0.2)
             return super().ask(*arguments)
 
-    result = run(space, tiny.loss, optimizer=Slow, timeout=0.1, storage=journal)
+    result = run(space, tiny.loss, optimizer=Slow, budget=mc.Budget(6, timeout=0.1), storage=journal)
     assert ([t.status for t in result.history], result.stopped) == (["pending"], "timeout")
     again = run(space, tiny.loss, 1, storage=journal)
     assert [(t.status, t.config) for t in again.history] == [("done", result.history[0].config)]
@@ -166,7 +166,7 @@ def test_an_interrupt_is_passed_on_and_leaves_a_run_that_resumes(
 
     calls: list[int] = []
     with pytest.raises(interrupt):
-        run(space, stopped, storage=journal, workers=workers)
+        run(space, stopped, storage=journal, execution=mc.Execution(workers=workers))
     statuses = [row.status for row in read_journal(journal)[1]]
     assert "pending" in statuses
     assert "failed" not in statuses
@@ -184,7 +184,14 @@ def test_workers_evaluate_at_the_same_time(space: mc.Space, journal: Path) -> No
         barrier.wait()
         return tiny.loss(config)
 
-    result = run(space, meet, 9, workers=3, storage=journal, callbacks=[lambda s, t: told.append(t.number)])
+    result = run(
+        space,
+        meet,
+        9,
+        execution=mc.Execution(workers=3),
+        storage=journal,
+        callbacks=[lambda s, t: told.append(t.number)],
+    )
     assert [t.status for t in result.history] == ["done"] * 9
     assert [t.loss for t in result.history] == [tiny.loss(t.config) for t in result.history]
     assert sorted(told) == list(range(9))
@@ -198,7 +205,7 @@ def test_an_executor_of_the_caller_is_used_and_left_open(space: mc.Space) -> Non
         return 1.0
 
     with ThreadPoolExecutor(2, thread_name_prefix="mine") as pool:
-        assert run(space, where, 4, executor=pool, workers=2).n_done == 4
+        assert run(space, where, 4, execution=mc.Execution(executor=pool, workers=2)).n_done == 4
         assert pool.submit(lambda: 1).result() == 1
     assert {n.split("_")[0] for n in names} == {"mine"}
 
@@ -209,7 +216,7 @@ def test_an_executor_that_breaks_counts_as_failed_evaluations(space: mc.Space) -
             return super().submit(lambda: 1 / 0)
 
     with Breaking(1) as pool:
-        result = run(space, tiny.loss, 1, executor=pool)
+        result = run(space, tiny.loss, 1, execution=mc.Execution(executor=pool))
     assert result.n_failed == 1
     assert "the executor failed: ZeroDivisionError" in result.history[0].message
 
@@ -229,15 +236,16 @@ def test_what_is_no_objective_and_no_space_is_refused(space: mc.Space, journal: 
     [
         ({"budget": 0}, "budget"),
         ({"budget": 2.5}, "budget"),
-        ({"timeout": -1}, "timeout"),
-        ({"timeout": math.nan}, "timeout"),
-        ({"workers": 0}, "workers"),
+        ({"execution": 0}, "workers"),
     ],
 )
 def test_a_plan_out_of_range_is_refused(space: mc.Space, journal: Path, arguments: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         run(space, tiny.loss, storage=journal, **arguments)
     assert not journal.exists()
+    for timeout in (-1, math.nan):
+        with pytest.raises(ValueError, match="timeout"):
+            mc.Budget(3, timeout=timeout)
 
 
 def test_a_display_of_ones_own_is_told_everything(space: mc.Space) -> None:

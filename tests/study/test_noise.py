@@ -38,7 +38,7 @@ def test_repeats_find_the_best_level_and_its_value() -> None:
     errors = []
     for seed in range(40):
         for noisy in (False, True):
-            result = minimize(measured(seed), seed=seed, noisy=noisy)
+            result = minimize(measured(seed), seed=seed, confirm="replicate" if noisy else False)
             regrets[noisy].append(TRUTH[result.config["k"]])
             if noisy:
                 assert (result.n_evaluations, result.stopped) == (30, EXHAUSTED)
@@ -54,7 +54,9 @@ def test_a_quarter_of_the_budget_is_left_for_repeats() -> None:
     space = mc.Space("line")
     space.real("x", 0, 1)
     rng = np.random.default_rng(0)
-    result = mc.minimize(lambda c: c["x"] + rng.normal(), space, 20, optimizer="random", noisy=True, progress=False)
+    result = mc.minimize(
+        lambda c: c["x"] + rng.normal(), space, 20, optimizer="random", confirm="replicate", progress=False
+    )
     assert sum(t.repeat > 0 for t in result.history) == 5
     assert result.best is not None
     assert result.best.number in {f.number for f in result.finalists}
@@ -75,7 +77,7 @@ def test_noise_that_shows_is_repeated_with_what_is_left(objective: Any) -> None:
     spent = 12 if objective is repeating else 5 + 3  # three repeats that are alike show that nothing varies
     assert result.n_evaluations == spent
     assert not result.stopped.endswith("deterministic")
-    assert minimize(objective, 12, noisy=False).n_evaluations == 5
+    assert minimize(objective, 12, confirm=False).n_evaluations == 5
 
 
 def test_a_deterministic_objective_is_not_repeated() -> None:
@@ -95,9 +97,9 @@ def test_a_resumed_run_goes_on_with_its_repeats(tmp_path: Any) -> None:
 
 def test_repeats_are_for_one_loss_alone() -> None:
     with pytest.raises(ValueError, match=r"several objectives"):
-        minimize(lambda c: {"a": 1.0, "b": 2.0}, objectives=["a", "b"], noisy=True)
-    with pytest.raises(ValueError, match=r"noisy=True repeats whole evaluations"):
-        minimize({"loss": lambda c: 1.0}, noisy=True)
+        minimize(lambda c: {"a": 1.0, "b": 2.0}, direction=["a", "b"], confirm="replicate")
+    with pytest.raises(ValueError, match=r"confirm=.replicate. repeats whole evaluations"):
+        minimize({"loss": lambda c: 1.0}, confirm="replicate")
 
 
 def test_the_choice_is_by_lower_confidence_bounds() -> None:

@@ -33,7 +33,7 @@ def network(config: dict[str, Any]) -> dict[str, float]:
 
 
 def run(objective: Any = network, budget: int = 16, **given: Any) -> mc.Result:
-    return mc.minimize(objective, space(), budget, **{"objectives": NAMES, "progress": False, **given})
+    return mc.minimize(objective, space(), budget, **{"direction": NAMES, "progress": False, **given})
 
 
 def dominates(a: mc.Trial, b: mc.Trial) -> bool:
@@ -62,9 +62,9 @@ def test_a_front_which_is_the_same_after_a_break(tmp_path: Path) -> None:
     resumed = run(storage=tmp_path / "run.db")
     assert [t.config for t in resumed.history] == [t.config for t in whole.history]
     with pytest.raises(StorageError, match=r"objectives were .* and are .* now"):
-        run(storage=tmp_path / "run.db", objectives=["latency_ms", "loss"])
+        run(storage=tmp_path / "run.db", direction=["latency_ms", "loss"])
     with pytest.raises(StorageError, match=r"objectives were .*latency_ms.* and are {.loss.: .minimize.} now"):
-        run(storage=tmp_path / "run.db", objectives=None)
+        run(storage=tmp_path / "run.db", direction="minimize")
 
 
 def test_names_that_are_no_loss_directions_limits_failures_and_known_data() -> None:
@@ -77,10 +77,10 @@ def test_names_that_are_no_loss_directions_limits_failures_and_known_data() -> N
     best = {"layers": 2, "width": 64, "act": "relu", "rate": 0.3}
     result = run(
         objective,
-        objectives={"accuracy": "maximize", "ms": "minimize"},
+        direction={"accuracy": "maximize", "ms": "minimize"},
         limits={"ms": 3.0},
         known=[(best, objective(best))],
-        workers=2,
+        execution=mc.Execution(workers=2),
     )
     assert result.history[0].known
     assert result.history[0].loss == result.history[0].values["accuracy"] == pytest.approx(1.0 - 8.0 / 128)
@@ -95,7 +95,7 @@ def test_names_that_are_no_loss_directions_limits_failures_and_known_data() -> N
 
 
 def test_by_hand_in_parts_and_in_batches() -> None:
-    study = mc.Study(space(), objectives=NAMES, settings={"n_initial": 3})
+    study = mc.Study(space(), direction=NAMES, optimizer=mc.Method(settings={"n_initial": 3}))
     first, *rest = study.ask(3)
     told = study.tell(first, {"latency_ms": 2.0}, partial=True)
     assert told.pending
@@ -126,7 +126,7 @@ def test_folds_of_several_objectives() -> None:
             told = network(config)
             yield {"error": told["loss"] + 0.01 * k, "latency_ms": told["latency_ms"]}
 
-    result = run(objective, 3, objectives=["error", "latency_ms"], optimizer="random")
+    result = run(objective, 3, direction=["error", "latency_ms"], optimizer="random")
     assert [t.fits for t in result.history] == [3, 3, 3]
     assert [t.values["error"] for t in result.history] == pytest.approx(
         [network(t.config)["loss"] + 0.01 for t in result.history]
@@ -136,10 +136,10 @@ def test_folds_of_several_objectives() -> None:
 @pytest.mark.parametrize(
     ("objectives", "said"),
     [
-        ("loss", r"objectives are names of outputs, objectives=\[\"loss\", \"latency_ms\"\]"),
-        (5, "objectives are names of outputs"),
-        (["loss"], "objectives= is for several, and \\['loss'\\] was given; for one leave it out"),
-        ([], "objectives= is for several, and none was given"),
+        ("loss", "direction must be 'minimize' or 'maximize', got 'loss'"),
+        (5, "direction must be 'minimize' or 'maximize', got 5"),
+        (["loss"], "direction= names several objectives, and \\['loss'\\] was given; for one loss it is"),
+        ([], "direction= names several objectives, and none was given"),
         (["loss", "loss"], "the objective 'loss' is given twice; give each once"),
         (["loss", ""], "an objective has the name of an output, a text that is not empty"),
         ({"loss": "minimize", "ms": "up"}, "objective 'ms': direction must be 'minimize' or 'maximize', got 'up'"),
@@ -147,15 +147,14 @@ def test_folds_of_several_objectives() -> None:
 )
 def test_objectives_that_cannot_be(objectives: Any, said: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=said):
-        run(objectives=objectives, storage=tmp_path / "run.db")
+        run(direction=objectives, storage=tmp_path / "run.db")
     assert not (tmp_path / "run.db").exists()
 
 
 def test_what_several_objectives_do_not_go_with() -> None:
     for given, said in (
-        ({"racing": True}, "several objectives, \\['loss', 'latency_ms'\\], and racing="),
+        ({"pruning": True}, "several objectives, \\['loss', 'latency_ms'\\], and pruning="),
         ({"confirm": 2}, "and confirm= evaluates again what has the lowest loss"),
-        ({"direction": "maximize", "objectives": {"a": "minimize", "b": "minimize"}}, "leave direction= out"),
     ):
         with pytest.raises(ValueError, match=said):
             run(**given)
@@ -171,7 +170,7 @@ def test_what_several_objectives_do_not_go_with() -> None:
 
 def test_a_bare_number_is_a_defect_and_no_empty_front() -> None:
     with pytest.raises(DefectError, match=r"returned float 1.0 and no 'acc'"):
-        mc.minimize(lambda config: 1.0, space(), 8, objectives=["acc", "ms"], progress=False)
+        mc.minimize(lambda config: 1.0, space(), 8, direction=["acc", "ms"], progress=False)
 
 
 def test_an_objective_that_no_evaluation_gives_ends_the_run() -> None:
@@ -185,7 +184,7 @@ def test_an_objective_that_no_evaluation_gives_ends_the_run() -> None:
 MODEL = """
 import mipcash as mc
 
-DEFAULTS = {"budget": 8, "objectives": {"score": "maximize", "ms": "minimize"}, "optimizer": "random"}
+DEFAULTS = {"budget": 8, "direction": {"score": "maximize", "ms": "minimize"}, "optimizer": "random"}
 space = mc.Space("two")
 space.integer("n", 1, 9)
 
@@ -213,4 +212,4 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "1 on the front" in mipcash(*other)
     refused = CliRunner().invoke(app, ["run", "two.py", "--objective", "score", "--storage", "x.db"])
     assert refused.exit_code == 2
-    assert "objectives= is for several" in refused.output
+    assert "direction= names several objectives" in refused.output

@@ -19,14 +19,14 @@ N = 13
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_study_opened_anew_for_each_trial_proposes_as_an_unbroken_one(name: str, journal: Path) -> None:
     space = tiny.tiny_space()
-    unbroken = mc.Study(space, name, seed=1, seconds_per_proposal=None)
+    unbroken = mc.Study(space, mc.Method(name, seconds_per_proposal=None), seed=1)
     for _ in range(N):
         trial = unbroken.ask()
         assert space.is_legal(trial.config)
         unbroken.tell(trial, tiny.loss(trial.config))
     for _ in range(N):
         again = tiny.tiny_space()
-        with mc.Study(again, name, seed=1, storage=journal, seconds_per_proposal=None) as study:
+        with mc.Study(again, mc.Method(name, seconds_per_proposal=None), seed=1, storage=journal) as study:
             trial = study.ask()
             study.tell(trial, tiny.loss(trial.config))
     with mc.Study(space, name, seed=1, storage=journal) as study:

@@ -149,7 +149,7 @@ def test_each_is_a_recorded_failure_with_a_text(space: mc.Space, journal: Path, 
     calls = itertools.count()
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # and its lines are printed
-        trials = loop(space, journal, lambda config: objective() if next(calls) else 1.0, workers=workers)
+        trials = loop(space, journal, lambda config: objective() if next(calls) else 1.0, execution=workers)
     assert sorted(t.status for t in trials) == ["done", "failed", "failed"]  # with no success it would be a defect
     for trial in (t for t in trials if t.failed):
         assert message in trial.message
@@ -284,7 +284,7 @@ def test_an_order_to_stop_gets_through_and_keeps_the_trial(
     space: mc.Space, journal: Path, order: type[BaseException], workers: int
 ) -> None:
     with pytest.raises(order):
-        loop(space, journal, lambda config: raising(order())(), workers=workers)
+        loop(space, journal, lambda config: raising(order())(), execution=workers)
     assert {row.status for row in read_journal(journal)[1]} == {"pending"}
 
 
@@ -300,8 +300,10 @@ def test_a_loop_that_is_broken_off_leaves_no_trial_behind_in_a_study_that_stays_
         raise RuntimeError("disk full")
 
     with pytest.raises(RuntimeError, match="disk full"):
-        run(study, tiny.loss, 6, callbacks=[breaking], workers=workers, progress=False)
-    assert [t.status for t in run(study, tiny.loss, 6, workers=workers, progress=False).history] == ["done"] * 6
+        run(study, tiny.loss, 6, callbacks=[breaking], execution=mc.Execution(workers=workers), progress=False)
+    assert [
+        t.status for t in run(study, tiny.loss, 6, execution=mc.Execution(workers=workers), progress=False).history
+    ] == ["done"] * 6
 
 
 def test_seconds_that_are_none_are_refused_before_anything_is_recorded(space: mc.Space, journal: Path) -> None:

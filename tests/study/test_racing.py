@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import mipcash as mc
 from mipcash.cli.main import app
 from mipcash.optimizers.optimizer import Optimizer
-from mipcash.study.racing import judge_of
+from mipcash.study.pruning import judge_of
 from mipcash.study.storage.sqlite.reading import read_journal
 
 FITS = 6
@@ -84,7 +84,7 @@ def by_formula(history: tuple[mc.Trial, ...], number: int, c: float = 1.5) -> tu
 
 
 def test_it_stops_by_the_formula_and_tells_the_incumbent_and_the_difference() -> None:
-    found = run(folds, 40, racing=True)
+    found = run(folds, 40, pruning=True)
     assert 10 < found.n_stopped < 36
     for trial in found.history:
         fits, estimate, variance = by_formula(found.history, trial.number)
@@ -98,7 +98,7 @@ def test_it_stops_by_the_formula_and_tells_the_incumbent_and_the_difference() ->
 
 
 def test_estimates_are_as_far_out_as_their_variance_says() -> None:
-    found = run(folds, 200, racing=mc.Racing(c=0.5))
+    found = run(folds, 200, pruning=mc.Racing(c=0.5))
     stopped = [t for t in found.history if not t.whole and t.outcome.variance > 0.0]
     true = np.array([np.mean([fold(t.config, k) for k in range(FITS)]) for t in stopped])
     out = (true - [t.loss for t in stopped]) / np.sqrt([t.outcome.variance for t in stopped])
@@ -115,7 +115,7 @@ def test_an_infinite_c_is_no_racing(seed: int, noise: float, limited: bool) -> N
 
     limits = {"ms": 0.7} if limited else None
     plain = run(objective, 12, seed=seed, limits=limits)
-    raced = run(objective, 12, seed=seed, limits=limits, racing=mc.Racing(c=math.inf))
+    raced = run(objective, 12, seed=seed, limits=limits, pruning=mc.Racing(c=math.inf))
     assert told(list(raced.history)) == told(list(plain.history))
     assert raced.n_stopped == 0
 
@@ -123,7 +123,7 @@ def test_an_infinite_c_is_no_racing(seed: int, noise: float, limited: bool) -> N
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 2**31), st.sampled_from([True, "halving", mc.Racing(c=0.01, least=2)]))
 def test_what_was_stopped_is_never_the_answer(seed: int, racing: Any) -> None:
-    found = run(folds, 25, seed=seed, racing=racing)
+    found = run(folds, 25, seed=seed, pruning=racing)
     assert found.best is not None
     assert found.best.whole
     assert found.best.loss == min(t.loss for t in found.history if t.whole)
@@ -134,11 +134,11 @@ def test_what_was_stopped_is_never_the_answer(seed: int, racing: Any) -> None:
 
 @pytest.mark.parametrize("racing", [True, "halving"])
 def test_the_same_seed_gives_the_same_run_and_a_resumed_one_goes_on(racing: Any, tmp_path: Path) -> None:
-    whole = run(folds, 12, "hybrid", racing=racing)
-    again = run(folds, 12, "hybrid", racing=racing)
+    whole = run(folds, 12, "hybrid", pruning=racing)
+    again = run(folds, 12, "hybrid", pruning=racing)
     journal = tmp_path / "run.db"
-    run(folds, 8, "hybrid", racing=racing, storage=journal)
-    resumed = run(folds, 12, "hybrid", racing=racing, storage=journal)
+    run(folds, 8, "hybrid", pruning=racing, storage=journal)
+    resumed = run(folds, 12, "hybrid", pruning=racing, storage=journal)
     assert whole.n_stopped
     assert told(list(again.history)) == told(list(whole.history)) == told(list(resumed.history))
     rows = read_journal(journal)[1]
@@ -149,15 +149,15 @@ def test_the_same_seed_gives_the_same_run_and_a_resumed_one_goes_on(racing: Any,
 @pytest.mark.parametrize("kind", ["timeout", "executor", "thread"])
 def test_processes_and_threads_stop_the_same(kind: str) -> None:
     where: dict[str, Any] = {
-        "timeout": {"evaluation_timeout": 60.0},
-        "executor": {"executor": lambda: ProcessPoolExecutor(1)},
-        "thread": {"executor": None, "workers": 1},
+        "timeout": {"execution": mc.Execution(evaluation_timeout=60.0)},
+        "executor": {"execution": mc.Execution(executor=lambda: ProcessPoolExecutor(1))},
+        "thread": {"execution": mc.Execution(workers=1)},
     }[kind]
-    assert told(list(run(folds, 15, racing=True, **where).history)) == told(list(run(folds, 15, racing=True).history))
+    assert told(list(run(folds, 15, pruning=True, **where).history)) == told(list(run(folds, 15, pruning=True).history))
 
 
 def test_workers_race_by_what_was_told_when_they_began() -> None:
-    found = run(folds, 40, racing=True, workers=3)
+    found = run(folds, 40, pruning=True, execution=mc.Execution(workers=3))
     assert found.n_stopped > 10
     assert found.best is not None
     assert found.best.whole
@@ -175,12 +175,12 @@ def test_a_generator_is_closed_when_it_is_stopped(racing: Any) -> None:
         finally:
             closed.append(k + 1)
 
-    found = run(objective, 30, racing=racing)
+    found = run(objective, 30, pruning=racing)
     assert closed == [t.fits for t in found.history]
 
 
 def test_an_incumbent_that_breaks_limits_is_not_raced_against() -> None:
-    found = run(beside, 40, racing=True, limits={"ms": (5.0, None)})
+    found = run(beside, 40, pruning=True, limits={"ms": (5.0, None)})
     assert found.best is not None
     for trial in (t for t in found.history if not t.whole):
         before = [t for t in found.history[: trial.number] if t.whole]
@@ -192,7 +192,7 @@ def test_an_incumbent_that_breaks_limits_is_not_raced_against() -> None:
         assert trial.values["ms"] == pytest.approx(best.values["ms"] + other)
         assert trial.outcome["ms"].variance > 0.0
     assert found.n_stopped > 5
-    assert run(beside, 12, racing=True, limits={"ms": (99.0, None)}).n_stopped == 0
+    assert run(beside, 12, pruning=True, limits={"ms": (99.0, None)}).n_stopped == 0
 
 
 def test_a_limited_output_of_the_whole_is_not_known_of_what_was_stopped() -> None:
@@ -201,7 +201,7 @@ def test_a_limited_output_of_the_whole_is_not_known_of_what_was_stopped() -> Non
         yield from losses
         return {"loss": float(np.mean(losses)), "size": 1.0}
 
-    found = run(objective, 14, "hybrid", racing=True, limits={"size": 2.0})
+    found = run(objective, 14, "hybrid", pruning=True, limits={"size": 2.0})
     stopped = [t for t in found.history if not t.whole]
     assert stopped
     assert {t.outcome["size"].status for t in stopped} == {"missing"}
@@ -209,16 +209,16 @@ def test_a_limited_output_of_the_whole_is_not_known_of_what_was_stopped() -> Non
 
 
 def test_losses_of_functions_of_their_own_are_raced() -> None:
-    found = run({"loss": folds, "ms": lambda config: config["x"]}, 40, racing=True)
+    found = run({"loss": folds, "ms": lambda config: config["x"]}, 40, pruning=True)
     stopped = [t for t in found.history if not t.whole]
     assert stopped
     assert all("ms" in t.values for t in stopped)
 
 
 def test_racing_leaves_curves_and_what_returns_alone() -> None:
-    assert run(lambda config: fold(config, 0), 20, racing=True).n_stopped == 0
-    with pytest.warns(UserWarning, match='Learning curves are stopped by racing="halving"') as warned:
-        assert run(curve, 20, racing=True).n_stopped == 0
+    assert run(lambda config: fold(config, 0), 20, pruning=True).n_stopped == 0
+    with pytest.warns(UserWarning, match='Learning curves are stopped by pruning="halving"') as warned:
+        assert run(curve, 20, pruning=True).n_stopped == 0
     assert len(warned) == 1
 
 
@@ -227,7 +227,7 @@ def test_one_fit_and_fits_of_other_numbers_are_no_error() -> None:
         for k in range(1 + int(4.0 * config["y"])):
             yield fold(config, k)
 
-    found = run(odd, 40, racing=True)
+    found = run(odd, 40, pruning=True)
     assert found.n_done == 40
     assert found.best is not None
     assert found.best.whole
@@ -235,7 +235,7 @@ def test_one_fit_and_fits_of_other_numbers_are_no_error() -> None:
 
 @pytest.mark.parametrize("objective", [folds, curve])
 def test_halving_keeps_the_best_third_of_each_rung(objective: Callable[..., Any]) -> None:
-    found = run(objective, 60, racing="halving")
+    found = run(objective, 60, pruning="halving")
     length, averaged = (FITS, True) if objective is folds else (9, False)
     rungs = {1: [], 3: []}  # type: ignore[var-annotated]
     whole = 0
@@ -261,7 +261,7 @@ def test_halving_keeps_the_best_third_of_each_rung(objective: Callable[..., Any]
 
 def test_known_evaluations_are_not_raced_against() -> None:
     known = [({"x": 0.3, "y": 0.6, "kind": "a"}, mc.Folds([-9.0] * FITS))]
-    found = run(folds, 30, racing=True, known=known)
+    found = run(folds, 30, pruning=True, known=known)
     assert found.best is not None
     assert found.best.loss == -9.0
     assert all(t.loss > -1.0 for t in found.history if not t.known)
@@ -285,7 +285,7 @@ class Recording(Optimizer):
 def test_optimizers_see_fits_folds_and_the_variance() -> None:
     space = square()
     optimizer = Recording(space)
-    found = mc.minimize(folds, space, 30, optimizer=optimizer, racing=True, progress=False)
+    found = mc.minimize(folds, space, 30, optimizer=optimizer, pruning=True, progress=False)
     for o, t in zip(optimizer.histories[-1], found.history, strict=False):
         assert (o.fits, o.folds, o.variance, o.outcome.stopped) == (
             t.fits,
@@ -300,12 +300,12 @@ def test_optimizers_see_fits_folds_and_the_variance() -> None:
 
 def test_a_budget_of_fits_is_kept_and_racing_makes_more_evaluations_of_it() -> None:
     plain = run(folds, mc.Fits(100))
-    raced = run(folds, mc.Fits(100), racing=True)
+    raced = run(folds, mc.Fits(100), pruning=True)
     assert (plain.n_fits, plain.n_evaluations, plain.stopped) == (96, 16, "budget")
     assert 100 - FITS < raced.n_fits <= 100
     assert raced.n_evaluations > 24
     assert run(lambda config: config["x"], mc.Fits(7)).n_evaluations == 7
-    assert run(folds, mc.Fits(100), racing=True, workers=3).n_fits <= 100
+    assert run(folds, mc.Fits(100), pruning=True, execution=mc.Execution(workers=3)).n_fits <= 100
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -316,7 +316,7 @@ def test_a_budget_of_fewer_fits_than_one_evaluation_takes_is_refused_when_that_s
     with pytest.raises(
         mc.errors.MipcashError, match=r"budget is 4 fits, and one evaluation took 6 fits: .* mc\.Fits\(60\)"
     ):
-        run(folds, mc.Fits(4), workers=workers, storage=journal)
+        run(folds, mc.Fits(4), execution=mc.Execution(workers=workers), storage=journal)
     assert run(folds, mc.Fits(6), storage=journal).n_evaluations == 1  # what was evaluated is kept
 
 
@@ -337,8 +337,8 @@ def test_fits_beyond_the_budget_are_told() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"racing": "fast"}, "racing must be True, False"),
-        ({"racing": 1.5}, "racing must be True, False"),
+        ({"pruning": "fast"}, "pruning must be True, False"),
+        ({"pruning": 1.5}, "pruning must be True, False"),
         ({"budget": mc.Fits(9), "objective": {"loss": folds}}, "which are evaluated apart"),
     ],
 )
@@ -374,7 +374,7 @@ def test_a_failure_in_the_middle_of_a_race_is_one() -> None:
                 raise ValueError(f"no {config['x']}")
             yield fold(config, k)
 
-    found = run(objective, 40, racing=True)
+    found = run(objective, 40, pruning=True)
     assert found.n_failed > 0
     assert found.n_stopped > 5
     assert all(t.fits == 1 for t in found.history if t.failed)
@@ -392,7 +392,7 @@ def test_the_command_line_races_and_counts_what_it_saved(tmp_path: Path, monkeyp
     )
     runner = CliRunner()
     command = ["run", "folded.py", "--budget", "30", "--optimizer", "random", "--storage", "run.db"]
-    raced = runner.invoke(app, [*command, "--racing", "on"])
+    raced = runner.invoke(app, [*command, "--pruning", "on"])
     assert raced.exit_code == 0, raced.output
     shown = runner.invoke(app, ["show", "run.db"])
     assert shown.exit_code == 0, shown.output
@@ -405,13 +405,13 @@ def test_the_command_line_races_and_counts_what_it_saved(tmp_path: Path, monkeyp
     assert f"fits: {150 - saved + 5}, " in spent.output
     refused = runner.invoke(app, [*command, "--fits", "9", "--cost", "9"])
     assert "one budget" in refused.output
-    refused = runner.invoke(app, [*command, "--racing", "sometimes"])
+    refused = runner.invoke(app, [*command, "--pruning", "sometimes"])
     assert refused.exit_code == 2
     assert "on, off or halving" in refused.output
 
 
 def test_the_lines_of_a_run_mark_what_was_stopped(capsys: pytest.CaptureFixture[str]) -> None:
-    found = mc.minimize(folds, square(), 20, optimizer="random", racing=True)
+    found = mc.minimize(folds, square(), 20, optimizer="random", pruning=True)
     lines = [line for line in capsys.readouterr().err.splitlines() if "stopped at fit" in line]
     assert len(lines) == found.n_stopped > 0
     assert f"fits: {found.n_fits}, {found.n_fits_saved} saved by racing" in str(found)

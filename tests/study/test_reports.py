@@ -81,23 +81,23 @@ def told(found: mc.Result | mc.Study) -> list[tuple[Any, ...]]:
 def test_reports_are_yields_wherever_they_run(reports: Any, yields: Any, racing: Any, kind: str) -> None:
     where: dict[str, Any] = {
         "alone": {},
-        "executor": {"executor": lambda: ProcessPoolExecutor(1)},
-        "processes": {"evaluation_timeout": 60.0},
+        "executor": {"execution": mc.Execution(executor=lambda: ProcessPoolExecutor(1))},
+        "processes": {"execution": mc.Execution(evaluation_timeout=60.0)},
     }[kind]
-    found = run(reports, racing=racing, **where)
+    found = run(reports, pruning=racing, **where)
     assert found.n_stopped > 3
-    assert told(found) == told(run(yields, racing=racing))
+    assert told(found) == told(run(yields, pruning=racing))
 
 
 @pytest.mark.parametrize(
     ("reports", "yields", "racing"), [(training, yielding, mc.Halving(factor=2)), (validating, yielding_folds, True)]
 )
 def test_a_loop_by_hand_is_a_run(reports: Any, yields: Any, racing: Any) -> None:
-    study = mc.Study(line(), "random", racing=racing)
+    study = mc.Study(line(), "random", pruning=racing)
     for _ in range(25):
         trial = study.ask()
         study.tell(trial, reports(trial.config, trial=trial))
-    found = run(yields, racing=racing)
+    found = run(yields, pruning=racing)
     assert found.n_stopped > 3
     assert told(study) == told(found)
     assert (study.result.n_fits, study.result.n_fits_saved) == (found.n_fits, found.n_fits_saved)
@@ -111,12 +111,12 @@ def test_what_is_maximised_is_reported_as_it_is() -> None:
                 break
         return -at(config, epoch)
 
-    found, same = run(gain, racing="halving", direction="maximize"), run(training, racing="halving")
+    found, same = run(gain, pruning="halving", direction="maximize"), run(training, pruning="halving")
     assert [(t.loss, t.fits, t.whole) for t in found.history] == [(-t.loss, t.fits, t.whole) for t in same.history]
 
 
 def test_threads_stop_by_what_was_told_when_they_began() -> None:
-    found = run(training, 40, racing="halving", workers=3)
+    found = run(training, 40, pruning="halving", execution=mc.Execution(workers=3))
     assert found.n_stopped > 8
     assert found.best is not None
     assert found.best.whole
@@ -126,14 +126,14 @@ def test_without_racing_reports_are_kept_and_nothing_stops(tmp_path: Path) -> No
     found = run(training, 8, storage=tmp_path / "run.db")
     assert [t.folds for t in found.history] == [tuple(at(t.config, e) for e in range(EPOCHS)) for t in found.history]
     assert [t.loss for t in found.history] == [at(t.config, EPOCHS - 1) for t in found.history]
-    resumed = run(training, 25, storage=tmp_path / "run.db", racing="halving")
+    resumed = run(training, 25, storage=tmp_path / "run.db", pruning="halving")
     assert told(resumed)[:8] == told(found)
     assert resumed.n_stopped > 3
 
 
 def stopped_study(**given: Any) -> mc.Study:
     """One whose next trial stops at its first report of a loss of 5."""
-    study = mc.Study(line(), "random", racing=mc.Racing(least=3), **given)
+    study = mc.Study(line(), "random", pruning=mc.Racing(least=3), **given)
     for _ in range(4):
         trial = study.ask()
         for k in range(5):
@@ -266,7 +266,7 @@ def test_an_objective_knows_the_trial_that_runs_and_repeats_are_not_stopped() ->
         seen.append((trial.number, repeat, trial.config))
         return training(config, trial) + 0.01 * repeat
 
-    found = run(objective, 25, racing="halving", confirm=3)
+    found = run(objective, 25, pruning="halving", confirm=3)
     assert seen == [(t.number, t.repeat, t.config) for t in found.history]
     assert [t.fits for t in found.history if t.repeat] == [EPOCHS] * 3
 
@@ -290,7 +290,7 @@ def test_functions_of_outputs_report_theirs() -> None:
             assert not trial.should_stop()
         return 7.0
 
-    found = run({"loss": training, "size": size}, 60, racing="halving")
+    found = run({"loss": training, "size": size}, 60, pruning="halving")
     assert found.n_stopped > 3
     assert {t.outcome["size"].folds for t in found.history} == {(0.0, 1.0, 2.0)}
     assert {t.values["size"] for t in found.history} == {7.0}
@@ -313,11 +313,11 @@ def test_a_trial_that_nobody_evaluates_reports_nothing() -> None:
             trial.should_stop()
 
 
-def test_racing_of_a_study_is_checked_before_a_journal_is_made(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="racing must be True, False"):
-        mc.Study(line(), racing="fast", storage=tmp_path / "run.db")
+def test_pruning_of_a_study_is_checked_before_a_journal_is_made(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="pruning must be True, False"):
+        mc.Study(line(), pruning="fast", storage=tmp_path / "run.db")
     assert not list(tmp_path.iterdir())
-    with pytest.raises(TypeError, match="it is called racing="):
+    with pytest.raises(TypeError, match="it is called pruning="):
         mc.Study(line(), pruner="halving")  # type: ignore[call-arg]
 
 
@@ -337,7 +337,7 @@ def test_a_model_file_reports_and_show_counts_what_was_saved(tmp_path: Path, mon
     )
     runner = CliRunner()
     command = ["run", "trained.py", "--budget", "20", "--optimizer", "random", "--storage", "run.db"]
-    done = runner.invoke(app, [*command, "--racing", "halving"])
+    done = runner.invoke(app, [*command, "--pruning", "halving"])
     assert done.exit_code == 0, done.output
     shown = runner.invoke(app, ["show", "run.db"])
     saved = int(shown.output.split(" saved by stopping ")[0].rsplit(" ", 1)[1])

@@ -32,7 +32,7 @@ class Slow(tiny.Sampler):
 @pytest.mark.parametrize(("given", "expected"), [(0.02, 0.02), (None, None), (math.inf, None)])
 def test_a_proposal_gets_the_seconds_of_the_run(space: mc.Space, given: float | None, expected: float | None) -> None:
     optimizer = Slow(space, 0.01)
-    minimize(tiny.loss, space, 3, optimizer=optimizer, seconds_per_proposal=given, progress=False)
+    minimize(tiny.loss, space, 3, optimizer=mc.Method(optimizer, seconds_per_proposal=given), progress=False)
     assert optimizer.given == [expected] * 3
 
 
@@ -45,10 +45,10 @@ def test_a_few_seconds_are_the_default(space: mc.Space) -> None:
 
 def test_a_call_may_ask_for_less_and_not_for_more(space: mc.Space) -> None:
     optimizer = Slow(space, 0.0)
-    study = mc.Study(space, optimizer, seconds_per_proposal=2)
+    study = mc.Study(space, mc.Method(optimizer, seconds_per_proposal=2))
     study.ask(seconds=1.5)
     study.ask(2, seconds=3)
-    mc.Study(space, optimizer, seconds_per_proposal=None).ask(seconds=7)
+    mc.Study(space, mc.Method(optimizer, seconds_per_proposal=None)).ask(seconds=7)
     assert optimizer.given == [1.5, 2.0, 2.0, 7.0]
 
 
@@ -60,11 +60,9 @@ def test_the_timeout_ends_an_ask_too(space: mc.Space, workers: int) -> None:
     result = minimize(
         tiny.loss,
         space,
-        99,
-        optimizer=optimizer,
-        timeout=0.3,
-        seconds_per_proposal=60,
-        workers=workers,
+        mc.Budget(99, timeout=0.3),
+        optimizer=mc.Method(optimizer, seconds_per_proposal=60),
+        execution=mc.Execution(workers=workers),
         progress=False,
     )
     assert (result.stopped, result.n_done) == ("timeout", 0)
@@ -77,7 +75,12 @@ def test_the_limit_of_a_resumed_run_may_be_another(space: mc.Space, journal: Pat
     for budget, limit in ((2, 0.5), (4, None), (6, 0.25)):
         optimizer = Slow(space, 0.0)
         result = minimize(
-            tiny.loss, space, budget, optimizer=optimizer, storage=journal, seconds_per_proposal=limit, progress=False
+            tiny.loss,
+            space,
+            budget,
+            optimizer=mc.Method(optimizer, seconds_per_proposal=limit),
+            storage=journal,
+            progress=False,
         )
         assert optimizer.given == [limit] * 2
     whole = minimize(tiny.loss, space, 6, optimizer=tiny.Sampler(space), progress=False)
@@ -87,7 +90,7 @@ def test_the_limit_of_a_resumed_run_may_be_another(space: mc.Space, journal: Pat
 @pytest.mark.parametrize("seconds", [0, -1.0, math.nan, "5", True])
 def test_what_is_no_limit_is_refused(space: mc.Space, journal: Path, seconds: Any) -> None:
     with pytest.raises(ValueError, match="seconds_per_proposal must be a positive number of seconds, or None"):
-        minimize(tiny.loss, space, 2, storage=journal, seconds_per_proposal=seconds)
+        minimize(tiny.loss, space, 2, storage=journal, optimizer=mc.Method(seconds_per_proposal=seconds))
     with pytest.raises(ValueError, match="seconds must be a positive number"):
         mc.Study(space, tiny.Sampler(space)).ask(seconds=seconds)
     assert not journal.exists()

@@ -170,7 +170,7 @@ def test_a_budget_is_the_studys_and_no_race_exceeds_it(place: sharing.Place) -> 
     def work(k: int, found: dict[int, mc.Result]) -> None:
         with counting(place.writer(str(k)), tiny.Sampler) as study:
             ready.wait()
-            found[k] = run(study, objective, 13, workers=1 + k % 2, progress=False)
+            found[k] = run(study, objective, 13, execution=mc.Execution(workers=1 + k % 2), progress=False)
 
     found: dict[int, mc.Result] = {}
     threads = [threading.Thread(target=work, args=(k, found)) for k in range(4)]

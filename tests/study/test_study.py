@@ -203,7 +203,8 @@ def test_a_state_that_cannot_be_journaled_is_refused(space: mc.Space) -> None:
 def start(journal: Path, space: mc.Space | None = None, **arguments: Any) -> None:
     space = space or tiny.tiny_space()
     optimizer = arguments.pop("optimizer", tiny.Sampler)(space, arguments.pop("settings", None))
-    with mc.Study(space, optimizer, storage=journal, **arguments) as study:
+    method = mc.Method(optimizer, solver=arguments.pop("solver", "auto"))
+    with mc.Study(space, method, storage=journal, **arguments) as study:
         study.tell(study.ask(), 1.0)
 
 
@@ -315,4 +316,4 @@ def test_seeds_and_settings_are_checked(space: mc.Space) -> None:
         with pytest.raises(ValueError, match=message):
             mc.Study(space, tiny.Sampler(space), seed=seed)
     with pytest.raises(ValueError, match="settings="):
-        mc.Study(space, tiny.Sampler(space), settings={"alpha": 1.0})
+        mc.Study(space, mc.Method(tiny.Sampler(space), settings={"alpha": 1.0}))

@@ -64,9 +64,11 @@ def note(study: mc.Study, trial: mc.Trial) -> bool:
     return trial.loss is not None and trial.loss < 0.1 and bool(study.trials)
 
 
-result = mc.minimize(train_on, space, 20, racing="halving")
+result = mc.minimize(train_on, space, 20, pruning="halving")
 result = mc.minimize(train, space, budget=20, seed=1, direction="maximize", callbacks=note)
-result = mc.minimize(train_more, space, 20, callbacks=[note], settings=mc.settings.HybridSettings(n_initial=8))
+result = mc.minimize(
+    train_more, space, 20, callbacks=[note], optimizer=mc.Method(settings=mc.settings.HybridSettings(n_initial=8))
+)
 best: float = result.value
 config: dict[str, Any] | None = result.config
 solution: mc.Solution = space.optimum(layers * lr, "max")
@@ -81,7 +83,7 @@ told: mc.Trial = study.tell(trial, 0.3)
 
 mc.maximise(train, space, 20)  # wrong: Module has no attribute "maximise"
 mc.minimize(train, space, n_trials=20)  # wrong: Unexpected keyword argument "n_trials" for "minimize"
-mc.minimize(train, space, budget="20")  # wrong: incompatible type "str"; expected "int | Cost | Fits"
+mc.minimize(train, space, budget="20")  # wrong: incompatible type "str"; expected "int | Cost | Fits | Budget"
 mc.minimize(space, train, 20)  # wrong: Argument 1 to "minimize" has incompatible type "Space"
 mc.minimize(train, space, 20, callbacks=train)  # wrong: Argument "callbacks" to "minimize"
 mc.Study(space, random_state=1)  # wrong: Unexpected keyword argument "random_state" for "Study"

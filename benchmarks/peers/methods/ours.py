@@ -44,8 +44,8 @@ class OurMethod(Method):
         return settings
 
     def start(self, problem: Problem, shape: Shape, seed: int, initial: Initial, budget: int) -> None:
-        given = {"settings": self.settings(shape), "limits": problem.limits or None}
-        self.study = mc.Study(shape.space, self.optimizer, "auto solver=highs", seed=seed, **given)
+        method = mc.Method(self.optimizer, self.settings(shape), "auto solver=highs")
+        self.study = mc.Study(shape.space, method, seed=seed, limits=problem.limits or None)
 
     def suggest(self) -> dict[str, Any]:
         self.trial = self.study.ask()

@@ -30,8 +30,8 @@ from mipcash.modelling.exchange.optuna import domain_of
 from mipcash.optimizers.registry import optimizer_names
 from mipcash.space.space import Space
 from mipcash.study.arguments import seconds_of, seed_of
+from mipcash.study.method import SECONDS_PER_PROPOSAL
 from mipcash.study.records.limits import LimitsGiven, limits_of
-from mipcash.study.study import SECONDS_PER_PROPOSAL
 
 FINISHED = "every legal configuration of space {} has been proposed; the study stops"
 
@@ -220,7 +220,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
             raise ValueError(
                 f"MipcashSampler searches for one objective and the study has {len(study.directions)}; make a study of one, "
                 "and say what the others must keep by trial.set_constraint(name, value), feasible at 0 and below. For a Pareto "
-                "front there is mc.minimize(..., objectives=[...])"
+                "front there is mc.minimize(..., direction=[...])"
             )
 
     def _check_asked(self, space: Space, name: str, distribution: Any) -> None:

@@ -1,4 +1,4 @@
-"""Goals as a user gives them: ``direction="maximize"``, ``objectives=["loss", "latency_ms"]``."""
+"""Goals as a user gives them: ``direction="maximize"``, ``direction=["loss", "latency_ms"]``."""
 
 from __future__ import annotations
 
@@ -10,43 +10,34 @@ from mipcash.optimizers.goals import Goal, Goals
 from mipcash.space.direction import MINIMIZE, direction_of
 from mipcash.study.text import listed, shown
 
-ObjectivesGiven = Sequence[str] | Mapping[str, str] | None
-"""Names of outputs, or directions by name."""
+DirectionGiven = str | Sequence[str] | Mapping[str, str]
+"""Of the loss; or several outputs that are minimised, or their directions by name."""
 
 
-def goals_of(direction: Any = MINIMIZE, objectives: Any = None) -> Goals:
+def goals_of(direction: Any = MINIMIZE) -> Goals:
     """What a study optimises.
 
     Args:
-        direction: of the loss, or of all objectives that are given by their names alone.
-        objectives: names, or directions by name; None: the loss.
+        direction: of the loss; or of several outputs, by name, or their names alone where all are minimised.
 
     Raises:
         ValueError: no direction, no names, one alone, or one twice.
     """
-    direction = direction_of(direction)
-    if objectives is None:
-        return Goals((Goal(direction=direction),))
-    if isinstance(objectives, str) or not isinstance(objectives, (Sequence, Mapping)):
-        raise ValueError(
-            f'objectives are names of outputs, objectives=["loss", "latency_ms"], or directions by name, {{"accuracy": "maximize", '
-            f'"latency_ms": "minimize"}}; got {shown(objectives)}'
-        )
-    for name in objectives:
+    if isinstance(direction, str) or not isinstance(direction, (Sequence, Mapping)):
+        return Goals((Goal(direction=direction_of(direction)),))
+    for name in direction:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"an objective has the name of an output, a text that is not empty; got {shown(name)}")
-        if list(objectives).count(name) > 1:
+        if list(direction).count(name) > 1:
             raise ValueError(f"the objective {name!r} is given twice; give each once")
-    if len(objectives) < 2:
+    if len(direction) < 2:
         raise ValueError(
-            f"objectives= is for several, and {listed(objectives) if objectives else 'none'} was given; for one leave it out: what "
-            'the objective returns, or its "loss", is minimised, or maximised with direction="maximize"'
+            f"direction= names several objectives, and {listed(direction) if direction else 'none'} was given; for one loss it is "
+            '"minimize" or "maximize": what the objective returns, or its "loss", goes there'
         )
-    if not isinstance(objectives, Mapping):
-        return Goals(tuple(Goal(name, direction) for name in objectives))
-    if direction != MINIMIZE:
-        raise ValueError("objectives= says where each is to go already; leave direction= out")
-    return Goals(tuple(Goal(name, _direction(name, said)) for name, said in objectives.items()))
+    if not isinstance(direction, Mapping):
+        return Goals(tuple(Goal(name, MINIMIZE) for name in direction))
+    return Goals(tuple(Goal(name, _direction(name, said)) for name, said in direction.items()))
 
 
 def _direction(name: str, said: Any) -> str:
@@ -56,8 +47,6 @@ def _direction(name: str, said: Any) -> str:
         raise ValueError(f"objective {name!r}: {error}") from None
 
 
-def stored_goals(goals: Goals) -> dict[str, Any]:
-    """What :func:`goals_of` gives these goals for, as its arguments."""
-    if not goals.several:
-        return {"direction": goals.goals[0].direction}
-    return {"objectives": {goal.output: goal.direction for goal in goals.goals}}
+def direction_given(goals: Goals) -> str | dict[str, str]:
+    """What :func:`goals_of` gives these goals for."""
+    return {goal.output: goal.direction for goal in goals.goals} if goals.several else goals.goals[0].direction

@@ -58,7 +58,8 @@ def warn_of_another(storage: str, then: Mapping[str, str], now: Mapping[str, str
     )
     warnings.warn(
         f"the finished trials of {storage} were evaluated by another objective: it was {then['name']!r} and is {change}. They are "
-        "kept, and mixed with those of the objective now. To start anew, give fresh=True (mipcash run --fresh) or another storage=",
+        "kept, and mixed with those of the objective now. To start anew, give storage=mc.Journal(path, fresh=True) (mipcash run "
+        "--fresh) or another storage=",
         stacklevel=6,  # the caller of minimize
     )
 

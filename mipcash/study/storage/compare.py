@@ -63,7 +63,7 @@ def _settings(record: StudyRecord) -> dict[str, Any]:
 
 
 def _other_goals(stored: StudyRecord, wanted: StudyRecord) -> list[str]:
-    """The difference in what is optimised, in the words of ``direction=`` and ``objectives=``; empty where there is none."""
+    """The difference in what is optimised, in the words of ``direction=``; empty where there is none."""
     if stored.goals == wanted.goals:
         return []
     if not stored.goals.several and not wanted.goals.several:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mipcash.errors import StorageError
 from mipcash.study.storage.address import SQLITE, Address, is_address
@@ -16,6 +18,29 @@ from mipcash.study.storage.sqlite.storage import SQLiteStorage
 from mipcash.study.text import shown
 
 MEMORY = ":memory:"
+
+
+@dataclass(frozen=True)
+class Journal:
+    """Where a study is kept: ``mc.minimize(..., storage=mc.Journal("run.db", fresh=True))``.
+
+    Attributes:
+        storage: the path of a file, an address, a storage, or None for memory.
+        fresh: whether to start anew: a file that exists is renamed to the first free ``NAME.old-1.db``, ``NAME.old-2.db`` ... and a
+            new one begins. A database of a server is refused; name a new study there.
+    """
+
+    storage: str | os.PathLike[str] | Storage | None
+    fresh: bool = False
+
+    @classmethod
+    def of(cls, given: Any) -> Journal:
+        """Return what ``storage=`` says."""
+        return given if isinstance(given, Journal) else cls(given)
+
+
+StorageGiven = str | os.PathLike[str] | Storage | Journal | None
+"""What ``storage=`` takes."""
 
 
 def make_storage(storage: str | os.PathLike[str] | Storage | None) -> Storage:

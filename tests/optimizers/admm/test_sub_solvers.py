@@ -129,7 +129,7 @@ def test_choices_are_used_up() -> None:
 def test_admm_runs_with_every_solver(theta: str, z: str) -> None:
     space, objective = artificial.build(instance=2)
     settings = AdmmSettings(theta_min=theta, z_min=z, first=3, growth=0)
-    study = mc.Study(space, optimizer="admm", settings=settings, seed=0)
+    study = mc.Study(space, optimizer=mc.Method("admm", settings=settings), seed=0)
     seen = list[str]()
     for _ in range(20):
         trial = study.ask()

@@ -123,7 +123,12 @@ def test_evaluated_together_every_evaluation_serves_all_subproblems() -> None:
 def test_a_resumed_run_goes_on_as_an_unbroken_one(tmp_path: Any) -> None:
     def go(budget: int, name: str) -> mc.Study:
         study = mc.Study(
-            mixed(), "admmbo", seed=1, storage=tmp_path / name, settings=settings(), limits={"g": 0.6}, costs=APART
+            mixed(),
+            mc.Method("admmbo", settings=settings()),
+            seed=1,
+            storage=tmp_path / name,
+            limits={"g": 0.6},
+            costs=APART,
         )
         with study:
             while study.n_told < budget:
@@ -300,7 +305,13 @@ def test_configurations_that_fail_are_left_alone() -> None:
 
 def test_through_a_study_the_run_ends_with_the_residuals() -> None:
     result = mc.minimize(
-        on_the_box, box(), 120, optimizer="admmbo", settings=settings(), limits={"g": 0.0}, seed=0, progress=False
+        on_the_box,
+        box(),
+        120,
+        optimizer=mc.Method("admmbo", settings=settings()),
+        limits={"g": 0.0},
+        seed=0,
+        progress=False,
     )
     assert result.stopped.startswith("optimizer: residuals")
     assert len(result.history) < 120

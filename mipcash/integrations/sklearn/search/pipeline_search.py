@@ -144,7 +144,7 @@ class PipelineSearchCV(SpaceSearch):
         random_state: Any = None,
         n_jobs: int | None = None,
         storage: Any = None,
-        racing: Any = False,
+        pruning: Any = False,
         confirm: Any = None,
         ensemble_size: int | None = None,
         refit: Any = True,
@@ -169,7 +169,7 @@ class PipelineSearchCV(SpaceSearch):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.storage = storage
-        self.racing = racing
+        self.pruning = pruning
         self.confirm = confirm
         self.ensemble_size = ensemble_size
         self.refit = refit

@@ -39,9 +39,11 @@ from mipcash.integrations.sklearn.search.objective import (
 from mipcash.integrations.sklearn.search.places import Shipped, place_of
 from mipcash.integrations.sklearn.search.results import candidates_of, check_failures, cv_results
 from mipcash.space.space import Space
+from mipcash.study.execution import Execution
+from mipcash.study.method import Method
 from mipcash.study.minimize import run
 from mipcash.study.result import Result
-from mipcash.study.spending import Cost, Fits
+from mipcash.study.spending import Budget, Cost, Fits
 from mipcash.study.standing import Breach
 from mipcash.study.study import Study
 from mipcash.study.trial import Trial
@@ -163,24 +165,23 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         try:
             with Study(
                 space,
-                self.optimizer,
-                self.solver,
-                settings=self.settings,
+                Method(self.optimizer, self.settings, self.solver),
                 seed=seed,
                 limits=self.limits,
                 storage=self.storage,
+                pruning=self.pruning,
                 options=belonging,
             ) as study:
                 return run(
                     study,
                     called,
-                    self.n_iter,
-                    timeout=self.timeout,
-                    workers=workers,
-                    executor=None if apart else executor,
-                    evaluation_timeout=self.evaluation_timeout,
-                    evaluation_memory=self.evaluation_memory,
-                    racing=self.racing,
+                    Budget(self.n_iter, self.timeout),
+                    execution=Execution(
+                        workers,
+                        None if apart else executor,
+                        evaluation_timeout=self.evaluation_timeout,
+                        evaluation_memory=self.evaluation_memory,
+                    ),
                     confirm=self.confirm,
                     progress=None if self.verbose else False,
                     callbacks=stop,

@@ -45,7 +45,7 @@ class SpaceSearchCV(SpaceSearch):
             configurations in all. If all of them violate a limit, the first is returned with a warning.
         optimizer, settings, solver, storage: as of :func:`mipcash.minimize`. What is in the storage is not evaluated again; it
             belongs to one data set, ``cv``, ``scoring`` and estimator, and is refused with another.
-        racing: as of :func:`mipcash.minimize`: configurations that are clearly worse are not fitted to all folds.
+        pruning: as of :func:`mipcash.minimize`: configurations that are clearly worse are not fitted to all folds.
         confirm: as of :func:`mipcash.minimize`: finalists are evaluated on other folds, and the best there is the answer. They
             count in ``n_iter``.
         ensemble_size: steps of a greedy selection (Caruana et al. 2004); then ``best_estimator_`` is an ensemble of the best
@@ -87,7 +87,7 @@ class SpaceSearchCV(SpaceSearch):
         random_state: Any = None,
         n_jobs: int | None = None,
         storage: Any = None,
-        racing: Any = False,
+        pruning: Any = False,
         confirm: Any = None,
         ensemble_size: int | None = None,
         refit: Any = True,
@@ -116,7 +116,7 @@ class SpaceSearchCV(SpaceSearch):
         self.solver = solver
         self.random_state = random_state
         self.storage = storage
-        self.racing = racing
+        self.pruning = pruning
         self.confirm = confirm
         self.ensemble_size = ensemble_size
         self.timeout = timeout

@@ -102,8 +102,8 @@ SAME = 1e-9
 
 
 CURVES = (
-    "racing=True compares means of folds, and stops nothing here: the loss of these evaluations is not the mean of what they yield "
-    'or report, as of epochs. Learning curves are stopped by racing="halving"'
+    "pruning=True compares means of folds, and stops nothing here: the loss of these evaluations is not the mean of what they "
+    'yield or report, as of epochs. Learning curves are stopped by pruning="halving"'
 )
 
 
@@ -159,14 +159,14 @@ class Halving:
         return found
 
 
-RacingGiven = bool | str | Racing | Halving | None
-"""What ``racing=`` takes."""
+PruningGiven = bool | str | Racing | Halving | None
+"""What ``pruning=`` takes."""
 
 HALVING = "halving"
 
 
-def racing_of(given: Any) -> Racing | Halving | None:
-    """What ``racing=`` says; None: nothing is stopped.
+def pruning_of(given: Any) -> Racing | Halving | None:
+    """What ``pruning=`` says; None: nothing is stopped.
 
     Raises:
         ValueError: it says nothing that is known.
@@ -180,7 +180,7 @@ def racing_of(given: Any) -> Racing | Halving | None:
     if isinstance(given, (Racing, Halving)):
         return given
     raise ValueError(
-        f'racing must be True, False, "{HALVING}", mc.Racing(c=1.5) or mc.Halving(factor=3); got {shown(given)}'
+        f'pruning must be True, False, "{HALVING}", mc.Racing(c=1.5) or mc.Halving(factor=3); got {shown(given)}'
     )
 
 
