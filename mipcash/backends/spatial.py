@@ -144,10 +144,39 @@ class _Search:
         return bound >= self.value - max(ABSOLUTE_GAP, self.settings.gap * max(abs(self.value), abs(bound)))
 
     def _push(self, bound: float, box: _Box) -> None:
-        tight = self.rows.tightened(box, self.products)
+        better = self._better(box)
+        tight = None if better is None else self.rows.tightened(better, self.products)
         if tight is not None:
+            linear, products, noise = self._least(tight)
+            bound = max(bound, self.task.form.constant + float(linear.sum() + products.sum()) - noise)
             self.pushed += 1
             heapq.heappush(self.queue, (bound, self.pushed, tight))
+
+    def _least(self, box: _Box) -> tuple[Vector, Vector, float]:
+        """Return the least value in a box of each linear term of the objective, (n,), and of each product, (k,), and their rounding."""
+        form, low, high = self.task.form, box.low, box.high
+        linear = np.minimum(form.linear * low, form.linear * high)
+        products = np.min([form.values * a[form.rows] * b[form.cols] for a in (low, high) for b in (low, high)], axis=0)
+        size = abs(form.constant) + float(np.abs(linear).sum() + np.abs(products).sum())
+        return linear, products, ROUNDING * (len(linear) + len(products)) * size
+
+    def _better(self, box: _Box) -> _Box | None:
+        """Return the part of a box that may hold a better point than the incumbent, by its linear terms; None where there is none.
+
+        Beside a range of 1e15 a solver's tolerances move the bound of a relaxation by more than the gap that is asked for, however
+        often the factors are cut. The incumbent bounds such a range.
+        """
+        if math.isinf(self.value):
+            return box
+        form, low, high = self.task.form, box.low.copy(), box.high.copy()
+        linear, products, noise = self._least(box)
+        room = self.value - form.constant - float(linear.sum() + products.sum()) + noise + ROUNDING * abs(self.value)
+        if room < 0.0:
+            return None
+        at = self.rows.columns[form.linear[self.rows.columns] != 0.0]
+        up, ends = form.linear[at] > 0.0, (linear[at] + room) / form.linear[at]
+        above, below = np.where(up, ends, np.inf), np.where(up, -np.inf, ends)
+        return _Box(low, high) if _narrow(low, high, at, below, above) else None
 
     def _relaxed(self, box: _Box, solve: Solve, start: Vector | None = None) -> Answer:
         program = relaxation(self.program, box.low, box.high, self.products)

@@ -1,18 +1,19 @@
 """Numbers of proposed configurations are clean: rules hold as Python evaluates them, and bounds are met exactly.
 
-an inequality holds without any tolerance, its terms summed in the order of declaration, unless the other rules leave
-no room beyond it at this configuration;
+an inequality holds but for a rounding of its sum, its terms summed in the order of declaration, unless the other rules
+leave no room beyond it at this configuration;
 an equation holds to 1e-9 of its largest term;
 a value within 1e-9 of a bound, in what the rules leave of its range, is the bound, unless the rules keep it away from there.
 """
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from tests.fuzz.described import Active, At, Choice, Drawn, Factor, Is, Relation, Rule, Term, Value
 from tests.fuzz.record import Record
-from tests.fuzz.table import OPEN, Body, Config
+from tests.fuzz.table import OPEN, ROUNDING, Body, Config
 from tests.fuzz.truth import Judged, Truth
 
 ROOM = 1e-6
@@ -61,8 +62,8 @@ def _unclean(truth: Truth, j: Judged, c: int, config: Config) -> str:
         largest = max([abs(relation.bound), *map(abs, listed)])
         off = abs(total - relation.bound)
         return "" if off <= 1e-9 * largest else f"to 1e-9 of its largest term, off by {off:.3g}"
-    holds = total <= relation.bound if relation.sense == "<=" else total >= relation.bound
-    if holds:
+    off = total - relation.bound if relation.sense == "<=" else relation.bound - total
+    if off <= ROUNDING * math.fsum([abs(relation.bound), *map(abs, listed)]):
         return ""
     body = j.alternatives[0][0]
     low, high = truth.reach(body, c)

@@ -112,3 +112,15 @@ def test_scip_makes_no_wrong_dual_reduction() -> None:
     space.rule("r", a - b >= -8.0)
     for objective in (-40 * a + 30 * b + 2 * a * b + a * a, -40 * a + 5 * b + 3 * a * b + a * a):
         assert space.optimum(objective, solver="scip").value == space.optimum(objective, solver="highs").value
+
+
+def test_an_incumbent_bounds_a_wide_range_beside_a_product_of_reals() -> None:
+    """Without its bound on w, a relaxation over the range of 1e15 knows the optimum to 0.2 only, however small the other boxes."""
+    space = mc.Space("wide", expand_limit=64)
+    x, y = space.real("x", 0, 1), space.real("y", 0, 1)
+    w = space.integer("w", 1, 10**15 + 1, step=10**6)
+    space.rule("r", x * y >= 0.00044)
+    found = space.optimum(x + 2.5 * w)
+    assert found.status == "optimal"
+    assert found.value == pytest.approx(2.50044, abs=1e-6)
+    assert found.bound <= found.value
