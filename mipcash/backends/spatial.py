@@ -153,7 +153,7 @@ class _Search:
             heapq.heappush(self.queue, (bound, self.pushed, tight))
 
     def _least(self, box: _Box) -> tuple[Vector, Vector, float]:
-        """Return the least value in a box of each linear term of the objective, (n,), and of each product, (k,), and their rounding."""
+        """Return the least values in a box of the objective's linear terms, (n,), and products, (k,), and their rounding."""
         form, low, high = self.task.form, box.low, box.high
         linear = np.minimum(form.linear * low, form.linear * high)
         products = np.min([form.values * a[form.rows] * b[form.cols] for a in (low, high) for b in (low, high)], axis=0)
