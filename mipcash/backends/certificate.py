@@ -13,6 +13,7 @@ are levels whose best numbers are known exactly by 1, while the solver's bound, 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -102,7 +103,7 @@ def _certified(
         found = kept(given, columns)
         if found is columns and best is None:
             answer = _improved(given, answer, columns) if _with_numbers(given) else answer
-            answer = answer if exact else _honest(answer, settings)
+            answer = answer if exact else _honest(given, answer, settings)
             return replace(answer, seconds=time.perf_counter() - began)
         left = replace(settings, time_limit=max(0.0, settings.time_limit - (time.perf_counter() - began)))
         exact, proven, moved = _exact(task), False, None
@@ -134,10 +135,19 @@ def _certified(
     )
 
 
-def _honest(answer: Answer, settings: SolverSettings) -> Answer:
-    """The answer, optimal only if its bound says so: beside costs of 1e9 a solver takes 1e-3 for nothing."""
+def _honest(task: Task, answer: Answer, settings: SolverSettings) -> Answer:
+    """Return the answer, optimal only if its bound or that of the ranges says so: beside costs of 1e9 a solver ignores 1e-3."""
+    if answer.value > answer.bound:
+        answer = replace(answer, bound=min(answer.value, max(answer.bound, _least(task))))
     unclosed = answer.status == OPTIMAL and relative_gap(answer.value, answer.bound) > settings.gap + CLOSED
     return replace(answer, status=FEASIBLE) if unclosed else answer
+
+
+def _least(task: Task) -> float:
+    """Return the least value of the objective over the ranges of its columns, but for a rounding."""
+    form, (low, high) = task.form, _bounds(task.program, task.fixed)
+    products = [form.values * a[form.rows] * b[form.cols] for a in (low, high) for b in (low, high)]
+    return form.constant + math.fsum([*np.minimum(form.linear * low, form.linear * high), *np.min(products, axis=0)])
 
 
 def _with_numbers(task: Task) -> bool:

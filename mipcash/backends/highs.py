@@ -26,7 +26,7 @@ from mipcash.backends.reductions.product_columns import ProductColumns
 from mipcash.backends.reductions.reduction import KEPT_PROGRAMS, Reduction, reduced
 from mipcash.backends.reductions.rlt_rows import RltRows
 from mipcash.backends.reductions.scaling import ScaledTask, Scaling
-from mipcash.backends.reductions.tightening import Tightening
+from mipcash.backends.reductions.tightening import LatentRanges, Tightening
 from mipcash.backends.silent import SilentHighs
 from mipcash.backends.task import (
     FEASIBLE,
@@ -102,6 +102,7 @@ class HighsBackend:
             *([DominatedLevels()] if closing else []),
             ProductColumns(),
             *([RltRows()] if rows else []),
+            LatentRanges(),
             LargeSteps(),
             Tightening(),
         ]

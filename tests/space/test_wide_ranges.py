@@ -124,3 +124,29 @@ def test_an_incumbent_bounds_a_wide_range_beside_a_product_of_reals() -> None:
     assert found.status == "optimal"
     assert found.value == pytest.approx(2.50044, abs=1e-6)
     assert found.bound <= found.value
+
+
+def test_a_conditional_number_of_which_rules_leave_a_billionth_of_its_range() -> None:
+    """The big-M rows between a number and its latent value have constants of 1e6 beside 1e-3."""
+    space = mc.Space("wide", expand_limit=64)
+    c = space.categorical("c", ["a", "b", "d"])
+    x = space.real("x", 0.0, 1e-6, when=c["b"])
+    y = space.real("y", 0.001, 1e6, when=c.is_("a", "b"))
+    space.rule("on", c["b"] == 1)
+    space.rule("above", -2.0 * y + x >= -0.0019995)
+    space.rule("tied", 2.0 * x - y == -0.00099825)
+    assert space.optimum(y, "max").value == pytest.approx(0.00100025, rel=1e-6)
+    extents = space.bounds()
+    assert (extents["x"].low, extents["x"].high) == (pytest.approx(8.75e-7, rel=1e-3), pytest.approx(1e-6))
+    assert all(config["c"] == "b" for config in space.sample(2))
+
+
+def test_what_a_wide_real_leaves_of_an_optimum_is_not_proven() -> None:
+    """Of a term with a range of 2e9 a solver sees parts down to about 1, so that 0.1 must not be called beaten by 0."""
+    space = mc.Space("wide", expand_limit=64)
+    c = space.ordinal("c", [-2, 0, 0.3])
+    x = space.real("x", -1e9, 1e9, when=c.is_(0.3))
+    space.model.row = pyo.Constraint(expr=200.0 * x + 2000.0 * c <= 620.0)
+    found = space.optimum(x, "max")
+    assert found.bound >= 0.1 - 1e-9
+    assert found.status != "optimal" or found.value == pytest.approx(0.1)

@@ -35,7 +35,7 @@ from mipcash.backends.reductions.large_steps import LargeSteps
 from mipcash.backends.reductions.product_columns import ProductColumns, missing_products
 from mipcash.backends.reductions.reduction import Reduction, reduced
 from mipcash.backends.reductions.scaling import ScaledTask, Scaling
-from mipcash.backends.reductions.tightening import Tightening
+from mipcash.backends.reductions.tightening import LatentRanges, Tightening
 from mipcash.backends.task import INFEASIBLE, OPTIMAL, SOLVED, Answer, Cut, SolverSettings, Task
 from mipcash.errors import SolverError
 from mipcash.program.products import Bilinear
@@ -88,7 +88,7 @@ class PyomoBackend:
         self.profile = replace(profile, pyomo=replace(profile.pyomo, form=cast(Form, form)))
         self._strict = "form" in (options or {})
         self._given: dict[str, OptionValue] = {key: option_value(value) for key, value in given.items()}
-        smaller: list[Reduction] = [LargeSteps(), Tightening()]
+        smaller: list[Reduction] = [LatentRanges(), LargeSteps(), Tightening()]
         self._reductions: dict[str, list[Reduction]] = {
             LINEAR: [ProductColumns(), *smaller],
             QUADRATIC: smaller,

@@ -49,6 +49,10 @@ HUGE = 1e15
 """Bounds of whole rows from which on a common factor is taken out; solvers take 1e20 for infinite."""
 NEGLECTED = 1e-11
 """Cost, in units of the objective, that a solver's tolerance on reduced costs may take for nothing."""
+REDUCED = 1e-9
+"""Tolerance of solvers on reduced costs, relative to the largest cost."""
+COARSE = 1e6
+"""Range of a real's term in the objective from which on this tolerance counts: it is 0.001 of the objective then."""
 TINY = 1e-7
 """Coefficient of a scaled row below which presolve is not trusted."""
 STEPPED = 2**20
@@ -150,10 +154,16 @@ class ScaledTask(Reduced):
 
     @property
     def neglected(self) -> float:
-        """Return the largest sum of the objective's terms that a solver may have ignored: no bound includes them."""
+        """Return the largest sum of the objective's terms that a solver may have ignored: no bound includes them.
+
+        They are terms with costs below its tolerance, and what this tolerance is worth beside the range of a wide real.
+        """
         costs, program = self._costs, self.scaled.program
-        small = np.flatnonzero((costs > 0.0) & (costs < NEGLECTED))
-        return float(np.sum(costs[small] * (program.high - program.low)[small])) * self.unit
+        k = len(costs)
+        worth = costs * (program.high - program.low)[:k] * self.unit
+        ignored = np.where((costs > 0.0) & (costs < NEGLECTED), 1.0, 0.0)
+        beside = np.where((program.integer[:k] == 0) & (worth > COARSE), REDUCED, 0.0)
+        return float(np.sum(np.maximum(ignored, beside) * worth))
 
     @property
     def _costs(self) -> Vector:

@@ -8,6 +8,8 @@ Notation
     a < 0       where sup(rest) + a < b the row says nothing at s = 1:       a <- b - sup(rest)
     a > 0       where sup(rest) < b it says nothing at s = 0:                a <- a - (b - sup(rest)),  b <- sup(rest)
 
+    latent      of a conditional number: what rules leave of the number itself, since the two are equal where it is active
+
 (Savelsbergh 1994). Every point that is legal within its slack stays, and what is left of a constant that was larger than all
 it is added to no longer hides a tolerance.
 """
@@ -18,6 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.backends.reductions.reduction import ProgramReduction
+from mipcash.backends.task import Task
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_bounds, with_coefficients
@@ -27,6 +30,8 @@ WORTH = 0.9
 """A range is taken over where it is at most this share of what it was."""
 LEAST = 1e-12
 """A range keeps this share of what it was."""
+SMALL = 1e-3
+"""A latent range is taken over where it is at most this share of what it was."""
 CANCELLED = 1e-6
 """A constant that is a difference is no smaller than this share of what it is the difference of."""
 ROOM = 1e-9
@@ -39,6 +44,29 @@ class Tightening(ProgramReduction):
     def rewritten(self, program: BinaryProgram) -> BinaryProgram:
         """See :func:`tightened`."""
         return tightened(program)
+
+
+class LatentRanges(ProgramReduction):
+    """Narrows the latent value of a conditional number to what rules leave of the number, where they leave a small part of it.
+
+    Big-M rows join the two, with constants as large as the latent range: beside 1e6, a solver's tolerance is larger than a number
+    of 1e-3. Where the number is inactive its latent value is arbitrary, so that this is for tasks that ask nothing of it.
+    """
+
+    def accepts(self, task: Task) -> bool:
+        latents = [n.latent for n in task.program.numbers if n.latent != n.column]
+        asked = np.isin(latents, [*task.fixed, *np.flatnonzero(task.form.linear), *task.form.rows, *task.form.cols])
+        return bool(latents) and not np.any(asked) and not task.cuts and task.start is None
+
+    def rewritten(self, program: BinaryProgram) -> BinaryProgram:
+        implied, low, high = tightened(program), program.low.copy(), program.high.copy()
+        for number in program.numbers:
+            c, latent = number.column, number.latent
+            below, above = max(low[latent], implied.low[c]), min(high[latent], implied.high[c])
+            if c != latent and below <= above and above - below <= SMALL * (high[latent] - low[latent]):
+                low[latent], high[latent] = below, above
+        same = np.array_equal(low, program.low) and np.array_equal(high, program.high)
+        return program if same else with_bounds(program, low, high)
 
 
 def tightened(program: BinaryProgram) -> BinaryProgram:
