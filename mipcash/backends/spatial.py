@@ -52,6 +52,8 @@ ASIDE = 0.2
 """A box is cut no nearer to its ends than this share of its width."""
 NARROW = 1e-13
 """Width of a box, relative to its ends, that is not cut any more."""
+EVEN = 1e-11
+"""A product that is missed by this share of it, or less, is not missed."""
 ROUNDS = 8
 """Passes of interval arithmetic over the rows."""
 WORTH = 0.99
@@ -259,7 +261,9 @@ class _Search:
         """Return the factor to halve, and where; None where all boxes are too narrow to be cut."""
         found: list[tuple[float, int]] = []
         for p in self.products:
-            missed = abs(columns[p.column] - p.scale * columns[p.first] * columns[p.second])
+            product = p.scale * columns[p.first] * columns[p.second]
+            missed = abs(columns[p.column] - product) / (self.program.high[p.column] - self.program.low[p.column])
+            missed = missed if abs(columns[p.column] - product) > EVEN * abs(product) else 0.0
             for c in {p.first, p.second}:
                 width, size = box.high[c] - box.low[c], max(abs(box.low[c]), abs(box.high[c]))
                 if width > NARROW * size and (width >= 1.0 or not self.program.integer[c]):
