@@ -55,6 +55,8 @@ COARSE = 1e6
 """Range of a real's term in the objective from which on this tolerance counts: it is 0.001 of the objective then."""
 TINY = 1e-7
 """Coefficient of a scaled row below which presolve is not trusted."""
+LARGE = 1e6
+"""The same of coefficients above this: beside 2e7, HiGHS 1.16 calls optimal what is not."""
 STEPPED = 2**20
 """Step from which on an integer is scaled by it."""
 LONGEST = 400
@@ -70,7 +72,7 @@ class ScaledProgram:
         columns: c.
         delicate: whether a tolerance may decide: there are numbers, rows in no whole unit, or large coefficients.
         contradictory: whether no whole number is between the bounds of some row.
-        tiny: whether coefficients differ so much in size that presolve may take one for nothing.
+        tiny: whether coefficients are so small or large that presolve may go wrong.
         stepped: integers that are scaled like reals.
     """
 
@@ -118,7 +120,7 @@ class ScaledProgram:
         wide = bool(np.any(np.abs(scaled_matrix.data) > WIDE))
         delicate = bool(np.any(numbers) or not np.all(whole) or wide)
         sizes = np.abs(scaled_matrix.data[scaled_matrix.data != 0.0])
-        tiny = bool(sizes.min(initial=1.0) < TINY)
+        tiny = bool(sizes.min(initial=1.0) < TINY or sizes.max(initial=1.0) > LARGE)
         return cls(scaled, columns, delicate, bool(np.any(whole & (scaled.row_low > scaled.row_high))), tiny, stepped)
 
     def unscaled(self, columns: Vector) -> Vector:
