@@ -29,6 +29,9 @@ from mipcash.program.rewriting import with_columns, without_rules
 BOXES = 200
 """Boxes of the search for the least relaxation, where rules multiply reals: it helps, and need not be known."""
 
+CLOSE = 1e-5
+"""Relative difference between a move and its bound that is as good as none."""
+
 
 @dataclass(frozen=True)
 class RelaxedRule:
@@ -137,8 +140,9 @@ def least_relaxation(
         settings = replace(settings, node_limit=BOXES)
     form = replace(QuadraticForm.zero(slacked.n), linear=linear)
     answer = backend.solve(Task(slacked, form), settings)
-    # a move is known no better than to what the rule may be missed by anyway
-    if answer.columns is None or (answer.status != OPTIMAL and answer.value - answer.bound > 4.0 * rule.slack):
+    # a move is known no better than to what the rule may be missed by anyway, and to a solver's tolerance
+    loose = 4.0 * rule.slack + CLOSE * abs(answer.value)
+    if answer.columns is None or (answer.status != OPTIMAL and answer.value - answer.bound > loose):
         return None
     down, up = (float(v) for v in answer.columns[program.n :])
     parts, noise = [], max(1e-12, rule.slack)
