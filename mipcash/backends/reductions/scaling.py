@@ -164,7 +164,8 @@ class ScaledTask(Reduced):
         k = len(costs)
         worth = costs * (program.high - program.low)[:k] * self.unit
         ignored = np.where((costs > 0.0) & (costs < NEGLECTED), 1.0, 0.0)
-        beside = np.where((program.integer[:k] == 0) & (worth > COARSE), REDUCED, 0.0)
+        real = (program.integer[:k] == 0) & (np.arange(k) < program.n)  # products are whole where their factors are
+        beside = np.where(real & (worth > COARSE), REDUCED, 0.0)
         return float(np.sum(np.maximum(ignored, beside) * worth))
 
     @property
