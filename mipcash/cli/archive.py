@@ -8,7 +8,7 @@ from itertools import dropwhile, takewhile
 from pathlib import Path
 
 from mipcash.study.confirm import Confirm
-from mipcash.study.loop import EXHAUSTED, OPTIMIZER
+from mipcash.study.policies.policy import EXHAUSTED, OPTIMIZER
 from mipcash.study.records.limits import read_limits
 from mipcash.study.records.trials import readable_trial
 from mipcash.study.result import BY_LOSS, Result

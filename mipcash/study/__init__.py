@@ -2,11 +2,13 @@
 
 Read in this order:
 
-    minimize       the run as one call;   loop   its loop, and why it ends
-    study          ``ask`` and ``tell`` by hand; proposing, reporting and repeating are its parts
+    minimize       a run as one call: which source, pool and policies its loop has
+    loop           the loop;   sources    where its trials come from;   policies/   why it waits or ends, a module each
+    study          ``ask`` and ``tell`` by hand, composed of
+                   table, proposer, queue    trials in step with the storage; questions to the optimizer; which trial is next
     trial, result  one evaluation; what a run found
-    records/       between configurations and the texts of a storage;   storage/   memory, SQLite, PostgreSQL
+    records/       between configurations and the rows of a storage;   storage/   memory, SQLite, PostgreSQL
     evaluating/    calls of the objective in threads, processes and executors
-    racing, confirm, replication, spending    pruning, confirmation, repeats and budgets
+    execution, method, spending, pruning, confirm    what a run is given, an argument each
     standing, tradeoffs, front    outcome constraints and several objectives
 """

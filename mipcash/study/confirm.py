@@ -7,21 +7,18 @@ count in the budget: the search leaves as much of it as they take.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 from mipcash.errors import at_least
 from mipcash.study.finalists import Finalist
-from mipcash.study.loop import BUDGET, CALLBACK, DEFECT, TIMEOUT, Loop
+from mipcash.study.policies.policy import CALLBACK, DEFECT, TIMEOUT
 from mipcash.study.replication import RESERVED
 from mipcash.study.spending import SEARCHED, Amount, Reserve, Spending
+from mipcash.study.study import Study
 from mipcash.study.text import shown
-from mipcash.study.trial import Trial
-
-CONFIRMED = "confirmed"
-"""All finalists are evaluated."""
 
 
 @dataclass(frozen=True)
@@ -139,45 +136,11 @@ def warn_of_identical(finalists: Sequence[Finalist]) -> None:
         )
 
 
-class Confirming(Loop):
-    """The loop over finalists' repeats."""
-
-    def begin(self, settings: Confirm) -> None:
-        """Let the finalists' repeats wait that are not there yet, all of one repeat before the next."""
-        chosen = self._study.finalists(settings.finalists)
-        if len(chosen) == 1:
-            warnings.warn(f"{settings}, and the search found one: nothing is confirmed; raise the budget", stacklevel=5)
-        for repeat in range(1, settings.repeats + 1):
-            for trial in chosen if len(chosen) > 1 else ():
-                self._study.repeat(trial, repeat)
-
-    def _next(self, in_flight: Collection[Trial]) -> Trial | None:
-        if not self._ended:
-            self._ended = self._reason(in_flight)
-        if self._ended:
-            return None
-        trial = self._study.ask_repeat()
-        if trial is None:
-            return None
-        self._display.evaluating(trial)
-        return trial
-
-    def _reason(self, in_flight: Collection[Trial]) -> str:
-        if self._late():
-            return TIMEOUT
-        return "" if self._affordable(in_flight, self._spending.whole(self._study.trials)) else BUDGET
-
-    def _ahead(self, in_flight: Collection[Trial], workers: int) -> bool:
-        return False
-
-    def _end(self) -> str:
-        return self._ended or CONFIRMED
-
-
-class Replicating(Confirming):
-    """The loop over repeats that are chosen one by one (:mod:`mipcash.study.replication`)."""
-
-    def _next(self, in_flight: Collection[Trial]) -> Trial | None:
-        if not self._ended and not self._reason(in_flight):
-            self._study.next_repeat()
-        return super()._next(in_flight)
+def enqueue_finalists(study: Study, settings: Confirm) -> None:
+    """Enqueue the repeats of the finalists that do not exist yet, all of one repeat before the next."""
+    chosen = study.finalists(settings.finalists)
+    if len(chosen) == 1:
+        warnings.warn(f"{settings}, and the search found one: nothing is confirmed; raise the budget", stacklevel=4)
+    for repeat in range(1, settings.repeats + 1):
+        for trial in chosen if len(chosen) > 1 else ():
+            study.repeat(trial, repeat)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
 
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import LOSS, PRESENT, Outcome
@@ -16,25 +15,27 @@ from mipcash.space.space import Space
 from mipcash.study.arguments import check_costs, check_goals, costs_by_output
 from mipcash.study.calls import callbacks_of, check_direction, check_objective, check_order, explained
 from mipcash.study.confirm import (
-    CONFIRMED,
     REPLICATE,
     Confirm,
     ConfirmGiven,
-    Confirming,
-    Replicating,
     check_paid,
     check_replicated,
     confirm_of,
     confirms,
+    enqueue_finalists,
     reserve_of,
     warn_of_identical,
 )
 from mipcash.study.evaluating.evaluation import Objective
-from mipcash.study.evaluating.pool import Pool
+from mipcash.study.evaluating.pool import Evaluating, Inline, Pool
 from mipcash.study.evaluating.processes import Processes, brought
 from mipcash.study.execution import Execution, ExecutionGiven, execution_of
-from mipcash.study.loop import BEST_OF_ALL, BUDGET, EXHAUSTED, Callback, Loop
+from mipcash.study.loop import Loop
 from mipcash.study.method import OptimizerGiven
+from mipcash.study.policies.ended import Callback, Callbacks, Defects, OptimizerStops
+from mipcash.study.policies.policy import BEST_OF_ALL, BUDGET, CONFIRMED, EXHAUSTED, Policy
+from mipcash.study.policies.spent import Deadline, WithinBudget
+from mipcash.study.policies.workers import Pace, Shown, Suspects, await_others
 from mipcash.study.progress import Progress, make_progress
 from mipcash.study.pruning import PruningGiven, pruning_of
 from mipcash.study.records.given import KnownGiven
@@ -43,12 +44,10 @@ from mipcash.study.records.limits import LimitsGiven
 from mipcash.study.replication import tells_variance
 from mipcash.study.result import Result
 from mipcash.study.signatures import takes
-from mipcash.study.spending import Budget, BudgetGiven, Spending
+from mipcash.study.sources import Repeats, Search
+from mipcash.study.spending import Budget, BudgetGiven, Reserve, Spending
 from mipcash.study.storage.registry import StorageGiven
 from mipcash.study.study import Study
-
-if TYPE_CHECKING:
-    pass
 
 
 @explained
@@ -188,7 +187,6 @@ def run(
 ) -> Result:
     """:func:`minimize` for a study that exists; the study stays open."""
     budget, execution = Budget.of(budget), execution_of(execution)
-    deadline = None if budget.timeout is None else time.monotonic() + budget.timeout
     check_objective(objective, study.space.parameters)
     check_direction(objective, study.goals)
     check_costs(objective, study.costs)
@@ -197,41 +195,56 @@ def run(
     check_paid(confirming, spending)
     check_goals(study.goals, study.costs, study.pruning, confirming)
     reserve = reserve_of(confirming, budget.amount)
-    with _place(objective, execution) as place, make_progress(progress) as display:
+    callbacks, deadline = callbacks_of(callbacks), Deadline(budget.timeout)
+    with _pool(objective, execution) as pool, make_progress(progress) as display:
         study.plan(budget.evaluations, budget.timeout, objective)
-        display.spending, display.limits, display.deadline = spending, study.limits, deadline
+        display.spending, display.limits, display.deadline = spending, study.limits, deadline.at
         display.begin(study.space.name, spending.total, study.trials)
-        loop = Loop(study, objective, spending, deadline, callbacks_of(callbacks), display, reserve)
-        workers = execution.workers
-        reason = loop.alone() if place is None else loop.together(place, workers)
-        again: Confirming | None = None
-        if isinstance(confirming, Confirm):
-            if confirms(reason) and reserve.paid:
-                again = Confirming(study, objective, spending, deadline, callbacks_of(callbacks), display)
-                again.begin(confirming)
-        elif confirms(reason) and _is_noisy(study, objective, confirming):
-            again = Replicating(study, objective, spending, deadline, callbacks_of(callbacks), display)
-        elif reason == EXHAUSTED and _all_known(study):
-            reason = BEST_OF_ALL
+        others = partial(await_others, study, deadline)
+        pace, within = Pace(), WithinBudget(study, spending, reserve)
+        search = Search(study, within, deadline, pace)
+        policies: list[Policy] = [Defects(study), Shown(study, display), pace, within, deadline, Suspects(study)]
+        policies += [OptimizerStops(study), Callbacks(study, callbacks)]
+        reason = Loop(study, pool, execution.workers, search, policies, display, others).run()
+        again = _repeats(study, objective, confirming, reason, reserve)
         if again is not None:
-            ended = again.alone() if place is None else again.together(place, workers)
+            within = WithinBudget(study, spending, Reserve(), whole=True)
+            policies = [Defects(study), Shown(study, display), deadline, within, Suspects(study)]
+            policies += [Callbacks(study, callbacks)]
+            ended = Loop(study, pool, execution.workers, again, policies, display, others).run()
             reason = reason if ended in (CONFIRMED, BUDGET) else ended
             functions = objective.values() if isinstance(objective, Mapping) else [objective]
             if isinstance(confirming, Confirm) and not any(takes(f, "repeat") for f in functions):
                 warn_of_identical(study.result.finalists)
+        elif reason == EXHAUSTED and not isinstance(confirming, Confirm) and _all_known(study):
+            reason = BEST_OF_ALL
         study.stop(reason)
         return replace(study.result, objective=objective)
 
 
+def _repeats(
+    study: Study, objective: Objective, confirming: Confirm | str | bool | None, reason: str, reserve: Reserve
+) -> Repeats | None:
+    """Return the repeats that follow a search; None if there are none."""
+    if not confirms(reason):
+        return None
+    if isinstance(confirming, Confirm):
+        if not reserve.paid:
+            return None
+        enqueue_finalists(study, confirming)
+        return Repeats(study)
+    return Repeats(study, chosen=True) if _is_noisy(study, objective, confirming) else None
+
+
 @contextmanager
-def _place(objective: Objective, execution: Execution) -> Iterator[Pool | Processes | None]:
-    """Where evaluations run; None: in this thread."""
+def _pool(objective: Objective, execution: Execution) -> Iterator[Evaluating]:
+    """Where evaluations run."""
     allowed, executor, workers = execution.allowed, execution.executor, execution.workers
     if allowed is not None:
         with Processes(objective, workers, allowed) as processes:
             yield processes
     elif executor is None and workers == 1:
-        yield None
+        yield Inline(objective)
     else:
         with Pool(objective, executor, workers) as pool:
             yield pool
@@ -243,7 +256,9 @@ def _is_noisy(study: Study, objective: Objective, said: str | bool | None) -> bo
         return said == REPLICATE
     if tells_variance(study.trials) or (callable(objective) and takes(objective, "repeat")):
         return True
-    return study.noise > 0.0
+    from mipcash.optimizers.noise import evident_noise  # brings surrogates along
+
+    return evident_noise(study.table.history) > 0.0
 
 
 def _all_known(study: Study) -> bool:

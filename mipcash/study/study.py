@@ -1,90 +1,52 @@
 """The loop by hand: ``ask`` for a trial, evaluate it, ``tell`` its outcome.
 
-Trial k is proposed with a generator derived from (seed, k), from the history and from the state that the optimizer
-left with the latest trial. All three are in the journal, so a resumed study goes on as if it had never stopped.
-
-The row of a study that is opened: what its proposals depend on.
+A study is composed of a storage, a table of its trials (:mod:`mipcash.study.table`), a proposer (:mod:`mipcash.study.proposer`) and
+the queue that hands trials out (:mod:`mipcash.study.queue`). Trial k is proposed with a generator derived from (seed, k), from the
+history and from the state that the optimizer left with the latest trial. All three are in the journal, so a resumed study goes on
+as if it had never stopped.
 """
 
 from __future__ import annotations
 
-import threading
-import uuid
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn, Self, overload
 
+from mipcash.display import config_text, counted, table
 from mipcash.errors import SpaceExhaustedError
 from mipcash.modelling.domains import Value
-from mipcash.optimizers.goals import MINIMISED, Goals
-from mipcash.optimizers.optimizer import Limit, Optimizer
+from mipcash.optimizers.outcome import LOSS
 from mipcash.space.direction import MINIMIZE
 from mipcash.space.exclusion import Apart
 from mipcash.space.space import Space
-from mipcash.study.arguments import check_goals, costs_of, retries_of, seed_of
-from mipcash.study.asking import Asking
+from mipcash.study.arguments import check_goals, costs_of, retries_of, seconds_of, seed_of
 from mipcash.study.calls import explained
 from mipcash.study.method import Method, OptimizerGiven
-from mipcash.study.proposing import Proposing
-from mipcash.study.pruning import PruningGiven, pruning_of
-from mipcash.study.records.encoding import plain
-from mipcash.study.records.fingerprint import fingerprint, listing
+from mipcash.study.proposer import Proposer
+from mipcash.study.pruning import PruningGiven, judge_for, pruning_of
+from mipcash.study.queue import Queue
+from mipcash.study.records.fingerprint import record_of
 from mipcash.study.records.given import REFUSE, Known, KnownGiven, wanted
 from mipcash.study.records.goals import DirectionGiven, goals_of
-from mipcash.study.records.ledger import Ledger
-from mipcash.study.records.limits import LimitsGiven, limits_of, stored_limits
+from mipcash.study.records.limits import LimitsGiven, limits_of
 from mipcash.study.records.objective import identity_of, warn_of_another
 from mipcash.study.records.telling import Telling, finite, told_costs
-from mipcash.study.repeating import copy_of
-from mipcash.study.reporting import outcome_of
+from mipcash.study.reports import Reports
 from mipcash.study.result import Result
+from mipcash.study.standing import Standing
 from mipcash.study.storage.memory import MemoryStorage
-from mipcash.study.storage.protocol import GOALS, NOTHING, StudyRecord, title_of
+from mipcash.study.storage.protocol import NOTHING, StudyRecord
 from mipcash.study.storage.registry import Journal, StorageGiven, make_storage, move_aside
+from mipcash.study.table import TrialTable
 from mipcash.study.text import MESSAGE_LIMIT, shown, storable
 from mipcash.study.trial import Trial
 
-if TYPE_CHECKING:
-    from mipcash.space.space import Space
 
-
-def record_of(
-    space: Space,
-    optimizer: Optimizer,
-    method: Method,
-    seed: int,
-    limits: Sequence[Limit],
-    model: str | None,
-    options: Mapping[str, str] | None,
-    goals: Goals = MINIMISED,
-) -> StudyRecord:
-    """Arguments as of :class:`mipcash.Study`, with the optimizer that its method made."""
-    entries = listing(space)
-    # The effective settings, not those given: a default that changes between versions changes the proposals.
-    effective = plain(getattr(optimizer, "settings", method.settings))
-    stored = effective if effective is None or isinstance(effective, dict) else {"settings": effective}
-    if goals != MINIMISED:
-        stored = {**(stored or {}), GOALS: [[goal.output, goal.direction] for goal in goals.goals]}
-    return StudyRecord(
-        id=uuid.uuid4().hex,
-        space=space.name,
-        fingerprint=fingerprint(entries),
-        listing=entries,
-        seed=seed,
-        optimizer=method.name,
-        solver=method.solver if isinstance(method.solver, str) else method.solver.name,
-        settings=stored,
-        limits=stored_limits(limits),
-        model=model,
-        options=dict(options or {}),
-    )
-
-
-T = TypeVar("T")
-
-
-class Study(Proposing):
+class Study:
     """Proposes configurations and records their outcomes.
 
     Args:
@@ -144,28 +106,25 @@ class Study(Proposing):
         self.seed = seed_of(seed)
         method, place = Method.of(optimizer), Journal.of(storage)
         self.optimizer = method.made(space)
-        # Around what is known; held for moments. Around calls of the optimizer, which keeps one thread busy for seconds and
-        # need not bear two; whoever takes both takes this one first.
-        self._lock, self._asking = threading.RLock(), threading.RLock()
         self.limits, self.goals = limits_of(limits), goals_of(direction)
         self.optimizer.check_limits(self.limits)
         self.costs = costs_of(costs, self.limits)
         self.pruning = pruning_of(pruning)
         check_goals(self.goals, self.costs, self.pruning)
-        seen = self.goals.turned(self.limits)
-        self._questions = Asking(space, self.optimizer, self.seed, seen, self.costs, self.goals)
         record = record_of(space, self.optimizer, method, self.seed, self.limits, model, options, self.goals)
         retries = retries_of(retries)
-        self._seconds = method.seconds
         self.renamed = move_aside(place.storage) if place.fresh else None
         self._storage = make_storage(place.storage)
         # At the end of the process too, so that what was not told counts as given back and not as killed.
         weakref.finalize(self, self._storage.close)
         try:
-            self._ledger = Ledger(space, self._storage, record, retries)
+            self.table = TrialTable(space, self._storage, record, retries)
         except BaseException:
-            self.close()
+            self._storage.close()
             raise
+        seen = self.goals.turned(self.limits)
+        self.proposer = Proposer(space, self.optimizer, self.seed, seen, self.costs, self.goals)
+        self.queue = Queue(self.table, self.proposer, method.seconds)
 
     # -- the loop -----------------------------------------------------------------------------------------------
 
@@ -193,7 +152,7 @@ class Study(Proposing):
             IllegalProposalError: the optimizer proposed an illegal configuration (a bug; nothing is recorded).
             ValueError: n below 1, a negative distance, or seconds that are not above 0.
         """
-        limit = self._limit(seconds)
+        limit = seconds_of("seconds", seconds)
         if n is None:
             return self._ask(None, limit)
         if not (isinstance(n, Integral) and isinstance(distance, Integral)) or n < 1 or distance < 0:
@@ -212,6 +171,12 @@ class Study(Proposing):
                     raise
                 break
         return batch
+
+    def _ask(self, apart: Apart | None, seconds: float | None) -> Trial:
+        trial = self.queue.next(apart, seconds)
+        assert trial is not None
+        judge = None if self.pruning is None else judge_for(self.pruning, trial, self.trials, self.limits)
+        return replace(trial, reports=Reports(judge))
 
     def tell(
         self,
@@ -247,13 +212,13 @@ class Study(Proposing):
         taken = None if seconds is None else finite(seconds, said)
 
         def told() -> Trial:
-            mine = self._ledger.mine(trial)
-            duration = self._ledger.seconds(mine.number) if taken is None else taken
-            whole = outcome_of(trial, mine, outcome)
+            mine = self.table.mine(trial)
+            duration = self.table.seconds(mine.number) if taken is None else taken
+            whole = _with_reports(trial, mine, outcome)
             telling = Telling.of(mine, whole, partial, duration if cost is None else told_costs(cost), self.limits)
-            return self._ledger.tell(mine.number, telling, worker, duration)
+            return self.table.tell(mine.number, telling, worker, duration)
 
-        return copy_of(self._agreed(told))
+        return self.table.agreed(told).copy()
 
     def lose(self, trial: Trial, cause: str) -> Trial:
         """Record that the worker that evaluated a trial died, and return the trial with what became of it.
@@ -267,7 +232,7 @@ class Study(Proposing):
             TellError: as for :meth:`tell`.
         """
         said = storable(cause, MESSAGE_LIMIT)
-        return copy_of(self._agreed(lambda: self._ledger.lose(self._ledger.mine(trial).number, said)))
+        return self.table.agreed(lambda: self.table.lose(self.table.mine(trial).number, said)).copy()
 
     def give_back(self, trial: Trial) -> None:
         """Leave a trial for later: it stays without an outcome, and a later ``ask`` hands it out again.
@@ -275,7 +240,7 @@ class Study(Proposing):
         Raises:
             TellError: as for :meth:`tell`.
         """
-        self._agreed(lambda: self._ledger.give_back(self._ledger.mine(trial).number))
+        self.table.agreed(lambda: self.table.give_back(self.table.mine(trial).number))
 
     def reopen(self, trial: Trial) -> Trial:
         """Take the outcome of a trial back: it says nothing of its configuration, which a later ``ask`` hands out again.
@@ -283,7 +248,7 @@ class Study(Proposing):
         Raises:
             TellError: the trial belongs to another study, has no outcome, or was evaluated elsewhere.
         """
-        return copy_of(self._agreed(lambda: self._ledger.reopen(self._ledger.mine(trial, told=True).number)))
+        return self.table.agreed(lambda: self.table.reopen(self.table.mine(trial, told=True).number)).copy()
 
     # -- what a user brings -------------------------------------------------------------------------------------
 
@@ -303,7 +268,7 @@ class Study(Proposing):
         known = Known.of(
             self.space, config, outcome, illegal, apart=tuple(self.costs), limits=self.limits, goals=self.goals
         )
-        return copy_of(self._agreed(lambda: self._ledger.know([known])[0]))
+        return self.table.agreed(lambda: self.table.know([known])[0]).copy()
 
     def add_missing(self, known: KnownGiven) -> None:
         """:meth:`add` those of several pairs of a configuration and its outcome that are not there yet.
@@ -315,7 +280,7 @@ class Study(Proposing):
             TypeError: no pairs.
         """
         listed = Known.listed(self.space, known, tuple(self.costs), self.limits, self.goals)
-        self._agreed(lambda: self._ledger.know(self._ledger.unknown(listed)))
+        self.table.agreed(lambda: self.table.know(self.table.unknown(listed)))
 
     def enqueue(self, config: Mapping[str, Value]) -> Trial:
         """Propose a configuration next: ``ask`` hands it out before it asks the optimizer; several in the order they came.
@@ -328,40 +293,45 @@ class Study(Proposing):
             ConfigurationError: it is illegal; the message has the broken rules and the nearest legal configuration.
         """
         plain = wanted(self.space, config)
-        return copy_of(self._agreed(lambda: self._ledger.enqueue(plain, tuple(self.costs))))
+        return self.table.agreed(lambda: self.table.enqueue(plain, tuple(self.costs))).copy()
+
+    def repeat(self, trial: Trial, number: int = 1) -> Trial:
+        """Evaluate the configuration of a trial again: ``ask`` hands the repeat out before it asks the optimizer.
+
+        Args:
+            number: of the repeat, from 1: ``trial.repeat`` of what is handed out, which an objective uses other folds or seeds for.
+
+        Returns:
+            The trial, pending; where this repeat of the configuration exists, that trial.
+
+        Raises:
+            TellError: the trial belongs to another study.
+            ValueError: no whole number of at least 1.
+        """
+        if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
+            raise ValueError(f"repeats are numbered from 1, got {shown(number)}")
+        return self.table.agreed(lambda: self.table.repeat(trial, int(number))).copy()
 
     # -- what is known ------------------------------------------------------------------------------------------
 
     @property
     def trials(self) -> tuple[Trial, ...]:
         """All trials by number, pending ones included."""
-        with self._lock:
-            return tuple(copy_of(t) for t in self._ledger.trials)
+        with self.table.lock:
+            return tuple(t.copy() for t in self.table.trials)
 
     @property
     def result(self) -> Result:
         """What has been found so far."""
-        with self._asking, self._lock:
-            found = self._recommended()
+        with self.proposer.lock, self.table.lock:
+            found = self.proposer.recommended(self.table.history)
             return Result(self.trials, self.space.name, self.record.stopped, found, self.limits, self.space)
 
     @property
     def n_told(self) -> int:
         """How many trials were evaluated, here or by others who share the storage; what is known from elsewhere does not count."""
-        with self._lock:
-            return self._ledger.n_told
-
-    @property
-    def wish(self) -> str:
-        """Why the optimizer wishes no further proposal; empty while it does not, or while a trial is left to evaluate."""
-        with self._lock:
-            return self._ledger.trials[-1].stop if self._ledger.trials and not self._ledger.waiting else ""
-
-    @property
-    def suspects(self) -> bool:
-        """Whether a trial waits that lost a worker, and that is best evaluated alone."""
-        with self._lock:
-            return self._ledger.suspects
+        with self.table.lock:
+            return self.table.n_told
 
     def plan(self, budget: int | None, timeout: float | None, objective: Any = None) -> None:
         """Note in the journal what a run intends, so that ``mipcash resume`` can go on with it.
@@ -372,16 +342,77 @@ class Study(Proposing):
         timeout = None if timeout is None else float(timeout)
         now = None if objective is None or isinstance(self._storage, MemoryStorage) else identity_of(objective)
         if now is not None:
-            self.look()  # another worker may have noted its objective since
-        with self._lock:
+            self.table.look()  # another worker may have noted its objective since
+        with self.table.lock:
             then = self.record.objective
-            if then is not None and now is not None and self._ledger.n_told:
-                warn_of_another(title_of(self._storage), then, now)
+            if then is not None and now is not None and self.table.n_told:
+                warn_of_another(self.table.title, then, now)
             noted = then if now is None else now
-            self._ledger.note(budget=budget, timeout=timeout, stopped="", recommended=None, objective=noted)
+            self.table.note(budget=budget, timeout=timeout, stopped="", recommended=None, objective=noted)
 
     def stop(self, reason: str) -> None:
         """Note in the journal why a run ended; it becomes ``result.stopped``."""
-        with self._asking, self._lock:
-            found = self._recommended()
-            self._ledger.note(stopped=storable(reason), recommended=NOTHING if found is None else found)
+        with self.proposer.lock, self.table.lock:
+            found = self.proposer.recommended(self.table.history)
+            self.table.note(stopped=storable(reason), recommended=NOTHING if found is None else found)
+
+    def finalists(self, count: int) -> list[Trial]:
+        """Return the trials that the optimizer would recommend of the search, best first, each of another configuration."""
+        with self.proposer.lock, self.table.lock:
+            numbers = self.proposer.finalists(self.table.history, count)
+            return [self.table.trials[k].copy() for k in numbers]
+
+    # -- the journal --------------------------------------------------------------------------------------------
+
+    @property
+    def storage(self) -> Path | None:
+        """The journal's file; None in memory, and in a database that is no file."""
+        return self._storage.path
+
+    @property
+    def record(self) -> StudyRecord:
+        """The storage's row of this study."""
+        return self._storage.record
+
+    def close(self) -> None:
+        """Let go of the journal. Trials without an outcome stay in it and are handed out again when it is resumed."""
+        with self.proposer.lock, self.table.lock:
+            self._storage.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(
+            "a study holds its journal and cannot be copied or pickled; take study.result or study.trials, or let another "
+            "process resume the journal's file (storage=)"
+        )
+
+    def __repr__(self) -> str:
+        return f"<{self._summary()}>"
+
+    def _summary(self) -> str:
+        held = counted(len(self.table.trials), "trial")
+        best = Standing.of(self.table.trials, self.limits).best
+        found = "" if best is None else f", best {best.loss:.6g}"
+        return f"study of {self.space.name!r}: {self.optimizer.name}, seed {self.seed}, {held} in {self.table.title}{found}"
+
+    def _repr_html_(self) -> str:
+        rows = [(str(t.number), t._told(), config_text(t.config)) for t in reversed(self.trials)]
+        return table(self._summary(), ("trial", "outcome", "configuration") if rows else (), rows)
+
+
+def _with_reports(trial: Trial, known: Trial, outcome: Any) -> Any:
+    """Return what is told of a trial with what it reported: reports are of the loss, and belong to what tells it.
+
+    Args:
+        known: the trial with what was told of it before.
+    """
+    if trial.reports is None or known.outcome.missing((LOSS,)) == ():
+        return outcome
+    return trial.reports.outcome(outcome)

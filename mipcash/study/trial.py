@@ -207,6 +207,10 @@ class Trial:
         """The loss as something to be minimised: of what is to be maximised the negative value."""
         return None if self.loss is None else self.goals.sign * self.loss
 
+    def copy(self) -> Trial:
+        """Return the trial with a configuration of its own, which may be changed at will."""
+        return replace(self, config=dict(self.config))
+
     def turned(self) -> Trial:
         """With losses that are to be minimised, as an optimizer sees them."""
         return replace(self, outcome=self.outcome.turned(), goals=MINIMISED) if self.goals.maximised else self

@@ -10,7 +10,7 @@ import numpy as np
 
 import mipcash as mc
 from mipcash.errors import InfeasibleSpaceError
-from mipcash.study.loop import BEST_OF_ALL
+from mipcash.study.policies.policy import BEST_OF_ALL
 from tests.fuzz.clean import check_numbers
 from tests.fuzz.described import Choice, Term, Value
 from tests.fuzz.questions import Interview

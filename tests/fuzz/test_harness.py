@@ -14,7 +14,7 @@ import pytest
 import mipcash as mc
 from mipcash.errors import InfeasibleSpaceError, SolverError
 from mipcash.space.counting import Count
-from mipcash.study.loop import BEST_OF_ALL
+from mipcash.study.policies.policy import BEST_OF_ALL
 from tests.fuzz import record as recording
 from tests.fuzz.__main__ import main
 from tests.fuzz.clean import check_numbers

@@ -20,7 +20,7 @@ from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.optimizer import Limit, Observation, Request
 from mipcash.optimizers.outcome import Outcome
 from mipcash.space.domain import Domain
-from mipcash.study.loop import BEST_OF_ALL
+from mipcash.study.policies.policy import BEST_OF_ALL
 from tests.named import OPTIMIZERS
 from tests.spaces import ALL
 

@@ -12,7 +12,7 @@ from pyomo.gdp import Disjunct, Disjunction
 import mipcash as mc
 from mipcash.backends.registry import solvers
 from mipcash.errors import InfeasibleSpaceError, SpaceError
-from mipcash.study.loop import BEST_OF_ALL
+from mipcash.study.policies.policy import BEST_OF_ALL
 
 SOLVERS = [s.name for s in solvers() if s.installed and s.name != "auto"]
 CONTINUOUS = [s for s in SOLVERS if s not in ("enumeration", "toulbar2")]

@@ -13,7 +13,7 @@ from pyomo.gdp import Disjunct, Disjunction
 import mipcash as mc
 from mipcash.backends.registry import solvers
 from mipcash.errors import InfeasibleSpaceError, SpaceError, SpaceExhaustedError
-from mipcash.study.loop import BEST_OF_ALL
+from mipcash.study.policies.policy import BEST_OF_ALL
 from tests.named import installed
 
 SOLVERS = [s.name for s in solvers() if s.installed and s.name != "highs"]

@@ -13,7 +13,7 @@ import pytest
 import mipcash as mc
 from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError, SpaceExhaustedError
 from mipcash.space.compiled import compiled
-from mipcash.study.loop import BEST_OF_ALL
+from mipcash.study.policies.policy import BEST_OF_ALL
 from tests.named import installed
 from tests.spaces import ALL, bound_numbers, conv_net, discrete, loss
 

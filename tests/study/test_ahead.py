@@ -16,8 +16,10 @@ from test_lost_workers import Deadly, Notes, attempts, pool
 import mipcash as mc
 from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.optimizer import Proposal, Request
-from mipcash.study.loop import BEST_OF_ALL, Loop, Pace
 from mipcash.study.minimize import minimize
+from mipcash.study.policies.policy import BEST_OF_ALL, TIMEOUT
+from mipcash.study.policies.spent import Deadline
+from mipcash.study.policies.workers import Pace
 from mipcash.study.storage.sqlite.reading import read_journal
 
 LONG = 5.0
@@ -104,7 +106,7 @@ def test_it_does_not_where_proposals_take_no_time() -> None:
     pace = Pace()
     assert not pace.slow  # nothing is known
     for ask, expected in ((0.04, False), (0.04, False), (9.0, False), (0.06, False), (0.06, True)):
-        pace.note(mc.Trial(0, {}, "done", seconds={"ask": ask}, duration=1.0))
+        pace.told(mc.Trial(0, {}, "done", seconds={"ask": ask}, duration=1.0), None)
         assert pace.slow == expected, ask
     for _ in range(3):
         pace.note(mc.Trial(0, {}, "done", seconds={"ask": 0.06}, duration=2.0))
@@ -126,7 +128,7 @@ def test_what_is_proposed_ahead_when_the_time_is_up_is_evaluated_on_resuming(
     space: mc.Space, journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     optimizer = Asked(space)
-    monkeypatch.setattr(Loop, "_late", lambda loop: len(optimizer.histories) >= 8)
+    monkeypatch.setattr(Deadline, "refuses", lambda deadline, _: TIMEOUT if len(optimizer.histories) >= 8 else "")
     result = go(space, mc.Budget(99, timeout=99.0), optimizer, until=8, storage=journal)
     assert result.stopped == "timeout"
     (waiting,) = never_tried(result)
@@ -219,8 +221,8 @@ def test_trials_that_lost_a_worker_come_before_what_was_proposed_ahead(space: mc
 def test_prepare_by_hand(space: mc.Space, journal: Path) -> None:
     with mc.Study(space, tiny.Counter(space), storage=journal) as study:
         first = study.ask()
-        assert study.prepare()
-        assert not study.prepare()  # one waits already
+        assert study.queue.prepare()
+        assert not study.queue.prepare()  # one waits already
         assert [t.status for t in study.trials] == ["pending", "pending"]
         assert study.n_told == 0
         assert study.tell(first, 1.0).done

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import mipcash as mc
 from mipcash.errors import DefectError
 from mipcash.optimizers.optimizer import Proposal, Request
-from mipcash.study.loop import BEST_OF_ALL
 from mipcash.study.minimize import run
+from mipcash.study.policies.policy import BEST_OF_ALL
 
 COSTS = {"loss": 60, "ms": 1}
 

@@ -197,7 +197,7 @@ def test_by_hand() -> None:
     handed = study.ask()
     assert (handed.number, handed.repeat, handed.config) == (waiting.number, 2, first.config)
     study.tell(handed, 3.0)
-    assert study.ask_repeat() is None
+    assert study.queue.repeat() is None
     assert (study.result.best.loss, study.result.value) == (1.0, 3.0)
     assert study.result.finalists == (Finalist(0, 1.0, (3.0,), ((),)),)
     with pytest.raises(ValueError, match="repeats are numbered from 1"):

@@ -16,8 +16,8 @@ from mipcash.cli.archive import open_archive
 from mipcash.cli.main import app
 from mipcash.errors import ConfigurationError, StorageError
 from mipcash.optimizers.optimizer import Proposal, Request
-from mipcash.study.loop import BEST_OF_ALL
 from mipcash.study.minimize import minimize
+from mipcash.study.policies.policy import BEST_OF_ALL
 from mipcash.study.progress import Lines
 from mipcash.study.records.encoding import encode_config
 from mipcash.study.storage.sqlite.reading import read_journal

@@ -258,7 +258,7 @@ def test_lose_by_hand(space: mc.Space) -> None:
     study = mc.Study(space, tiny.Sampler(space), retries=1)
     trial = study.ask()
     assert study.lose(trial, "node 7 went away").pending
-    assert study.suspects
+    assert study.table.suspects
     again = study.ask()
     assert (again.number, again.config, again.lost, again.attempt) == (0, trial.config, 1, 2)
     failed = study.lose(again, "node 8 went away")

@@ -14,8 +14,8 @@ import pytest
 import tiny
 
 import mipcash as mc
-from mipcash.study.loop import BEST_OF_ALL
 from mipcash.study.minimize import minimize
+from mipcash.study.policies.policy import BEST_OF_ALL
 from mipcash.study.progress import Progress
 from mipcash.study.storage.sqlite.reading import read_journal
 

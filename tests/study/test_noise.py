@@ -12,7 +12,7 @@ import pytest
 import mipcash as mc
 from mipcash.optimizers.optimizer import Limit, Observation
 from mipcash.study.finalists import Finalist, estimate_of
-from mipcash.study.loop import BEST_OF_ALL, EXHAUSTED
+from mipcash.study.policies.policy import BEST_OF_ALL, EXHAUSTED
 from mipcash.study.replication import next_repeat
 
 TRUTH = [0.0, 0.3, 0.6, 1.0, 2.0]

@@ -251,7 +251,7 @@ def test_nothing_that_computes_reads_a_text(space: mc.Space) -> None:
     study = mc.Study(space, "random", limits=None)
     trial = study.tell(study.ask(), {"loss": 1.0, "ms": "3.0"})
     assert trial.outcome["ms"].value is None
-    assert study._ledger.history[0].values == {}
+    assert study.table.history[0].values == {}
 
 
 def test_the_limit_of_a_loss(space: mc.Space) -> None:

@@ -130,7 +130,7 @@ def test_a_worker_that_was_taken_for_gone_may_tell_what_nobody_told(place: shari
         a.tell(second, 6.0)
     assert a.tell(third, 3.0).done  # b knows it as lost, and has not taken it up
     for study in (a, b):
-        study.look()
+        study.table.look()
         assert ([t.loss for t in study.trials], study.n_told) == ([1.0, 2.0, 3.0], 3)
     assert b.ask().number == 3
 
@@ -283,8 +283,8 @@ def test_what_is_evaluated_for_long_is_not_lost_while_its_worker_lives(address: 
     trial = a.ask()
     until = time.monotonic() + 1.2
     while time.monotonic() < until:
-        b.look()
-        assert [t.number for t in b.elsewhere] == [0]
+        b.table.look()
+        assert [t.number for t in b.table.elsewhere] == [0]
         time.sleep(0.05)
     assert a.tell(trial, 1.0).attempt == 1
 
@@ -361,8 +361,8 @@ def test_storages_that_are_shared_are_storages(place: sharing.Place) -> None:
 def test_a_writer_does_not_write_over_what_it_has_not_seen(address: str) -> None:
     a, b = counting(address), counting(address)
     first = a.ask()
-    b.look()
-    row = b._ledger._rows[0]
+    b.table.look()
+    row = b.table._rows[0]
     a.tell(first, 1.0)
     with pytest.raises(TakenError):
         b._storage.write(row, row.evaluations)

@@ -44,7 +44,7 @@ def test_everything_that_is_told_comes_back(space: mc.Space, journal: Path) -> N
     in_memory = go(None)[1]
     with mc.Study(space, Talkative(space), storage=journal) as study:
         after = study.trials
-        assert study.wish == ""  # as a trial is left to evaluate
+        assert study.table.wish == ""  # as a trial is left to evaluate
         assert (after[3].lost, after[3].stop) == (1, "small residuals")
     for a, b, c in zip(before, after, in_memory, strict=True):
         assert (a.config, a.status, a.evaluate, a.trace, a.stop, a.attempt, a.lost) == (

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -24,13 +25,56 @@ from mipcash.modelling.domains import Categorical, Ordinal, ParameterDomain
 from mipcash.modelling.live.components import honour
 from mipcash.modelling.quadratic import Quadratic
 from mipcash.modelling.rules import Rule, make_rule
+from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.optimizer import Limit, Optimizer
 from mipcash.space.compiled import PublicSpace, declaration_of
 from mipcash.space.live_model import active_rules
+from mipcash.space.space import Space
+from mipcash.study.method import Method
+from mipcash.study.records.encoding import plain
+from mipcash.study.records.limits import stored_limits
+from mipcash.study.storage.protocol import GOALS, StudyRecord
 from mipcash.study.text import stable_text
 
 NUMBERS, ORDER, DETAIL = "the arithmetic of ", "the order of the ", "the detail of "
 LATER = (NUMBERS, ORDER, DETAIL)
 """Kinds of entries that are named as a difference only where no other difference explains them."""
+
+
+def record_of(
+    space: Space,
+    optimizer: Optimizer,
+    method: Method,
+    seed: int,
+    limits: Sequence[Limit],
+    model: str | None,
+    options: Mapping[str, str] | None,
+    goals: Goals = MINIMISED,
+) -> StudyRecord:
+    """Return the row of a new study: what its proposals depend on. Arguments as of :class:`mipcash.Study`.
+
+    Args:
+        optimizer: made by the method.
+    """
+    entries = listing(space)
+    # The effective settings, not those given: a default that changes between versions changes the proposals.
+    effective = plain(getattr(optimizer, "settings", method.settings))
+    stored = effective if effective is None or isinstance(effective, dict) else {"settings": effective}
+    if goals != MINIMISED:
+        stored = {**(stored or {}), GOALS: [[goal.output, goal.direction] for goal in goals.goals]}
+    return StudyRecord(
+        id=uuid.uuid4().hex,
+        space=space.name,
+        fingerprint=fingerprint(entries),
+        listing=entries,
+        seed=seed,
+        optimizer=method.name,
+        solver=method.solver if isinstance(method.solver, str) else method.solver.name,
+        settings=stored,
+        limits=stored_limits(limits),
+        model=model,
+        options=dict(options or {}),
+    )
 
 
 def listing(space: PublicSpace) -> dict[str, str]:

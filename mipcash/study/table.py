@@ -1,13 +1,18 @@
-"""A study's trials, kept in step with its storage: every change is written before it counts."""
+"""Trials of a study in step with its storage: every change is written before it counts.
+
+Several threads may use a table, and several processes the storage. A change is made under the table's lock, from what the storage
+holds at that moment. Where another writer came first, it is made again from what that writer did.
+"""
 
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mipcash.errors import StorageError
 from mipcash.optimizers.optimizer import Observation
@@ -30,37 +35,43 @@ from mipcash.study.storage.protocol import (
 from mipcash.study.trial import LateError, TellError, Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from mipcash.modelling.domains import Configuration
     from mipcash.space.space import Space
 
+T = TypeVar("T")
 
-class Ledger:
-    """The trials of a study that is open.
+
+class TrialTable:
+    """Trials of an open study.
+
+    Methods that change something raise :class:`~mipcash.study.storage.protocol.TakenError` where another writer of the storage came
+    first; call them through :meth:`agreed`, which repeats them.
 
     Args:
-        storage: not open yet; it is closed where opening fails.
+        storage: not open yet. It is left open where opening fails, for its owner to close.
         record: the study that wants to go on.
-        retries: attempts after lost ones; a trial that lost more has failed.
+        retries: further attempts at a trial whose worker was lost, after which it has failed.
 
     Attributes:
+        lock: held while the table is read or changed.
         trials: by number.
-        state: the optimizer's, after the latest proposal.
-        arrived: numbers of trials that others told, in the order in which it was learned; whoever reads them takes them out.
+        state: of the optimizer, after the latest proposal.
     """
 
     def __init__(self, space: Space, storage: Storage, record: StudyRecord, retries: int) -> None:
+        self.lock = threading.RLock()
+        self.trials: list[Trial] = []
+        self.state: dict[str, Any] = {}
         self._space, self._storage, self._retries = space, storage, retries
         self._rows: list[TrialRow] = []
         self._clocks: dict[int, float] = {}
-        self._begun: dict[int, int] = {}  # attempts that this writer is at, by trial
-        self.arrived: list[int] = []
+        self._mine: dict[int, int] = {}  # attempts that this writer evaluates, by trial
+        self._arrived: list[int] = []
         self._pending: set[int] = set()
         self._known: list[int] = []
         self._seen: list[Observation | None] = []
-        self.trials: list[Trial] = []
-        self.state: dict[str, Any] = {}
         storage.open(record)
         with self._explained():
             for row in storage.rows():
@@ -71,41 +82,67 @@ class Ledger:
                 self.sync()
                 break
 
+    # -- what is known ------------------------------------------------------------------------------------------
+
     @property
     def record(self) -> StudyRecord:
+        """Row of the study."""
         return self._storage.record
 
     @property
+    def title(self) -> str:
+        """Name of the storage in messages."""
+        return title_of(self._storage)
+
+    @property
     def waiting(self) -> list[int]:
-        """Numbers of trials that have no outcome and that nobody is at; what others take for lost may still run here."""
-        return [n for n in sorted(self._pending) if self._rows[n].waits and n not in self._begun]
+        """Numbers of the trials without an outcome that no worker evaluates, by what this writer knows."""
+        return [n for n in sorted(self._pending) if self._rows[n].waits and n not in self._mine]
 
     @property
     def suspects(self) -> bool:
-        """Whether a trial waits that lost a worker."""
+        """Whether a trial waits that lost a worker; it is best evaluated alone."""
         return any(self._rows[number].lost for number in self.waiting)
 
     @property
-    def elsewhere(self) -> list[int]:
-        """Numbers of trials that other writers are at."""
-        rows = ((number, self._rows[number]) for number in sorted(self._pending))
-        return [number for number, row in rows if row.running and row.attempt != self._begun.get(number)]
+    def elsewhere(self) -> tuple[Trial, ...]:
+        """Trials that other writers evaluate."""
+        rows = [(number, self._rows[number]) for number in sorted(self._pending)]
+        return tuple(self.trials[n].copy() for n, row in rows if row.running and row.attempt != self._mine.get(n))
 
     @property
     def n_told(self) -> int:
-        """How many trials have an outcome that was not known before."""
+        """Number of trials with an outcome, known ones left out."""
         return len(self._rows) - len(self._pending) - len(self._known)
 
     @property
+    def wish(self) -> str:
+        """Why the optimizer wishes no further proposal; empty while it does not, or while a trial waits."""
+        return self.trials[-1].stop if self.trials and not self.waiting else ""
+
+    @property
     def history(self) -> tuple[Observation, ...]:
-        """The trials as an optimizer sees them; one of which nothing new is known is the same object as before."""
+        """Trials as an optimizer sees them; a trial of which nothing new is known is the same object as before."""
         for number, trial in enumerate(self.trials):
             if self._seen[number] is None:
                 self._seen[number] = observation(trial)
         return tuple(self._seen)  # type: ignore[arg-type]
 
+    # -- other writers ------------------------------------------------------------------------------------------
+
+    def agreed(self, change: Callable[[], T]) -> T:
+        """Make a change under the lock, from what the storage holds; again where another writer came first."""
+        while True:
+            with self.lock, suppress(TakenError):
+                self.sync()
+                return change()
+
+    def look(self) -> None:
+        """Take over what other writers of the storage have done."""
+        self.agreed(lambda: None)
+
     def sync(self) -> None:
-        """Take what other writers of the storage have done.
+        """Take over what other writers of the storage have done.
 
         Raises:
             TakenError: another writer came before what follows from that; call it again.
@@ -115,18 +152,23 @@ class Ledger:
                 before = row.number >= len(self.trials) or self.trials[row.number].pending
                 self._take(row)
                 if before and not self.trials[row.number].pending:
-                    self.arrived.append(row.number)
+                    self._arrived.append(row.number)
         for number in self.waiting:
             if self._rows[number].lost > self._retries:
                 self._give_up(self._rows[number])
 
+    def arrived(self) -> list[Trial]:
+        """Return the trials that other writers told since the last call, in the order in which this was learned."""
+        with self.lock:
+            numbers, self._arrived = self._arrived, []
+            return [self.trials[number].copy() for number in numbers]
+
+    # -- new trials ---------------------------------------------------------------------------------------------
+
     def add(self, row: TrialRow, begin: bool = True) -> Trial:
-        """A proposal that follows the trials that there are, its first attempt begun, or waiting for it.
+        """Add a proposal with the next number, its first attempt begun, or waiting for it.
 
         The trial is made from the row, so that a resumed run sees the same values.
-
-        Raises:
-            TakenError: another writer was first.
         """
         if begin:
             row, _ = begun(row, this_worker(), time.time())
@@ -134,17 +176,13 @@ class Ledger:
         self._storage.insert(row)
         self._hold(row, trial)
         if begin:
-            self._begun[row.number] = row.attempt
+            self._mine[row.number] = row.attempt
         self.state = json.loads(row.state)
         self._clocks[row.number] = time.perf_counter()
         return trial
 
     def know(self, known: Sequence[Known]) -> list[Trial]:
-        """Evaluations made elsewhere, all of them or none.
-
-        Raises:
-            TakenError: another trial has one of their numbers.
-        """
+        """Add evaluations that were made outside the study, all of them or none."""
         first = len(self._rows)
         rows = [one.row(self._space, first + k, self.state) for k, one in enumerate(known)]
         if not rows:
@@ -153,7 +191,7 @@ class Ledger:
         return self._enter(rows)
 
     def unknown(self, given: Sequence[Known]) -> list[Known]:
-        """Those of some evaluations that are not there yet; one that is given twice is to be there twice."""
+        """Return the evaluations that are not in the table; one that is given twice is to be there twice."""
         there = Counter(Known.told(self.trials[number]).key(self._space) for number in self._known)
         left = []
         for one in given:
@@ -163,26 +201,22 @@ class Ledger:
             there[key] -= there[key] > 0
         return left
 
-    def enqueue(self, config: Configuration, apart: Sequence[str] = ()) -> Trial:
-        """A configuration that waits for its first attempt; where it was proposed or is known, the trial that there is.
+    def enqueue(self, config: Configuration, outputs: Sequence[str] = ()) -> Trial:
+        """Add a configuration that waits for its first attempt; return the trial that exists where it was proposed or is known.
 
         Args:
-            apart: outputs that may be evaluated apart: the trial is for those that were not proposed there.
-
-        Raises:
-            TakenError: another trial has its number.
+            outputs: those of a decoupled evaluation; the trial is for those of them that no trial of the configuration has.
         """
-        found, outputs = same(self._space, config, self.trials), unasked(self._space, config, self.trials, apart)
-        if found and not outputs:
+        found, left = same(self._space, config, self.trials), unasked(self._space, config, self.trials, outputs)
+        if found and not left:
             return found
-        return self._enter([enqueued_row(self._space, len(self._rows), config, self.state, outputs)])[0]
+        return self._enter([enqueued_row(self._space, len(self._rows), config, self.state, left)])[0]
 
     def repeat(self, of: Trial, repeat: int) -> Trial:
-        """Another evaluation of a trial's configuration, which waits for its first attempt; where there is one, that.
+        """Add another evaluation of a trial's configuration, which waits for its first attempt; return it where it exists.
 
         Raises:
             TellError: the trial belongs to another study.
-            TakenError: another trial has its number.
         """
         if of.study != self.record.id or of.number >= len(self.trials):
             raise TellError(f"trial {of.number} was asked of another study; repeat it in the study that proposed it")
@@ -193,15 +227,19 @@ class Ledger:
         return self._enter([repeat_row(self._space, len(self._rows), config, self.state, repeat)])[0]
 
     def _enter(self, rows: Sequence[TrialRow]) -> list[Trial]:
-        """Trials that a user brings, as they are."""
         trials = [trial_of(self._space, row, self.record.id, self.record.goals) for row in rows]
         self._storage.insert(*rows)
         for row, trial in zip(rows, trials, strict=True):
             self._hold(row, trial)
         return trials
 
+    # -- attempts and outcomes ----------------------------------------------------------------------------------
+
     def mine(self, trial: Trial, told: bool = False) -> Trial:
-        """What is known of a trial, since the latest look, that may be told, or whose outcome may be taken back.
+        """Return what is known of a trial whose outcome may be told, or taken back.
+
+        Args:
+            told: whether the outcome is to be taken back.
 
         Raises:
             TellError: it may not.
@@ -213,8 +251,8 @@ class Ledger:
         if trial.study != self.record.id or trial.number >= len(self.trials):
             raise TellError(f"trial {trial.number} was asked of another study; tell it to the study that proposed it")
         mine = self.trials[trial.number]
-        if not (mine.pending or told) and trial.number in self._begun:
-            del self._begun[trial.number]
+        if not (mine.pending or told) and trial.number in self._mine:
+            del self._mine[trial.number]
             raise LateError(
                 f"trial {trial.number} was given up for lost here, and another worker told its outcome; this one is ignored"
             )
@@ -226,59 +264,55 @@ class Ledger:
         return mine
 
     def restart(self, number: int) -> Trial:
-        """Another attempt at a trial that waits.
-
-        Raises:
-            TakenError: another writer is at it.
-        """
+        """Begin another attempt at a trial that waits."""
         row, evaluations = begun(self._rows[number], this_worker(), time.time())
         self._storage.start(evaluations)
-        self._begun[number], self._clocks[number] = row.attempt, time.perf_counter()
+        self._mine[number], self._clocks[number] = row.attempt, time.perf_counter()
         return self._keep(row)
 
     def seconds(self, number: int) -> float:
-        """Since the latest attempt began here; 0 where it did not."""
+        """Return the seconds since the latest attempt began here; 0 where none did."""
         now = time.perf_counter()
         return now - self._clocks.get(number, now)
 
     def tell(self, number: int, telling: Telling, worker: str, duration: float) -> Trial:
-        """Outputs of the attempt that was begun here; of one that was begun elsewhere, those of the latest."""
-        took, attempt = duration if telling.complete else None, self._begun.get(number)
+        """Write outputs of the attempt that began here, or of the latest attempt where none began here."""
+        took, attempt = duration if telling.complete else None, self._mine.get(number)
         change = told(
             self._rows[number], telling.part, telling.status, worker or this_worker(), time.time(), took, attempt
         )
         trial = self._write(change)
         if telling.complete:
-            self._begun.pop(number, None)
+            self._mine.pop(number, None)
         return trial
 
     def lose(self, number: int, cause: str) -> Trial:
-        """The worker of the latest attempt died: the trial waits for another, or has failed."""
+        """End the latest attempt, whose worker died: the trial waits for another attempt, or has failed."""
         trial = self._end(number, LOST, cause)
         return (
             trial if not self._rows[number].waits or trial.lost <= self._retries else self._give_up(self._rows[number])
         )
 
     def give_back(self, number: int) -> Trial:
-        """The latest attempt is given up; the trial waits."""
+        """End the latest attempt without an outcome; the trial waits."""
         return self._end(number, RETURNED, "")
 
-    def _end(self, number: int, status: str, message: str) -> Trial:
-        """End the latest attempt; one that another writer has begun since goes on."""
-        row, attempt = self._rows[number], self._begun.get(number)
-        trial = self.trials[number]
-        if attempt is None or attempt == row.attempt:
-            trial = self._write(ended(row, status, message, time.time()))
-        self._begun.pop(number, None)
-        return trial
-
     def reopen(self, number: int) -> Trial:
-        """The outcome of a trial counts no longer; the trial waits."""
+        """Take the outcome of a trial back; the trial waits."""
         return self._write(reopened(self._rows[number]))
 
     def note(self, **changes: Any) -> None:
-        """What a run intends, and how it ended."""
+        """Write columns of the study: what a run intends, and how it ended."""
         self._storage.note(replace(self.record, **changes))
+
+    def _end(self, number: int, status: str, message: str) -> Trial:
+        """End the latest attempt, unless another writer has begun it since."""
+        row, attempt = self._rows[number], self._mine.get(number)
+        trial = self.trials[number]
+        if attempt is None or attempt == row.attempt:
+            trial = self._write(ended(row, status, message, time.time()))
+        self._mine.pop(number, None)
+        return trial
 
     def _give_up(self, row: TrialRow) -> Trial:
         causes = [e.message for e in sorted(row.evaluations, key=lambda e: e.attempt) if e.status == LOST]
@@ -293,9 +327,11 @@ class Ledger:
         return self._keep(row)
 
     def _outdate(self) -> None:
-        """What was recommended was so before this was known."""
+        """Withdraw the recommendation, which did not know of what is written now."""
         if self.record.recommended is not None:
             self.note(recommended=None)
+
+    # -- rows in memory -----------------------------------------------------------------------------------------
 
     def _keep(self, row: TrialRow) -> Trial:
         trial = refreshed(self.trials[row.number], row)
@@ -315,7 +351,7 @@ class Ledger:
         (self._pending.add if trial.pending else self._pending.discard)(row.number)
 
     def _take(self, row: TrialRow) -> None:
-        """A row from the storage."""
+        """Hold a row from the storage."""
         trial = checked_trial(self._space, row, self.record.id, self.record.goals)
         if row.number == len(self._rows):
             self.state = parse(row.state, f"state of trial {row.number}")
@@ -327,7 +363,6 @@ class Ledger:
         try:
             yield
         except DamageError as error:
-            name = title_of(self._storage)
             raise StorageError(
-                f"{name} is damaged or was edited: {error}; restore it from a copy, or move it aside and start a new journal"
+                f"{self.title} is damaged or was edited: {error}; restore it from a copy, or move it aside and start a new journal"
             ) from error

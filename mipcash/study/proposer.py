@@ -1,15 +1,19 @@
-"""Questions to the optimizer, and the check of what it answers."""
+"""Questions of a study to its optimizer, and the check of the answers.
+
+Trial k is proposed with a generator derived from (seed, k), so that a resumed study goes on as if it had never stopped.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mipcash.optimizers.goals import MINIMISED, Goals
+from mipcash.optimizers.goals import Goals
 from mipcash.optimizers.optimizer import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.scalarising import scalarised, weights_of
 from mipcash.study.finalists import answer
@@ -22,35 +26,46 @@ if TYPE_CHECKING:
     from mipcash.space.space import Space
     from mipcash.study.storage.protocol import TrialRow
 
-
 WEIGHTS = 1
-"""The stream of random numbers, beside that of a proposal, that its weights of several objectives come from."""
+"""Stream of random numbers, beside that of a proposal, for its weights of several objectives."""
 
 
-@dataclass(frozen=True)
-class Asking:
-    """What stays the same from one ask of a study to the next.
+class Proposer:
+    """An optimizer with what stays the same from one proposal of a study to the next.
+
+    Args:
+        limits: on outputs in minimisation form.
+        costs: of one evaluation of each output, by name; empty: evaluations are not decoupled.
+        goals: of several objectives each proposal minimises one weighting.
 
     Attributes:
-        goals: of several objectives each proposal minimises one weighting.
+        lock: held around calls of the optimizer, which keeps one thread busy for seconds and need not bear two. Whoever needs
+            the lock of the trial table too takes this one first.
     """
 
-    space: Space
-    optimizer: Optimizer
-    seed: int
-    limits: tuple[Limit, ...]
-    costs: Mapping[str, float] = field(default_factory=dict)
-    goals: Goals = MINIMISED
+    def __init__(
+        self,
+        space: Space,
+        optimizer: Optimizer,
+        seed: int,
+        limits: tuple[Limit, ...],
+        costs: Mapping[str, float],
+        goals: Goals,
+    ) -> None:
+        self.space, self.optimizer, self.seed = space, optimizer, seed
+        self.limits, self.costs, self.goals = limits, costs, goals
+        self.lock = threading.RLock()
+        self._latest: tuple[History, int | None] = ((), None)
 
     def proposal(
         self, history: History, state: Mapping[str, Any], apart: Apart | None, seconds: float | None
     ) -> TrialRow:
-        """The row of the trial that follows a history, no attempt begun.
+        """Return the row of the trial that follows a history, without an attempt.
 
         Raises:
-            SpaceExhaustedError: nothing is left.
+            SpaceExhaustedError: no legal configuration is left.
             IllegalProposalError: the proposal is illegal.
-            TypeError: the optimizer returned what is no proposal, or wants outputs that there are not.
+            TypeError: the optimizer returned no proposal, or wants outputs that do not exist.
         """
         began, number = time.perf_counter(), len(history)
         rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
@@ -68,19 +83,24 @@ class Asking:
         return proposal_row(self.space, self.optimizer, number, proposal, began)
 
     def recommended(self, history: History) -> int | None:
-        """The number of the trial that the optimizer recommends; None: it recommends none."""
-        found = None if self.goals.several else answer(self.optimizer, history, self.limits)
-        if found is None:
-            return None
-        for number, observation in enumerate(history):
-            if observation is found:
-                return number
-        raise TypeError(
-            f"optimizer {self.optimizer.name!r} recommended {found!r}, which is none of the observations that it was given"
-        )
+        """Return the number of the trial that the optimizer recommends; None if it recommends none.
+
+        The optimizer is asked again only where something is known that was not known at the latest call.
+        """
+        before, found = self._latest
+        if before and len(before) == len(history) and all(a is b for a, b in zip(before, history, strict=True)):
+            return found
+        chosen = None if self.goals.several else answer(self.optimizer, history, self.limits)
+        found = None if chosen is None else next((k for k, o in enumerate(history) if o is chosen), None)
+        if chosen is not None and found is None:
+            raise TypeError(
+                f"optimizer {self.optimizer.name!r} recommended {chosen!r}, which is none of the observations that it was given"
+            )
+        self._latest = (history, found)
+        return found
 
     def finalists(self, history: History, count: int) -> list[int]:
-        """Numbers of the trials that are best by the search alone, best first."""
+        """Return the numbers of the trials that are best by the search alone, best first, each of another configuration."""
         searched = [o for o in history if not o.repeat]
         found = self.optimizer.finalists(searched, self.limits, count)
         return [next(k for k, o in enumerate(history) if o is one) for one in found]

@@ -1,0 +1,93 @@
+"""The budget of a run and its deadline."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Collection
+from dataclasses import replace
+
+from mipcash.study.policies.policy import BUDGET, TIMEOUT, Policy
+from mipcash.study.spending import BudgetError, Reserve, Spending
+from mipcash.study.study import Study
+from mipcash.study.trial import Trial
+
+
+class WithinBudget(Policy):
+    """No trial begins that the budget might not pay for, beside those in flight, here and elsewhere.
+
+    Args:
+        reserve: what a search leaves to repeats.
+        whole: whether each trial is an evaluation of all outputs, as repeats are.
+    """
+
+    def __init__(self, study: Study, spending: Spending, reserve: Reserve, whole: bool = False) -> None:
+        self._study, self._spending, self._reserve, self._whole = study, spending, reserve, whole
+
+    def refuses(self, in_flight: Collection[Trial]) -> str:
+        cost = self._spending.whole(self._study.table.trials) if self._whole else None
+        return "" if self.pays(in_flight, cost) else BUDGET
+
+    def waits(self, in_flight: Collection[Trial]) -> bool:
+        """How many fits an evaluation takes is not known before the first one ends."""
+        return self._spending.by_fits and bool(in_flight) and not self._study.n_told
+
+    def told(self, trial: Trial, evaluation: object) -> str:
+        """Warn where more fits were spent than the budget has.
+
+        Raises:
+            BudgetError: by the first evaluation.
+        """
+        if self._spending.by_fits:
+            try:
+                problem = self._spending.exceeded(self._study.trials)
+            except BudgetError:
+                self._study.stop(BUDGET)
+                raise
+            if problem:
+                warnings.warn(problem, stacklevel=2)
+        return ""
+
+    def pays_for(self, trial: Trial, in_flight: Collection[Trial]) -> bool:
+        """Return whether the budget pays for a trial that was proposed."""
+        return self.pays(in_flight, self._spending.of(trial))
+
+    def pays(self, in_flight: Collection[Trial], cost: float | None = None) -> bool:
+        """Return whether the budget pays for another trial.
+
+        Args:
+            cost: of the trial; None: the least cost that it may have.
+        """
+        study = self._study
+        if study.record.budget is not None:  # others may have been given another since: it is the study's
+            self._spending = replace(self._spending, total=study.record.budget)
+        spending, mine = self._spending, {trial.number for trial in in_flight}
+        in_flight = [*in_flight, *(trial for trial in study.table.elsewhere if trial.number not in mine)]
+        if not (spending.costs or spending.by_fits):
+            return spending.admits(study.n_told + len(in_flight) + 1 + self._reserve.evaluations)
+        trials = study.trials
+        kept = self._reserve.of(spending, trials)
+        if spending.by_fits:
+            most = spending.least(trials)
+            return spending.admits(spending.spent(trials) + (len(in_flight) + 1) * most + kept)
+        cost = spending.least(trials) if cost is None else cost
+        return spending.admits(spending.spent(trials) + sum(map(spending.of, in_flight)) + cost + kept)
+
+
+class Deadline(Policy):
+    """No trial begins after a time.
+
+    Args:
+        seconds: from now; None: there is no deadline.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.at = None if seconds is None else time.monotonic() + seconds
+
+    def refuses(self, in_flight: Collection[Trial]) -> str:
+        return TIMEOUT if self.at is not None and time.monotonic() >= self.at else ""
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left, above 0; None if there is no deadline."""
+        return None if self.at is None else max(1e-3, self.at - time.monotonic())

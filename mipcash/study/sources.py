@@ -1,0 +1,75 @@
+"""Where the trials of a loop come from: a search, repeats of finalists, repeats of what is most likely the best."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+from mipcash.errors import SpaceExhaustedError
+from mipcash.study.policies.policy import BUDGET, CONFIRMED, EXHAUSTED
+from mipcash.study.policies.spent import Deadline, WithinBudget
+from mipcash.study.policies.workers import Pace
+from mipcash.study.study import Study
+from mipcash.study.trial import Trial
+
+
+class Source(Protocol):
+    """Gives a loop its trials."""
+
+    def next(self, in_flight: Collection[Trial]) -> Trial | str:
+        """Return the next trial, its attempt begun; or the reason why there is none, empty if one may come later."""
+        ...
+
+    def ahead(self) -> bool | str:
+        """Prepare a trial while all workers are busy; return whether it was done, or the reason why there is none."""
+        ...
+
+
+class Search:
+    """Trials that wait in a study, then proposals of its optimizer."""
+
+    def __init__(self, study: Study, budget: WithinBudget, deadline: Deadline, pace: Pace) -> None:
+        self._study, self._budget, self._deadline, self._pace = study, budget, deadline, pace
+
+    def next(self, in_flight: Collection[Trial]) -> Trial | str:
+        try:
+            trial = self._study.queue.next(None, self._deadline.left, lambda: self._budget.pays(in_flight))
+        except SpaceExhaustedError:
+            # what is being evaluated may call for another output
+            return "" if in_flight and self._study.costs else EXHAUSTED
+        if trial is None:  # others were first
+            return BUDGET
+        # the proposal itself may have taken the rest of the time
+        reason = self._deadline.refuses(in_flight) or ("" if self._budget.pays_for(trial, in_flight) else BUDGET)
+        if reason:
+            self._study.give_back(trial)
+            return reason
+        return trial
+
+    def ahead(self) -> bool | str:
+        if not self._pace.slow:
+            return False
+        try:
+            return self._study.queue.prepare(self._deadline.left)
+        except SpaceExhaustedError:
+            return False if self._study.costs else EXHAUSTED
+
+
+class Repeats:
+    """Repeats that wait in a study.
+
+    Args:
+        chosen: whether another repeat of what is most likely the best is enqueued whenever one is asked for
+            (:mod:`mipcash.study.replication`).
+    """
+
+    def __init__(self, study: Study, chosen: bool = False) -> None:
+        self._study, self._chosen = study, chosen
+
+    def next(self, in_flight: Collection[Trial]) -> Trial | str:
+        if self._chosen:
+            self._study.queue.replicate()
+        return self._study.queue.repeat() or ("" if in_flight else CONFIRMED)
+
+    def ahead(self) -> bool | str:
+        return False
