@@ -109,7 +109,7 @@ def test_it_does_not_where_proposals_take_no_time() -> None:
         pace.told(mc.Trial(0, {}, "done", seconds={"ask": ask}, duration=1.0), None)
         assert pace.slow == expected, ask
     for _ in range(3):
-        pace.note(mc.Trial(0, {}, "done", seconds={"ask": 0.06}, duration=2.0))
+        pace.told(mc.Trial(0, {}, "done", seconds={"ask": 0.06}, duration=2.0), None)
     assert not pace.slow
 
 

@@ -134,15 +134,6 @@ def test_a_trial_that_lost_its_worker_runs_alone() -> None:
     assert policy.waits([again])
 
 
-def test_pace_compares_proposals_with_evaluations() -> None:
-    pace = Pace()
-    assert not pace.slow
-    pace.told(Trial(0, {}, seconds={"ask": 0.04}, duration=1.0), None)
-    assert not pace.slow
-    pace.told(Trial(1, {}, seconds={"ask": 9.0}, duration=1.0), None)
-    assert pace.slow
-
-
 def test_nothing_is_waited_for_where_no_other_writer_evaluates() -> None:
     assert await_others(study_of(), Deadline(None)) is None
 
