@@ -13,7 +13,7 @@ over K normal draws z_k, the same at every point and in every proposal:
 
     EI = (1/K) sum_k sd h((L* - mu - sum_j psi_j(c_jk)) / sd),   c_jk = mu_j + sd_j z_k
 
-with h as in :mod:`mipcash.acquisition.analytic`, in logarithms as :mod:`mipcash.acquisition.fantasies` has it. L* is the least L of
+with h as in :mod:`mipcash.acquisition.analytic`, in logarithms as :mod:`mipcash.acquisition.catalogue` has it. L* is the least L of
 what was observed, by posterior means. After each observation (Gramacy et al. 2016, Section 2.1), x the one of the least L so far:
 
     lambda_j <- max(0, lambda_j + c_j(x) / rho),   rho <- rho / 2 where x breaks a limit
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipcash.acquisition.fantasies import FantasisedEI
+from mipcash.acquisition.catalogue import FantasisedEI
 from mipcash.acquisition.ingredients import Limited
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.points import Points

@@ -32,7 +32,7 @@ from mipcash.optimizers.in_time import solver_made
 from mipcash.optimizers.optimizer import History, Limit, Optimizer, Proposal, Request
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PRESENT
 from mipcash.program.points import Point, Points
-from mipcash.space.coverage import left, points_needed, shows
+from mipcash.space.counting import left, points_needed, shows
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 

@@ -4,7 +4,7 @@ Notation
     X' (B points) pending, of which an output is not known yet;   mu', sd' its predictions there;   s2 its fitted noise
 
 Every output is given its means at X': means stay, and deviations fall around what is pending. The loss is given K joint draws of
-itself besides, over which expected improvement is averaged (:mod:`mipcash.acquisition.fantasies`).
+itself besides, over which expected improvement is averaged (:mod:`mipcash.acquisition.catalogue`).
 
 What is pending is taken for known exactly, but for a thousandth of s2. Where s2 hides what is left to learn, an outcome with noise
 would change nothing, and the same point would be proposed beside itself (docs/decisions/035-fantasies-of-what-is-pending.md).

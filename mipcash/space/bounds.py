@@ -17,8 +17,7 @@ from mipcash.program.legality import legality_at
 from mipcash.program.program import BaseRow, BinaryProgram, NumberColumn
 from mipcash.program.rewriting import with_rows
 from mipcash.space.compiled import QUESTION, CompiledSpace
-from mipcash.space.conflict import emptiness
-from mipcash.space.explanation import explained
+from mipcash.space.conflict import emptiness, explained
 
 TRIED = 1000
 """One-hot columns up to which all that differ in one level from a legal configuration are tried."""

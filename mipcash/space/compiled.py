@@ -55,7 +55,7 @@ class CompiledSpace:
         program: what solvers are given.
         rules: what plain Python checks: declared rules that are active, and what was put on the live model.
         algebra: the rows behind the program; it keeps the variables alive that only the transformed model has.
-        fixed: parameters that a sub-space holds at a value (:mod:`mipcash.space.restriction`).
+        fixed: parameters that a sub-space holds at a value (:mod:`mipcash.space.domain`).
         deadline: until when the solver is asked.
     """
 

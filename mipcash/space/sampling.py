@@ -24,10 +24,9 @@ from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.space.compiled import QUESTION, CompiledSpace
-from mipcash.space.conflict import told
-from mipcash.space.coverage import rewards
+from mipcash.space.conflict import explained, told
+from mipcash.space.counting import rewards
 from mipcash.space.exclusion import Exclusion
-from mipcash.space.explanation import explained
 from mipcash.space.minimiser import Minimiser
 
 SEEDS = 48
@@ -290,7 +289,7 @@ def cover(
 
 
 def _of_algorithms(program: BinaryProgram, shown: Sequence[Indices], bonus: Vector) -> Vector:
-    """What algorithms earn that no point shows, more than all else; see :mod:`mipcash.space.coverage`."""
+    """What algorithms earn that no point shows, more than all else; see :mod:`mipcash.space.counting`."""
     unseen = np.array(shown, dtype=np.int64).reshape(len(shown), len(program.groups))
     others = np.maximum.reduceat(bonus, program.starts).sum() if len(program.groups) else 0.0
     return rewards(program, unseen, min(HEAVIEST, float(others)))

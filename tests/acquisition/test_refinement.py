@@ -9,7 +9,7 @@ import pytest
 
 import mipcash as mc
 from mipcash.acquisition.blocks import blocks_of
-from mipcash.acquisition.refinement import Copies, Fresh, Inside, Outside, Refinements
+from mipcash.optimizers.refining import Copies, Fresh, Inside, Outside, Refinements
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain
 

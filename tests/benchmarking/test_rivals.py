@@ -14,7 +14,7 @@ from benchmarks.rivals.constraints import LowerBound, RivalSettings
 from benchmarks.rivals.one_output import at_percentile, penalised
 from mipcash.acquisition.acquisition import Acquisition
 from mipcash.acquisition.analytic import LogEI
-from mipcash.acquisition.fantasies import FantasisedEI
+from mipcash.acquisition.catalogue import FantasisedEI
 from mipcash.acquisition.feasible_first import WEIGHT, FeasibleFirst, whole
 from mipcash.acquisition.ingredients import Ingredients, Limited
 from mipcash.optimizers.data import Data

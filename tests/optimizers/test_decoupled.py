@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import mipcash as mc
 from mipcash.acquisition.constrained import LogFeasibility
-from mipcash.acquisition.per_cost import LogCost, PerCost, expected_costs
-from mipcash.optimizers.decoupled import first_of, sequence
+from mipcash.optimizers.decoupled import LogCost, PerCost, expected_costs, first_of, sequence
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.optimizer import Limit, Observation, Request
 from mipcash.optimizers.outcome import Outcome

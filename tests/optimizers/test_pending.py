@@ -10,7 +10,7 @@ import pytest
 
 import mipcash as mc
 from mipcash.acquisition.analytic import AnalyticAcquisition, LogEI
-from mipcash.acquisition.fantasies import FantasisedEI
+from mipcash.acquisition.catalogue import FantasisedEI
 from mipcash.acquisition.ingredients import Ingredients, Limited
 from mipcash.methods.admm.jopt import NEAR
 from mipcash.optimizers.hybrid import Hybrid

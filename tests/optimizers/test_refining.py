@@ -11,11 +11,10 @@ import pytest
 
 import mipcash as mc
 from mipcash.acquisition.blocks import blocks_of
-from mipcash.acquisition.refinement import Copies, Refinements
 from mipcash.errors import SpaceError
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.optimizer import Observation, Request
-from mipcash.optimizers.refining import LATER
+from mipcash.optimizers.refining import LATER, Copies, Refinements
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain
 

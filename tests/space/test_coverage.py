@@ -11,7 +11,7 @@ import mipcash as mc
 from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.space.compiled import compiled
-from mipcash.space.coverage import left, modules_of, points_needed, rewards, shows
+from mipcash.space.counting import left, modules_of, points_needed, rewards, shows
 
 Combination = tuple[int, ...]
 

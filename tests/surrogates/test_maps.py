@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mipcash.errors import SpaceError
+from mipcash.methods.mivabo.blocks import QuadratureFeatures
 from mipcash.methods.mivabo.features.maps import known_map
-from mipcash.methods.mivabo.features.quadrature import QuadratureFeatures
 from mipcash.surrogates.fourier import FourierFeatures
 
 DIMS, LENGTH = np.array([0, 2]), np.array([0.5, 0.8])

@@ -13,8 +13,7 @@ from mipcash.space.compiled import compiled
 from mipcash.surrogates import level_kernels
 from mipcash.surrogates.level_kernels import LevelDistance, LevelKernel, level_distance, level_kernel
 from mipcash.surrogates.structured.evidence import Evidence
-from mipcash.surrogates.structured.kernel import Kernel
-from mipcash.surrogates.structured.level_tables import level_sums
+from mipcash.surrogates.structured.kernel import Kernel, level_sums
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 from mipcash.surrogates.structured.structure import Structure
 from mipcash.surrogates.structured.training_tables import Tables

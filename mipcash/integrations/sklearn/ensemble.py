@@ -3,13 +3,26 @@
 Members are selected greedily by the out-of-fold predictions that the search left behind, for no further evaluation.
 
 scikit-learn's voting estimators, of members whose probabilities or values are averaged.
+
+An objective that is made when it is first called, so that a model can be declared without loading its data.
+
+Greedy ensemble selection with replacement (Caruana et al. 2004; liu2020, Appendix 8).
+
+Notation
+    m = 1..M members of the library, best first;   p_m their out-of-fold predictions, shape (rows,) or (rows, classes)
+    n_m >= 0 how often a member is taken;   the ensemble after t steps predicts (1 / t) sum_m n_m p_m, with sum_m n_m = t
+
+Each step takes the member that makes the loss lowest, of equals the best by itself. The first is therefore the best single one.
+The steps end after ``size``, and the ensemble with the lowest loss on the way is kept, of equals the largest: on the predictions
+that it is selected by it is never worse than the best single member.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +34,90 @@ from sklearn.ensemble import VotingClassifier, VotingRegressor
 from mipcash.display import counted
 from mipcash.errors import DataError, MipcashError, ObjectiveError
 from mipcash.integrations.sklearn.cross_validated import CrossValidated
-from mipcash.integrations.sklearn.late import cross_validated_of
-from mipcash.integrations.sklearn.selection import Selection, select
 from mipcash.study.reading import stops
 from mipcash.study.text import shown
 
 if TYPE_CHECKING:
     from mipcash.study.result import Result
     from mipcash.study.trial import Trial
+
+
+Predicted = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Members and how often each was taken.
+
+    Attributes:
+        counts: n_m, shape (M,).
+        losses: after 1, 2, ... steps, the kept one's and later ones, shape (size,).
+    """
+
+    counts: NDArray[np.int64]
+    losses: NDArray[np.float64]
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Shares of the members, shape (M,); they add up to 1."""
+        return np.asarray(self.counts / self.counts.sum())
+
+    @property
+    def loss(self) -> float:
+        """Of the kept ensemble."""
+        return float(self.losses[self.counts.sum() - 1])
+
+
+def select(predictions: Sequence[Predicted], loss: Callable[[Predicted], float], size: int) -> Selection:
+    """Select an ensemble.
+
+    Args:
+        predictions: p_m, best member first; at least one.
+        loss: of the predictions of an ensemble; where it is not finite, that ensemble is not taken.
+        size: steps.
+    """
+    total, taken, losses = np.zeros_like(predictions[0]), list[int](), list[float]()
+    for step in range(1, size + 1):
+        tried = [loss((total + p) / step) for p in predictions]
+        best = int(np.argmin(np.where(np.isfinite(tried), tried, np.inf)))
+        total = total + predictions[best]
+        taken.append(best)
+        losses.append(tried[best])
+    kept = size - int(np.argmin(losses[::-1]))
+    return Selection(np.bincount(taken[:kept], minlength=len(predictions)), np.array(losses))
+
+
+class Late:
+    """A :class:`CrossValidated` that ``make`` gives at the first call; in another process it is made there again.
+
+    Args:
+        make: takes nothing; to be importable where the objective is to be pickled.
+    """
+
+    def __init__(self, make: Callable[[], CrossValidated]) -> None:
+        self.make = make
+
+    @cached_property
+    def cross_validated(self) -> CrossValidated:
+        """The objective itself."""
+        return self.make()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"make": self.make}
+
+    def __call__(self, config: Mapping[str, Any], repeat: int = 0) -> Iterator[dict[str, float]]:
+        """A generator, see :class:`CrossValidated`."""
+        return self.cross_validated(config, repeat)
+
+    def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
+        """See :meth:`CrossValidated.evaluate`."""
+        return self.cross_validated.evaluate(config, repeat)
+
+
+def cross_validated_of(objective: Any) -> CrossValidated | None:
+    """The cross-validated objective that an objective is or holds; None: it is another."""
+    found = objective if isinstance(objective, CrossValidated) else getattr(objective, "cross_validated", None)
+    return found if isinstance(found, CrossValidated) else None
 
 
 class SureClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

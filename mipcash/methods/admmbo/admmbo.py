@@ -42,8 +42,7 @@ from mipcash.acquisition.neighbourhood import Neighbourhood
 from mipcash.acquisition.wide_search import WideSearch
 from mipcash.errors import SpaceExhaustedError
 from mipcash.methods.admmbo.coordinates import Coordinates, Quadratic
-from mipcash.methods.admmbo.improvement import Augmented, FeasibilityEI, augmented_ei
-from mipcash.methods.admmbo.models import Models, OneSided, one_sided, slope
+from mipcash.methods.admmbo.models import Augmented, FeasibilityEI, Models, OneSided, augmented_ei, one_sided, slope
 from mipcash.methods.admmbo.settings import AdmmboSettings
 from mipcash.methods.admmbo.state import OPT, AdmmState
 from mipcash.optimizers.hybrid import WIDE

@@ -9,7 +9,7 @@ import pytest
 
 from mipcash.acquisition.constrained import Interval
 from mipcash.methods.admmbo.coordinates import Coordinates, Quadratic
-from mipcash.methods.admmbo.improvement import Augmented, FeasibilityEI, augmented_ei
+from mipcash.methods.admmbo.models import Augmented, FeasibilityEI, augmented_ei
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain
 from mipcash.surrogates.structured.encoded import Encoded

@@ -1,6 +1,8 @@
 """``PipelineSearchCV``: whole pipelines, their algorithms and hyperparameters, searched under rules.
 
 Tables as people have them, made numbers: the imputer and the encoder that stand before a pipeline.
+
+Classification or regression, by the values of a target.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from importlib import import_module
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.pipeline import Pipeline
@@ -28,8 +31,23 @@ from mipcash.integrations.sklearn.search.folds import check_classes
 from mipcash.integrations.sklearn.search.modules import ModulePipelines
 from mipcash.integrations.sklearn.search.objective import SCORE, Splits
 from mipcash.integrations.sklearn.search.search import OPTIONS, SpaceSearch
-from mipcash.integrations.sklearn.tasks import looks_continuous
 from mipcash.space.space import Space
+
+MOST_CLASSES = 10
+"""Different numbers up to which a target is of classes."""
+
+
+def looks_continuous(numbers: NDArray[np.float64]) -> bool:
+    """Return whether numbers look like a regression target.
+
+    There are more than MOST_CLASSES different ones, and some of them have fractions or more than a fifth of the rows differ.
+
+    Args:
+        numbers: shape (rows,).
+    """
+    different = len(np.unique(numbers))
+    return different > MOST_CLASSES and (different > len(numbers) / 5 or bool((numbers % 1 != 0).any()))
+
 
 PREPARE = "prepare"
 """Name of the step."""
