@@ -30,7 +30,7 @@ from sklearn.svm import SVC
 
 import mipcash as mc
 from mipcash.integrations.sklearn import PipelineSearchCV
-from mipcash.modelling.exchange.sklearn import domain_of
+from mipcash.integrations.spaces.param_distributions import domain_of
 
 ROWS, FRESH, EVALUATIONS = 400, 4000, 40
 OURS, THEIRS = "PipelineSearchCV", "RandomizedSearchCV"

@@ -8,7 +8,7 @@ Read in this order:
     conditions             ``when=`` as a normal form over indicators
     declaration            everything that was declared, with the Pyomo model that holds it
     validation             legality of a configuration, from the declared rules alone
-    live/, exchange/       rules written on the Pyomo model itself; spaces of other libraries
+    live/                  rules written on the Pyomo model itself
 
 The room imports no other room. Errors that quote an expression are made in wording and refusals.
 """

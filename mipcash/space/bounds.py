@@ -17,7 +17,8 @@ from mipcash.program.legality import legality_at
 from mipcash.program.program import BaseRow, BinaryProgram, NumberColumn
 from mipcash.program.rewriting import with_rows
 from mipcash.space.compiled import QUESTION, CompiledSpace
-from mipcash.space.conflict import emptiness, explained
+from mipcash.space.conflict import emptiness
+from mipcash.space.explanation import explained
 
 TRIED = 1000
 """One-hot columns up to which all that differ in one level from a legal configuration are tried."""

@@ -32,9 +32,11 @@ from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_columns, with_rows
 from mipcash.space.compiled import QUESTION, CompiledSpace
-from mipcash.space.conflict import explained, told
-from mipcash.space.exclusion import Apart, Exclusion, exclusions, repeats
+from mipcash.space.conflict import told
+from mipcash.space.exclusion import Apart, Exclusion
+from mipcash.space.explanation import explained
 from mipcash.space.minimiser import Minimiser
+from mipcash.space.novelty import exclusions, repeats
 from mipcash.space.sampling import cover, farthest_units, finished
 from mipcash.space.solution import Solution, as_solution
 

@@ -38,9 +38,10 @@ from mipcash.program.width import is_wide
 from mipcash.space.compiled import QUESTION, CompiledSpace, PublicSpace, compiled, minimiser_of
 from mipcash.space.conflict import conflicting, emptiness, told
 from mipcash.space.design import design
-from mipcash.space.exclusion import Apart, Exclusion, exclusions, repeats
+from mipcash.space.exclusion import Apart, Exclusion
 from mipcash.space.minimiser import RESTARTS, Minimiser
 from mipcash.space.nearest import nearest
+from mipcash.space.novelty import exclusions, repeats
 from mipcash.space.numbers.legal_numbers import LegalNumbers
 from mipcash.space.sampling import sample
 from mipcash.space.solution import Solution

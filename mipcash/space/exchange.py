@@ -1,4 +1,4 @@
-"""Spaces of other libraries as constructors of ``Space``; the converters are in :mod:`mipcash.modelling.exchange`.
+"""Spaces of other libraries as constructors of ``Space``; the converters are in :mod:`mipcash.integrations.spaces`.
 
 The compiled program as a file that other solvers read.
 """
@@ -8,16 +8,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
 from mipcash.errors import SolverError
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Configuration
-from mipcash.modelling.exchange.configspace import declare_configspace
-from mipcash.modelling.exchange.optuna import declare_distributions, distributions_of
-from mipcash.modelling.exchange.sklearn import declare_param_distributions
-from mipcash.modelling.exchange.to_configspace import configspace_of
 from mipcash.space.compiled import CompiledSpace
 
 
@@ -89,8 +86,13 @@ DEFAULTS = 16
 """Legal configurations that are tried as the default of a space of ConfigSpace."""
 
 
+def _converter(name: str) -> Any:
+    """Import a module of :mod:`mipcash.integrations.spaces`, which the core finds by name alone."""
+    return import_module(f"mipcash.integrations.spaces.{name}")
+
+
 class Exchanged:
-    """What ``Space`` makes of other libraries' spaces, and of itself for them. Libraries are imported where they are needed."""
+    """Constructors of ``Space`` from other libraries' spaces, and the way back. Converters are imported when they are used."""
 
     _declaration: Declaration
 
@@ -102,10 +104,10 @@ class Exchanged:
             distributions: name -> ``FloatDistribution | IntDistribution | CategoricalDistribution``.
 
         Raises:
-            SpaceError: see :func:`mipcash.modelling.exchange.optuna.declare_distributions`.
+            SpaceError: see :func:`mipcash.integrations.spaces.optuna_distributions.declare_distributions`.
         """
         space = cls._empty(name)
-        declare_distributions(space._declaration, distributions)
+        _converter("optuna_distributions").declare_distributions(space._declaration, distributions)
         return space
 
     def to_optuna(self) -> dict[str, Any]:
@@ -114,7 +116,8 @@ class Exchanged:
         Raises:
             SpaceError: the space has rules or conditions, which they cannot say; the message names them.
         """
-        return distributions_of(self._declaration)
+        found: dict[str, Any] = _converter("optuna_distributions").distributions_of(self._declaration)
+        return found
 
     @classmethod
     def from_sklearn(
@@ -127,10 +130,10 @@ class Exchanged:
                 ...; or a list of such dicts, of which one is active.
 
         Raises:
-            SpaceError: see :func:`mipcash.modelling.exchange.sklearn.declare_param_distributions`.
+            SpaceError: see :func:`mipcash.integrations.spaces.param_distributions.declare_param_distributions`.
         """
         space = cls._empty(name)
-        declare_param_distributions(space._declaration, param_distributions)
+        _converter("param_distributions").declare_param_distributions(space._declaration, param_distributions)
         return space
 
     @classmethod
@@ -141,10 +144,10 @@ class Exchanged:
             name: None: that of the space.
 
         Raises:
-            SpaceError: see :func:`mipcash.modelling.exchange.configspace.declare_configspace`.
+            SpaceError: see :func:`mipcash.integrations.spaces.from_configspace.declare_configspace`.
         """
         made = cls._empty(name or getattr(space, "name", None) or "space")
-        declare_configspace(made._declaration, space)
+        _converter("from_configspace").declare_configspace(made._declaration, space)
         return made
 
     def to_configspace(self) -> Any:
@@ -154,7 +157,8 @@ class Exchanged:
             SpaceError: a rule, a condition or an ordering that it cannot say, by name.
             InfeasibleSpaceError: the space is empty.
         """
-        return configspace_of(self._declaration, (each for n in (1, DEFAULTS) for each in self._some(n)))
+        legal = (each for n in (1, DEFAULTS) for each in self._some(n))
+        return _converter("to_configspace").configspace_of(self._declaration, legal)
 
     def _some(self, n: int) -> list[Configuration]:
         """Legal configurations."""

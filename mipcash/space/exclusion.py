@@ -1,54 +1,17 @@
-"""What may not be proposed: levels to keep away from, alone or at a distance.
-
-Which configurations are new.
-"""
+"""What may not be proposed: levels to keep away from, alone or at a distance."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mipcash.backends.task import Cut
-from mipcash.modelling.domains import Configuration, Value, same_value
+from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Booleans, Indices
 from mipcash.program.program import BinaryProgram
-from mipcash.space.compiled import CompiledSpace
-
-REPEAT_TOLERANCE = 1e-6
-"""Difference on the unit scale up to which two numbers count as the same proposal."""
-
-
-def exclusions(space: CompiledSpace, configs: Iterable[Configuration], apart: Apart | None = None) -> list[Exclusion]:
-    """What a new proposal must differ from: earlier configurations without an active number (their levels say it all), and, at
-    a distance, those it must keep apart from."""
-    numbers, program = {x.label for x in space.tuned}, space.program
-    closed = {l.tobytes(): l for c in configs if not numbers & c.keys() for l in (program.encode(c),)}
-    found = [Exclusion(levels) for levels in closed.values()]
-    if apart is not None and apart.distance > 0:
-        found += [Exclusion(program.encode(c), apart.distance) for c in apart.configs]
-    return found
-
-
-def repeats(space: CompiledSpace, config: Configuration, before: Iterable[Configuration]) -> bool:
-    """Whether a configuration is one of ``before``: the same but for numbers within REPEAT_TOLERANCE on the unit scale."""
-    tuned = {x.label: x.domain for x in space.tuned}
-
-    def close(label: str, a: Value, b: Value) -> bool:
-        domain = tuned[label]
-        if domain.step is not None:
-            return bool(domain.nearest(a) == domain.nearest(b))
-        return abs(domain.to_unit(a) - domain.to_unit(b)) <= REPEAT_TOLERANCE
-
-    def same(other: Configuration) -> bool:
-        return config.keys() == other.keys() and all(
-            close(k, v, other[k]) if k in tuned else same_value(v, other[k]) for k, v in config.items()
-        )
-
-    return any(map(same, before))
-
 
 COMPARED = 1 << 24
 """Levels that are compared at a time."""

@@ -18,7 +18,8 @@ from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram, Group
 from mipcash.program.rewriting import with_columns, with_rows
 from mipcash.space.compiled import QUESTION, CompiledSpace
-from mipcash.space.conflict import explained, told
+from mipcash.space.conflict import told
+from mipcash.space.explanation import explained
 
 NEAR = replace(QUESTION, time_limit=10.0, gap=1e-3)
 """Limits of the search: a legal configuration is wanted, and not the proof that none is nearer by a thousandth."""

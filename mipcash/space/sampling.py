@@ -24,9 +24,10 @@ from mipcash.modelling.domains import Configuration
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.space.compiled import QUESTION, CompiledSpace
-from mipcash.space.conflict import explained, told
+from mipcash.space.conflict import told
 from mipcash.space.counting import rewards
 from mipcash.space.exclusion import Exclusion
+from mipcash.space.explanation import explained
 from mipcash.space.minimiser import Minimiser
 
 SEEDS = 48

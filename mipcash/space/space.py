@@ -33,9 +33,10 @@ from mipcash.modelling.rules import Rule
 from mipcash.modelling.validation import Violation
 from mipcash.space.bounds import Extent, extents
 from mipcash.space.compiled import QUESTION, LiveSpace, compiled, minimiser_of
-from mipcash.space.conflict import Conflict, conflict_of, explained
+from mipcash.space.conflict import Conflict
 from mipcash.space.counting import Count, count
 from mipcash.space.exchange import Exchanged, export
+from mipcash.space.explanation import conflict_of, explained
 from mipcash.space.nearest import nearest, why_illegal
 from mipcash.space.optimum import optimum
 from mipcash.space.sampling import sample

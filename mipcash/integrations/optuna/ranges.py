@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from mipcash.errors import SpaceError
+from mipcash.integrations.spaces.optuna_distributions import domain_of, spacing
 from mipcash.modelling.domains import (
     Categorical,
     Integer,
@@ -17,7 +18,6 @@ from mipcash.modelling.domains import (
     is_number,
     level_of,
 )
-from mipcash.modelling.exchange.optuna import domain_of, spacing
 
 NEAR = 1e-9
 """Relative difference up to which two numbers of a list are the same: 0.1 + 2 * 0.1 and 0.3 are."""

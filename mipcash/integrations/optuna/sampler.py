@@ -25,8 +25,8 @@ from mipcash.integrations.optuna.history import number_of
 from mipcash.integrations.optuna.notes import Note
 from mipcash.integrations.optuna.ranges import as_asked, same_values, suggestion
 from mipcash.integrations.optuna.search import Search
+from mipcash.integrations.spaces.optuna_distributions import domain_of
 from mipcash.modelling.domains import Permutation, short_list
-from mipcash.modelling.exchange.optuna import domain_of
 from mipcash.optimizers.registry import optimizer_names
 from mipcash.space.space import Space
 from mipcash.study.arguments import seconds_of, seed_of

@@ -19,7 +19,7 @@ from mipcash.optimizers.goals import MINIMISED, Goals
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import MISSING, PENDING, Outcome
 from mipcash.space.compiled import compiled
-from mipcash.space.exclusion import repeats
+from mipcash.space.novelty import repeats
 from mipcash.study.reading import read_outcome, statement
 from mipcash.study.records.encoding import encode_config, misplaced, readable_config
 from mipcash.study.records.telling import completed

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mipcash.errors import SpaceError
+from mipcash.integrations.spaces.shared import list_domain, number_domain, package
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import LISTED, Integer, Ordinal, Real, Value, is_number
-from mipcash.modelling.exchange.shared import list_domain, number_domain, package
 from mipcash.modelling.formulas import all_of, any_of
 from mipcash.modelling.parameters import NumericParameter, Parameter
 

@@ -17,9 +17,9 @@ from itertools import pairwise
 from typing import Any
 
 from mipcash.errors import SpaceError
+from mipcash.integrations.spaces.shared import list_domain, number_domain, package
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Categorical, Integer, Ordinal, ParameterDomain, Real, is_number
-from mipcash.modelling.exchange.shared import list_domain, number_domain, package
 from mipcash.modelling.live.components import relations_of
 
 

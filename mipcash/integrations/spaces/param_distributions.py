@@ -21,9 +21,9 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from mipcash.errors import SpaceError
+from mipcash.integrations.spaces.shared import list_domain
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Categorical, Integer, Ordinal, Real, Value, is_bool, is_number, same_value
-from mipcash.modelling.exchange.shared import list_domain
 
 Domain = Real | Integer | Ordinal | Categorical
 Block = Mapping[str, Domain]

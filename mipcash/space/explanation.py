@@ -1,0 +1,62 @@
+"""What is said of an empty space: the rules in conflict, and the least that helps."""
+
+from __future__ import annotations
+
+from mipcash.backends.task import INFEASIBLE, Backend
+from mipcash.errors import SolverError
+from mipcash.space.compiled import QUESTION, CompiledSpace
+from mipcash.space.conflict import Conflict, conflicting, emptiness, least_relaxation
+
+
+def conflict_of(space: CompiledSpace, backend: Backend) -> Conflict:
+    """The smallest conflict found among the named rules, and the least relaxations that resolve it.
+
+    Returns:
+        An empty conflict where the space is not empty.
+
+    Raises:
+        SolverError: a limit came before that was known.
+    """
+    names = conflicting(space.program, backend, QUESTION)
+    relaxations = []
+    listed = [rule.name for rule in space.rules]
+    logic = {rule.name for rule in space.algebra.logic}
+    for rule in space.rules:
+        # what several rows say together, or under a disjunct, has no one bound to move
+        if rule.name in names and rule.name not in logic and listed.count(rule.name) == 1:
+            try:
+                found = least_relaxation(space.program, rule, space.backend, QUESTION)
+            except SolverError:  # the conflict stands without it
+                continue
+            relaxations += [] if found is None else [found]
+    return Conflict(names, tuple(relaxations))
+
+
+def explained(space: CompiledSpace, backend: Backend, *, empty: bool = False) -> str:
+    """Why a space is empty, or that it is not; see :meth:`mipcash.Space.explain`.
+
+    Args:
+        empty: that is proven already.
+    """
+    answer, name = emptiness(space.program, backend, QUESTION), space.name
+    if answer.columns is not None:
+        return f"space {name!r} is not empty"
+    no_time = f"space {name!r} is empty; there was no time left to say why, explain() does"
+    if answer.status != INFEASIBLE and empty:
+        return no_time
+    if answer.status != INFEASIBLE:
+        return f"the solver could not tell in the time it was given whether space {name!r} is empty; give it more, or try another"
+    try:
+        found = conflict_of(space, backend)
+    except SolverError:
+        return no_time
+    if not found.rules:
+        return f"space {name!r} is empty: its conditions and domains contradict each other"
+    listed = ", ".join(map(repr, found.rules))
+    text = (
+        f"space {name!r} is empty: {'rule' if len(found.rules) == 1 else 'rules'} {listed} cannot hold "
+        f"{'within the domains' if len(found.rules) == 1 else 'together'}; relax or drop one of them"
+    )
+    if found.relaxations:
+        text += ". The least that helps: " + "; or ".join(r.text for r in found.relaxations)
+    return text
