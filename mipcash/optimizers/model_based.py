@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, Self
@@ -26,7 +26,7 @@ from mipcash.acquisition.clock import CUT, Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
 from mipcash.deadline import Deadline
 from mipcash.errors import UndecidedError
-from mipcash.modelling.domains import Configuration
+from mipcash.modelling.domains import Configuration, Value
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import solver_made
 from mipcash.optimizers.optimizer import History, Limit, Optimizer, Proposal, Request
@@ -102,6 +102,10 @@ class ModelBased(Optimizer):
 
     def __init__(self, domain: Domain) -> None:
         self.domain, self.program, self.scale = domain, domain.program, domain.scale
+
+    def restricted(self, fixed: Mapping[str, Value]) -> Optimizer:
+        made: Optimizer = type(self)(self.domain.restricted(fixed), self.settings)  # type: ignore[call-arg]  # as of every optimizer
+        return made
 
     @abstractmethod
     def _search(self, step: Step) -> Proposal | None:

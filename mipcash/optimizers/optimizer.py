@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mipcash.errors import MipcashError
-from mipcash.modelling.domains import Configuration
+from mipcash.modelling.domains import Configuration, Value
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, Outcome
 from mipcash.space.exclusion import Apart
 from mipcash.space.solution import Solution
@@ -253,6 +253,21 @@ class Optimizer(ABC):
     @abstractmethod
     def propose(self, request: Request) -> Proposal:
         """What :meth:`ask` returns; subclasses give it."""
+
+    def restricted(self, fixed: Mapping[str, Value]) -> Optimizer:
+        """Return the optimizer of the sub-space in which some parameters are active and have given values.
+
+        Args:
+            fixed: label -> value, as for :meth:`mipcash.space.domain.Domain.restricted`.
+
+        Raises:
+            InfeasibleSpaceError: no legal configuration has these values.
+            MipcashError: this optimizer searches no sub-spaces.
+        """
+        raise MipcashError(
+            f"optimizer {self.name!r} searches no sub-space, and values of {', '.join(map(repr, fixed))} are held; leave them "
+            "free, or use an optimizer that does, such as 'hybrid'"
+        )
 
     def check_limits(self, limits: Sequence[Limit]) -> None:
         """Refuse limits that proposals would not learn from.

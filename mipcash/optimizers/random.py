@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from mipcash.deadline import Deadline
 from mipcash.errors import UndecidedError
-from mipcash.modelling.domains import Configuration
+from mipcash.modelling.domains import Configuration, Value
 from mipcash.optimizers.in_time import solver_made
 from mipcash.optimizers.optimizer import Optimizer, Proposal, Request
 from mipcash.space.domain import Domain
@@ -38,6 +39,9 @@ class RandomSearch(Optimizer):
     def __init__(self, domain: Domain, settings: RandomSettings | None = None) -> None:
         self.domain = domain
         self.settings = settings or RandomSettings()
+
+    def restricted(self, fixed: Mapping[str, Value]) -> Optimizer:
+        return RandomSearch(self.domain.restricted(fixed), self.settings)
 
     def propose(self, request: Request) -> Proposal:
         """See :meth:`mipcash.optimizers.optimizer.Optimizer.ask`."""

@@ -155,13 +155,13 @@ class Search:
         key = repr(sorted(held.items()))
         if key not in of_parts:
             try:
-                domain = whole.domain.restricted(held)  # type: ignore[attr-defined]
+                made = whole.restricted(held)
             except InfeasibleSpaceError as error:
                 self._held.append(f"what is fixed or enqueued is evaluated as it is and breaks the rules: {error}")
                 return whole, {}
             if len(of_parts) >= HELD:
                 del of_parts[next(iter(of_parts))]
-            of_parts[key] = type(whole)(domain, whole.settings)  # type: ignore[call-arg, attr-defined]
+            of_parts[key] = made
         return of_parts[key], held
 
     def _wanted(self, fixed: Mapping[str, Any]) -> dict[str, Value]:
@@ -182,7 +182,7 @@ class Search:
         others = {n: v for n, v in held.items() if n not in compiled(self.space).declaration.conditions}
         whole, _ = self._optimizer()
         try:
-            whole.domain.restricted({**others, name: held[name]})  # type: ignore[attr-defined]
+            whole.restricted({**others, name: held[name]})
         except (InfeasibleSpaceError, SpaceError):
             return False
         return True
