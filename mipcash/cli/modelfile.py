@@ -34,8 +34,8 @@ from typing import Any
 from mipcash.cli.limits import Pairs, declared
 from mipcash.errors import ModelError
 from mipcash.space.space import Space
-from mipcash.study.evaluating.defects import pip_command
 from mipcash.study.evaluating.evaluation import Objective
+from mipcash.study.evaluating.raised import pip_command
 from mipcash.study.text import kind, readable
 
 PACKAGE = "mipcash.models"

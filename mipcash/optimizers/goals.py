@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mipcash.optimizers.optimizer import Limit
-from mipcash.optimizers.outcome import FAILED, LOSS, PRESENT, Outcome, Output
+from mipcash.optimizers.outcome import FAILED, LOSS, PRESENT, Limit, Outcome, Output
 from mipcash.space.direction import DIRECTIONS, MAXIMIZE, MINIMIZE
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration, Value
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, MISSING, PENDING, Outcome
+from mipcash.optimizers.outcome import Limit as Limit
 from mipcash.space.exclusion import Apart
 from mipcash.space.solution import Solution
 
@@ -127,35 +128,6 @@ def _whole(parts: History) -> Observation:
     status = DONE if decides else FAILED
     first, elsewhere = parts[0], all(o.known for o in parts)
     return Observation(first.config, status, outcome.loss, outcome.values, outcome, elsewhere, first.legal)
-
-
-@dataclass(frozen=True)
-class Limit:
-    """A limit on an output that only an evaluation tells: ``low <= output <= high``.
-
-    Raises:
-        ValueError: neither end is finite, an end is nan, or low lies above high.
-    """
-
-    output: str
-    low: float = -math.inf
-    high: float = math.inf
-
-    def __post_init__(self) -> None:
-        if not self.low <= self.high or (math.isinf(self.low) and math.isinf(self.high)):
-            raise ValueError(
-                f"the limit on {self.output!r} needs a finite low or high, and low <= high; got {self.low} and {self.high}"
-            )
-
-    def violation(self, value: float | None) -> float:
-        """How far a value lies outside: 0 where the limit is kept, inf where the value is missing or not finite."""
-        if value is None or not math.isfinite(value):
-            return math.inf
-        return max(0.0, self.low - value, value - self.high)
-
-    def __str__(self) -> str:
-        low = f"{self.low:g} <= " if math.isfinite(self.low) else ""
-        return f"{low}{self.output}" + (f" <= {self.high:g}" if math.isfinite(self.high) else "")
 
 
 @dataclass(frozen=True)

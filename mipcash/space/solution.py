@@ -6,11 +6,13 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mipcash.backends.task import Answer, relative_gap
 from mipcash.display import config_text, proof_text, table, value_text
 from mipcash.modelling.domains import Configuration
+
+if TYPE_CHECKING:
+    from mipcash.backends.task import Answer
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,6 +74,8 @@ def as_solution(
         solver: who was asked, named where nobody proved anything.
         of: what the value is, where it is not that of an expression that a user gave.
     """
+    from mipcash.backends.task import relative_gap  # brings scipy along, which worker processes do without
+
     seconds, by = time.perf_counter() - began, answer.prover or solver
     if config is None:
         return Solution(None, math.nan, sign * answer.bound, math.inf, answer.status, seconds, by, of)

@@ -215,3 +215,9 @@ def test_an_executor_beside_it_is_refused(space: mc.Space, journal: Path) -> Non
     with pytest.raises(ValueError, match="evaluation_timeout must be a positive number of seconds"):
         run(space, odd.layers, storage=journal, evaluation_timeout=0)
     assert not journal.exists()
+
+
+def test_a_worker_process_starts_without_numpy_so_that_a_killed_one_is_replaced_soon() -> None:
+    code = "import sys, mipcash.study.evaluating.worker; print('numpy' in sys.modules, 'scipy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]

@@ -12,9 +12,9 @@ import tiny
 
 import mipcash as mc
 from mipcash.errors import DefectError
-from mipcash.study.evaluating.defects import Raised
 from mipcash.study.evaluating.evaluation import Evaluation
 from mipcash.study.evaluating.pool import Inline
+from mipcash.study.evaluating.raised import Raised
 from mipcash.study.loop import Loop
 from mipcash.study.policies.ended import Callbacks, Defects, OptimizerStops
 from mipcash.study.policies.policy import BUDGET, CALLBACK, CONFIRMED, EXHAUSTED, TIMEOUT, Policy

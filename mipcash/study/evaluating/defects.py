@@ -17,57 +17,22 @@ from __future__ import annotations
 
 import math
 import re
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import metadata
 from numbers import Real
 
-from mipcash.errors import ModelError
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import MISSING, Outcome
+from mipcash.study.evaluating.raised import Raised
 from mipcash.study.failures import OUT_OF_MEMORY, kind_of_failure
-from mipcash.study.reading import describe_error, statement
+from mipcash.study.reading import statement
 from mipcash.study.result import LEAST, SUSPICIOUS
-from mipcash.study.text import MESSAGE_LIMIT, readable, storable, without_address
+from mipcash.study.text import readable, without_address
 from mipcash.study.trial import Trial
 from mipcash.study.unreturned import unreturned
 
-CERTAIN = (NameError, ImportError, SyntaxError, ModelError)
-"""What no configuration is at fault for, as a rule. An unbound local variable is: some branch of the code did not set it."""
-FRAMES = 3
-"""Innermost frames of the objective that are shown."""
 _PLACE = re.compile(r" \([^()]*:\d+\)$")
 _NUMBER = re.compile(r"[-+]?\b\d[\d.,_]*(?:e[-+]?\d+)?", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Raised:
-    """What an objective raised, in words that any process can send.
-
-    Attributes:
-        text: type, message and place.
-        trace: the last frames of the objective.
-        certain: whether it cannot depend on the configuration.
-        cure: what brings a package that is missing; else empty.
-    """
-
-    text: str
-    trace: str = ""
-    certain: bool = False
-    cure: str = ""
-
-    @classmethod
-    def of(cls, error: BaseException) -> Raised:
-        """Of an exception that came out of a call of the objective."""
-        inside = error.__traceback__.tb_next if error.__traceback__ is not None else None
-        uncallable = isinstance(error, TypeError) and inside is None  # the call itself failed
-        certain = uncallable or (isinstance(error, CERTAIN) and not isinstance(error, UnboundLocalError))
-        cure = ""
-        if isinstance(error, ModuleNotFoundError) and isinstance(error.name, str):
-            cure = pip_command(error.name)
-        lines = "".join(traceback.format_list(traceback.extract_tb(inside, limit=-FRAMES)))
-        return cls(describe_error(error), storable(lines.rstrip(), MESSAGE_LIMIT), certain, cure)
 
 
 @dataclass(frozen=True)
@@ -250,20 +215,3 @@ def _general(message: str, values: Sequence[str]) -> str:
     if values:
         text = re.sub("|".join(rf"(?<!\w){re.escape(v)}(?!\w)" for v in values), "#", text)
     return _NUMBER.sub("#", text) + (place.group() if place is not None else "")
-
-
-def pip_command(module: str) -> str:
-    """The pip command that brings a missing module."""
-    top = module.split(".")[0]
-    try:
-        requirements = metadata.metadata("mipcash").get_all("Requires-Dist") or []
-    except metadata.PackageNotFoundError:
-        requirements = []
-    extras: list[str] = []
-    for requirement in requirements:
-        package, _, condition = requirement.partition(";")
-        _, is_extra, extra = condition.partition("extra ==")
-        if is_extra and (package.startswith(top) or top == extra.strip(" '\"")):
-            extras.append(extra.strip(" '\""))
-    best = sorted(set(extras), key=lambda e: (e in ("dev", "bench"), e != top, e))
-    return f'pip install "mipcash[{best[0]}]"' if best else f"pip install {top}"

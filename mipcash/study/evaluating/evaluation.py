@@ -13,7 +13,7 @@ from typing import Any
 
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.outcome import FAILED, LOSS
-from mipcash.study.evaluating.defects import Raised
+from mipcash.study.evaluating.raised import Raised
 from mipcash.study.folds import Folds, Judge, gathered
 from mipcash.study.reading import read_outcome, stops
 from mipcash.study.reports import Reports

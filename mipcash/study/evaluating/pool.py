@@ -21,8 +21,8 @@ import cloudpickle
 
 from mipcash.errors import ExecutorError, ObjectiveError
 from mipcash.modelling.domains import Configuration
-from mipcash.study.evaluating.defects import Raised
 from mipcash.study.evaluating.evaluation import Evaluation, Objective, Task, evaluate
+from mipcash.study.evaluating.raised import Raised
 from mipcash.study.reading import describe_error, stops
 from mipcash.study.text import shown
 from mipcash.study.trial import Failed

@@ -29,9 +29,9 @@ import cloudpickle
 from mipcash.errors import ObjectiveError
 from mipcash.modelling.domains import Configuration
 from mipcash.study.evaluating.allowed import Allowed, held
-from mipcash.study.evaluating.defects import Raised
 from mipcash.study.evaluating.evaluation import Evaluation, Objective, Task
 from mipcash.study.evaluating.pool import LostWorkerError
+from mipcash.study.evaluating.raised import Raised
 from mipcash.study.evaluating.worker import READY, STOPPED
 from mipcash.study.reading import describe_error
 from mipcash.study.text import shown

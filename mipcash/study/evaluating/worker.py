@@ -18,8 +18,8 @@ from typing import Any
 import cloudpickle
 
 from mipcash.optimizers.outcome import LOSS
-from mipcash.study.evaluating.defects import Raised
 from mipcash.study.evaluating.evaluation import Evaluation, Function, Objective, Task, evaluate
+from mipcash.study.evaluating.raised import Raised
 from mipcash.study.reading import describe_error
 from mipcash.study.storage.protocol import this_worker
 from mipcash.study.text import kind
