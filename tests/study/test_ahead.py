@@ -18,7 +18,7 @@ from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.loop import BEST_OF_ALL, Loop, Pace
 from mipcash.study.minimize import minimize
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 
 LONG = 5.0
 """Seconds after which an evaluation no longer waits for what does not come."""
