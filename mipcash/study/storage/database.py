@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -218,6 +219,7 @@ class Database:
 
     def __init__(self) -> None:
         self.study: dict[str, str] = {}
+        self._turn = threading.Lock()
 
     # -- what is special of a file or a server ------------------------------------------------------------------------
 
@@ -241,7 +243,7 @@ class Database:
     def settle(self) -> None:
         """Do what waits until this is known to be the study that is wanted."""
 
-    def connect(self, write: bool, aside: bool) -> Any:
+    def connect(self, write: bool) -> Any:
         """Return a connection of the driver."""
         raise NotImplementedError
 
@@ -263,28 +265,26 @@ class Database:
     # -- what all have in common --------------------------------------------------------------------------------------
 
     @contextmanager
-    def transaction(self, write: bool = True, aside: bool = False) -> Iterator[Rows]:
+    def transaction(self, write: bool = True) -> Iterator[Rows]:
         """All or nothing. One that writes begins when all others of the study have ended, and sees what they wrote.
-
-        Args:
-            aside: whether it is of another thread than the study's.
 
         Raises:
             StorageError: the database cannot be used, or is damaged.
         """
         try:
-            connection = self.connect(write, aside)
-            try:
-                rows = Rows(connection.cursor(), self.tables, self.study)
-                self.begin(rows, write)
-                yield rows
-                connection.commit()
-            except BaseException:
-                with suppress(*self.errors):  # the connection is gone, and the transaction with it
-                    connection.rollback()
-                raise
-            finally:
-                self.release(connection)
+            with self._turn:  # signs of life come from another thread
+                connection = self.connect(write)
+                try:
+                    rows = Rows(connection.cursor(), self.tables, self.study)
+                    self.begin(rows, write)
+                    yield rows
+                    connection.commit()
+                except BaseException:
+                    with suppress(*self.errors):  # the connection is gone, and the transaction with it
+                        connection.rollback()
+                    raise
+                finally:
+                    self.release(connection)
         except Exception as error:
             if isinstance(error, (*self.errors, DamageError, UnicodeDecodeError)):
                 raise self.told(error) from None

@@ -12,7 +12,7 @@ from mipcash.errors import StorageError
 from mipcash.study.storage.address import Address
 from mipcash.study.storage.checks import DamageError, check_format
 from mipcash.study.storage.database import Database, Rows
-from mipcash.study.storage.protocol import StudyRecord
+from mipcash.study.storage.protocol import StudyRecord, TrialRow
 from mipcash.study.storage.tables import Tables
 from mipcash.study.text import one_line, storable
 
@@ -86,13 +86,18 @@ class Server(Database):
             self._name(name, found[name])
         return name in found
 
+    def read(self) -> tuple[StudyRecord, list[TrialRow]]:
+        if not self.find():
+            raise StorageError(f"{self.title} holds no such study; `mipcash work ADDRESS --model FILE` begins one")
+        return super().read()
+
     def check(self, rows: Rows) -> None:
         found = rows.run("format")
         if not found:
             raise DamageError("the study was deleted")
         check_format(self.title, found[0][0], "start a new study in another database")
 
-    def connect(self, write: bool, aside: bool) -> Any:
+    def connect(self, write: bool) -> Any:
         return self._engine.raw_connection()
 
     def release(self, connection: Any) -> None:

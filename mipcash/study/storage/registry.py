@@ -120,18 +120,14 @@ def read_study(where: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialRo
     Raises:
         StorageError: there is none, or it cannot be read.
     """
-    from mipcash.study.storage.sqlite import read_journal
+    address = Address.of(where) if isinstance(where, str) and is_address(where) else None
+    if address is None or address.kind == SQLITE:
+        from mipcash.study.storage.sqlite import read_journal
 
-    if not (isinstance(where, str) and is_address(where)):
-        return read_journal(where)
-    address = Address.of(where)
-    if address.kind == SQLITE:
-        return read_journal(address.path)
+        return read_journal(where if address is None else address.path)
     from mipcash.study.storage.postgres import Server
 
     with closing(Server(address)) as server:
-        if not server.find():
-            raise StorageError(f"{address} holds no such study; `mipcash work ADDRESS --model FILE` begins one")
         return server.read()
 
 

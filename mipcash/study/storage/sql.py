@@ -198,7 +198,7 @@ class SQLStorage:
                 self._beat()
 
     def _beat(self) -> None:
-        with self._database.transaction(aside=True) as rows:
+        with self._database.transaction() as rows:
             rows.beat(self.worker, self._seconds)
 
     # -- changes ------------------------------------------------------------------------------------------------------

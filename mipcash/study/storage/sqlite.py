@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sqlite3
 import stat
 import time
@@ -32,15 +33,7 @@ from mipcash.study.text import shown
 APPLICATION_ID = 0x6D697063
 """Stamped into the SQLite header ("mipc"), so that other databases are told apart."""
 
-UNUSABLE = (
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_CANTOPEN,
-)
+UNUSABLE = re.compile("SQLITE_(PERM|BUSY|LOCKED|READONLY|IOERR|FULL|CANTOPEN)")
 """What SQLite says of a file that it cannot get at; the rest is said of what is in it."""
 
 BESIDE = ("-journal", "-wal", "-shm")
@@ -69,6 +62,7 @@ class Journal(Database):
     errors = (sqlite3.Error,)
     restore = "restore it from a copy, or move it aside and start a new journal"
     another = "give another storage or move this file aside"
+    settings: tuple[str, ...] = ("trusted_schema = OFF",)
     path: Path
 
     def __init__(self, path: Path, file: Path) -> None:
@@ -78,9 +72,13 @@ class Journal(Database):
         self._connection: sqlite3.Connection | None = None
 
     def acquire(self) -> None:
-        """Open the file."""
+        """Open the file: in autocommit, as transactions are written out, and waiting 30 s for readers to finish."""
+        # not mode=ro: a run killed inside a write leaves a rollback file, and the first reader has to apply it
+        name = f"{self._file.as_uri()}?mode=rw"
         try:
-            self._connection = self._another()
+            self._connection = sqlite3.connect(name, 30.0, isolation_level=None, check_same_thread=False, uri=True)
+            for setting in self.settings:
+                self._connection.execute(f"PRAGMA {setting}")
         except sqlite3.Error as error:
             raise self.told(error) from None
 
@@ -107,15 +105,9 @@ class Journal(Database):
             if problem != "ok":
                 raise DamageError(f"SQLite finds: {shown(problem, 200)}")
 
-    def connect(self, write: bool, aside: bool) -> sqlite3.Connection:
-        if aside:
-            return self._another()
+    def connect(self, write: bool) -> sqlite3.Connection:
         assert self._connection is not None
         return self._connection
-
-    def release(self, connection: sqlite3.Connection) -> None:
-        if connection is not self._connection:
-            connection.close()
 
     def begin(self, rows: Rows, write: bool) -> None:
         rows.execute("BEGIN IMMEDIATE" if write else "BEGIN")
@@ -123,7 +115,7 @@ class Journal(Database):
     def explanation(self, error: Exception) -> str:
         if isinstance(error, sqlite3.ProgrammingError):
             return f"the journal {self.path} is closed ({error}); open the study again"
-        if (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in UNUSABLE:  # the low byte is the primary code
+        if UNUSABLE.match(getattr(error, "sqlite_errorname", None) or ""):
             cure = "check permissions, space on the disk, and whether a program keeps it open"
             return f"the journal {self.path} cannot be used: {error}; {cure}"
         return (
@@ -133,14 +125,6 @@ class Journal(Database):
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
-
-    def _another(self) -> sqlite3.Connection:
-        """Connect, in autocommit (transactions are written out), for one thread at a time, waiting 30 s for readers to finish."""
-        # not mode=ro: a run killed inside a write leaves a rollback file, and the first reader has to apply it
-        name = f"{self._file.as_uri()}?mode=rw"
-        connection = sqlite3.connect(name, timeout=30, isolation_level=None, check_same_thread=False, uri=True)
-        connection.execute("PRAGMA trusted_schema = OFF")
-        return connection
 
 
 class JournalFile(Journal):
@@ -153,6 +137,9 @@ class JournalFile(Journal):
     Raises:
         StorageError: the folder does not exist, another writer has the file open, or it has a second name (a hard link).
     """
+
+    # synchronous: as FULL, and the removal of the rollback file is synced too
+    settings = (*Journal.settings, "journal_mode = DELETE", "synchronous = EXTRA")
 
     def __init__(self, storage: str | os.PathLike[str], shared: bool = False) -> None:
         given = Path(os.fspath(storage)).expanduser()
@@ -207,21 +194,15 @@ class JournalFile(Journal):
         with suppress(OSError):  # the file of another user, or a file system without modes
             os.chmod(self._file, stat.S_IRUSR | stat.S_IWUSR)
 
-    def connect(self, write: bool, aside: bool) -> sqlite3.Connection:
+    def connect(self, write: bool) -> sqlite3.Connection:
         if write:
             self._check_place()
-        return super().connect(write, aside)
+        return super().connect(write)
 
     def close(self) -> None:
         super().close()
         if self._lock is not None:
             self._lock.release()
-
-    def _another(self) -> sqlite3.Connection:
-        connection = super()._another()
-        connection.execute("PRAGMA journal_mode = DELETE")
-        connection.execute("PRAGMA synchronous = EXTRA")  # FULL, and the removal of the rollback file is synced too
-        return connection
 
     def _check_place(self) -> None:
         """What is written to a file that was moved, deleted or replaced is lost, or meets the writes of another study."""
