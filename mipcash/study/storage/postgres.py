@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
 
 from mipcash.errors import StorageError
 from mipcash.study.storage.address import Address
@@ -57,7 +58,7 @@ class Server(Database):
             {"connect_timeout": str(CONNECT), "application_name": "mipcash", **address.query},
         )
         self._engine = sa.create_engine(url, pool_pre_ping=True)
-        self.tables = Tables(self._engine.dialect, PREFIX)
+        self.tables = Tables(self._engine.dialect, postgresql.insert, PREFIX)
 
     def make(self, record: StudyRecord) -> None:
         name = self._address.study or storable(record.space)

@@ -48,7 +48,7 @@ PAUSE = 0.05
 @cache
 def tables() -> Tables:
     """The tables of a journal."""
-    return Tables(sqlite.dialect(paramstyle="named"))
+    return Tables(sqlite.dialect(paramstyle="named"), sqlite.insert)
 
 
 class Journal(Database):

@@ -12,7 +12,6 @@ from dataclasses import fields
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from mipcash.optimizers.outcome import DONE, FAILED, PENDING
@@ -35,6 +34,7 @@ class Tables:
 
     Args:
         dialect: whose parameters have names.
+        insert: its statement, which can change a row that is there.
         prefix: of the tables of a database that holds several studies.
 
     Attributes:
@@ -43,7 +43,7 @@ class Tables:
         texts: the other statements by name; those that select rows have the name of the table and of the choice.
     """
 
-    def __init__(self, dialect: Any, prefix: str = "") -> None:
+    def __init__(self, dialect: Any, insert: Any, prefix: str = "") -> None:
         metadata = _declared(prefix)
         tables = {name: metadata.tables[prefix + name] for name in KEYS}
         made = (
@@ -53,7 +53,7 @@ class Tables:
         self.prefix = prefix
         self.names = {name: [c.name for c in table.c if c.name != "place"] for name, table in tables.items()}
         self.create = [str(each.compile(dialect=dialect)) for each in made]
-        statements = {**_selections(tables, bool(prefix)), **_changes(tables, self.names, bool(prefix))}
+        statements = {**_selections(tables, bool(prefix)), **_changes(tables, self.names, insert, bool(prefix))}
         self.texts = {name: str(each.compile(dialect=dialect)) for name, each in statements.items()}
 
 
@@ -90,7 +90,7 @@ def _column(name: str, kind: Any, *more: Any, **options: Any) -> sa.Column[Any]:
 
 
 def _columns(row: type) -> Iterator[sa.Column[Any]]:
-    """Return the columns of the fields of a row; what is no number is text."""
+    """Return the columns of the fields of a row, which are part of the format; what is no number is text."""
     for each in fields(row):
         kind, _, none = str(each.type).partition(" | ")
         if each.name != "evaluations":
@@ -151,7 +151,9 @@ def _selections(tables: dict[str, sa.Table], several: bool) -> dict[str, Any]:
     }
 
 
-def _changes(tables: dict[str, sa.Table], names: Mapping[str, Sequence[str]], several: bool) -> dict[str, Any]:
+def _changes(
+    tables: dict[str, sa.Table], names: Mapping[str, Sequence[str]], insert: Any, several: bool
+) -> dict[str, Any]:
     s, t, e, w = (tables[name] for name in KEYS)
 
     def given(*columns: str) -> dict[str, Any]:
@@ -159,10 +161,10 @@ def _changes(tables: dict[str, sa.Table], names: Mapping[str, Sequence[str]], se
 
     def put(table: sa.Table, name: str, *but: str) -> Any:
         """Insert a row, or change the one with its key in its place."""
-        insert = (postgresql if several else sqlite).insert(table).values(given(*names[name]))
+        row = insert(table).values(given(*names[name]))
         key = [column.name for column in table.primary_key]
-        new = {n: insert.excluded[n] for n in names[name] if n not in (*key, *but)}
-        return insert.on_conflict_do_update(index_elements=key, set_=new)
+        new = {n: row.excluded[n] for n in names[name] if n not in (*key, *but)}
+        return row.on_conflict_do_update(index_elements=key, set_=new)
 
     this = (_mine(t, several), t.c.number == sa.bindparam("number"), t.c.revision == sa.bindparam("known"))
     changed = given("status", "finished", "duration", REVISION, DIGEST)
