@@ -21,8 +21,8 @@ from mipcash.backends.registry import solver_names, split_options
 from mipcash.cli import modelfile
 from mipcash.errors import ModelError, SolverError, StorageError
 from mipcash.study.storage.address import Address
+from mipcash.study.storage.lock import real_path
 from mipcash.study.storage.protocol import StudyRecord
-from mipcash.study.storage.sqlite.lock import real_path
 from mipcash.study.text import shown, visible
 
 CURE = "it is of a script with its own, or damaged; run the script again, or start a new journal"

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from mipcash import __version__
 from mipcash.cli.main import app
 from mipcash.optimizers.optimizer import Optimizer, Proposal, Request
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 
 Write = Callable[..., Path]
 BOWL = ("--model", "bowl.py")

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from mipcash.cli.main import app
 from mipcash.cli.report import space_of
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 from tests.forging import forge
 
 Write = Callable[..., Path]

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from mipcash.cli import limits, modelfile
 from mipcash.cli.main import app
 from mipcash.errors import ModelError
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 
 Write = Callable[..., Path]
 MODEL = '''"""Two outputs beside the loss."""

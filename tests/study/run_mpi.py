@@ -11,7 +11,7 @@ from mpi4py.futures import MPIPoolExecutor
 from test_executors import Once, minimize, overlap
 
 from mipcash.errors import ObjectiveError
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 
 
 def main() -> None:

@@ -20,8 +20,8 @@ import tiny
 from mipcash.study.execution import Execution
 from mipcash.study.minimize import minimize
 from mipcash.study.records.encoding import encode_config
-from mipcash.study.storage.sqlite.reading import read_journal
-from mipcash.study.storage.sqlite.storage import SQLiteStorage
+from mipcash.study.storage.sql import SQLStorage
+from mipcash.study.storage.sqlite import read_journal
 
 
 def die(process: int | None = None) -> None:
@@ -30,14 +30,14 @@ def die(process: int | None = None) -> None:
 
 def die_in_write(method: str, number: int) -> None:
     """SIGKILL between a statement of the journal and its COMMIT."""
-    original = getattr(SQLiteStorage, method)
+    original = getattr(SQLStorage, method)
 
-    def deadly(self: SQLiteStorage, *arguments: Any) -> None:
+    def deadly(self: SQLStorage, *arguments: Any) -> None:
         if arguments[0].number == number:
-            self._database.set_trace_callback(lambda statement: die() if statement == "COMMIT" else None)
+            self._database._connection.set_trace_callback(lambda statement: die() if statement == "COMMIT" else None)
         original(self, *arguments)
 
-    setattr(SQLiteStorage, method, deadly)
+    setattr(SQLStorage, method, deadly)
 
 
 def main() -> None:

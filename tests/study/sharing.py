@@ -14,7 +14,7 @@ from mipcash.study.storage.attempts import ended
 from mipcash.study.storage.compare import compare
 from mipcash.study.storage.protocol import LOST, RUNNING, EvaluationRow, Storage, StudyRecord, TakenError, TrialRow
 from mipcash.study.storage.registry import shared_storage
-from mipcash.study.storage.shared.storage import SharedStorage
+from mipcash.study.storage.sql import SQLStorage
 
 
 class Server:
@@ -124,11 +124,12 @@ def in_memory() -> Place:
 
 
 def at(address: str) -> Place:
-    def vanish(storage: SharedStorage) -> None:
+    def vanish(storage: SQLStorage) -> None:
         storage._end.set()
         assert storage._heart is not None
         storage._heart.join()
-        storage._tables.beat(storage.worker, -1.0)
+        storage._seconds = -1.0
+        storage._beat()
 
     return Place(lambda _: shared_storage(Address.of(address)), vanish, address)
 

@@ -134,7 +134,7 @@ def test_a_password_is_in_no_message_and_no_row(space: mc.Space, postgres_server
         assert "study=quiet" in repr(study)
     engine = sqlalchemy.create_engine(postgres_server.replace("postgresql", "postgresql+psycopg"))
     with engine.connect() as connection:
-        for table in ("study", "trial", "evaluation", "worker", "change"):
+        for table in ("study", "trial", "evaluation", "worker"):
             assert "s3cr3t" not in str(connection.execute(sqlalchemy.text(f"SELECT * FROM mipcash_{table}")).all())
     engine.dispose()
     with pytest.raises(StorageError, match=r"belongs to another study: .*give another name, [?]study=NAME") as error:
@@ -234,9 +234,9 @@ def test_what_a_database_holds_is_checked_when_it_is_read(postgres: str, space: 
 
 
 def test_without_its_packages_the_extra_is_named(space: mc.Space, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    monkeypatch.delitem(sys.modules, "mipcash.study.storage.shared.postgres", raising=False)
-    with pytest.raises(StorageError, match=r"needs SQLAlchemy and psycopg .*pip install 'mipcash\[postgres\]'"):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.delitem(sys.modules, "mipcash.study.storage.postgres", raising=False)
+    with pytest.raises(StorageError, match=r"needs psycopg .*pip install 'mipcash\[postgres\]'"):
         mc.Study(space, storage="postgresql://h/d")
 
 
@@ -246,7 +246,7 @@ def test_the_tables_of_those_who_share_a_file_are_no_damage(space: mc.Space, jou
     tables = {
         name for (name,) in sqlite3.connect(journal).execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     }
-    assert tables == {"study", "trial", "evaluation", "worker", "change"}
+    assert tables == {"study", "trial", "evaluation", "worker"}
     with mc.Study(space, tiny.Sampler(space), storage=journal) as study:
         assert [t.loss for t in study.trials] == [1.0]
 
@@ -338,14 +338,14 @@ def test_a_password_is_in_no_message_whatever_the_mistake(text: str) -> None:
 @pytest.mark.parametrize("option", ["password=KeY7zq", "pasword=KeY7zq", "passwordKeY7zq", "sslpassword=KeY7zq%2F"])
 def test_a_password_is_not_in_what_a_server_says(option: str) -> None:
     pytest.importorskip("psycopg")
-    from mipcash.study.storage.shared.postgres import PostgresTables
+    from mipcash.study.storage.postgres import Server
 
-    tables = PostgresTables(Address.of(f"postgresql://annKeY7zq@127.0.0.1:1/studies?connect_timeout=2&{option}"))
+    server = Server(Address.of(f"postgresql://annKeY7zq@127.0.0.1:1/studies?connect_timeout=2&{option}"))
     for cause in (option, unquote(option), 'FATAL: password authentication failed for user "annKeY7zq"'):
-        said = tables._explanation(ValueError(cause))
+        said = server.explanation(ValueError(cause))
         assert KEY not in said
         assert "postgresql://...@127.0.0.1:1/studies" in said
-    tables.close()
+    server.close()
 
 
 def test_paths_are_quoted_as_they_are() -> None:

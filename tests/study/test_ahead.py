@@ -20,7 +20,7 @@ from mipcash.study.minimize import minimize
 from mipcash.study.policies.policy import BEST_OF_ALL, TIMEOUT
 from mipcash.study.policies.spent import Deadline
 from mipcash.study.policies.workers import Pace
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 
 LONG = 5.0
 """Seconds after which an evaluation no longer waits for what does not come."""

@@ -16,7 +16,7 @@ from mipcash.errors import MipcashError, StorageError
 from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal, Request
 from mipcash.optimizers.registry import make_optimizer
 from mipcash.study.minimize import minimize
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 from tests.named import OPTIMIZERS
 
 FAST = Limit("latency_ms", high=5.0)

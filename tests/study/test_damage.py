@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import mipcash as mc
 from mipcash.cli.main import app
 from mipcash.errors import ModelError, StorageError
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 from tests.forging import TABLES, forge
 
 DAMAGES = 200

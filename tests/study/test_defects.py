@@ -20,7 +20,7 @@ from mipcash.optimizers.outcome import Outcome
 from mipcash.study.evaluating.defects import failed_alike
 from mipcash.study.minimize import minimize
 from mipcash.study.result import LEAST, SUSPICIOUS
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 from mipcash.study.trial import TellError, Trial
 
 

@@ -21,7 +21,7 @@ import mipcash as mc
 from mipcash.errors import DefectError, ObjectiveError
 from mipcash.study.evaluating.processes import GRACE
 from mipcash.study.minimize import minimize
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 
 LIMIT = 0.3
 """Seconds of an evaluation; others take milliseconds."""

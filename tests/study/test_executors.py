@@ -21,7 +21,7 @@ import tiny
 
 import mipcash as mc
 from mipcash.errors import ExecutorError, ObjectiveError
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 
 HERE = Path(__file__).parent
 

@@ -15,9 +15,9 @@ from test_processes import finish, launch
 import mipcash as mc
 from mipcash.errors import StorageError
 from mipcash.study.progress import Progress
+from mipcash.study.storage import sqlite
 from mipcash.study.storage.memory import MemoryStorage
-from mipcash.study.storage.sqlite import reading
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 
 
 class Notes(Progress):
@@ -105,7 +105,7 @@ def test_what_sqlite_could_not_finish_goes_along(journal: Path, monkeypatch: pyt
     def busy(path: Path) -> None:
         raise StorageError(f"the journal {path} cannot be used: database is locked")
 
-    monkeypatch.setattr(reading, "read_journal", busy)
+    monkeypatch.setattr(sqlite, "read_journal", busy)
     journal.write_bytes(b"no database" * 1000)
     for end in ("-journal", "-wal", "-shm"):
         Path(f"{journal}{end}").write_bytes(end.encode())

@@ -20,7 +20,7 @@ from mipcash.study.minimize import minimize
 from mipcash.study.policies.policy import BEST_OF_ALL
 from mipcash.study.progress import Lines
 from mipcash.study.records.encoding import encode_config
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 from tests.forging import forge
 
 

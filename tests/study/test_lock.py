@@ -17,8 +17,7 @@ from test_processes import finish, launch
 
 import mipcash as mc
 from mipcash.errors import StorageError
-from mipcash.study.storage.sqlite.reading import read_journal
-from mipcash.study.storage.sqlite.schema import note
+from mipcash.study.storage.sqlite import read_journal
 
 
 def open_study(path: Path | str) -> mc.Study:
@@ -141,8 +140,8 @@ def test_journal_lock_and_rollback_file_are_private_whatever_the_umask(journal: 
     with masked(mask), open_study(journal) as study:
         assert mode(journal) == 0o600
         assert mode(journal.with_name("run.db.lock")) == 0o600
-        with study._storage._transaction():
-            note(study._storage._database, {"budget": 3})
+        with study._storage._database.transaction() as rows:  # type: ignore[attr-defined]
+            rows.note({"budget": 3}, 1)
             assert mode(journal.with_name("run.db-journal")) == 0o600
         study.tell(study.ask(), 1.0)
     assert len(read_journal(journal)[1]) == 1

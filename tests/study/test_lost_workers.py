@@ -22,7 +22,7 @@ from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.minimize import minimize, run
 from mipcash.study.progress import Progress
 from mipcash.study.storage.protocol import TrialRow
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 
 
 def pool() -> ProcessPoolExecutor:

@@ -17,7 +17,7 @@ import mipcash as mc
 from mipcash.study.minimize import minimize
 from mipcash.study.policies.policy import BEST_OF_ALL
 from mipcash.study.progress import Progress
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 
 
 def run(space: mc.Space, objective: Any, budget: Any = 6, **arguments: Any) -> mc.Result:

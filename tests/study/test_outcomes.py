@@ -19,7 +19,7 @@ from mipcash.cli.main import app
 from mipcash.errors import StorageError
 from mipcash.study.minimize import minimize
 from mipcash.study.reading import LOSS_LIMIT, read_outcome
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 from mipcash.study.text import MESSAGE_LIMIT
 
 
@@ -342,7 +342,7 @@ def test_a_full_disk_leaves_the_trial_to_be_told_again(space: mc.Space, journal:
         with sqlite3.connect(journal) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT * FROM trial").fetchall()
-            study._storage._database.execute("PRAGMA busy_timeout = 10")
+            study._storage._database._connection.execute("PRAGMA busy_timeout = 10")
             with pytest.raises(StorageError, match="cannot be used: database is locked"):
                 study.tell(trial, 1.0)
             reader.execute("COMMIT")

@@ -15,7 +15,7 @@ import mipcash as mc
 from mipcash.errors import StorageError
 from mipcash.study.minimize import minimize
 from mipcash.study.records.encoding import encode_config
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 
 SCRIPT = Path(__file__).with_name("run_tiny.py")
 BUDGET = 7

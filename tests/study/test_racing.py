@@ -18,7 +18,7 @@ import mipcash as mc
 from mipcash.cli.main import app
 from mipcash.optimizers.optimizer import Optimizer
 from mipcash.study.pruning import judge_of
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 
 FITS = 6
 

@@ -20,7 +20,7 @@ from mipcash.study.minimize import run
 from mipcash.study.progress import Progress
 from mipcash.study.storage.protocol import FORMAT, Storage, TakenError, TrialRow
 from mipcash.study.storage.registry import read_study
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 from mipcash.study.trial import LateError, TellError
 
 
@@ -333,7 +333,7 @@ def test_a_file_is_shared_by_those_who_say_so(journal: Path) -> None:
 
 def _hasty(shared: str) -> mc.Study:
     """A writer that does not wait for one who may be about to share the file."""
-    from mipcash.study.storage.sqlite import shared as module
+    from mipcash.study.storage import sqlite as module
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "OPENING", 0.0)

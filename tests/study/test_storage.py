@@ -15,8 +15,8 @@ from mipcash.errors import StorageError
 from mipcash.optimizers.optimizer import Proposal, Request
 from mipcash.study.storage.memory import MemoryStorage
 from mipcash.study.storage.protocol import Storage
-from mipcash.study.storage.sqlite.reading import read_journal
-from mipcash.study.storage.sqlite.storage import SQLiteStorage
+from mipcash.study.storage.registry import one_writer
+from mipcash.study.storage.sqlite import read_journal
 
 
 class Talkative(tiny.Counter):
@@ -102,7 +102,7 @@ def test_the_recommendation_is_noted_for_those_who_look(space: mc.Space, journal
 
 
 def test_storages_are_what_the_protocol_says(journal: Path, space: mc.Space) -> None:
-    file = SQLiteStorage(journal)
+    file = one_writer(journal)
     for storage in (MemoryStorage(), file):
         with mc.Study(space, tiny.Sampler(space), storage=storage) as study:
             assert isinstance(storage, Storage)

@@ -14,7 +14,7 @@ import tiny
 import mipcash as mc
 from mipcash.errors import StorageError
 from mipcash.optimizers.optimizer import Proposal, Request
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 from mipcash.study.trial import IllegalProposalError, TellError
 
 

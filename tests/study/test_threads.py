@@ -12,7 +12,7 @@ import tiny
 
 import mipcash as mc
 from mipcash.optimizers.optimizer import Proposal, Request
-from mipcash.study.storage.sqlite.reading import read_journal
+from mipcash.study.storage.sqlite import read_journal
 
 SOON = 10.0
 """Seconds after which a test fails that waits for what does not come."""

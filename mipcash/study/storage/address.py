@@ -22,8 +22,10 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from mipcash.errors import StorageError
-from mipcash.study.storage.shared.storage import HEARTBEAT
 from mipcash.study.text import one_line, shown
+
+HEARTBEAT = 60.0
+"""Seconds of silence after which a worker counts as gone, unless it is told otherwise."""
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 KNOWN = f"{SQLITE}:///run.db, {POSTGRESQL}://user@host/database"

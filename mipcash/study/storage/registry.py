@@ -1,8 +1,9 @@
-"""From what a user gives as ``storage=`` to a storage."""
+"""From what a user gives as ``storage=`` to a storage. SQLAlchemy is imported where a file or a server is used."""
 
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,6 @@ from mipcash.errors import StorageError
 from mipcash.study.storage.address import SQLITE, Address, is_address
 from mipcash.study.storage.memory import MemoryStorage
 from mipcash.study.storage.protocol import Storage, StudyRecord, TrialRow
-from mipcash.study.storage.shared.storage import SharedStorage
-from mipcash.study.storage.sqlite.reading import read_journal, rename_journal
-from mipcash.study.storage.sqlite.shared import SQLiteTables
-from mipcash.study.storage.sqlite.storage import SQLiteStorage
 from mipcash.study.text import shown
 
 MEMORY = ":memory:"
@@ -48,14 +45,14 @@ def make_storage(storage: str | os.PathLike[str] | Storage | None) -> Storage:
 
     Raises:
         TypeError: it is nothing of the kind.
-        StorageError: see :class:`mipcash.study.storage.sqlite.storage.SQLiteStorage`.
+        StorageError: see :class:`mipcash.study.storage.sqlite.JournalFile`.
     """
     if storage is None or storage == MEMORY:
         return MemoryStorage()
     if isinstance(storage, str) and is_address(storage):
         return shared_storage(Address.of(storage))
     if isinstance(storage, (str, os.PathLike)):
-        return SQLiteStorage(storage)
+        return one_writer(storage)
     if isinstance(storage, type) or not callable(getattr(storage, "open", None)) or not hasattr(storage, "news"):
         raise TypeError(
             f"storage must be the path of a journal, an address such as postgresql://user@host/database, a Storage, or None for "
@@ -84,20 +81,37 @@ def move_aside(storage: str | os.PathLike[str] | Storage | None) -> Path | None:
         raise StorageError(
             f"to start anew the file of a journal is renamed, and the storage {shown(storage)} is no file; make a new one"
         )
+    from mipcash.study.storage.sqlite import rename_journal
+
     return rename_journal(Path(storage).expanduser())
 
 
-def shared_storage(address: Address) -> SharedStorage:
+def one_writer(path: str | os.PathLike[str]) -> Storage:
+    """A storage in a file that nobody else may write to.
+
+    Raises:
+        StorageError: see :class:`mipcash.study.storage.sqlite.JournalFile`.
+    """
+    from mipcash.study.storage.sql import SQLStorage
+    from mipcash.study.storage.sqlite import JournalFile
+
+    return SQLStorage(JournalFile(path))
+
+
+def shared_storage(address: Address) -> Storage:
     """A storage that several may write to.
 
     Raises:
-        StorageError: what it needs is not installed, or the database cannot be reached.
+        StorageError: what it needs is not installed.
     """
-    if address.kind == SQLITE:
-        return SharedStorage(SQLiteTables(address.path), address.heartbeat_seconds)
-    from mipcash.study.storage.shared.postgres import PostgresTables  # needs packages of its own
+    from mipcash.study.storage.sql import SQLStorage
+    from mipcash.study.storage.sqlite import JournalFile
 
-    return SharedStorage(PostgresTables(address), address.heartbeat_seconds)
+    if address.kind == SQLITE:
+        return SQLStorage(JournalFile(address.path, shared=True), address.heartbeat_seconds)
+    from mipcash.study.storage.postgres import Server  # needs a package of its own
+
+    return SQLStorage(Server(address), address.heartbeat_seconds)
 
 
 def read_study(where: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialRow]]:
@@ -106,15 +120,15 @@ def read_study(where: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialRo
     Raises:
         StorageError: there is none, or it cannot be read.
     """
-    if not (isinstance(where, str) and is_address(where)):
-        return read_journal(where)
-    address = Address.of(where)
-    if address.kind == SQLITE:
-        return read_journal(address.path)
-    found = _read(address)
-    if found is None:
-        raise StorageError(f"{address} holds no such study; `mipcash work ADDRESS --model FILE` begins one")
-    return found
+    address = Address.of(where) if isinstance(where, str) and is_address(where) else None
+    if address is None or address.kind == SQLITE:
+        from mipcash.study.storage.sqlite import read_journal
+
+        return read_journal(where if address is None else address.path)
+    from mipcash.study.storage.postgres import Server
+
+    with closing(Server(address)) as server:
+        return server.read()
 
 
 def exists(address: Address) -> bool:
@@ -126,14 +140,7 @@ def exists(address: Address) -> bool:
     if address.kind == SQLITE:
         file = Path(address.path)
         return file.is_file() and file.stat().st_size > 0
-    return _read(address) is not None
+    from mipcash.study.storage.postgres import Server
 
-
-def _read(address: Address) -> tuple[StudyRecord, list[TrialRow]] | None:
-    from mipcash.study.storage.shared.postgres import PostgresTables  # needs packages of its own
-
-    tables = PostgresTables(address)
-    try:
-        return tables.read()
-    finally:
-        tables.close()
+    with closing(Server(address)) as server:
+        return server.find()

@@ -7,7 +7,7 @@ carries no lock between writes, ``mipcash show`` can read a run that is going on
 The lock goes by the journal's real path, absolute and with symbolic links resolved, so that all paths to a file lead to
 one lock. It is not put on the journal's inode, which hard links share: ``flock`` and the POSIX locks that SQLite takes on
 the same file are independent on Linux alone. Journals with hard links are refused instead, by
-:mod:`mipcash.study.storage.sqlite.file`.
+:mod:`mipcash.study.storage.sqlite`.
 """
 
 from __future__ import annotations

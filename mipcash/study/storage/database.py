@@ -1,0 +1,350 @@
+"""A database that holds the tables, and the rows of one study in it. What is special of a file or a server is in subclasses."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mipcash.errors import StorageError
+from mipcash.study.records.fingerprint import fingerprint
+from mipcash.study.storage.checks import DamageError, study_record, trial_row, with_digest, without_digest
+from mipcash.study.storage.protocol import NOTHING, EvaluationRow, StudyRecord, TrialRow
+from mipcash.study.storage.tables import FIELDS, KEYS, REVISION, Tables
+from mipcash.study.text import shown, storable
+
+LARGEST = 2**63 - 1
+"""The largest integer of a database."""
+NAN = "nan"
+"""In the place of a value that is nan, which SQLite cannot hold."""
+
+VALUES = {name: attrgetter(*names) for name, names in FIELDS.items()}
+
+
+class Silence(NamedTuple):
+    """The silence of a worker that is at an attempt.
+
+    Attributes:
+        promised: seconds within which it promised a sign of life; None: no such worker is known.
+        witnessed: whether a worker that lives now was there when the silent one gave its last sign of life. If none was, the run
+            ended as a whole, and nothing speaks against the trial.
+    """
+
+    promised: float | None
+    witnessed: bool
+
+
+class Rows:
+    """The rows of a study, inside a transaction.
+
+    Args:
+        cursor: of the driver.
+        study: the column by which rows belong to the study, where a database holds several.
+    """
+
+    def __init__(self, cursor: Any, tables: Tables, study: Mapping[str, str]) -> None:
+        self._cursor, self._tables, self._study = cursor, tables, study
+
+    def execute(self, text: str, given: Mapping[str, Any] | None = None) -> list[Any]:
+        """Execute a statement, and return what it selects."""
+        self._cursor.execute(text, self._study if given is None else given)
+        return list(self._cursor.fetchall()) if self._cursor.description else []
+
+    def run(self, statement: str, /, **given: Any) -> list[Any]:
+        """Execute a statement of :attr:`Tables.texts`."""
+        return self.execute(self._tables.texts[statement], {**self._study, **given})
+
+    def now(self) -> float:
+        """Return seconds since the epoch, by the one clock that all writers go by."""
+        return float(self.run("now", now=time.time())[0][0])
+
+    # -- the study ----------------------------------------------------------------------------------------------------
+
+    def add_study(self, record: StudyRecord, **columns: Any) -> None:
+        """Begin a study."""
+        coded = coded_study({**asdict(record), "created": self.now()})
+        self.run("insert study", **with_digest({**columns, **coded, REVISION: 0}))
+
+    def record(self) -> StudyRecord:
+        """Return the study as it is stored.
+
+        Raises:
+            DamageError: it is not as mipcash writes it.
+        """
+        columns = self._columns()
+        record = study_record({name: columns[name] for name in FIELDS["study"]})
+        if fingerprint(record.listing) != record.fingerprint:
+            raise DamageError("what it lists of its space does not agree with its fingerprint")
+        return record
+
+    def note(self, changes: Mapping[str, Any], revision: int) -> None:
+        """Write some of the columns ``NOTED`` of the study."""
+        self.run("update study", **with_digest({**self._columns(), **coded_study(changes), REVISION: revision}))
+
+    def latest(self) -> tuple[int, int]:
+        """Return the revisions of the trial that changed last, and of the study's own row."""
+        found = self.run("latest")
+        if not found:
+            raise DamageError("the study was deleted")
+        trial, study = found[0][0] or 0, found[0][1]
+        if not all(type(each) is int and 0 <= each < LARGEST for each in (trial, study)):
+            raise DamageError(f"the latest revisions are {shown(trial)} and {shown(study)}")
+        return trial, study
+
+    def _columns(self) -> dict[str, Any]:
+        found = self._selected("study", "all")
+        if len(found) != 1:
+            raise DamageError(f"it holds {len(found)} studies instead of one")
+        return found[0]
+
+    # -- trials -------------------------------------------------------------------------------------------------------
+
+    def whole(self) -> tuple[StudyRecord, list[tuple[TrialRow, int]]]:
+        """Return the study and all trials, each with its revision.
+
+        Raises:
+            DamageError: a row is not as mipcash writes it.
+        """
+        record, trials = self.record(), self.trials()
+        if record.recommended is not None and not NOTHING <= record.recommended < len(trials):
+            raise DamageError(f"the recommended trial is {shown(record.recommended)}, which is not there")
+        return record, trials
+
+    def trials(self, which: str = "all", **given: Any) -> list[tuple[TrialRow, int]]:
+        """Return trials by number, checked, each with its revision.
+
+        Args:
+            which: ``all``, ``one`` (``number``), ``new`` (changed after the revision ``seen``) or ``running``.
+
+        Raises:
+            DamageError: a row is not as mipcash writes it.
+        """
+        told: dict[Any, list[dict[str, Any]]] = {}
+        for columns in self._selected("evaluation", which, **given):
+            columns["output"] = decoded_name(columns["output"])
+            columns["value"] = math.nan if columns["value"] == NAN else columns["value"]
+            told.setdefault(columns["trial"], []).append(columns)
+        found = []
+        for number, columns in enumerate(self._selected("trial", which, **given)):
+            revision = columns.pop(REVISION)
+            expected = number if which == "all" else columns["number"]
+            found.append((trial_row(columns, told.pop(expected, []), expected), revision))
+        if told:
+            raise DamageError(f"it holds an evaluation of trial {next(iter(told))!r}, which is not there")
+        return found
+
+    def insert(self, row: TrialRow, evaluations: Iterable[EvaluationRow], revision: int) -> None:
+        """Add a trial whose number is free."""
+        self.run("insert trial", **self._coded("trial", row, {REVISION: revision}))
+        self._put(evaluations)
+
+    def update(self, row: TrialRow, evaluations: Iterable[EvaluationRow], known: int, revision: int) -> bool:
+        """Write what became of a trial, and evaluations that changed or are new. Return False if its revision is not ``known``."""
+        self.run("update trial", **self._coded("trial", row, {REVISION: revision}), known=known)
+        if self._cursor.rowcount != 1:
+            return False
+        self._put(evaluations)
+        return True
+
+    def _put(self, evaluations: Iterable[EvaluationRow]) -> None:
+        for each in evaluations:
+            value = NAN if each.value is not None and each.value != each.value and not self._study else each.value
+            coded = {"output": coded_name(each.output), "value": value}
+            self.run("put evaluation", **self._coded("evaluation", each, coded))
+
+    def _coded(self, table: str, row: TrialRow | EvaluationRow, other: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a row as it is written, with columns that are other than its fields."""
+        return with_digest({**self._study, **dict(zip(FIELDS[table], VALUES[table](row), strict=True)), **other})
+
+    def _selected(self, table: str, which: str, **given: Any) -> list[dict[str, Any]]:
+        """Return rows of a table, compared with their digests, without the column of the study.
+
+        Raises:
+            DamageError: a row does not match its digest.
+        """
+        names, found = self._tables.names[table], []
+        for row in self.run(f"{table} {which}", **given):
+            columns = without_digest(self._tables.prefix + table, KEYS[table], dict(zip(names, row, strict=True)))
+            for name in self._study:
+                columns.pop(name, None)
+            found.append(columns)
+        return found
+
+    # -- writers ------------------------------------------------------------------------------------------------------
+
+    def silent(self, but: str) -> dict[str, Silence]:
+        """Return the workers at an attempt that are silent for longer than they promised, but for one."""
+        at_work = {worker for (worker,) in self.run("at work")} - {but}
+        if not at_work:
+            return {}
+        known = {name: times for name, *times in self.run("workers", now=time.time())}
+        late = {name for name, (_, seen, promised, now) in known.items() if seen + promised < now}
+        found = {worker: Silence(None, False) for worker in at_work - {*known}}
+        for worker in at_work & late:
+            _, seen, promised, _ = known[worker]
+            alive = (since for name, (since, *_) in known.items() if name not in late)
+            found[worker] = Silence(promised, any(since <= seen for since in alive))
+        return found
+
+    def beat(self, worker: str, seconds: float) -> None:
+        """Give a sign of life; the next is promised within so many seconds."""
+        now = self.now()
+        self.run("put worker", name=worker, since=now, seen=now, promised=seconds)
+
+
+class Database:
+    """Where the tables of a study are.
+
+    Attributes:
+        path: the file, where it is one.
+        title: what messages call it.
+        tables: of its dialect.
+        errors: what its driver raises.
+        restore, another: cures where it is damaged, and where it holds another study.
+    """
+
+    path: Path | None = None
+    title: str
+    tables: Tables
+    errors: tuple[type[Exception], ...]
+    restore: str
+    another: str
+
+    def __init__(self) -> None:
+        self.study: dict[str, str] = {}
+        self._turn = threading.Lock()
+
+    # -- what is special of a file or a server ------------------------------------------------------------------------
+
+    def make(self, record: StudyRecord) -> None:
+        """Begin the study where there is none.
+
+        Raises:
+            StorageError: the database cannot be got at, or another writer has it.
+        """
+        raise NotImplementedError
+
+    def check(self, rows: Rows) -> None:
+        """Look for what is wrong besides the rows.
+
+        Raises:
+            StorageError: it is another database, or of another format.
+            DamageError: tables or pages are not as mipcash writes them.
+        """
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Do what waits until this is known to be the study that is wanted."""
+
+    def connect(self, write: bool) -> Any:
+        """Return a connection of the driver."""
+        raise NotImplementedError
+
+    def release(self, connection: Any) -> None:
+        """Give a connection back."""
+
+    def begin(self, rows: Rows, write: bool) -> None:
+        """Begin a transaction."""
+        raise NotImplementedError
+
+    def explanation(self, error: Exception) -> str:
+        """Return what an error of the driver means: the database, the cause and the cure, without what may hold a password."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go; doing it twice does no harm."""
+        raise NotImplementedError
+
+    # -- what all have in common --------------------------------------------------------------------------------------
+
+    @contextmanager
+    def transaction(self, write: bool = True) -> Iterator[Rows]:
+        """All or nothing. One that writes begins when all others of the study have ended, and sees what they wrote.
+
+        Raises:
+            StorageError: the database cannot be used, or is damaged.
+        """
+        try:
+            with self._turn:  # signs of life come from another thread
+                connection = self.connect(write)
+                try:
+                    rows = Rows(connection.cursor(), self.tables, self.study)
+                    self.begin(rows, write)
+                    yield rows
+                    connection.commit()
+                except BaseException:
+                    with suppress(*self.errors):  # the connection is gone, and the transaction with it
+                        connection.rollback()
+                    raise
+                finally:
+                    self.release(connection)
+        except Exception as error:
+            if isinstance(error, (*self.errors, DamageError, UnicodeDecodeError)):
+                raise self.told(error) from None
+            raise
+
+    def told(self, error: Exception) -> StorageError:
+        """Return an error that names the database, the cause and the cure."""
+        if isinstance(error, self.errors):
+            return StorageError(self.explanation(error))
+        # SQLite quotes what it cannot read, and that may be no text
+        return StorageError(f"{self.title} is damaged or was edited: {error}; {self.restore}")
+
+    def read(self) -> tuple[StudyRecord, list[TrialRow]]:
+        """Return the study and its trials, as they are at one moment.
+
+        Raises:
+            StorageError: there is none, or it cannot be read.
+        """
+        with self.transaction(write=False) as rows:
+            self.check(rows)
+            record, trials = rows.whole()
+            return record, [row for row, _ in trials]
+
+
+def coded_study(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return columns of a study as a database can hold them."""
+    coded = dict(columns)
+    for name in {"listing", "settings", "limits", "options", "objective"} & {*columns}:
+        if columns[name] is not None or name == "settings":
+            coded[name] = json.dumps(columns[name], default=dict)
+    for name in {"space", "optimizer", "solver", "model"} & {*columns}:
+        coded[name] = None if columns[name] is None else storable(columns[name])
+    if coded.get("budget") is not None:
+        coded["budget"] = min(int(coded["budget"]), LARGEST)
+    if "seed" in coded:
+        coded["seed"] = str(coded["seed"])  # it may be larger than 64 bits
+    return coded
+
+
+def coded_name(name: str) -> str:
+    """Return the name of an output as it is stored: as JSON where UTF-8 cannot hold it or it begins with a quotation mark."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return json.dumps(name)
+    return json.dumps(name) if name.startswith('"') or "\0" in name else name
+
+
+def decoded_name(text: Any) -> Any:
+    """Return the name of an output that is stored so.
+
+    Raises:
+        DamageError: it is none that :func:`coded_name` gives.
+    """
+    if not isinstance(text, str) or not text.startswith('"'):
+        return text
+    try:
+        name = json.loads(text)
+    except (ValueError, RecursionError):
+        name = None
+    if not isinstance(name, str) or coded_name(name) != text:
+        raise DamageError(f"it holds an evaluation of the output {text!r}, which mipcash did not write")
+    return name

@@ -1,0 +1,143 @@
+"""A PostgreSQL database that holds studies, through psycopg."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from mipcash.errors import StorageError
+from mipcash.study.storage.address import Address
+from mipcash.study.storage.checks import DamageError, check_format
+from mipcash.study.storage.database import Database, Rows
+from mipcash.study.storage.protocol import StudyRecord, TrialRow
+from mipcash.study.storage.tables import Tables
+from mipcash.study.text import one_line, storable
+
+try:
+    import psycopg
+except ImportError as missing:
+    raise StorageError(
+        f"a storage in PostgreSQL needs psycopg ({missing}); pip install 'mipcash[postgres]'"
+    ) from missing
+
+PREFIX = "mipcash_"
+"""Of the names of tables, as a database may hold others."""
+
+MAKING = 0x6D697063
+"""The advisory lock under which tables and studies are made."""
+
+CONNECT = 10
+"""Seconds that connecting may take, unless the address says ``connect_timeout``."""
+
+
+class Server(Database):
+    """See :class:`mipcash.study.storage.database.Database`.
+
+    Args:
+        address: of the database, and of the study in it.
+    """
+
+    errors = (sa.exc.SQLAlchemyError, psycopg.Error)
+    restore = "restore the database from a copy, or give another name, ?study=NAME"
+    another = "give another name, ?study=NAME"
+
+    def __init__(self, address: Address) -> None:
+        super().__init__()
+        self._address, self.title = address, str(address)
+        url = sa.URL.create(
+            "postgresql+psycopg",
+            address.user,
+            address.password,
+            address.host,
+            address.port,
+            address.database,
+            {"connect_timeout": str(CONNECT), "application_name": "mipcash", **address.query},
+        )
+        self._engine = sa.create_engine(url, pool_pre_ping=True)
+        self.tables = Tables(self._engine.dialect, postgresql.insert, PREFIX)
+
+    def make(self, record: StudyRecord) -> None:
+        name = self._address.study or storable(record.space)
+        with self.transaction() as rows:
+            if not self._has_tables(rows):
+                for statement in self.tables.create:
+                    rows.execute(statement)
+            if name not in self._studies(rows):
+                rows.add_study(record, name=name)
+            self._name(name, self._studies(rows)[name])
+
+    def find(self) -> bool:
+        """Find the study that the address names, or the only one. Return False if there is none.
+
+        Raises:
+            StorageError: no name is given, and the database holds several.
+        """
+        with self.transaction(write=False) as rows:
+            found = self._studies(rows) if self._has_tables(rows) else {}
+        if not self._address.study and len(found) > 1:
+            raise StorageError(
+                f"{self.title} holds {len(found)} studies; say which one: ?study={' or ?study='.join(found)}"
+            )
+        name = self._address.study or next(iter(found), "")
+        if name in found:
+            self._name(name, found[name])
+        return name in found
+
+    def read(self) -> tuple[StudyRecord, list[TrialRow]]:
+        if not self.find():
+            raise StorageError(f"{self.title} holds no such study; `mipcash work ADDRESS --model FILE` begins one")
+        return super().read()
+
+    def check(self, rows: Rows) -> None:
+        found = rows.run("format")
+        if not found:
+            raise DamageError("the study was deleted")
+        check_format(self.title, found[0][0], "start a new study in another database")
+
+    def connect(self, write: bool) -> Any:
+        return self._engine.raw_connection()
+
+    def release(self, connection: Any) -> None:
+        connection.close()  # back to the pool
+
+    def begin(self, rows: Rows, write: bool) -> None:
+        if not write:
+            rows.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        elif self.study:  # one writer of a study at a time, so that revisions are committed in their order
+            rows.execute(f"SELECT id FROM {PREFIX}study WHERE id = %(study)s FOR UPDATE")
+        else:
+            rows.execute(f"SELECT pg_advisory_xact_lock({MAKING})")
+
+    def explanation(self, error: Exception) -> str:
+        cause = one_line(str(getattr(error, "orig", None) or error), 400)
+        for secret in self._address.secrets:
+            for text in (secret, quote(secret, safe=""), quote(secret)):
+                cause = cause.replace(text, "...")
+        if self._address.user:
+            cause = cause.replace(f'"{self._address.user}"', "...")
+        where = f"host {self._address.host or 'of this machine'}, port {self._address.port or 5432}"
+        if isinstance(error, (sa.exc.OperationalError, psycopg.OperationalError)):
+            cure = (
+                "see that the server runs and takes connections from here (pg_isready -h HOST -p PORT), that host, port, user and "
+                "database of the address are right, and that the password is in PGPASSWORD or ~/.pgpass"
+            )
+            return f"{self.title} cannot be reached ({where}): {cause}; {cure}. Nothing that was told is lost"
+        cure = "check the rights of the user there (tables are made in the first schema of its search_path)"
+        return f"{self.title} cannot be used ({where}): {cause}; {cure}"
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def _has_tables(self, rows: Rows) -> bool:
+        return rows.execute(f"SELECT to_regclass('{PREFIX}study')")[0][0] is not None
+
+    def _studies(self, rows: Rows) -> dict[str, str]:
+        """Return the names of all studies, the oldest first, and their ids."""
+        return dict(rows.execute(f"SELECT name, id FROM {PREFIX}study ORDER BY created"))
+
+    def _name(self, name: str, study: str) -> None:
+        self.title, self.study = str(replace(self._address, study=name)), {"study": study}

@@ -1,0 +1,230 @@
+"""A study in a database, of one writer or of several.
+
+It is written before each evaluation (configuration, proof, optimizer state) and after it (outcome), each time in a committed
+transaction, so that a killed process loses nothing but the evaluation it was in.
+
+A trial begins only where nothing is stored that its writer has not seen, so that two writers can neither take one trial nor
+exceed a budget together; an outcome is written only over the very trial that its writer knows. Each gives signs of life from a
+thread of its own. The attempts of one that is silent for longer than it promised are lost, and whoever notices says so; should
+it come back, it may still tell what it found, as long as nobody else has. Where all writers vanished together, as when a whole
+run is killed, their attempts are returned instead, and cost no retry.
+
+Where there is one writer, nothing is stored that it has not seen. An attempt that still runs when it comes ended with its run,
+which was killed as a whole, and is returned.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from mipcash.errors import StorageError
+from mipcash.study.storage.attempts import ended
+from mipcash.study.storage.checks import DamageError
+from mipcash.study.storage.compare import compare
+from mipcash.study.storage.database import Database, Rows
+from mipcash.study.storage.protocol import (
+    LOST,
+    NOTED,
+    RETURNED,
+    RUNNING,
+    EvaluationRow,
+    StudyRecord,
+    TakenError,
+    TrialRow,
+    this_worker,
+)
+
+BEATS = 4
+"""Signs of life in the time after which a silent worker counts as gone."""
+KILLED = "its run was killed"
+"""Message of an attempt that still ran when its one writer came back."""
+
+
+class SQLStorage:
+    """One writer; see :class:`mipcash.study.storage.protocol.Storage`.
+
+    Args:
+        database: where the study is.
+        heartbeat_seconds: of silence after which this writer counts as gone, and others take up its trials; None: there are no
+            others.
+    """
+
+    record: StudyRecord
+
+    def __init__(self, database: Database, heartbeat_seconds: float | None = None) -> None:
+        self.path, self.title = database.path, database.title
+        self.worker = f"{this_worker()}:{uuid.uuid4().hex[:8]}"
+        self._database, self._seconds, self._alone = database, heartbeat_seconds or 0.0, heartbeat_seconds is None
+        self._process, self._begun, self._end = os.getpid(), False, threading.Event()
+        self._heart: threading.Thread | None = None
+        self._seen = 0
+        self._revisions: dict[int, int] = {}
+
+    def open(self, record: StudyRecord) -> None:
+        """See :meth:`mipcash.study.storage.protocol.Storage.open`."""
+        self._database.make(record)
+        self.title = self._database.title
+        with self._database.transaction(write=False) as rows:
+            self._database.check(rows)
+            stored = rows.record()
+        compare(self.title, stored, record, self._database.another)
+        self._database.settle()
+        self.record = stored
+
+    def rows(self) -> list[TrialRow]:
+        """See :meth:`mipcash.study.storage.protocol.Storage.rows`."""
+        with self._database.transaction(write=False) as rows:
+            self._seen = max(rows.latest())
+            self.record, found = rows.whole()
+        self._revisions = {row.number: revision for row, revision in found}
+        if not self._alone:
+            return [row for row, _ in found]
+        return [ended(row, RETURNED, KILLED, time.time())[0] for row, _ in found]
+
+    def begin(self) -> None:
+        """See :meth:`mipcash.study.storage.protocol.Storage.begin`."""
+        if self._alone:
+            self._end_all(KILLED)
+        else:
+            self._beat()
+            self._heart = threading.Thread(target=self._live, name="mipcash heartbeat", daemon=True)
+            self._heart.start()
+        self._begun = True
+
+    def news(self) -> Sequence[TrialRow]:
+        """See :meth:`mipcash.study.storage.protocol.Storage.news`. Attempts of silent writers end here."""
+        if self._alone:
+            return ()
+        with self._database.transaction(write=False) as rows:
+            if not rows.silent(self.worker):
+                return self._changed(rows)
+        self._bury()
+        with self._database.transaction(write=False) as rows:
+            return self._changed(rows)
+
+    def _changed(self, rows: Rows) -> Sequence[TrialRow]:
+        trial, study = rows.latest()
+        if study > self._seen:
+            self.record = rows.record()
+        found = rows.trials("new", seen=self._seen) if trial > self._seen else ()
+        self._revisions |= {row.number: revision for row, revision in found}
+        self._seen = max(self._seen, trial, study)
+        return [row for row, _ in found]
+
+    def insert(self, *rows: TrialRow) -> None:
+        """See :meth:`mipcash.study.storage.protocol.Storage.insert`."""
+        with self._change(*(row.number for row in rows), all_seen=True) as (stored, revision):
+            for row in rows:
+                stored.insert(row, self._signed(row.evaluations), revision)
+
+    def start(self, evaluations: Sequence[EvaluationRow]) -> None:
+        """See :meth:`mipcash.study.storage.protocol.Storage.start`."""
+        number = evaluations[0].trial
+        with self._change(number, all_seen=True) as (stored, revision):
+            ((row, known),) = stored.trials("one", number=number)
+            stored.update(row, self._signed(evaluations), known, revision)
+
+    def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
+        """See :meth:`mipcash.study.storage.protocol.Storage.write`."""
+        with self._change(row.number) as (stored, revision):
+            if not stored.update(row, self._signed(changed), self._revisions.get(row.number, 0), revision):
+                raise DamageError(f"trial {row.number} was changed meanwhile") if self._alone else self._taken()
+
+    def note(self, record: StudyRecord) -> None:
+        """See :meth:`mipcash.study.storage.protocol.Storage.note`. What this writer does not change stays what others wrote."""
+        changes = {n: getattr(record, n) for n in NOTED if getattr(record, n) != getattr(self.record, n)}
+        if not changes:
+            return
+        with self._change() as (stored, revision):
+            stored.note(changes, revision)
+            record = stored.record()
+        self.record = record
+
+    def close(self) -> None:
+        """See :meth:`mipcash.study.storage.protocol.Storage.close`.
+
+        In a process that was forked from the writer's it does nothing.
+        """
+        if os.getpid() != self._process:
+            return
+        self._end.set()
+        if self._begun:
+            self._begun = False
+            with contextlib.suppress(StorageError):  # the next run returns them, or they are lost, in time
+                self._end_all("") if self._alone else self._leave()
+        self._database.close()
+
+    # -- attempts that end --------------------------------------------------------------------------------------------
+
+    def _end_all(self, message: str) -> None:
+        """Return all attempts that run, whosever they are, and forget the writers."""
+        with self._database.transaction(write=False) as rows:
+            found, writers = rows.trials("running"), rows.run("workers", now=0.0)
+        if found or writers:
+            with self._change(*(row.number for row, _ in found)) as (stored, revision):
+                self._give_up(stored, revision, RETURNED, message)
+                stored.run("forget workers")
+
+    def _leave(self) -> None:
+        with self._database.transaction() as rows:
+            self._give_up(rows, max(rows.latest()) + 1, RETURNED, "", self.worker)
+            rows.run("forget worker", worker=self.worker)
+
+    def _bury(self) -> None:
+        """End the attempts of workers that are silent: lost if their run went on without them, returned if it ended with them."""
+        with self._database.transaction() as rows:  # another may have done it, or a worker given a sign of life
+            revision = max(rows.latest()) + 1
+            for worker, (promised, witnessed) in rows.silent(self.worker).items():
+                name = ":".join(worker.split(":")[:2])
+                said = "ended without a word" if promised is None else f"gave no sign of life for {promised:g} seconds"
+                self._give_up(rows, revision, LOST if witnessed else RETURNED, f"its worker {name} {said}", worker)
+
+    def _give_up(self, rows: Rows, revision: int, status: str, message: str, worker: str | None = None) -> None:
+        now = rows.now()
+        for row, known in rows.trials("running"):
+            if worker is None or any(e.worker == worker for e in row.running):
+                rows.update(*ended(row, status, message, now, worker), known, revision)
+
+    def _live(self) -> None:
+        while not self._end.wait(self._seconds / BEATS):
+            with contextlib.suppress(StorageError):  # what reads and writes says so, if the database stays away
+                self._beat()
+
+    def _beat(self) -> None:
+        with self._database.transaction() as rows:
+            rows.beat(self.worker, self._seconds)
+
+    # -- changes ------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _change(self, *numbers: int, all_seen: bool = False) -> Iterator[tuple[Rows, int]]:
+        """A transaction that changes trials or the study, and the revision of what it changes.
+
+        Raises:
+            TakenError: with ``all_seen``, if another writer changed anything since the last look.
+        """
+        with self._database.transaction() as rows:
+            latest = self._seen if self._alone else max(rows.latest())
+            if all_seen and latest > self._seen:
+                raise self._taken()
+            yield rows, latest + 1
+        # a change of this writer, once it is there, is no news to it
+        self._revisions |= dict.fromkeys(numbers, latest + 1)
+        if self._seen == latest:
+            self._seen = latest + 1
+
+    def _taken(self) -> TakenError:
+        return TakenError(f"{self.title}: another writer was first; look again")
+
+    def _signed(self, evaluations: Sequence[EvaluationRow]) -> tuple[EvaluationRow, ...]:
+        """With this writer's name on what runs, by which others know it."""
+        if self._alone:
+            return tuple(evaluations)
+        return tuple(replace(e, worker=self.worker) if e.status == RUNNING else e for e in evaluations)

@@ -1,0 +1,320 @@
+"""A study in a SQLite file: the journal.
+
+It is readable and writable by its owner alone (0600), whatever the umask: it holds what an objective said and the names of files.
+One that exists is made so when it is opened for writing. Symbolic links are followed, once, when it is opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sqlite3
+import stat
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.dialects import sqlite
+
+from mipcash.errors import StorageError
+from mipcash.study.storage.address import without_credentials
+from mipcash.study.storage.checks import DamageError, check_format
+from mipcash.study.storage.database import Database, Rows
+from mipcash.study.storage.lock import InUseError, WriterLock, create_private, real_path
+from mipcash.study.storage.protocol import FORMAT, StudyRecord, TrialRow
+from mipcash.study.storage.sql import SQLStorage
+from mipcash.study.storage.tables import Tables
+from mipcash.study.text import shown
+
+APPLICATION_ID = 0x6D697063
+"""Stamped into the SQLite header ("mipc"), so that other databases are told apart."""
+
+UNUSABLE = re.compile("SQLITE_(PERM|BUSY|LOCKED|READONLY|IOERR|FULL|CANTOPEN)")
+"""What SQLite says of a file that it cannot get at; the rest is said of what is in it."""
+
+BESIDE = ("-journal", "-wal", "-shm")
+"""What SQLite keeps beside a file, by its name."""
+
+OPENING = 10.0
+"""Seconds that another may take to open the file as its one writer."""
+PAUSE = 0.05
+"""Seconds between looks at whether it has."""
+
+
+@cache
+def tables() -> Tables:
+    """The tables of a journal."""
+    return Tables(sqlite.dialect(paramstyle="named"), sqlite.insert)
+
+
+class Journal(Database):
+    """The file of a journal, for a look: nothing is locked, so that a run that is going on may be looked at.
+
+    Args:
+        path: as messages quote it.
+        file: without symbolic links.
+    """
+
+    errors = (sqlite3.Error,)
+    restore = "restore it from a copy, or move it aside and start a new journal"
+    another = "give another storage or move this file aside"
+    settings: tuple[str, ...] = ("trusted_schema = OFF",)
+    path: Path
+
+    def __init__(self, path: Path, file: Path) -> None:
+        super().__init__()
+        self.path, self.title, self.tables = path, str(path), tables()
+        self._file = file
+        self._connection: sqlite3.Connection | None = None
+
+    def acquire(self) -> None:
+        """Open the file: in autocommit, as transactions are written out, and waiting 30 s for readers to finish."""
+        # not mode=ro: a run killed inside a write leaves a rollback file, and the first reader has to apply it
+        name = f"{self._file.as_uri()}?mode=rw"
+        try:
+            self._connection = sqlite3.connect(name, 30.0, isolation_level=None, check_same_thread=False, uri=True)
+            for setting in self.settings:
+                self._connection.execute(f"PRAGMA {setting}")
+        except sqlite3.Error as error:
+            raise self.told(error) from None
+
+    def is_new(self) -> bool:
+        """Return whether the file is empty: a run may be killed before its first transaction."""
+        with self.transaction(write=False) as rows:
+            return bool(rows.execute("PRAGMA page_count")[0][0] == 0)
+
+    def check(self, rows: Rows) -> None:
+        if rows.execute("PRAGMA application_id")[0][0] != APPLICATION_ID:
+            raise StorageError(f"{self.path} is a SQLite database but not a journal of mipcash; give another storage")
+        formats = rows.run("format")
+        if len(formats) == 1:
+            check_format(self.path, formats[0][0], "start a new file")
+        expected = dict(_shapes())
+        for kind, name in rows.execute("SELECT type, name FROM sqlite_master"):
+            if kind in ("trigger", "view"):
+                raise DamageError(f"it has a {kind} {name!r}, which a journal never has")
+            if kind == "table" and name in expected and _shape(rows.execute, name) != expected.pop(name):
+                raise DamageError(f"its table {name!r} has other columns or keys than those of format {FORMAT}")
+        if expected:
+            raise DamageError(f"the table {next(iter(expected))!r} is missing")
+        for (problem,) in rows.execute("PRAGMA integrity_check(1)"):
+            if problem != "ok":
+                raise DamageError(f"SQLite finds: {shown(problem, 200)}")
+
+    def connect(self, write: bool) -> sqlite3.Connection:
+        assert self._connection is not None
+        return self._connection
+
+    def begin(self, rows: Rows, write: bool) -> None:
+        rows.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    def explanation(self, error: Exception) -> str:
+        if isinstance(error, sqlite3.ProgrammingError):
+            return f"the journal {self.path} is closed ({error}); open the study again"
+        if UNUSABLE.match(getattr(error, "sqlite_errorname", None) or ""):
+            cure = "check permissions, space on the disk, and whether a program keeps it open"
+            return f"the journal {self.path} cannot be used: {error}; {cure}"
+        return (
+            f"{self.path} is not a journal of mipcash, or is damaged ({error}); move it aside or give another storage"
+        )
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+
+class JournalFile(Journal):
+    """The file of a journal that is open for writing.
+
+    Args:
+        storage: the file, which is made where there is none.
+        shared: whether others may write to it that say the same. Then it is opened by :meth:`make`, and otherwise here.
+
+    Raises:
+        StorageError: the folder does not exist, another writer has the file open, or it has a second name (a hard link).
+    """
+
+    # synchronous: as FULL, and the removal of the rollback file is synced too
+    settings = (*Journal.settings, "journal_mode = DELETE", "synchronous = EXTRA")
+
+    def __init__(self, storage: str | os.PathLike[str], shared: bool = False) -> None:
+        given = Path(os.fspath(storage)).expanduser()
+        super().__init__(given.absolute(), real_path(given))  # a later chdir must not lead elsewhere
+        self._given, self._shared = self.path if shared else given, shared
+        self._lock: WriterLock | None = None
+        if not shared:
+            self.acquire()
+
+    def acquire(self) -> None:
+        _check_folder(self._given, self._file)
+        self._lock = WriterLock(self._given, self._shared)
+        try:
+            self._identity = _prepare(self._file)
+            super().acquire()
+        except BaseException:
+            self.close()
+            raise
+
+    def make(self, record: StudyRecord) -> None:
+        if self._shared:
+            self._join(record)
+        elif self.is_new():
+            self.settle()  # SQLite takes the mode of its rollback file from the journal
+            with self.transaction() as rows:
+                for statement in self.tables.create:
+                    rows.execute(statement)
+                rows.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                rows.add_study(record)
+
+    def _join(self, record: StudyRecord) -> None:
+        """Open the file with others, first as its one writer if there are none: what killed processes left is put right there."""
+        until = time.monotonic() + OPENING
+        while True:
+            with suppress(InUseError):  # by others that share it; or by one that does not, which is told below
+                alone = SQLStorage(JournalFile(self.path))
+                try:
+                    alone.open(record)
+                    alone.rows()
+                    alone.begin()
+                finally:
+                    alone.close()
+            try:
+                return self.acquire()
+            except InUseError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(PAUSE)
+
+    def settle(self) -> None:
+        """Make the journal private. What is no journal of this study is left as it is."""
+        with suppress(OSError):  # the file of another user, or a file system without modes
+            os.chmod(self._file, stat.S_IRUSR | stat.S_IWUSR)
+
+    def connect(self, write: bool) -> sqlite3.Connection:
+        if write:
+            self._check_place()
+        return super().connect(write)
+
+    def close(self) -> None:
+        super().close()
+        if self._lock is not None:
+            self._lock.release()
+
+    def _check_place(self) -> None:
+        """What is written to a file that was moved, deleted or replaced is lost, or meets the writes of another study."""
+        with suppress(FileNotFoundError):
+            now = os.stat(self._file)
+            if (now.st_dev, now.st_ino) == self._identity:
+                return
+        raise StorageError(
+            f"the journal {self.path} was moved, deleted or replaced while this study writes to it; put it back and "
+            "resume it, or start a new one"
+        )
+
+
+def _check_folder(given: Path, file: Path) -> None:
+    try:
+        is_folder, exists = file.is_dir(), file.exists()
+    except OSError as error:
+        raise StorageError(
+            f"{without_credentials(given)} cannot be looked at: {error.strerror}; give another storage"
+        ) from None  # the cause quotes the path
+    if is_folder:
+        raise StorageError(f"{given} is a folder; give a file for the journal, such as {given / 'run.db'}")
+    if not file.parent.is_dir():
+        folder = without_credentials(file.parent if given.is_symlink() else given.parent)
+        raise StorageError(
+            f"the folder {folder} of journal {without_credentials(given.name)!r} does not exist; create it (mkdir -p {folder})"
+        )
+    if exists and not file.is_file():
+        raise StorageError(f"{given} is no regular file; give another storage")
+
+
+def _prepare(file: Path) -> tuple[int, int]:
+    """Make the file, private, where there is none; its device and inode.
+
+    A file of two names is refused: SQLite calls its rollback file after the name it was given, so that a run killed
+    under one name is not mended under the other, and neither name's lock keeps the other's writer out.
+    """
+    try:
+        create_private(file)
+        found = os.stat(file)
+    except OSError as error:
+        raise StorageError(f"the journal {file} cannot be used: {error.strerror}; check its permissions") from error
+    if found.st_nlink > 1:
+        raise StorageError(
+            f"the journal {file} has {found.st_nlink} names (hard links); a run resumed under one of them would spoil what "
+            f"another has open. Remove the others (find . -samefile {file.name} lists them), or copy the file and use the copy"
+        )
+    return found.st_dev, found.st_ino
+
+
+def _shape(execute: Callable[[str], Iterable[Any]], table: str) -> tuple[Any, ...]:
+    """Return the columns and keys of a table."""
+    return tuple(tuple(execute(f"PRAGMA {kind}({table})")) for kind in ("table_info", "foreign_key_list"))
+
+
+@cache
+def _shapes() -> dict[str, tuple[Any, ...]]:
+    """Return the columns and keys of all tables as mipcash makes them."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as made:
+        for statement in tables().create:
+            made.execute(statement)
+        return {name: _shape(made.execute, name) for name in tables().names}
+
+
+def read_journal(path: str | os.PathLike[str]) -> tuple[StudyRecord, list[TrialRow]]:
+    """Return the study of a file and its trials, without locking: a run that is going on may be looked at.
+
+    Raises:
+        StorageError: there is no such file, it is no journal, or it is damaged.
+    """
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise StorageError(
+            f"{without_credentials(file)} does not exist; `mipcash run MODEL` writes journals to runs/ unless told otherwise"
+        )
+    journal = Journal(file, real_path(file))
+    try:
+        journal.acquire()
+        if journal.is_new():
+            raise StorageError(f"{file} is empty: the run that made it was stopped before it wrote anything")
+        return journal.read()
+    finally:
+        journal.close()
+
+
+def rename_journal(path: Path) -> Path | None:
+    """Rename a journal to the first free ``NAME.old-1.db``, ``NAME.old-2.db`` ... beside it. Return None if there is no file.
+
+    Nothing is deleted. A file that is no journal is renamed too.
+
+    Raises:
+        StorageError: a run is writing to the journal, or its folder cannot be written to.
+    """
+    file = real_path(path)
+    if not file.is_file():
+        return None
+    lock = WriterLock(path)
+    try:
+        with suppress(StorageError):  # SQLite finishes what a killed run left
+            read_journal(file)
+        number = 1
+        while (target := file.with_name(f"{file.stem}.old-{number}{file.suffix}")).exists():
+            number += 1
+        try:
+            # of a journal that SQLite could not open they are left, and would be taken for those of the new one
+            for end in ("", *BESIDE):
+                if end == "" or file.with_name(file.name + end).exists():
+                    file.with_name(file.name + end).rename(target.with_name(target.name + end))
+        except OSError as error:
+            raise StorageError(
+                f"{path} cannot be renamed to {target.name}: {error.strerror}; give another storage"
+            ) from error
+    finally:
+        lock.release()
+    return target if path.is_symlink() else path.with_name(target.name)
