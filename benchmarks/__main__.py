@@ -1,4 +1,4 @@
-"""``python -m benchmarks list | run NAME --size smoke|quick|full --out FILE.json | report [FILE.json ...]``."""
+"""``python -m benchmarks list | run NAME --size smoke|quick|full --out FILE.json | report [FILE.json ...] | pack``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks.raw import pack
 from benchmarks.records import FOLDER, page, stamped
 from benchmarks.registry import SIZES, Benchmark, Results, benchmarks
 
@@ -28,11 +29,17 @@ def main(arguments: list[str] | None = None) -> int:
         "report", help="print the tables of results; without files: write benchmarks/results/REPORT.md"
     )
     report.add_argument("files", nargs="*", type=Path)
+    commands.add_parser(
+        "pack", help="move raw runs (*.jsonl) below benchmarks/results into one compressed file per benchmark"
+    )
     options = parser.parse_args(arguments)
     known = benchmarks()
     if options.command == "list":
         for each in known.values():
             print(f"{each.name:12} {each.summary}")
+    elif options.command == "pack":
+        for folder in sorted(f for f in FOLDER.iterdir() if f.is_dir()):
+            print(pack(folder))
     elif options.command == "report" and not options.files:
         print(page(known))
     elif options.command == "report":
