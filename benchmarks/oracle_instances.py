@@ -3,7 +3,6 @@
 vae-sized    25 groups, 149 levels; linear terms N(0, 1), a share of the group pairs coupled with N(0, deviation)
 bits         dense quadratic forms over bits, all coefficients N(0, 1)
 cash         four choices among (8, 11, 7, 11) algorithms, all pairs coupled with N(0, 1)
-ruled        dense forms, all coefficients N(0, 1), over bits of which some are 1 and over orderings (:func:`ruled_instances`)
 real         the spaces of ``mipcash.models`` under a draw from MiVaBO's surrogate after some observations
 """
 
@@ -88,15 +87,6 @@ PLANS = {
     ),
 }
 
-RULED: dict[str, tuple[tuple[int, int, bool], ...]] = {
-    "smoke": ((8, 3, False), (8, 3, True)),
-    "quick": ((20, 5, False), (24, 8, False), (20, 5, True), (30, 5, True)),
-    "full": ((20, 5, False), (30, 10, False), (40, 5, False), (20, 5, True), (30, 5, True), (40, 5, True)),
-}
-"""Size -> (bits, how many are 1, whether that is the most)."""
-ORDERED = {"smoke": (3,), "quick": (4, 5, 6), "full": (4, 5, 6, 7, 8)}
-"""Size -> modules that are ordered."""
-
 
 def instances(size: str) -> Iterator[Instance]:
     """The instances of a size, one after the other."""
@@ -119,24 +109,6 @@ def instances(size: str) -> Iterator[Instance]:
     for name in ("vae", "sklearn_pipeline"):
         for n in plan.observations:
             yield from surrogate_draws(name, n, plan.draws)
-
-
-def ruled_instances(size: str) -> Iterator[Instance]:
-    """Cardinality and ordering rules, whose products with levels tighten HiGHS' relaxation."""
-    for bits, chosen, at_most in RULED[size]:
-        space = mc.Space("cardinality")
-        columns = [space.integer(f"b{k}", 0, 1) for k in range(bits)]
-        total = sum(columns[1:], columns[0])
-        space.rule("cardinality", total <= chosen if at_most else total == chosen)
-        form = random_form(compiled(space).program, 1.0, 1.0, np.random.default_rng([5, bits]))
-        ones = np.repeat([1, 0], [chosen, bits - chosen])
-        yield _plain(space, "cardinality", f"{'at most ' * at_most}{chosen} of {bits} bits", form, ones)
-    for modules in ORDERED[size]:
-        space = mc.Space("ordering")
-        space.ordering("order", [space.module(f"m{k}", {"none": {}, "some": {}}) for k in range(modules)])
-        form = random_form(compiled(space).program, 1.0, 1.0, np.random.default_rng([6, modules]))
-        order = np.concatenate([np.zeros(modules, dtype=np.int64), np.arange(modules)])
-        yield _plain(space, "ordering", f"{modules} modules", form, order)
 
 
 def one_hot_space(sizes: tuple[int, ...]) -> mc.Space:

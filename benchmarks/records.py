@@ -15,6 +15,8 @@ from benchmarks.registry import Benchmark, Results
 
 FOLDER = Path(__file__).resolve().parent / "results"
 PAGE = "REPORT.md"
+SETTLED = "settled"
+"""Folder of the records and sections of benchmarks that were removed."""
 PART = "part"
 """The size of a record that was collected from histories, whole or not."""
 PACKAGES = (
@@ -75,6 +77,8 @@ def page(known: Mapping[str, Benchmark], folder: Path | None = None) -> Path:
         record = _record(path)
         if record is not None and record["benchmark"] in known:
             parts += _part(known[record["benchmark"]], record, path, folder)
+    for path in sorted((folder / SETTLED).glob("*.md")):
+        parts += [path.read_text(encoding="utf-8").rstrip(), ""]
     out = folder / PAGE
     out.write_text("\n".join(parts).rstrip() + "\n", encoding="utf-8")
     return out

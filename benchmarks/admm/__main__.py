@@ -1,4 +1,4 @@
-"""``python -m benchmarks.admm run | collect``: parts of the benchmarks ``admm-artificial`` and ``admm-settings``.
+"""``python -m benchmarks.admm run | collect``: parts of the benchmark ``admm-artificial``.
 
 run --methods random,jopt --instances 0-12 --budget 100 --seconds 600
 """
@@ -27,7 +27,7 @@ def main() -> int:
     run.add_argument("--instances", type=numbers, default=numbers("0-12"))
     run.add_argument("--budget", type=int, default=100)
     run.add_argument("--seconds", type=float, default=math.inf, help="after which no further run starts")
-    commands.add_parser("collect", help="write the records of the runs that are there")
+    commands.add_parser("collect", help="write the record of the runs that are there")
     options = parser.parse_args()
     if options.command == "collect":
         return collect()
@@ -42,12 +42,10 @@ def main() -> int:
 
 
 def collect() -> int:
-    from benchmarks import admm_settings
     from benchmarks.admm import benchmark
     from benchmarks.records import keep_part
 
     keep_part("admm-artificial", benchmark.collected, benchmark.OUT)
-    keep_part("admm-settings", admm_settings.collected, admm_settings.OUT)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.cmes run --seeds 0-3 | collect | thresholds | picture``: parts of the benchmark, and the picture."""
+"""``python -m benchmarks.cmes run --seeds 0-3 | collect | thresholds``: parts of the benchmark."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import math
 import sys
 from pathlib import Path
 
-import numpy as np
-
 from benchmarks.cmes.benchmark import BUDGET, collected
 from benchmarks.cmes.methods import METHODS, method
-from benchmarks.cmes.picture import BOUND, draw, track
 from benchmarks.cmes.problems import thresholds
 from benchmarks.cmes.runs import read, work
 from benchmarks.records import FOLDER, keep_part
@@ -30,12 +27,6 @@ def main() -> None:
     collect.add_argument("runs", type=Path)
     collect.add_argument("--out", type=Path, default=FOLDER / "cmes.json")
     commands.add_parser("thresholds", help="quantiles of random configurations")
-    picture = commands.add_parser(
-        "picture", help="the problem of Section 4.1 under constrained EI and cMES, as PNG or SVG"
-    )
-    picture.add_argument("out", type=Path)
-    picture.add_argument("--budget", type=int, default=30)
-    picture.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if options.command == "run":
         names = options.methods.split(";") if options.methods else list(METHODS)
@@ -44,11 +35,6 @@ def main() -> None:
         work(names, seeds, options.budget, lambda text: print(text, flush=True), options.runs, seconds=options.seconds)
     elif options.command == "collect":
         keep_part("cmes", lambda: collected(read(options.runs)), options.out)
-    elif options.command == "picture":
-        tracks = [track(name, options.budget, options.seed) for name in ("cEI", "cMES")]
-        draw(tracks, options.out)
-        for each in tracks:
-            print(f"{each.name}: best {each.best:.4f}, infeasible {np.mean(each.values >= BOUND):.0%}")
     else:
         for name, (limit, kept, every) in thresholds().items():
             print(f"{name}: threshold {limit:g}, best that keeps it {kept:.4f}, best of all {every:.4f}")

@@ -14,14 +14,19 @@ def test_packed_and_appended_lines_are_read_alike(tmp_path: Path) -> None:
     append_line(plain, '{"x": 1e-05}')
     append_line(nested, '{"x":"é"}')
     packed = pack(folder)
-    assert packed == folder / "peers.jsonl.gz" and not plain.exists() and not nested.exists()
-    assert lines(plain) == ['{"x": 1e-05}'] and lines(nested) == ['{"x":"é"}']
+    assert packed == folder / "peers.jsonl.gz"
+    assert not plain.exists()
+    assert not nested.exists()
+    assert lines(plain) == ['{"x": 1e-05}']
+    assert lines(nested) == ['{"x":"é"}']
     append_line(plain, '{"x": 2}')
     assert lines(plain) == ['{"x": 1e-05}', '{"x": 2}']
     bytes_before = pack(folder).read_bytes()
-    assert lines(plain) == ['{"x": 1e-05}', '{"x": 2}'] and pack(folder).read_bytes() == bytes_before
+    assert lines(plain) == ['{"x": 1e-05}', '{"x": 2}']
+    assert pack(folder).read_bytes() == bytes_before
     replace(plain, lines(plain)[1:])
-    assert lines(plain) == ['{"x": 2}'] and lines(nested) == ['{"x":"é"}']
+    assert lines(plain) == ['{"x": 2}']
+    assert lines(nested) == ['{"x":"é"}']
     assert lines(folder / "none.jsonl") == []
 
 
