@@ -19,18 +19,7 @@ SETTLED = "settled"
 """Folder of the records and sections of benchmarks that were removed."""
 PART = "part"
 """The size of a record that was collected from histories, whole or not."""
-PACKAGES = (
-    "mipcash",
-    "numpy",
-    "pyomo",
-    "highspy",
-    "gurobipy",
-    "cplex",
-    "pyscipopt",
-    "pytoulbar2",
-    "torch",
-    "xgboost-cpu",
-)
+PACKAGES = ("mipcash", "numpy", "pyomo", "highspy", "gurobipy", "cplex", "pyscipopt", "pytoulbar2", "torch", "xgboost-cpu")
 
 
 def stamped(name: str, size: str, seconds: float, results: Results) -> Results:
@@ -97,10 +86,7 @@ def _part(each: Benchmark, record: dict[str, Any], path: Path, folder: Path) -> 
     versions = ", ".join(f"{k} {v}" for k, v in record["versions"].items())
     lines = [f"## {each.name}: {each.summary}", ""]
     lines += [f"{_command(each.name, record)}; {_hours(record)}", ""]
-    lines += [
-        f"[{path.name}]({path.relative_to(folder).as_posix()}): {record['machine']['cores']} cores, {versions}.",
-        "",
-    ]
+    lines += [f"[{path.name}]({path.relative_to(folder).as_posix()}): {record['machine']['cores']} cores, {versions}.", ""]
     figures = path.parent / "figures"
     return [
         *lines,

@@ -102,11 +102,7 @@ def run_in_a_pool(kind: str, workers: int, evaluations: int, seconds: float) -> 
     with pool(kind, workers) as executor:
         load, began = os.getloadavg()[0], time.perf_counter()
         result = mc.minimize(
-            Asleep(seconds),
-            network(),
-            evaluations,
-            execution=mc.Execution(workers=workers, executor=executor),
-            progress=False,
+            Asleep(seconds), network(), evaluations, execution=mc.Execution(workers=workers, executor=executor), progress=False
         )
         wall = time.perf_counter() - began
     assert result.n_done == evaluations, result.problem()

@@ -26,9 +26,7 @@ SUMMARY = "ADMMBO on the problems of its paper: feasible, converged, stopped; an
 
 
 @benchmark(
-    "admmbo",
-    "ADMMBO on the problems of its paper: feasible, converged, stopped; and other penalties",
-    RESULTS / "admmbo.json",
+    "admmbo", "ADMMBO on the problems of its paper: feasible, converged, stopped; and other penalties", RESULTS / "admmbo.json"
 )
 def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     if size == "smoke":

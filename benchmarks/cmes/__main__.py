@@ -1,4 +1,4 @@
-"""``python -m benchmarks.cmes run --seeds 0-3 | collect | thresholds``: parts of the benchmark."""
+"""``python -m benchmarks.cmes run --seeds 0-3 | collect ``: parts of the benchmark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 
 from benchmarks.cmes.benchmark import BUDGET, collected
 from benchmarks.cmes.methods import METHODS, method
-from benchmarks.cmes.problems import thresholds
 from benchmarks.cmes.runs import read, work
 from benchmarks.records import FOLDER, keep_part
 
@@ -26,18 +25,14 @@ def main() -> None:
     collect = commands.add_parser("collect", help="write benchmarks/results/cmes.json from a file of runs")
     collect.add_argument("runs", type=Path)
     collect.add_argument("--out", type=Path, default=FOLDER / "cmes.json")
-    commands.add_parser("thresholds", help="quantiles of random configurations")
     options = parser.parse_args()
     if options.command == "run":
         names = options.methods.split(";") if options.methods else list(METHODS)
         first, last = map(int, options.seeds.split("-"))
         seeds = range([method(name) for name in names] and first, last + 1)
         work(names, seeds, options.budget, lambda text: print(text, flush=True), options.runs, seconds=options.seconds)
-    elif options.command == "collect":
-        keep_part("cmes", lambda: collected(read(options.runs)), options.out)
     else:
-        for name, (limit, kept, every) in thresholds().items():
-            print(f"{name}: threshold {limit:g}, best that keeps it {kept:.4f}, best of all {every:.4f}")
+        keep_part("cmes", lambda: collected(read(options.runs)), options.out)
 
 
 if __name__ == "__main__":

@@ -19,14 +19,7 @@ SEEDS = {"smoke": range(1), "quick": range(4), "full": range(20)}
 SMOKE = ("cMES real", "cMES", "cEI", "random")
 TABLES: Mapping[str, tuple[str, ...]] = {
     "Binary feedback (paper, Table 2)": ("cMES", "cEI", "cMES observe", "cEI observe", "AP", "random"),
-    "Real-valued feedback (paper, Table 3)": (
-        "cMES real",
-        "cEI real",
-        "SCBO real",
-        "Lagrangian real",
-        "AP",
-        "random",
-    ),
+    "Real-valued feedback (paper, Table 3)": ("cMES real", "cEI real", "SCBO real", "Lagrangian real", "AP", "random"),
     "Joint and marginal draws of the minimum (paper, Table 4)": (
         "cMES",
         "cMES, marginal",
@@ -139,7 +132,7 @@ def markdown(results: dict[str, Any]) -> str:
         f"{results['runs']} runs of {results['evaluations']} evaluations, the first {results['start']} of them random and the "
         "same for all. Ranks of the best loss that keeps the limit, mean ± standard error over problems and seeds: over all "
         "evaluations, as in the paper, and after the last. The problems have the paper's shape, not its data; PESC is not "
-        "built: SCBO's selection and the augmented Lagrangian stand beside it.",
+        "built: SCBO's selection and the augmented Lagrangian stand beside it."
     ]
     for table in results["tables"]:
         seeds = ", ".join(map(str, table["seeds"]))

@@ -57,10 +57,7 @@ COMPARISONS = (
         (("penalty", "rules"),),
     ),
     Comparison(
-        "Under a penalty, seeds 0 and 1, every peer but GPSampler",
-        (OURS, *SEARCHING),
-        (("penalty", "rules"),),
-        seeds=(0, 1),
+        "Under a penalty, seeds 0 and 1, every peer but GPSampler", (OURS, *SEARCHING), (("penalty", "rules"),), seeds=(0, 1)
     ),
     Comparison("BoTorch with the library's own limits", (OURS, "botorch", "botorch-library"), (("repair", "all"),)),
     Comparison("SMAC3 with the library's own limits", (OURS, "smac", "smac-library"), (("repair", "all"),)),
@@ -97,14 +94,11 @@ def variants(seeds: Sequence[int], read: Reader) -> list[dict[str, Any]]:
     }
 
     def regret(method: str) -> list[float]:
-        return [
-            float(np.mean([(runs[method][p].best()[k - 1] - least[p[0]]) / scale[p[0]] for p in pairs])) for k in STEPS
-        ]
+        return [float(np.mean([(runs[method][p].best()[k - 1] - least[p[0]]) / scale[p[0]] for p in pairs])) for k in STEPS]
 
     own = regret(OURS)
     return [
-        {"method": v, "regret": regret(v), "ours": own, **_duel(runs[OURS], runs[v], pairs), "pairs": len(pairs)}
-        for v in VARIANTS
+        {"method": v, "regret": regret(v), "ours": own, **_duel(runs[OURS], runs[v], pairs), "pairs": len(pairs)} for v in VARIANTS
     ]
 
 
@@ -143,9 +137,7 @@ def markdown(results: dict[str, Any]) -> str:
     for each in results.get("comparisons", ()):
         tables = [report.Table(**(t | {"rows": [report.Row(**r) for r in t["rows"]]})) for t in each["tables"]]
         lines += [f"### {each['title']}", "", report.markdown(each | {"tables": tables})]
-    return "\n".join(
-        [*lines, *_variant_lines(results.get("variants", ())), *_problem_lines(results.get("problems", ()))]
-    )
+    return "\n".join([*lines, *_variant_lines(results.get("variants", ())), *_problem_lines(results.get("problems", ()))])
 
 
 def _variant_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -156,8 +148,7 @@ def _variant_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
         "",
         f"n = {rows[0]['pairs']} runs; regret in units of random search's after {STEPS[-1]} evaluations, the mean over the runs.",
         "",
-        f"| variant | rank of two | its regret after {' / '.join(map(str, STEPS))} | {OURS}'s "
-        f"| {OURS} wins / loses / ties (p) |",
+        f"| variant | rank of two | its regret after {' / '.join(map(str, STEPS))} | {OURS}'s | {OURS} wins / loses / ties (p) |",
         "|---|---|---|---|---|",
     ]
     for row in rows:

@@ -46,11 +46,7 @@ def space() -> mc.Space:
                 "leaf": mc.Integer(1, 20),
                 "columns": mc.Real(0.05, 1.0),
             },
-            "boosting": {
-                "trees": mc.Integer(5, 60, log=True),
-                "depth": mc.Integer(1, 5),
-                "rate": mc.Real(0.01, 1.0, log=True),
-            },
+            "boosting": {"trees": mc.Integer(5, 60, log=True), "depth": mc.Integer(1, 5), "rate": mc.Real(0.01, 1.0, log=True)},
         },
     )
     s.rule("distances and products need one scale", estimator.is_("logistic", "knn") + scaler["none"] <= 1)
@@ -126,9 +122,7 @@ def _estimator(config: Config) -> Any:
     if kind == "forest":
         given = {"max_depth": own["depth"], "min_samples_leaf": own["leaf"], "max_features": own["columns"]}
         return RandomForestClassifier(own["trees"], random_state=0, **given)
-    return GradientBoostingClassifier(
-        n_estimators=own["trees"], max_depth=own["depth"], learning_rate=own["rate"], random_state=0
-    )
+    return GradientBoostingClassifier(n_estimators=own["trees"], max_depth=own["depth"], learning_rate=own["rate"], random_state=0)
 
 
 def _operations(kind: str, model: Any, x: Any) -> float:

@@ -44,9 +44,7 @@ def _halves(data: str) -> tuple[Any, Any, Any, Any]:
     from sklearn.model_selection import train_test_split
 
     table = pipelines.table(data)
-    x_train, x_test, y_train, y_test = train_test_split(
-        table.x, table.y, test_size=0.5, random_state=0, stratify=table.y
-    )
+    x_train, x_test, y_train, y_test = train_test_split(table.x, table.y, test_size=0.5, random_state=0, stratify=table.y)
     return x_train, y_train, x_test, y_test
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 
-from benchmarks import suites
 from benchmarks.__main__ import main as benchmarks_main
 from benchmarks.peers import benchmark, comparisons, history, problem, report, runner
 from benchmarks.peers.__main__ import main, names, numbers
@@ -68,27 +65,6 @@ def test_a_record_of_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "![average rank after each evaluation, repair](figures/rank-repair.svg)" in text
     assert (tmp_path / "figures" / "rank-repair.svg").is_file()
     assert "![" not in benchmark.markdown(record["results"])
-
-
-def test_optima_are_computed_and_proven_again(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    branin = problem.problems()["branin-cat"]
-    proven = replace(branin, prove=lambda target: target - 0.25)
-    of = replace(suites.suite(), problems=lambda: {"branin-cat": proven})
-    monkeypatch.setattr(suites, "suite", lambda name: of)
-    assert main(["certify", "branin-cat"]) == 0
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("branin-cat         0.39788735772973")
-    assert f"no loss is below {branin.optimum - branin.tolerance / 2 - 0.25!r}" in second
-    absent = replace(branin, prove=Mock(side_effect=ModuleNotFoundError("no gurobipy")))
-    bounded = replace(branin, name="bounded", certificate="lower bound", certify=None)
-    of = replace(of, problems=lambda: {"branin-cat": absent, "bounded": bounded})
-    assert main(["certify"]) == 0
-    assert "not proven: no gurobipy; install the extra gurobi" in (out := capsys.readouterr().out)
-    assert "(lower bound): nothing to compute" in out
-    assert main(["certify", "nothing"]) == 2
-    assert "there is no problem nothing" in capsys.readouterr().err
 
 
 def test_smoke(tmp_path: Path) -> None:
