@@ -38,6 +38,8 @@ def keep_part(name: str, collect: Callable[[], Results], path: Path) -> None:
     """Write the record of what histories come to, and say so."""
     began = time.perf_counter()
     results = collect()
+    if not results["runs"]:
+        raise SystemExit(f"no runs are kept; {path} stays as it is")
     record = stamped(name, PART, time.perf_counter() - began, results)
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"{path}: {results['runs']} runs")

@@ -21,7 +21,7 @@ from mipcash.study.records.limits import limits_of
 
 Config = Mapping[str, Any]
 
-OPTIMA = Path(__file__).resolve().parents[1] / "results" / "optima.json"
+FACTS = Path(__file__).resolve().parents[1] / "results" / "problems.json"
 GROUPS = ("rules", "free")
 LOWER_BOUND = "lower bound"
 CERTIFICATES = ("enumeration", "construction", "branch and bound", "best known", LOWER_BOUND)
@@ -43,7 +43,6 @@ class Problem:
         group: ``rules`` or ``free``.
         optimum: the least loss.
         certificate: how the optimum is known, one of :data:`CERTIFICATES`.
-        best: a configuration that attains the optimum; None where only its value is published.
         source: where the problem comes from.
         held_out: not to be looked at while an optimizer is tuned.
         tolerance: how far below ``optimum`` a loss may lie by rounding or by the polish of the numbers.
@@ -61,7 +60,6 @@ class Problem:
     optimum: float
     certificate: str
     source: str
-    best: Config | None = None
     held_out: bool = False
     tolerance: float = 1e-6
     penalty: float | None = None
@@ -99,7 +97,22 @@ def problems() -> dict[str, Problem]:
     return found
 
 
+@cache
+def facts() -> dict[str, dict[str, Any]]:
+    """By problem: its optimum, certificate and source, and ``best``, a configuration that attains it, where one was computed.
+
+    Commit 5db2cfa has the code that computed them.
+    """
+    found: dict[str, dict[str, Any]] = json.loads(FACTS.read_text(encoding="utf-8"))
+    return found
+
+
+def described(name: str, space: Callable[[], mc.Space], objective: Objective, **more: Any) -> Problem:
+    """A problem with its facts."""
+    return Problem(name, space, objective, **{k: v for k, v in facts()[name].items() if k != "best"}, **more)
+
+
 def optima() -> dict[str, Config]:
-    """A configuration that attains the optimum, by problem, where one was computed; commit 5db2cfa has the code that did."""
-    told = json.loads(OPTIMA.read_text(encoding="utf-8"))
+    """A configuration that attains the optimum, by problem."""
+    told = {name: fact["best"] for name, fact in facts().items() if "best" in fact}
     return {name: {k: tuple(v) if isinstance(v, list) else v for k, v in config.items()} for name, config in told.items()}

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
+from benchmarks.peers.problem import Config, described
 
 SOURCE = "Ariafar et al., ADMMBO (2019), problem ({}); an integer and a rule added"
 ONE, TWO = {"c1": 0.0}, {"c1": 0.0, "c2": 0.0}
@@ -124,40 +124,7 @@ def graded_18(config: Config) -> dict[str, float]:
 
 
 PROBLEMS = (
-    Problem(
-        name="admmbo-16",
-        space=space_16,
-        objective=graded_16,
-        group="rules",
-        optimum=0.17734516849429466,
-        reference=5.3873,
-        certificate="best known",
-        source=SOURCE.format(16),
-        limits=ONE,
-        tolerance=1e-5,
-    ),
-    Problem(
-        name="admmbo-17",
-        space=space_17,
-        objective=graded_17,
-        group="rules",
-        optimum=0.6335859963681489,
-        reference=0.79689,
-        certificate="best known",
-        source=SOURCE.format(17),
-        limits=TWO,
-        tolerance=1e-5,
-    ),
-    Problem(
-        name="admmbo-18",
-        space=space_18,
-        objective=graded_18,
-        group="rules",
-        optimum=0.05569153463725199,
-        reference=0.65739,
-        certificate="best known",
-        source=SOURCE.format(18),
-        limits=ONE,
-        tolerance=1e-5,
-    ),
+    described("admmbo-16", space_16, graded_16, limits=ONE),
+    described("admmbo-17", space_17, graded_17, limits=TWO),
+    described("admmbo-18", space_18, graded_18, limits=ONE),
 )

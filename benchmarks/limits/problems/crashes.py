@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
+from benchmarks.peers.problem import Config, described
 
 BITS = {16: (0.6, -3.3), 32: (1.0, -7.0), 64: (1.7, -15.5)}
 """Cost of a number relative to single precision, log10 of its rounding."""
@@ -93,18 +93,4 @@ def _multigrid(
     return {"loss": time, "memory": memory, "error": max(rounding + 2, 12 * math.log10(left))}
 
 
-PROBLEMS = (
-    Problem(
-        name="solvers",
-        space=space,
-        objective=solve,
-        group="rules",
-        optimum=3.681704692830815,
-        reference=8.2627,
-        certificate="enumeration",
-        source="conditional branches that crash; made up",
-        limits=LIMITS,
-        crashes=True,
-        tolerance=1e-5,
-    ),
-)
+PROBLEMS = (described("solvers", space, solve, limits=LIMITS, crashes=True),)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
+from benchmarks.peers.problem import Config, described
 from mipcash.models._data import table
 
 YOUNG = 25.0
@@ -137,17 +137,4 @@ def _operations(kind: str, model: Any, x: Any) -> float:
     return sum(2.0 * t.tree_.max_depth + 4.0 for t in trees)
 
 
-PROBLEMS = (
-    Problem(
-        name="credit",
-        space=space,
-        objective=credit,
-        group="rules",
-        optimum=0.31380952,
-        reference=0.3698,
-        certificate="best known",
-        source="german credit (UCI), Perrone et al. (2019): latency and disparity as limits",
-        limits=LIMITS,
-        tolerance=1e-9,
-    ),
-)
+PROBLEMS = (described("credit", space, credit, limits=LIMITS),)

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
+from benchmarks.peers.problem import Config, described
 from benchmarks.peers.problems import engineering as known
 
 # -- pressure vessel: plates by sixteenths of an inch; the code's least thickness is a rule ------------------------------------
@@ -187,64 +187,9 @@ def _g04(x1: Any, x2: Any, x3: Any, x4: Any, x5: Any) -> tuple[Any, ...]:
 
 
 PROBLEMS = (
-    Problem(
-        name="vessel",
-        space=vessel_space,
-        objective=vessel,
-        group="rules",
-        optimum=6027.931138543033,
-        reference=11746.0,
-        certificate="enumeration",
-        source="Sandgren, Nonlinear integer and discrete programming in mechanical design (1990); a second steel",
-        limits={"volume": (VOLUME, None), "slender": SLENDER},
-        tolerance=1e-2,
-    ),
-    Problem(
-        name="beam",
-        space=beam_space,
-        objective=beam,
-        group="rules",
-        optimum=1.9693609263215803,
-        reference=5.0584,
-        certificate="best known",
-        source="Ragsdell and Phillips (1976), Deb and Goyal (1996): materials and joints",
-        limits=BEAM_LIMITS,
-        tolerance=1e-5,
-    ),
-    Problem(
-        name="reducer",
-        space=reducer_space,
-        objective=reducer,
-        group="rules",
-        optimum=2992.8969272695917,
-        reference=3954.2,
-        certificate="best known",
-        source="Golinski (1970); bearings and their rules added",
-        limits=REDUCER_LIMITS,
-        tolerance=1e-3,
-    ),
-    Problem(
-        name="spring-limits",
-        space=spring_space,
-        objective=spring,
-        group="rules",
-        optimum=1.275593922914062,
-        reference=2.6346,
-        certificate="enumeration",
-        source="Belegundu (1982); members made discrete, materials added",
-        limits={"deflection": 0.0, "shear": 1.0, "surge": (1.0, None)},
-        tolerance=1e-6,
-    ),
-    Problem(
-        name="g04",
-        space=g04_space,
-        objective=g04,
-        group="rules",
-        optimum=-30585.624677332286,
-        reference=-29254.0,
-        certificate="enumeration",
-        source="Himmelblau (1972), G04 of the CEC sets; three whole numbers and a rule",
-        limits=G04_LIMITS,
-        tolerance=1e-2,
-    ),
+    described("vessel", vessel_space, vessel, limits={"volume": (VOLUME, None), "slender": SLENDER}),
+    described("beam", beam_space, beam, limits=BEAM_LIMITS),
+    described("reducer", reducer_space, reducer, limits=REDUCER_LIMITS),
+    described("spring-limits", spring_space, spring, limits={"deflection": 0.0, "shear": 1.0, "surge": (1.0, None)}),
+    described("g04", g04_space, g04, limits=G04_LIMITS),
 )

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
+from benchmarks.peers.problem import Config, described
 
 STAGES = 25
 DRAWS = 100
@@ -65,22 +65,6 @@ def merit(config: Config) -> float:
 
 
 PROBLEMS = (
-    Problem(
-        name="contamination",
-        space=lambda: bits("contamination control", STAGES),
-        objective=contamination,
-        group="free",
-        optimum=22.46,
-        certificate="enumeration",
-        source="Baptista and Poloczek, Bayesian optimization of combinatorial structures, 4.3",
-    ),
-    Problem(
-        name="labs",
-        space=lambda: bits("low-autocorrelation binary sequence", LENGTH),
-        objective=merit,
-        group="free",
-        optimum=-8.0,
-        certificate="enumeration",
-        source="Packebusch and Mertens, Low autocorrelation binary sequences: E = 36 at n = 24",
-    ),
+    described("contamination", lambda: bits("contamination control", STAGES), contamination),
+    described("labs", lambda: bits("low-autocorrelation binary sequence", LENGTH), merit),
 )

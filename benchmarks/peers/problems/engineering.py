@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
+from benchmarks.peers.problem import Config, described
 
 
 def of(parameter: Any, function: Callable[[float], float]) -> Any:
@@ -148,34 +148,7 @@ def gear(config: Config) -> float:
 
 
 PROBLEMS = (
-    Problem(
-        name="speed-reducer",
-        space=reducer_space,
-        objective=reducer,
-        group="rules",
-        optimum=3017.7137605741,
-        certificate="enumeration",
-        source="Golinski, Optimal synthesis problems solved by means of nonlinear programming; members made discrete",
-        tolerance=0.05,
-    ),
-    Problem(
-        name="spring",
-        space=spring_space,
-        objective=spring,
-        group="rules",
-        optimum=1.275593922914062,
-        certificate="enumeration",
-        source="Belegundu, A study of mathematical programming methods; members made discrete, materials added",
-        tolerance=1e-4,
-    ),
-    Problem(
-        name="gear-rules",
-        space=gear_space,
-        objective=gear,
-        group="rules",
-        optimum=-11.431697678095487,
-        certificate="enumeration",
-        source="MINLPLib gear, in the mixed-integer set of rbfopt; rules added, error on the log scale",
-        held_out=True,
-    ),
+    described("speed-reducer", reducer_space, reducer),
+    described("spring", spring_space, spring),
+    described("gear-rules", gear_space, gear),
 )

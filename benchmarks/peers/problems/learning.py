@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import mipcash as mc
-from benchmarks.peers.problem import LOWER_BOUND, Config, Problem
+from benchmarks.peers.problem import LOWER_BOUND, Config, Problem, described
 from mipcash.models import sklearn_pipeline as pipelines
 
 ROUNDS = (3, 200)
@@ -85,16 +85,7 @@ def _learning(name: str, data: str, optimum: float, held_out: bool = False) -> P
 
 
 PROBLEMS = (
-    Problem(
-        name="xgboost-monks",
-        space=xgboost_space,
-        objective=xgboost,
-        group="free",
-        optimum=0.0,
-        certificate=LOWER_BOUND,
-        source="Daxberger et al., Section 4 (a) and Table 5",
-        tolerance=0.0,
-    ),
+    described("xgboost-monks", xgboost_space, xgboost),
     _learning("pipeline-heart", "heart", 0.0),
     _learning("pipeline-sonar", "sonar", 0.0, held_out=True),
 )

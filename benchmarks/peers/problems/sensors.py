@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
+from benchmarks.peers.problem import Config, described
 
 SITES = 28
 AT_MOST = 5
@@ -82,14 +82,4 @@ def space() -> mc.Space:
     return made
 
 
-PROBLEMS = (
-    Problem(
-        name="sensors",
-        space=space,
-        objective=objective,
-        group="rules",
-        optimum=34.8795426964392,
-        certificate="enumeration",
-        source="Krause, Singh and Guestrin, Near-optimal sensor placements in Gaussian processes; own instance",
-    ),
-)
+PROBLEMS = (described("sensors", space, objective),)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
+from benchmarks.peers.problem import Config, described
 from mipcash.models.vae import IMAGE, build, shapes
 
 PENALTY = 500.0
@@ -84,15 +84,4 @@ def space() -> mc.Space:
     return build()[0]
 
 
-PROBLEMS = (
-    Problem(
-        name="vae-proxy",
-        space=space,
-        objective=objective,
-        group="rules",
-        optimum=84.79466677673793,
-        certificate="enumeration",
-        source="space of Daxberger et al., Table 2; loss of our own",
-        penalty=PENALTY,
-    ),
-)
+PROBLEMS = (described("vae-proxy", space, objective, penalty=PENALTY),)
