@@ -124,9 +124,7 @@ def _lines(table: dict[str, Any]) -> list[str]:
         "Loss: 1 - AUC, means; the pipeline with the lowest cross-validated loss. Rank, differences and tests on fresh folds "
         f"(two other dealings of the rows searched on) against `{table['reference']}`. CPU seconds: medians.",
         "",
-        "| method | search, "
-        + " / ".join(f"{n * FOLDS}" for n in STEPS)
-        + " fits | fresh folds | fresh rows | rank | worse by "
+        "| method | search, " + " / ".join(f"{n * FOLDS}" for n in STEPS) + " fits | fresh folds | fresh rows | rank | worse by "
         "| better / worse / equal | Wilcoxon p, runs; sets | CPU s an ask | CPU s |",
         "|---" * 10 + "|",
     ]

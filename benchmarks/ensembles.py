@@ -66,9 +66,7 @@ def one(name: str, seed: int, optimizer: str, budget: int, rows: int = ROWS) -> 
     from sklearn.metrics import get_scorer
 
     x, x_held, y, y_held = halves(name, seed, rows)
-    facts = pipelines.Facts(
-        x.shape[1], bool((x >= 0).all()), len(y) * 4 // 5 - 1, int(np.bincount(y).min()) * 4 // 5 - 1
-    )
+    facts = pipelines.Facts(x.shape[1], bool((x >= 0).all()), len(y) * 4 // 5 - 1, int(np.bincount(y).min()) * 4 // 5 - 1)
     objective = mc.CrossValidated(partial(pipelines.pipeline, seed=seed), x, y, scoring="roc_auc", seed=seed)
     began = time.process_time()
     with mc.Study(pipelines.declare(facts), mc.Method(optimizer, seconds_per_proposal=None), seed=seed) as study:
@@ -115,9 +113,7 @@ def cells(size: str) -> Iterator[tuple[str, int, str, int]]:
                 yield name, seed, optimizer, budget
 
 
-@benchmark(
-    "ensembles", "what the answer of a search is worth on held-out rows: luckiest, recommended, confirmed, ensemble"
-)
+@benchmark("ensembles", "what the answer of a search is worth on held-out rows: luckiest, recommended, confirmed, ensemble")
 def run(size: str, progress: Progress) -> Results:
     """One search per data set, seed and optimizer."""
     rows = []

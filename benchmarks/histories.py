@@ -24,12 +24,7 @@ from mipcash.optimizers.registry import optimizer_names
 SEED = 7
 SOLVER = "auto solver=highs"
 """Whatever else is installed."""
-PLAN: dict[str, tuple[int | None, int]] = {
-    "hybrid": (None, 24),
-    "mivabo": (5, 16),
-    "joint-gp": (4, 14),
-    "random": (8, 14),
-}
+PLAN: dict[str, tuple[int | None, int]] = {"hybrid": (None, 24), "mivabo": (5, 16), "joint-gp": (4, 14), "random": (8, 14)}
 """Optimizer -> how many of the problems of the peers benchmark (None: all), evaluations of a run; together some minutes."""
 OTHERS = (3, 14)
 """The same for every other optimizer."""
@@ -116,10 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.compare:
         return compare(*options.compare)
-    for kind, given, known in (
-        ("optimizer", options.optimizers, optimizer_names()),
-        ("problem", options.problems, problems()),
-    ):
+    for kind, given, known in (("optimizer", options.optimizers, optimizer_names()), ("problem", options.problems, problems())):
         if unknown := [name for name in given if name not in known]:
             parser.error(f"there is no {kind} {', '.join(unknown)}; there are {', '.join(known)}")
     with options.out.open("w", encoding="utf-8") as file:

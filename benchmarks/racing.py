@@ -25,10 +25,7 @@ from mipcash.study.pruning import Halving, Racing, judge_of
 from mipcash.study.reading import read_outcome
 
 WAYS: dict[str, Racing | Halving | None] = {"off": None, "on": Racing(), "halving": Halving()}
-RULES: dict[str, Racing | Halving] = {
-    **{f"c = {c}": Racing(c=c) for c in (0.5, 1.0, 1.5, 2.0, 3.0)},
-    "halving": Halving(),
-}
+RULES: dict[str, Racing | Halving] = {**{f"c = {c}": Racing(c=c) for c in (0.5, 1.0, 1.5, 2.0, 3.0)}, "halving": Halving()}
 REPEATS = (1, 2)
 """Of the fresh folds."""
 SHARES = (0.25, 0.5, 0.75, 1.0)
@@ -117,9 +114,7 @@ def cell(data: str, seed: int, chosen: Mapping[str, Any], progress: Progress) ->
             began, fitted = time.process_time(), remembered.seconds
             fits = chosen["evaluations"] * folds
             method = mc.Method(optimizer, seconds_per_proposal=None)
-            result = mc.minimize(
-                remembered, space, mc.Fits(fits), optimizer=method, seed=seed, pruning=racing, progress=False
-            )
+            result = mc.minimize(remembered, space, mc.Fits(fits), optimizer=method, seed=seed, pruning=racing, progress=False)
             asking = time.process_time() - began - (remembered.seconds - fitted)
             config = result.config or {}
             key = repr(sorted(config.items()))
@@ -133,9 +128,7 @@ def cell(data: str, seed: int, chosen: Mapping[str, Any], progress: Progress) ->
             }
             if way == "off":
                 row["replays"] = {name: replayed(result.history, rule) for name, rule in RULES.items()}
-            progress(
-                f"{data} seed {seed} {optimizer} {way}: {result.n_evaluations} evaluations, fresh {row['fresh']:.4f}"
-            )
+            progress(f"{data} seed {seed} {optimizer} {way}: {result.n_evaluations} evaluations, fresh {row['fresh']:.4f}")
             yield row
 
 
@@ -144,13 +137,7 @@ def run(size: str, progress: Progress) -> Results:
     chosen = SIZES[size]
     seeds = chosen.get("seeds", 3 if size != "smoke" else 1)
     rows = [row for seed in range(seeds) for data in chosen["data"] for row in cell(data, seed, chosen, progress)]
-    return {
-        "size": size,
-        "evaluations": chosen["evaluations"],
-        "folds": chosen.get("folds", 5),
-        "seeds": seeds,
-        "runs": rows,
-    }
+    return {"size": size, "evaluations": chosen["evaluations"], "folds": chosen.get("folds", 5), "seeds": seeds, "runs": rows}
 
 
 def markdown(results: Results) -> str:
@@ -158,9 +145,7 @@ def markdown(results: Results) -> str:
     rows = results["runs"]
     fits = results["evaluations"] * results["folds"]
     shares = " | ".join(f"{share:.0%} of the fits" for share in SHARES)
-    seeds = {
-        name: len({r["seed"] for r in rows if r["data"] == name}) for name in dict.fromkeys(r["data"] for r in rows)
-    }
+    seeds = {name: len({r["seed"] for r in rows if r["data"] == name}) for name in dict.fromkeys(r["data"] for r in rows)}
     said = ", ".join(f"{name} ({count} of {counted(results['seeds'], 'seed')})" for name, count in seeds.items())
     lines = [f"{fits} fits per run; {said}. Means; in brackets the standard error of the difference to off.", ""]
     lines.append(f"| | | runs | evaluations | stopped | {shares} | fresh folds | CPU s an ask |")
@@ -175,21 +160,13 @@ def markdown(results: Results) -> str:
             numbers.append(_mean([r["fresh"] for r in own], [r["fresh"] for r in off], way))
             numbers.append(f"{np.mean([r['cpu'] / r['evaluations'] for r in own]):.3f}")
             lines.append(f"| {optimizer} | {way} | " + " | ".join(numbers) + " |")
-    lines += [
-        "",
-        "The same evaluations, cut:",
-        "",
-        "| | rule | fits saved | best lost in | by at most |",
-        "|---" * 5 + "|",
-    ]
+    lines += ["", "The same evaluations, cut:", "", "| | rule | fits saved | best lost in | by at most |", "|---" * 5 + "|"]
     for optimizer in dict.fromkeys(r["optimizer"] for r in rows):
         own = [r["replays"] for r in rows if r["optimizer"] == optimizer and r["way"] == "off"]
         for name in RULES:
             saved, lost = np.array([r[name] for r in own]).T
             at_most = f"{lost.max():.4f}" if (lost > 0.0).any() else ""
-            lines.append(
-                f"| {optimizer} | {name} | {saved.mean():.0%} | {int((lost > 0.0).sum())} of {len(own)} | {at_most} |"
-            )
+            lines.append(f"| {optimizer} | {name} | {saved.mean():.0%} | {int((lost > 0.0).sum())} of {len(own)} | {at_most} |")
     return "\n".join(lines)
 
 

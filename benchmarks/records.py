@@ -15,20 +15,11 @@ from benchmarks.registry import Benchmark, Results
 
 FOLDER = Path(__file__).resolve().parent / "results"
 PAGE = "REPORT.md"
+SETTLED = "settled"
+"""Folder of the records and sections of benchmarks that were removed."""
 PART = "part"
 """The size of a record that was collected from histories, whole or not."""
-PACKAGES = (
-    "mipcash",
-    "numpy",
-    "pyomo",
-    "highspy",
-    "gurobipy",
-    "cplex",
-    "pyscipopt",
-    "pytoulbar2",
-    "torch",
-    "xgboost-cpu",
-)
+PACKAGES = ("mipcash", "numpy", "pyomo", "highspy", "gurobipy", "cplex", "pyscipopt", "pytoulbar2", "torch", "xgboost-cpu")
 
 
 def stamped(name: str, size: str, seconds: float, results: Results) -> Results:
@@ -47,6 +38,8 @@ def keep_part(name: str, collect: Callable[[], Results], path: Path) -> None:
     """Write the record of what histories come to, and say so."""
     began = time.perf_counter()
     results = collect()
+    if not results["runs"]:
+        raise SystemExit(f"no runs are kept; {path} stays as it is")
     record = stamped(name, PART, time.perf_counter() - began, results)
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"{path}: {results['runs']} runs")
@@ -75,6 +68,8 @@ def page(known: Mapping[str, Benchmark], folder: Path | None = None) -> Path:
         record = _record(path)
         if record is not None and record["benchmark"] in known:
             parts += _part(known[record["benchmark"]], record, path, folder)
+    for path in sorted((folder / SETTLED).glob("*.md")):
+        parts += [path.read_text(encoding="utf-8").rstrip(), ""]
     out = folder / PAGE
     out.write_text("\n".join(parts).rstrip() + "\n", encoding="utf-8")
     return out
@@ -93,10 +88,7 @@ def _part(each: Benchmark, record: dict[str, Any], path: Path, folder: Path) -> 
     versions = ", ".join(f"{k} {v}" for k, v in record["versions"].items())
     lines = [f"## {each.name}: {each.summary}", ""]
     lines += [f"{_command(each.name, record)}; {_hours(record)}", ""]
-    lines += [
-        f"[{path.name}]({path.relative_to(folder).as_posix()}): {record['machine']['cores']} cores, {versions}.",
-        "",
-    ]
+    lines += [f"[{path.name}]({path.relative_to(folder).as_posix()}): {record['machine']['cores']} cores, {versions}.", ""]
     figures = path.parent / "figures"
     return [
         *lines,

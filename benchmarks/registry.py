@@ -1,7 +1,7 @@
 """Benchmarks register themselves: a module of this package, or the module ``benchmark`` of a folder, decorates its ``run``
 and offers ``markdown``.
 
-@benchmark("oracle", "seconds to proof per solver")
+@benchmark("peers", "optimizers of other libraries against ours")
 def run(size: str, progress: Callable[[str], None]) -> dict: ...      # size: smoke, quick or full
 
 def markdown(results: dict) -> str: ...                              # the table for the page of results
@@ -48,6 +48,13 @@ class Benchmark:
         """
         made = sys.modules[self.run.__module__].markdown
         return str(made(results, figures) if "figures" in signature(made).parameters else made(results))
+
+    @property
+    def collected(self) -> Callable[[], Results] | None:
+        """The results of the runs that are kept, by the module's own ``collected``; None: it has none."""
+        made: Callable[[], Results] | None = getattr(sys.modules[self.run.__module__], "collected", None)
+        needed = [p for p in signature(made).parameters.values() if p.default is p.empty] if made else []
+        return None if needed else made
 
 
 _KNOWN: dict[str, Benchmark] = {}

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, nullcontext
 from multiprocessing import get_context
@@ -23,7 +23,6 @@ from typing import Any
 
 import mipcash as mc
 from benchmarks.registry import benchmark
-from benchmarks.workers import Takes, network
 from mipcash.study.storage.registry import read_study
 
 EVALUATIONS = {"smoke": 4, "quick": 16, "full": 48}
@@ -42,10 +41,35 @@ CALLED = {
     "postgres": "`mipcash work postgresql://...`, one program each",
 }
 
-MODEL = """from benchmarks.workers import Takes, network
+MODEL = """from benchmarks.scale_out import Asleep, network
 space = network()
-objective = Takes("sleep", {seconds})
+objective = Asleep({seconds})
 """
+
+
+class Asleep:
+    """A loss that is known at once, and seconds that are slept."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def __call__(self, config: Mapping[str, Any]) -> float:
+        time.sleep(self.seconds)
+        size = config["layers"] * config["width"]
+        return float((config["lr"] - 0.01) ** 2 + 1 / size + 0.1 * config.get("drop", 0.3))
+
+
+def network() -> mc.Space:
+    """The space of the README."""
+    space = mc.Space("network")
+    layers = space.integer("layers", 1, 3)
+    width = space.ordinal("width", [16, 32, 64, 128])
+    act = space.categorical("activation", ["relu", "tanh", "selu"])
+    space.real("lr", 1e-4, 1e-1, log=True)
+    space.real("drop", 0.0, 0.5, when=layers.is_(2, 3))
+    space.rule("memory", layers * width <= 200)
+    space.rule("selu only when deep", act["selu"] <= layers / 3)
+    return space
 
 
 @contextmanager
@@ -78,11 +102,7 @@ def run_in_a_pool(kind: str, workers: int, evaluations: int, seconds: float) -> 
     with pool(kind, workers) as executor:
         load, began = os.getloadavg()[0], time.perf_counter()
         result = mc.minimize(
-            Takes("sleep", seconds),
-            network(),
-            evaluations,
-            execution=mc.Execution(workers=workers, executor=executor),
-            progress=False,
+            Asleep(seconds), network(), evaluations, execution=mc.Execution(workers=workers, executor=executor), progress=False
         )
         wall = time.perf_counter() - began
     assert result.n_done == evaluations, result.problem()

@@ -50,17 +50,10 @@ STEPS: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
         "svm": (SVC(), {"C": loguniform(1e-2, 1e3), "gamma": loguniform(1e-4, 1e1)}),
         "logistic": (LogisticRegression(max_iter=300), {"C": loguniform(1e-3, 1e3)}),
         "neighbours": (KNeighborsClassifier(), {"n_neighbors": randint(1, 50), "weights": ["uniform", "distance"]}),
-        "forest": (
-            RandomForestClassifier(100),
-            {"max_features": uniform(0.05, 0.95), "min_samples_leaf": randint(1, 20)},
-        ),
+        "forest": (RandomForestClassifier(100), {"max_features": uniform(0.05, 0.95), "min_samples_leaf": randint(1, 20)}),
         "boosting": (
             HistGradientBoostingClassifier(max_iter=60),
-            {
-                "learning_rate": loguniform(0.01, 0.5),
-                "max_leaf_nodes": randint(3, 40),
-                "l2_regularization": loguniform(1e-3, 10),
-            },
+            {"learning_rate": loguniform(0.01, 0.5), "max_leaf_nodes": randint(3, 40), "l2_regularization": loguniform(1e-3, 10)},
         ),
     },
 }
@@ -98,14 +91,7 @@ def searches(seed: int) -> dict[str, Any]:
 def run(seeds: int) -> list[dict[str, Any]]:
     """A row per search and seed."""
     x, y = make_classification(
-        ROWS + FRESH,
-        20,
-        n_informative=6,
-        n_redundant=4,
-        n_clusters_per_class=3,
-        flip_y=0.06,
-        class_sep=0.9,
-        random_state=71,
+        ROWS + FRESH, 20, n_informative=6, n_redundant=4, n_clusters_per_class=3, flip_y=0.06, class_sep=0.9, random_state=71
     )
     rows = []
     for seed in range(seeds):

@@ -187,9 +187,7 @@ def cell(method: str, of: Problem, seed: int, budget: int) -> dict[str, Any]:
     }
 
 
-@benchmark(
-    "stalls", "what a search does while it stalls: copied numbers beside other categories, steps about the incumbent"
-)
+@benchmark("stalls", "what a search does while it stalls: copied numbers beside other categories, steps about the incumbent")
 def run(size: str, progress: Progress) -> Results:
     chosen, rows = SIZES[size], list[dict[str, Any]]()
     for seed in range(chosen["seeds"]):

@@ -94,3 +94,22 @@ def alternatives() -> mc.Space:
     space.rule("size", space["size"] + 40 * depth <= 220)
     space.rule("rate", space["rate"] + depth / 4 <= 1.3)
     return space
+
+
+def shape_space(layers: int = 10, width: int = 64) -> mc.Space:
+    """A convolutional network whose widths must come out whole: auxiliary variables that chain the rules of the layers.
+
+    Kernel and stride of every layer, a padding, a learning rate: ``2 layers + 2`` parameters. The width behind layer l is w_l with
+    w_l s_l == w_(l-1) + 2 p - k_l + s_l; only a solver tells which kernels and strides have whole widths.
+    """
+    space = mc.Space(f"shapes of {layers} layers")
+    pad = space.integer("pad", 0, 3)
+    before: mc.modelling.parameters.NumericParameter | int = width
+    for l in range(layers):
+        kernel, stride = space.ordinal(f"kernel{l}", (1, 2, 3, 4, 5, 7)), space.ordinal(f"stride{l}", (1, 2, 3))
+        after = space.auxiliary(f"width{l}", 1, width)
+        space.rule(f"width of layer {l}", after * stride == before + 2 * pad - kernel + stride)
+        before = after
+    space.rule("something is left", before <= 8)
+    space.real("rate", 1e-4, 1e-1, log=True)
+    return space

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 SKIPPED = {".venv", ".venv-core", ".venv-docs", ".git", ".pytest_cache", "node_modules", "build", "dist", "site"}
 DOCUMENTS = sorted(p for p in ROOT.rglob("*.md") if not SKIPPED & set(p.relative_to(ROOT).parts))
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+ARCHIVE = ROOT / "docs" / "decisions" / "archive.md"
 REFERENCES = ROOT / "docs" / "references.md"
 CODE = sorted(p for folder in ("mipcash", "models", "benchmarks", "tests") for p in (ROOT / folder).rglob("*.py"))
 
@@ -74,17 +75,22 @@ def test_relative_links_resolve(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", DECISIONS, ids=lambda p: p.stem)
-def test_a_decision_has_context_figures_and_decision(path: Path) -> None:
+def test_a_decision_has_context_decision_and_one_table(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     first, *parts = re.split(r"^## ", text, flags=re.M)
     assert first.startswith(f"# {path.stem[:3]}: ")
-    assert [p.split("\n", 1)[0] for p in parts] == ["Context", "Figures", "Decision"]
+    assert [p.split("\n", 1)[0] for p in parts] == ["Context", "Decision", "Table"]
     assert all(len(p.split("\n", 1)[1].split()) > 0 for p in parts)
+    assert len(re.findall(r"^\|(?:-+\|)+$", text, re.M)) == 1, "one table"
+    assert len(text.splitlines()) <= 42, "at most a screen"
     assert f"({path.name})" in (path.parent / "README.md").read_text(encoding="utf-8"), "the index lacks it"
 
 
-def test_decisions_are_numbered_without_gaps() -> None:
-    assert [p.stem[:3] for p in DECISIONS] == [f"{k:03}" for k in range(1, len(DECISIONS) + 1)]
+def test_the_archive_has_the_other_numbers_in_their_order() -> None:
+    archived = re.findall(r"^## (.*)$", ARCHIVE.read_text(encoding="utf-8"), re.M)
+    assert archived == sorted(archived)
+    numbers = sorted([p.stem[:3] for p in DECISIONS] + archived)
+    assert numbers == [f"{k:03}" for k in range(1, len(numbers) + 1)], "each number once, without gaps"
 
 
 def test_cited_papers_have_an_entry() -> None:

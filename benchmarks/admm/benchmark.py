@@ -1,6 +1,7 @@
 """The registered benchmark: ``python -m benchmarks run admm-artificial``. smoke: three methods on one instance, in seconds.
 
-Its parts are run by ``python -m benchmarks.admm run --methods .. --instances ..``.
+Its parts: ``python -m benchmarks.peers run --suite artificial --methods .. --problems artificial-3 --seeds 3``; the seed is the
+instance.
 """
 
 from __future__ import annotations
@@ -49,9 +50,7 @@ others' adapters do not. Medians over instances.
 """
 
 
-@benchmark(
-    "admm-artificial", "splitting methods on the artificial objective of their papers: evaluations and CPU seconds", OUT
-)
+@benchmark("admm-artificial", "splitting methods on the artificial objective of their papers: evaluations and CPU seconds", OUT)
 def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     if size == "smoke":
         with tempfile.TemporaryDirectory() as place:
@@ -82,9 +81,7 @@ def _cut(run: History, most: int) -> History:
     return replace(run, losses=run.losses[:most], legal=run.legal[:most], cpu=run.cpu[:most])
 
 
-def collected(
-    folder: Path = FOLDER, methods: Mapping[str, str] | list[str] = LABELS, evaluations: int = BUDGET
-) -> dict[str, Any]:
+def collected(folder: Path = FOLDER, methods: Mapping[str, str] | list[str] = LABELS, evaluations: int = BUDGET) -> dict[str, Any]:
     """What they come to."""
     runs = known(methods, folder)
     short = min(evaluations, SHORT)
@@ -115,9 +112,7 @@ def markdown(results: dict[str, Any]) -> str:
 
 def _by_evaluations(rows: list[dict[str, Any]]) -> str:
     losses = [[report.number(r["loss"][str(t)]) for t in report.AT] for r in rows]
-    lines = [
-        [_label(r), str(r["runs"]), *known, report.number(r["ask"], 2)] for r, known in zip(rows, losses, strict=True)
-    ]
+    lines = [[_label(r), str(r["runs"]), *known, report.number(r["ask"], 2)] for r, known in zip(rows, losses, strict=True)]
     return report.table(["method", "runs", *(f"after {t}" for t in report.AT), "CPU s an ask"], lines)
 
 

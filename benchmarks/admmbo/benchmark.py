@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.admmbo import report
-from benchmarks.admmbo.plan import compared, interleaved
-from benchmarks.admmbo.runner import APART, RANDOM, Run, Task, read, work
+from benchmarks.admmbo.problems import PROBLEMS
+from benchmarks.admmbo.runner import APART, METHODS, RANDOM, Run, Task, read, work
 from benchmarks.registry import benchmark
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "admmbo"
@@ -22,13 +22,16 @@ in the first iteration, 2 in the others. Counts are evaluations of single output
 evaluates one output at a time, "together": all, and shares the steps. Regret: the least loss that keeps the limits among all
 configurations of which any output was evaluated, less the optimum. CPU seconds: mean of a proposal.
 """
-SUMMARY = "ADMMBO on the problems of its paper: feasible, converged, stopped; and other penalties"
+RHOS = (1e-4, 0.01, 0.1, 0.5, 1.0, 2.0)
+"""rho, at M = 20 (Section 5.7, Figure 7)."""
+PENALTIES = (0.001, 0.01, 0.1, 1.0, 2.0, 100.0, 1000.0)
+"""M, at rho = 0.1 (Figure 8)."""
+SENSITIVE = "17"
+"""The problem of both."""
 
 
 @benchmark(
-    "admmbo",
-    "ADMMBO on the problems of its paper: feasible, converged, stopped; and other penalties",
-    RESULTS / "admmbo.json",
+    "admmbo", "ADMMBO on the problems of its paper: feasible, converged, stopped; and other penalties", RESULTS / "admmbo.json"
 )
 def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     if size == "smoke":
@@ -38,6 +41,27 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     RESULTS.mkdir(parents=True, exist_ok=True)
     todo = interleaved(*STARTS[size]) if size == "full" else compared(range(STARTS[size][0]))
     return results(work(todo, RUNS, progress), read(EARLY))
+
+
+def compared(starts: Sequence[int]) -> list[Task]:
+    """All methods on all problems, start by start, so that a part of it is balanced."""
+    return [Task(p, m, s) for s in starts for p in PROBLEMS for m in METHODS]
+
+
+def varied(starts: Sequence[int]) -> list[Task]:
+    """Other values of rho and of M."""
+    settings = [{"rho": rho, "penalty": 20.0} for rho in RHOS] + [{"penalty": m} for m in PENALTIES]
+    return [Task(SENSITIVE, APART, s, each) for s in starts for each in settings]
+
+
+def interleaved(starts: int, varied_starts: int) -> list[Task]:
+    """Both, in the order in which they are done: where a run is broken off, a share of each is there."""
+    todo = []
+    for s in range(starts):
+        todo += compared([s])
+        if s % 3 == 2 and s // 3 < varied_starts:
+            todo += varied([s // 3])
+    return todo
 
 
 def collected() -> dict[str, Any]:

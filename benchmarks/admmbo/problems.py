@@ -1,7 +1,7 @@
 """The three synthetic problems of ariafar2019, Section 5, on boxes, with limits that only an evaluation tells.
 
 Their functions, and what is not as printed: :mod:`benchmarks.limits.problems.admmbo`.
-Optima are from 400 starts of SLSQP on the functions themselves (``optimum``).
+Optima are from 400 starts of SLSQP on the functions themselves.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import mipcash as mc
-from benchmarks.limits.problems.admmbo import best_of, problem_16, problem_17, problem_18
+from benchmarks.limits.problems.admmbo import problem_16, problem_17, problem_18
 from mipcash.optimizers.optimizer import Limit
 
 
@@ -86,9 +86,3 @@ PROBLEMS = {
         Problem("18", 4, 1.0, 1, hartmann, 0.0516762),
     )
 }
-
-
-def optimum(problem: Problem, starts: int = 400) -> float:
-    """The least loss that keeps the limits, by descents from random starts."""
-    names = [f"x{d + 1}" for d in range(problem.dimension)]
-    return best_of(problem.values, [{}], names, problem.high, lambda _: [], starts)[0]

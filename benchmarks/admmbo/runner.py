@@ -18,6 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.admmbo.problems import PROBLEMS, Problem, kept
+from benchmarks.raw import append_line, lines
 from mipcash.methods.admmbo.admmbo import Admmbo
 from mipcash.methods.admmbo.settings import AdmmboSettings
 from mipcash.optimizers.hybrid import Hybrid
@@ -145,7 +146,7 @@ def _answer(optimizer: Optimizer, history: History, problem: Problem) -> tuple[f
 
 def read(path: Path) -> list[Run]:
     """The runs of a file; none where there is no file."""
-    return [Run.of_line(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    return [Run.of_line(line) for line in lines(path)]
 
 
 def work(todo: Iterable[Task], path: Path, progress: Callable[[str], None], budget: int | None = None) -> list[Run]:
@@ -155,8 +156,7 @@ def work(todo: Iterable[Task], path: Path, progress: Callable[[str], None], budg
     for task in todo:
         if task.key not in there:
             run = run_one(task, budget)
-            with path.open("a", encoding="utf-8") as file:
-                file.write(run.as_line() + "\n")
+            append_line(path, run.as_line())
             progress(
                 f"({task.problem}) {task.method} {task.settings or ''} start {task.seed}: {run.at(math.inf):.5f} after "
                 f"{run.spent}, {run.cpu:.1f} CPU s {run.stopped}"

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.automl run | collect``: the benchmarks of pipelines in parts.
+"""``python -m benchmarks.automl run``: the benchmarks of pipelines in parts.
 
 run --methods flaml,tpot,hybrid --data sonar,heart --seeds 0-2
 """
@@ -29,12 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("--evaluations", type=int, default=runner.EVALUATIONS)
     run.add_argument("--space", choices=list(SPACES), help="default: bundled, and a3 for numbers")
     run.add_argument("--results", type=Path, default=FOLDER)
-    commands.add_parser(
-        "collect", help="write the records of both benchmarks of the runs that are there, and print their tables"
-    )
     options = parser.parse_args(arguments)
-    if options.command == "collect":
-        return _collect()
     began = time.perf_counter()
 
     def progress(text: str) -> None:
@@ -45,18 +40,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     todo = runner.missing(wanted, options.evaluations, options.results)
     progress(f"{len(todo)} of {len(wanted)} runs are missing")
     return int(runner.work(todo, progress, options.evaluations, options.space, options.results) > 0)
-
-
-def _collect() -> int:
-    from benchmarks import admm_real
-    from benchmarks.automl import benchmark
-    from benchmarks.records import keep_part
-
-    for name, of in (("automl", benchmark), ("admm-real", admm_real)):
-        results = of.collected()
-        keep_part(name, lambda results=results: results, of.OUT)  # type: ignore[misc]
-        print(of.markdown(results))
-    return 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The registered benchmark ``automl``: our default against FLAML, TPOT, TPE, SMAC3 and random search on rows that none has seen.
 
-Its parts: ``python -m benchmarks.automl run --methods .. --data .. --seeds ..``; ``collect`` writes the record of what is there.
+Its parts: ``python -m benchmarks.automl run --methods .. --data .. --seeds ..``;
+``python -m benchmarks collect automl`` writes the record.
 """
 
 from __future__ import annotations

@@ -132,9 +132,7 @@ def split(name: str, seed: int) -> Split:
     return Split(name, seed, task, x[searched], y[searched], x[fresh], y[fresh])
 
 
-def _at_most(
-    rows: NDArray[np.int64], y: NDArray[np.int64] | Floats, most: int, task: str, seed: int
-) -> NDArray[np.int64]:
+def _at_most(rows: NDArray[np.int64], y: NDArray[np.int64] | Floats, most: int, task: str, seed: int) -> NDArray[np.int64]:
     if len(rows) <= most:
         return rows
     classes = None if task == REGRESSION else y[rows]

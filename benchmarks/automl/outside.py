@@ -127,9 +127,7 @@ def main(method: str, job_file: str, out: str) -> None:
     if method == "tpot":
         made, search, done, fits, chosen = tpot(x, y, folds, job)
     else:
-        made, search, done, fits, chosen = flaml(
-            x, y, folds, job, method == "flaml-ensemble", method == "flaml-seconds"
-        )
+        made, search, done, fits, chosen = flaml(x, y, folds, job, method == "flaml-ensemble", method == "flaml-seconds")
     spent = time.process_time() - began
     told = np.asarray(scores(made, x_fresh, job["task"]), dtype=float)
     record = {

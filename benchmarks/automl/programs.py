@@ -41,9 +41,7 @@ def run_program(method: str, split: Split, evaluations: int) -> Run:
         arrays = {"x": split.x, "y": split.y, "x_fresh": split.x_fresh, "fold": fold_numbers(split)}
         np.savez(job, settings=json.dumps(settings), **arrays)
         command = [os.environ[INTERPRETER], str(Path(__file__).with_name("outside.py")), method, str(job), str(out)]
-        done = subprocess.run(
-            command, check=False, timeout=PATIENCE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
+        done = subprocess.run(command, check=False, timeout=PATIENCE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if not out.is_file():
             raise RuntimeError(f"{method} ended with status {done.returncode}: {done.stderr[-2000:]}")
         told = json.loads(out.read_text(encoding="utf-8"))

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.history import append_line, lines, path_of
+from benchmarks.peers.history import path_of
+from benchmarks.raw import append_line, lines
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "automl"
 

@@ -71,9 +71,7 @@ def table(runs: Runs, contenders: Sequence[Contender]) -> dict[str, Any]:
         )
     sets = list(dict.fromkeys(data for data, _ in keys))
     seeds = sorted({seed for _, seed in keys})
-    by_set = {
-        label: {s: float(np.mean([losses[label][k] for k in keys if k[0] == s])) for s in sets} for label in having
-    }
+    by_set = {label: {s: float(np.mean([losses[label][k] for k in keys if k[0] == s])) for s in sets} for label in having}
     return {"reference": reference, "runs": len(keys), "sets": sets, "seeds": seeds, "rows": rows, "by_set": by_set}
 
 
@@ -102,9 +100,7 @@ def markdown(title: str, made: Mapping[str, Any]) -> list[str]:
         ]  # fmt: skip
         lines.append(
             f"| {r['name']} | {r['rank']:.2f} ± {r['rank_error']:.2f} | {lowest[r['name']]} "
-            f"| {r['loss']:.4f} | {r['search']:.4f} | "
-            + " | ".join(tested)
-            + f" | {r['fits']:.0f} | {r['seconds']:.1f} |"
+            f"| {r['loss']:.4f} | {r['search']:.4f} | " + " | ".join(tested) + f" | {r['fits']:.0f} | {r['seconds']:.1f} |"
         )
     return [*lines, ""]
 

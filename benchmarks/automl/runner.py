@@ -60,9 +60,7 @@ def _is_there(method: str) -> tuple[bool, str]:
     return True, ""
 
 
-def tasks(
-    methods: Sequence[str], data: Sequence[str] | None, seeds: Sequence[int], space: str | None = None
-) -> list[Task]:
+def tasks(methods: Sequence[str], data: Sequence[str] | None, seeds: Sequence[int], space: str | None = None) -> list[Task]:
     """All runs in their order; sets that are not there, or that the space is not for, are left out.
 
     Args:
@@ -70,13 +68,7 @@ def tasks(
     """
     there = [name for name in data or SOURCES if is_there(name)]
     fits = SPACES[space].tasks if space is not None else tuple(USUAL)
-    return [
-        Task(m, name, seed)
-        for seed in seeds
-        for name in there
-        for m in methods
-        if m in PROGRAMS or SOURCES[name].task in fits
-    ]
+    return [Task(m, name, seed) for seed in seeds for name in there for m in methods if m in PROGRAMS or SOURCES[name].task in fits]
 
 
 def missing(wanted: Sequence[Task], evaluations: int = EVALUATIONS, folder: Path = FOLDER) -> list[Task]:
@@ -100,11 +92,7 @@ def run_one(task: Task, evaluations: int = EVALUATIONS, space: str | None = None
 
 
 def work(
-    todo: Sequence[Task],
-    progress: Progress,
-    evaluations: int = EVALUATIONS,
-    space: str | None = None,
-    folder: Path = FOLDER,
+    todo: Sequence[Task], progress: Progress, evaluations: int = EVALUATIONS, space: str | None = None, folder: Path = FOLDER
 ) -> int:
     """Do runs in this process; returns how many failed. A failed run leaves a message and no line."""
     failed, began = 0, time.perf_counter()

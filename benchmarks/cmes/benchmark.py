@@ -1,4 +1,4 @@
-"""The registered benchmark: ``python -m benchmarks run cmes``; ``python -m benchmarks.cmes`` runs parts, and draws the picture."""
+"""The registered benchmark: ``python -m benchmarks run cmes``, which goes on with the runs that it keeps."""
 
 from __future__ import annotations
 
@@ -11,22 +11,17 @@ from scipy.stats import rankdata
 
 from benchmarks.cmes.methods import METHODS
 from benchmarks.cmes.problems import PROBLEMS
-from benchmarks.cmes.runs import START, Run, work
+from benchmarks.cmes.runs import START, Run, read, work
+from benchmarks.records import FOLDER
 from benchmarks.registry import benchmark
 
 BUDGET = {"smoke": 8, "quick": 30, "full": 60}
 SEEDS = {"smoke": range(1), "quick": range(4), "full": range(20)}
+RUNS = FOLDER / "cmes" / "runs.jsonl"
 SMOKE = ("cMES real", "cMES", "cEI", "random")
 TABLES: Mapping[str, tuple[str, ...]] = {
     "Binary feedback (paper, Table 2)": ("cMES", "cEI", "cMES observe", "cEI observe", "AP", "random"),
-    "Real-valued feedback (paper, Table 3)": (
-        "cMES real",
-        "cEI real",
-        "SCBO real",
-        "Lagrangian real",
-        "AP",
-        "random",
-    ),
+    "Real-valued feedback (paper, Table 3)": ("cMES real", "cEI real", "SCBO real", "Lagrangian real", "AP", "random"),
     "Joint and marginal draws of the minimum (paper, Table 4)": (
         "cMES",
         "cMES, marginal",
@@ -59,11 +54,13 @@ PAPER = {
 @benchmark("cmes", "constrained max-value entropy search and rivals on ten problems of hyperparameters under a limit")
 def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     names, problems = (SMOKE, PROBLEMS[1:2]) if size == "smoke" else (tuple(METHODS), PROBLEMS)
-    return collected(work(names, SEEDS[size], BUDGET[size], progress, problems=problems))
+    path = None if size == "smoke" else RUNS
+    return collected(work(names, SEEDS[size], BUDGET[size], progress, path, problems))
 
 
-def collected(runs: Sequence[Run]) -> dict[str, Any]:
-    """The tables that runs come to, each over the problems and seeds that all of its methods have."""
+def collected(runs: Sequence[Run] | None = None) -> dict[str, Any]:
+    """The tables that runs come to (None: those that are kept), each over the problems and seeds that all of its methods have."""
+    runs = read(RUNS) if runs is None else runs
     tables = []
     for title, names in TABLES.items():
         present = [name for name in names if any(r.method == name for r in runs)]
@@ -139,7 +136,7 @@ def markdown(results: dict[str, Any]) -> str:
         f"{results['runs']} runs of {results['evaluations']} evaluations, the first {results['start']} of them random and the "
         "same for all. Ranks of the best loss that keeps the limit, mean ± standard error over problems and seeds: over all "
         "evaluations, as in the paper, and after the last. The problems have the paper's shape, not its data; PESC is not "
-        "built: SCBO's selection and the augmented Lagrangian stand beside it.",
+        "built: SCBO's selection and the augmented Lagrangian stand beside it."
     ]
     for table in results["tables"]:
         seeds = ", ".join(map(str, table["seeds"]))

@@ -84,9 +84,7 @@ def method(name: str) -> Method:
     acquisition, _, told = name.partition(":")
     if acquisition in ACQUISITIONS and told in (REAL, ANSWER, HIDDEN):
         return _hybrid(name, told, acquisition)
-    raise ValueError(
-        f"there is no method {name!r}; there are {', '.join(METHODS)}, and acquisitions of hybrid as log-ei:{HIDDEN}"
-    )
+    raise ValueError(f"there is no method {name!r}; there are {', '.join(METHODS)}, and acquisitions of hybrid as log-ei:{HIDDEN}")
 
 
 def with_design(of: Method, n_initial: int) -> Any:

@@ -5,7 +5,7 @@ are those that scikit-learn brings along, a few hundred rows each, and the model
 training in hundredths of a second. Gradient boosting is scikit-learn's (paper: XGBoost), and logistic regression on polynomials
 of a random projection stands for the factorization machine. The size of a model is 8 bytes for each number that it keeps.
 
-As in the paper a threshold is a quantile of random configurations (``thresholds``), and on the last four problems the share of
+As in the paper a threshold is a quantile of 400 random configurations, and on the last four problems the share of
 positives is tuned: training rows are drawn with replacement to have it.
 """
 
@@ -21,14 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mipcash as mc
-from mipcash.space.domain import Domain
 
 Array = NDArray[np.float64]
 Config = dict[str, Any]
 ROWS = 240
 """Training rows at most; as many or fewer for validation."""
-DRAWS = 400
-"""Random configurations for a threshold."""
 
 
 @dataclass(frozen=True)
@@ -317,15 +314,3 @@ PROBLEMS = (
     Problem("factors-wine", "wine", NEGATIVES, (3, 3, 1), 0.39, 0.0546, factors_space, factors),
     Problem("network-parity", "parity", NEGATIVES, (6, 5, 1), 0.74, 0.676, network_space(True), network("parity")),
 )
-
-
-def thresholds() -> dict[str, tuple[float, float, float]]:
-    """Per problem the quantile of DRAWS random configurations, the best loss among the feasible and among all of them."""
-    found = {}
-    for problem in PROBLEMS:
-        domain = Domain.of(problem.space())
-        told = np.array([problem.evaluate(c) for c in domain.sample(DRAWS, np.random.default_rng(0))])
-        limit = float(np.quantile(told[:, 1], problem.feasible, method="lower"))
-        kept = told[told[:, 1] <= limit, 0]
-        found[problem.name] = (limit, float(kept.min()), float(told[:, 0].min()))
-    return found

@@ -13,6 +13,7 @@ import numpy as np
 
 from benchmarks.cmes.methods import HIDDEN, REAL, Method, method, with_design
 from benchmarks.cmes.problems import PROBLEMS, Problem
+from benchmarks.raw import append_line, lines
 from mipcash.optimizers.optimizer import Limit, Observation, Request
 from mipcash.optimizers.outcome import DONE, FAILED, Outcome
 from mipcash.optimizers.registry import make_optimizer
@@ -93,33 +94,26 @@ def work(
     progress: Callable[[str], None],
     path: Path | None = None,
     problems: Sequence[Problem] = PROBLEMS,
-    seconds: float = math.inf,
 ) -> list[Run]:
-    """All runs, seed by seed, so that what a time limit leaves is whole seeds and a part of one.
+    """All runs, seed by seed, so that what an interruption leaves is whole seeds and a part of one.
 
     Args:
         path: of a file of runs, a line each, to go on with; None: nothing is kept.
-        seconds: wall-clock after which no further run starts.
     """
     done = read(path) if path else []
-    there, began = {r.key for r in done}, time.monotonic()
+    there = {r.key for r in done}
     for seed in seeds:
         for problem in problems:
             for name in names:
                 if (name, problem.name, seed) in there:
                     continue
-                if time.monotonic() - began > seconds:
-                    return done
                 progress(f"seed {seed}, {problem.name}, {name}")
                 done.append(run(name, problem, seed, budget))
                 if path:
-                    with path.open("a", encoding="utf-8") as out:
-                        out.write(json.dumps(asdict(done[-1])) + "\n")
+                    append_line(path, json.dumps(asdict(done[-1])))
     return done
 
 
 def read(path: Path) -> list[Run]:
     """The runs of a file; none where there is no file."""
-    if not path.exists():
-        return []
-    return [Run(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [Run(**json.loads(line)) for line in lines(path)]

@@ -42,9 +42,7 @@ def row(problem: FrontProblem, outcome: Mapping[str, float]) -> list[float]:
 def ours(problem: FrontProblem, optimizer: str, seed: int, budget: int) -> tuple[list[list[float]], list[float], int]:
     """Values by evaluation, CPU seconds by ask, illegal proposals."""
     settings = {} if optimizer == "random" else {"n_initial": INITIAL}
-    study = mc.Study(
-        problem.space(), mc.Method(optimizer, settings=settings), direction=dict(problem.objectives), seed=seed
-    )
+    study = mc.Study(problem.space(), mc.Method(optimizer, settings=settings), direction=dict(problem.objectives), seed=seed)
     rows, cpu = [], []
     for _ in range(budget):
         began = time.process_time()
@@ -93,11 +91,7 @@ def run(size: str, progress: Progress) -> dict[str, Any]:
     for name, problem in PROBLEMS.items():
         for seed in range(SEEDS[size]):
             for method in methods:
-                made = (
-                    botorch(problem, seed, BUDGET[size])
-                    if method == BOTORCH
-                    else ours(problem, method, seed, BUDGET[size])
-                )
+                made = botorch(problem, seed, BUDGET[size]) if method == BOTORCH else ours(problem, method, seed, BUDGET[size])
                 rows, cpu, illegal = made
                 asks = cpu[INITIAL:] if method != BOTORCH else cpu
                 runs.append(
@@ -110,9 +104,7 @@ def run(size: str, progress: Progress) -> dict[str, Any]:
                         "cpu": statistics.median(asks),
                     }
                 )
-                progress(
-                    f"{name} {method} seed {seed}: {volumes(problem, rows)[-1]:.6g}, {runs[-1]['cpu']:.2f} s an ask"
-                )
+                progress(f"{name} {method} seed {seed}: {volumes(problem, rows)[-1]:.6g}, {runs[-1]['cpu']:.2f} s an ask")
     best = {name: best_known(problem, runs, SAMPLES[size]) for name, problem in PROBLEMS.items()}
     return {
         "runs": len(runs),

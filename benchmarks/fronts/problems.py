@@ -65,9 +65,7 @@ DOWN, UP = "minimize", "maximize"
 PROBLEMS = {
     p.name: p
     for p in (
-        FrontProblem(
-            "network", network_space, network, {"error": DOWN, "latency_ms": DOWN}, {"error": 0.4, "latency_ms": 6.0}
-        ),
+        FrontProblem("network", network_space, network, {"error": DOWN, "latency_ms": DOWN}, {"error": 0.4, "latency_ms": 6.0}),
         FrontProblem("vessel", vessel_space, vessel, {"loss": DOWN, "volume": UP}, {"loss": 20_000.0, "volume": 5e5}),
         FrontProblem("beam", beam_space, beam, {"loss": DOWN, "deflection": DOWN}, {"loss": 30.0, "deflection": 0.08}),
     )

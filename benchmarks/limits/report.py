@@ -3,7 +3,7 @@
 Only pairs (problem, seed) that all methods of a table have are compared.
 
 rank        of the best loss that keeps all limits after ``budget`` evaluations; what found none stands last
-regret      (best - optimum) / (reference - optimum): 1 is what random search comes to (:mod:`benchmarks.limits.reference`);
+regret      (best - optimum) / (reference - optimum): 1 is what random search comes to;
             at most 2, which a run without any counts as
 first       the evaluation that first keeps all limits, the initial ones counted; budget + 1 where none does
 violating   the share of evaluations that break limits or crash
@@ -91,8 +91,7 @@ def table(
     with np.errstate(invalid="ignore"):
         ranks = rankdata(np.array([levelled(row) for row in best]), axis=1)
     rows = [
-        _row(m, [runs[m][p] for p in pairs], ranks[:, k], regrets[m], regrets.get(ours), ours, budget)
-        for k, m in enumerate(runs)
+        _row(m, [runs[m][p] for p in pairs], ranks[:, k], regrets[m], regrets.get(ours), ours, budget) for k, m in enumerate(runs)
     ]
     made = Table(title, ours, sorted({s for _, s in pairs}), listed, len(pairs), sorted(rows, key=lambda r: r.rank))
     for name in listed:
@@ -124,13 +123,7 @@ def first(run: History, budget: int) -> int:
 
 
 def _row(
-    method: str,
-    runs: list[History],
-    ranks: np.ndarray,
-    regrets: np.ndarray,
-    own: np.ndarray | None,
-    ours: str,
-    budget: int,
+    method: str, runs: list[History], ranks: np.ndarray, regrets: np.ndarray, own: np.ndarray | None, ours: str, budget: int
 ) -> Row:
     n = len(runs)
     firsts = [first(h, budget) for h in runs]
@@ -167,9 +160,7 @@ def _error(values: np.ndarray) -> float:
 # -- signs ----------------------------------------------------------------------------------------------------------------------
 
 
-def needed(
-    method: str, names: Sequence[str], targets: Sequence[float], sign: str, read: Reader
-) -> list[dict[str, float | str]]:
+def needed(method: str, names: Sequence[str], targets: Sequence[float], sign: str, read: Reader) -> list[dict[str, float | str]]:
     """Evaluations until the regret is below each target, with the limits' values and with their signs alone.
 
     Medians over the seeds that both have; infinite where half of them never come there. A row a problem and target.

@@ -33,9 +33,7 @@ class Sides:
         """By side; None where a crash leaves it unknown."""
         if evaluation.loss is None:
             return [None] * len(self._sides) + [1.0]
-        made: list[float | None] = [
-            sign * (evaluation.values[output] - end) / unit for output, sign, end, unit in self._sides
-        ]
+        made: list[float | None] = [sign * (evaluation.values[output] - end) / unit for output, sign, end, unit in self._sides]
         return made + ([-1.0] if self.crashes else [])
 
 

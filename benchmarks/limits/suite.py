@@ -44,7 +44,7 @@ def signed(problem: Problem) -> Problem:
         return {LOSS: told.loss} | {l.output: 1.0 if l.violation(told.values[l.output]) else -1.0 for l in problem.kept}
 
     limits = dict.fromkeys(problem.limits, 0.0)
-    return replace(problem, name=problem.name + SIGN, objective=objective, limits=limits, certify=None)
+    return replace(problem, name=problem.name + SIGN, objective=objective, limits=limits)
 
 
 NAMED = tuple(name + SIGN for name in SIGNED)

@@ -1,6 +1,5 @@
-"""``python -m benchmarks.paper table | final | collect``: tables of XGBoost; best networks; records of what has been run.
+"""``python -m benchmarks.paper final | collect``: best networks; records of what has been run.
 
-table --problem monks --rows 20000 --jobs 1      real evaluations
 final --size small --methods hybrid,random       the best network of each method again, 5,000 samples, reconstructions
 collect paper-vae
 
@@ -15,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from benchmarks.paper import final, table, vae, xgboost
+from benchmarks.paper import final, vae
 from benchmarks.paper.benchmark import out, write
 from benchmarks.paper.experiments import EXPERIMENTS
 from benchmarks.peers.__main__ import names
@@ -27,10 +26,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.paper", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    make = commands.add_parser("table", help="train what a table lacks")
-    make.add_argument("--problem", choices=list(table.DATA), required=True)
-    make.add_argument("--rows", type=int, default=20_000)
-    make.add_argument("--jobs", type=int, default=1, help="processes")
     last = commands.add_parser("final", help="train the best network of each method again, test it well, draw pictures")
     last.add_argument("--size", choices=list(vae.OPTIONS), required=True)
     last.add_argument("--methods", type=names, help="default: all that have runs")
@@ -44,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if unknown:
             parser.error(f"there is no experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}")
         return _collect(options.names or list(EXPERIMENTS))
-    if options.command == "final" and min(options.samples, options.epochs or 1) < 1:
+    if min(options.samples, options.epochs or 1) < 1:
         parser.error("--samples and --epochs must be at least 1")
     began = time.perf_counter()
 
@@ -52,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"[{time.perf_counter() - began:8.1f} s] {text}", file=sys.stderr, flush=True)
 
     try:
-        return _final(options, progress) if options.command == "final" else _table(options, progress)
+        return _final(options, progress)
     except ModelError as error:
         print(error, file=sys.stderr)
         return 2
@@ -65,14 +60,6 @@ def _final(options: argparse.Namespace, progress: Callable[[str], None]) -> int:
     chosen = final.bests(options.size, experiment.suite, methods, group.conventions_of(experiment.suite))
     final.make(options.size, chosen, progress, options.samples, options.epochs)
     print(final.markdown(options.size) or "no method has a run yet")
-    return 0
-
-
-def _table(options: argparse.Namespace, progress: Callable[[str], None]) -> int:
-    xgboost.check()
-    made = table.make(options.problem, options.rows, options.jobs, progress)
-    errors = f"errors {made.errors.min():.4f} to {made.errors.max():.4f}"
-    print(f"{len(made)} rows of {made.stamp['trainings']} trainings, {errors}")
     return 0
 
 

@@ -21,11 +21,7 @@ from benchmarks.peers.loading import installed
 from benchmarks.registry import benchmark
 from mipcash.errors import ModelError
 
-SMOKE = {
-    "paper-synthetic": ["a1-gaussian-0", "a2-cardinality-0"],
-    "paper-xgboost": ["monks-table"],
-    "paper-vae": ["vae-proxy"],
-}
+SMOKE = {"paper-synthetic": ["a1-gaussian-0", "a2-cardinality-0"], "paper-xgboost": ["monks-table"], "paper-vae": ["vae-proxy"]}
 """Problems of the smoke size: none that trains for more than seconds."""
 BUDGET = 12
 SLOW = ("direct", "laptop", "paper", "paper-mnist")
@@ -51,9 +47,7 @@ def _run(experiment: Experiment, size: str, progress: Callable[[str], None]) -> 
     return {"failed": failed, **write(experiment, progress=progress)}
 
 
-def _feasible(
-    experiment: Experiment, size: str, progress: Callable[[str], None]
-) -> list[tuple[Group, tuple[str, ...]]]:
+def _feasible(experiment: Experiment, size: str, progress: Callable[[str], None]) -> list[tuple[Group, tuple[str, ...]]]:
     """The groups that this size and machine can run, with the methods that are installed."""
     found = []
     for group in experiment.groups:
@@ -108,9 +102,7 @@ def out(name: str) -> Path:
     return FOLDER / f"{name}.json"
 
 
-@benchmark(
-    "paper-synthetic", "Daxberger et al., Appendix A: random functions of bits and reals", out("paper-synthetic")
-)
+@benchmark("paper-synthetic", "Daxberger et al., Appendix A: random functions of bits and reals", out("paper-synthetic"))
 def run_synthetic(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
     return _run(EXPERIMENTS["paper-synthetic"], size, progress)
 

@@ -127,9 +127,7 @@ def rows(experiment: Experiment, runs: Runs, budget: int) -> list[Row]:
     return sorted(found, key=lambda r: r.mean[-1])
 
 
-def completed(
-    suite: Suite, names: Sequence[str], method: str, convention: str, read: Reader, budget: int
-) -> list[History]:
+def completed(suite: Suite, names: Sequence[str], method: str, convention: str, read: Reader, budget: int) -> list[History]:
     """The complete runs of a method on some problems of a suite."""
     known = suite.problems()
     return [h for h in read(method, convention) if h.problem in names and complete(h, budget, known.get(h.problem))]
@@ -210,8 +208,7 @@ def summary(experiment: Experiment, folder: Path | None = None, budget: int | No
         "at": shown(experiment, budget),
         "seeds": sorted({h.seed for h in runs}),
         "runs": len(runs),
-        "cpu_hours": {"proposals": sum(c for h in runs for c in h.cpu if c is not None) / 3600}
-        | experiment.evaluations(),
+        "cpu_hours": {"proposals": sum(c for h in runs for c in h.cpu if c is not None) / 3600} | experiment.evaluations(),
         "stamps": {k: sorted(v) for k, v in sorted(stamps.items())},
         "machines": experiment.machines(),
         "groups": groups,

@@ -188,9 +188,7 @@ VAE_EXPERIMENT = Experiment(
             (*OURS, *ANNEALED, *RULED),
             "Training: {train_size} images, {epochs} epochs in batches of {batch}, at most {seconds:g} seconds of one core, "
             "{test_size} test images; the paper: 60,000, "
-            "32 epochs, batches of 128, 10,000 test images. Runs: see the column; the paper: 8".format(
-                **vars(PRESETS["laptop"])
-            )
+            "32 epochs, batches of 128, 10,000 test images. Runs: see the column; the paper: 8".format(**vars(PRESETS["laptop"]))
             + GIVEN,
             points=POINTS,
             more=partial(final.markdown, "laptop"),

@@ -94,11 +94,7 @@ def make(
         if row is None:
             trained = vae.train(best.config, settings)
             originals, seen = (_grey(images) for images in vae.reconstructions(trained, test, SHOWN, settings.seed))
-            row = key | {
-                "nats": vae.nll(trained, test, settings, samples),
-                "images": seen,
-                "machine": runs.machine(size),
-            }
+            row = key | {"nats": vae.nll(trained, test, settings, samples), "images": seen, "machine": runs.machine(size)}
         row = row | {"method": best.method, "convention": best.convention, "runs": best.runs, "searched": best.loss}
         rows.append(row)
         kept = [r for r in known if not any(key_of(r) == key_of(n) for n in rows)]

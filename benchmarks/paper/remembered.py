@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks.peers import history
 from benchmarks.peers.problem import Config, Objective
+from benchmarks.raw import append_line, lines
 
 
 class Remembered:
@@ -49,12 +50,12 @@ class Remembered:
             "stamp": self.stamp,
             "machine": self.machine(),
         }
-        history.append_line(self.path, json.dumps(line))
+        append_line(self.path, json.dumps(line))
         return loss
 
     def records(self) -> list[dict[str, Any]]:
         """What is kept under this stamp: configuration, loss, CPU and wall seconds, machine."""
-        kept = (json.loads(line) for line in history.lines(self.path))
+        kept = (json.loads(line) for line in lines(self.path))
         return [record for record in kept if record["stamp"] == self.stamp]
 
     def config_of(self, loss: float) -> dict[str, Any] | None:

@@ -129,11 +129,7 @@ def draw(experiment: Experiment, results: dict[str, Any], folder: Path) -> list[
     matplotlib.rcParams["svg.hashsalt"] = "mipcash"  # equal results make equal files
     folder.mkdir(parents=True, exist_ok=True)
     known = {g.name: g for g in experiment.groups}
-    return [
-        _figure(experiment, known[g["name"]], g["rows"], results["budget"], folder)
-        for g in results["groups"]
-        if g["rows"]
-    ]
+    return [_figure(experiment, known[g["name"]], g["rows"], results["budget"], folder) for g in results["groups"] if g["rows"]]
 
 
 def _figure(experiment: Experiment, group: Group, rows: list[dict[str, Any]], budget: int, folder: Path) -> Path:

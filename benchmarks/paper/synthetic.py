@@ -8,10 +8,9 @@ value of each function (legal settings only in A.2) instead of those observed.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from benchmarks.peers.problem import Problem
-from benchmarks.peers.problems.synthetic import TOLERANCES, prove, solve
+from benchmarks.peers.problems.synthetic import TOLERANCES
 from mipcash.models.synthetic import build
 
 FIRST = 2019
@@ -36,19 +35,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "a2-cardinality-2": (-10.733977612320082, 11.283148573670772),
     "a2-cardinality-3": (-11.755314419297456, 10.815046376137527),
 }
-"""Least and greatest value, by enumeration of the bits and branch and bound over the reals (:func:`ranges`)."""
-
-
-def ranges(name: str) -> tuple[float, float]:
-    """Compute an entry of :data:`RANGES` again (up to a minute; extra ``gurobi``)."""
-    setting, _, draw = name.rpartition("-")
-    least, most = (solve(*SETTINGS[setting], FIRST + int(draw), sign)[1] for sign in (1.0, -1.0))
-    return least, -most
-
-
-def _least(weights: str, cardinality: int | None, seed: int) -> tuple[float, dict[str, Any]]:
-    _, value, config = solve(weights, cardinality, seed)
-    return value, config
+"""Least and greatest value, by enumeration of the bits and branch and bound over the reals."""
 
 
 def _problem(name: str, draw: int) -> Problem:
@@ -63,8 +50,6 @@ def _problem(name: str, draw: int) -> Problem:
         optimum=RANGES[full][0],
         certificate="branch and bound",
         source="Daxberger et al., appendix " + ("A.1" if cardinality is None else "A.2"),
-        certify=partial(_least, weights, cardinality, FIRST + draw),
-        prove=partial(prove, weights, cardinality, seed=FIRST + draw),
         tolerance=TOLERANCES[weights],
     )
 

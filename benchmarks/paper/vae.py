@@ -20,15 +20,7 @@ from mipcash.models import vae
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "paper" / "vae"
 OPTIONS: dict[str, dict[str, Any]] = {
-    "small": {
-        "train_size": 1000,
-        "test_size": 100,
-        "epochs": 6,
-        "batch": 16,
-        "seconds": "none",
-        "device": "cpu",
-        "threads": 1,
-    },
+    "small": {"train_size": 1000, "test_size": 100, "epochs": 6, "batch": 16, "seconds": "none", "device": "cpu", "threads": 1},
     "laptop": {"preset": "laptop", "device": "cpu", "threads": 1},
     "paper": {"preset": "paper"},
     "paper-mnist": {"preset": "paper", "data": "mnist"},
@@ -86,9 +78,7 @@ def _problem(size: str) -> Problem:
     return Problem(
         name=f"vae-{size}",
         space=_space,
-        objective=Remembered(
-            lambda: _trained(size), FOLDER / f"evaluations-{size}.jsonl", _stamp(size), lambda: machine(size)
-        ),
+        objective=Remembered(lambda: _trained(size), FOLDER / f"evaluations-{size}.jsonl", _stamp(size), lambda: machine(size)),
         stamp=_stamp(size),
         group="rules",
         optimum=0.0,

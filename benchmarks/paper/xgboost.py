@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from benchmarks.paper import remembered, table
@@ -14,6 +14,14 @@ from mipcash.models.xgboost import build, error, import_xgboost
 DIRECT = "monks-direct"
 KEPT = table.FOLDER.parent / "xgboost" / "evaluations-direct.jsonl"
 SEED = 0
+
+
+def xgboost_version() -> str:
+    """Of the package that holds XGBoost here: the CPU build, or the whole one."""
+    try:
+        return version("xgboost-cpu")
+    except PackageNotFoundError:
+        return version("xgboost")
 
 
 def looked_up(name: str, config: Config) -> float:
@@ -35,7 +43,7 @@ def _problem(name: str, objective: Objective, source: str) -> Problem:
 
 
 def _machine() -> dict[str, Any]:
-    return {"mipcash": version("mipcash"), "xgboost": table.xgboost_version()}
+    return {"mipcash": version("mipcash"), "xgboost": xgboost_version()}
 
 
 def check() -> None:
@@ -50,10 +58,7 @@ def check() -> None:
 @cache
 def problems() -> dict[str, Problem]:
     """By name: ``monks-table``, ``phoneme-table``, and ``monks-direct``, which trains at every evaluation."""
-    made = [
-        _problem(f"{n}-table", partial(looked_up, n), f"nearest of real trainings on {d}")
-        for n, d in table.DATA.items()
-    ]
+    made = [_problem(f"{n}-table", partial(looked_up, n), f"nearest of real trainings on {d}") for n, d in table.DATA.items()]
     trained = Remembered(lambda: partial(error, seed=SEED), KEPT, {"data": "monks-problem-1", "seed": SEED}, _machine)
     made.append(_problem(DIRECT, trained, "trained on monks-problem-1"))
     return {p.name: p for p in made}

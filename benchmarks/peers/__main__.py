@@ -1,4 +1,4 @@
-"""``python -m benchmarks.peers run | report | collect | problems | certify``: the peers benchmark in parts.
+"""``python -m benchmarks.peers run | report | collect | problems``: the peers benchmark in parts.
 
 run --methods optuna-tpe,hybrid:samples=4 --problems ising,spring --seeds 0-9 --jobs 1
 report --methods hybrid,botorch,optuna-tpe,random --figures FOLDER
@@ -49,9 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("--methods", type=names, default=list(PEERS))
     run.add_argument("--problems", type=names)
     run.add_argument("--seeds", type=numbers, default=numbers("0-9"))
-    run.add_argument(
-        "--suite", default="peers", help="peers, or one of the paper's: paper-synthetic, paper-xgboost, paper-vae"
-    )
+    run.add_argument("--suite", default="peers", help="peers, or one of the paper's: paper-synthetic, paper-xgboost, paper-vae")
     run.add_argument("--conventions", type=names, help="default: those of the suite")
     run.add_argument("--budget", type=int, help="default: that of the suite")
     run.add_argument("--jobs", type=int, default=1, help="processes at a time; 0: all in this one")
@@ -69,13 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     collect.add_argument("--methods", type=names, default=[OURS, *PEERS])
     collect.add_argument("--seeds", type=numbers, default=numbers("0-9"))
     commands.add_parser("problems", help="list the problems")
-    certify = commands.add_parser(
-        "certify", help="compute optima again, and prove those that need a proof (extra gurobi)"
-    )
-    certify.add_argument("problems", nargs="*", help="default: all")
-    certify.add_argument("--suite", default="peers", help="as of run")
     options = parser.parse_args(arguments)
-    do = {"run": _run, "report": _report, "collect": _collect, "problems": _problems, "certify": _certify}
+    do = {"run": _run, "report": _report, "collect": _collect, "problems": _problems}
     return do[options.command](options)
 
 
@@ -138,31 +131,6 @@ def _problems(options: argparse.Namespace) -> int:
     for p in problems().values():
         held = ", held out" if p.held_out else ""
         print(f"{p.name:18} {p.group:6} optimum {p.optimum:.8g} ({p.certificate}{held}): {p.source}")
-    return 0
-
-
-def _certify(options: argparse.Namespace) -> int:
-    from benchmarks.suites import suite
-
-    try:
-        listed = suite(options.suite).chosen(options.problems)
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 2
-    for p in listed:
-        if p.certify is None:
-            print(f"{p.name:18} {p.optimum!r} ({p.certificate}): nothing to compute")
-            continue
-        value, config = p.certify()
-        print(f"{p.name:18} {value!r} at {config} (stored: {p.optimum!r})", flush=True)
-        if p.prove is not None:
-            try:
-                said = f"no loss is below {p.prove(p.optimum - p.tolerance / 2)!r}"
-            except ModuleNotFoundError as error:
-                said = f"not proven: {error}; install the extra gurobi"
-            except RuntimeError as error:
-                said = f"not proven: {error}"
-            print(f"{'':18} {said}", flush=True)
     return 0
 
 

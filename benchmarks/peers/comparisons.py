@@ -1,4 +1,4 @@
-"""What the record says beside the table of all methods: other sets of methods, our own variants, single problems.
+"""What the record says beside the table of all methods: other sets of methods, single problems.
 
 Only pairs (problem, seed) that all methods of a set have are compared, and no method has them all: GPSampler takes too long
 on three problems, BoTorch and SMAC3 have few runs under a penalty. One record therefore holds several sets.
@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 from scipy.stats import binomtest
 
 from benchmarks.peers import report
@@ -23,11 +22,10 @@ SIX = "hybrid:n_initial=6"
 SEARCHING = ("botorch", "optuna-tpe", "mutation", "smac", "hyperopt", "random")
 """The peers that have ten seeds of every problem."""
 GROUPS = ("all", "rules", "free", "held out")
-VARIANTS = ("hybrid:acquisition=ucb", "hybrid:acquisition=mes", "hybrid:acquisition=thompson", SIX)
 PEERS = ("botorch", "optuna-gp", "mutation", "optuna-tpe", "smac", "hyperopt")
 """Columns of the table of problems."""
-STEPS = (20, 30, 60)
-"""Evaluations after which variants are compared."""
+LAST = 60
+"""Evaluations after which methods are compared."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +55,7 @@ COMPARISONS = (
         (("penalty", "rules"),),
     ),
     Comparison(
-        "Under a penalty, seeds 0 and 1, every peer but GPSampler",
-        (OURS, *SEARCHING),
-        (("penalty", "rules"),),
-        seeds=(0, 1),
+        "Under a penalty, seeds 0 and 1, every peer but GPSampler", (OURS, *SEARCHING), (("penalty", "rules"),), seeds=(0, 1)
     ),
     Comparison("BoTorch with the library's own limits", (OURS, "botorch", "botorch-library"), (("repair", "all"),)),
     Comparison("SMAC3 with the library's own limits", (OURS, "smac", "smac-library"), (("repair", "all"),)),
@@ -71,7 +66,6 @@ def collected(seeds: Sequence[int], read: Reader) -> dict[str, Any]:
     """Everything of this module, as far as there are runs: values that JSON holds."""
     return {
         "comparisons": [made for c in COMPARISONS if (made := _compared(c, seeds, read))["tables"]],
-        "variants": variants(seeds, read),
         "problems": problems(seeds, read),
     }
 
@@ -81,31 +75,6 @@ def _compared(of: Comparison, seeds: Sequence[int], read: Reader) -> dict[str, A
     summary = report.summarise(found, of.ours)
     kept = [asdict(t) for t in summary["tables"] if (t.convention, t.group) in of.tables]
     return summary | {"title": of.title, "tables": kept}
-
-
-def variants(seeds: Sequence[int], read: Reader) -> list[dict[str, Any]]:
-    """Ours beside each of its variants; regret in units of random search's after the last step, the mean over runs."""
-    found = report.collect([OURS, *VARIANTS, "random"], seeds=seeds, read=read)
-    runs, pairs = found.runs["repair"], found.pairs("repair")
-    if not pairs:
-        return []
-    names = sorted({p for p, _ in pairs})
-    least = report.floors(runs, names)
-    scale = {
-        name: float(np.median([runs["random"][p].best()[STEPS[-1] - 1] for p in pairs if p[0] == name])) - least[name]
-        for name in names
-    }
-
-    def regret(method: str) -> list[float]:
-        return [
-            float(np.mean([(runs[method][p].best()[k - 1] - least[p[0]]) / scale[p[0]] for p in pairs])) for k in STEPS
-        ]
-
-    own = regret(OURS)
-    return [
-        {"method": v, "regret": regret(v), "ours": own, **_duel(runs[OURS], runs[v], pairs), "pairs": len(pairs)}
-        for v in VARIANTS
-    ]
 
 
 def problems(seeds: Sequence[int], read: Reader) -> list[dict[str, Any]]:
@@ -127,7 +96,7 @@ def _duel(ours: dict[Key, History], theirs: dict[Key, History], pairs: Sequence[
     """Wins, losses and ties of ours after the last step, and the sign test."""
     differences = []
     for p in pairs:
-        a, b = ours[p].best()[STEPS[-1] - 1], theirs[p].best()[STEPS[-1] - 1]
+        a, b = ours[p].best()[LAST - 1], theirs[p].best()[LAST - 1]
         differences.append(0.0 if abs(a - b) <= report.TIE * max(1.0, abs(a), abs(b)) else a - b)
     wins, losses = sum(d < 0 for d in differences), sum(d > 0 for d in differences)
     p_value = float(binomtest(wins, wins + losses).pvalue) if wins + losses else math.nan
@@ -143,29 +112,7 @@ def markdown(results: dict[str, Any]) -> str:
     for each in results.get("comparisons", ()):
         tables = [report.Table(**(t | {"rows": [report.Row(**r) for r in t["rows"]]})) for t in each["tables"]]
         lines += [f"### {each['title']}", "", report.markdown(each | {"tables": tables})]
-    return "\n".join(
-        [*lines, *_variant_lines(results.get("variants", ())), *_problem_lines(results.get("problems", ()))]
-    )
-
-
-def _variant_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
-    if not rows:
-        return []
-    lines = [
-        f"### {OURS} beside its variants",
-        "",
-        f"n = {rows[0]['pairs']} runs; regret in units of random search's after {STEPS[-1]} evaluations, the mean over the runs.",
-        "",
-        f"| variant | rank of two | its regret after {' / '.join(map(str, STEPS))} | {OURS}'s "
-        f"| {OURS} wins / loses / ties (p) |",
-        "|---|---|---|---|---|",
-    ]
-    for row in rows:
-        rank = 1.5 + 0.5 * (row["wins"] - row["losses"]) / row["pairs"]
-        texts = [" / ".join(f"{v:.2f}" for v in row[key]) for key in ("regret", "ours")]
-        duel = f"{row['wins']} / {row['losses']} / {row['ties']} ({row['p']:.2g})"
-        lines.append(f"| {row['method']} | {rank:.2f} | {texts[0]} | {texts[1]} | {duel} |")
-    return [*lines, ""]
+    return "\n".join([*lines, *_problem_lines(results.get("problems", ()))])
 
 
 def _problem_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -174,7 +121,7 @@ def _problem_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
     lines = [
         "### Problem by problem",
         "",
-        f"Runs in which {OURS} is better / worse than a peer after {STEPS[-1]} evaluations, repaired; those left are level. "
+        f"Runs in which {OURS} is better / worse than a peer after {LAST} evaluations, repaired; those left are level. "
         "Where it is worse more often than better the figure is bold.",
         "",
         "| problem | " + " | ".join(PEERS) + " |",

@@ -1,4 +1,4 @@
-"""Histories: one line of JSON per run, appended whole or not at all; a file per method and convention.
+"""Histories: one line of JSON per run, appended whole or not at all; a file per method and convention (see :mod:`benchmarks.raw`).
 
 ``<method>.jsonl`` holds runs in which both conventions are one (rule-free problems, methods that are always legal);
 ``<method>-<convention>.jsonl`` the others.
@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from benchmarks.raw import append_line, lines, replace
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "peers"
 DIGITS = 8
@@ -118,45 +119,15 @@ def account(runs: Iterable[History]) -> dict[str, Any]:
     return {"runs": len(runs), "seeds": sorted({h.seed for h in runs}), "cpu_hours": {"proposals": spent}}
 
 
-def lines(path: Path) -> Iterator[str]:
-    """The whole lines of a file."""
-    if not path.is_file():
-        return
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            json.loads(line)
-        except ValueError:
-            continue
-        yield line
-
-
 def append(history: History, folder: Path = RESULTS) -> None:
     """Append one line."""
     append_line(path_of(history.method, history.convention, folder), history.to_line())
 
 
-def append_line(path: Path, line: str) -> None:
-    """Append a line with one write; a fragment that a kill left at the end is closed first."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = line + "\n"
-    if path.is_file() and path.stat().st_size and not path.read_bytes().endswith(b"\n"):
-        text = "\n" + text
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        os.write(file, text.encode())
-        os.fsync(file)
-    finally:
-        os.close(file)
-
-
 def drop(method: str, convention: str, keys: Iterable[tuple[str, int]], folder: Path = RESULTS) -> None:
-    """Remove runs from a file (all of its lines are written to a new one that takes its place)."""
+    """Remove runs from a file."""
     path, gone = path_of(method, convention, folder), set(keys)
-    kept = [line for line in lines(path) if History.from_line(line, method, convention).key not in gone]
-    if path.is_file():
-        new = path.with_suffix(".new")
-        new.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
-        new.replace(path)
+    replace(path, [line for line in lines(path) if History.from_line(line, method, convention).key not in gone])
 
 
 # -- initial designs: drawn once and kept, so that every peer starts from the same whatever becomes of the sampler -----------
@@ -172,10 +143,8 @@ def initial_design(problem: str, seed: int, folder: Path = RESULTS) -> list[dict
 
 
 def keep_initial_design(problem: str, seed: int, configs: list[dict[str, Any]], folder: Path = RESULTS) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     record = {"problem": problem, "seed": seed, "configs": configs, "stamp": {"mipcash": version("mipcash")}}
-    with (folder / "initial.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(record, separators=(",", ":"), default=_plain) + "\n")
+    append_line(folder / "initial.jsonl", json.dumps(record, separators=(",", ":"), default=_plain))
 
 
 def _plain(value: Any) -> Any:

@@ -5,11 +5,13 @@ A problem may have limits that only an evaluation tells (:mod:`benchmarks.limits
 
 from __future__ import annotations
 
+import json
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import mipcash as mc
@@ -19,12 +21,13 @@ from mipcash.study.records.limits import limits_of
 
 Config = Mapping[str, Any]
 
+FACTS = Path(__file__).resolve().parents[1] / "results" / "problems.json"
 GROUPS = ("rules", "free")
 LOWER_BOUND = "lower bound"
 CERTIFICATES = ("enumeration", "construction", "branch and bound", "best known", LOWER_BOUND)
 """enumeration: the discrete part is enumerated, the numbers are solved in closed form; construction: the function is built
 around its optimum, or reaches its lower bound; branch and bound: the discrete part is enumerated, and a bound over the
-numbers (``prove``) leaves no more than the tolerance; best known: enumeration with a multistart over the numbers, or a long
+numbers leaves no more than the tolerance; best known: enumeration with a multistart over the numbers, or a long
 search; lower bound: no loss can be below it (an error rate of 0), attained or not."""
 
 
@@ -40,9 +43,6 @@ class Problem:
         group: ``rules`` or ``free``.
         optimum: the least loss.
         certificate: how the optimum is known, one of :data:`CERTIFICATES`.
-        best: a configuration that attains the optimum; None where only its value is published.
-        certify: computes the optimum and ``best`` again (seconds to a minute).
-        prove: a bound below every loss, at most the target that it is given (seconds to a minute).
         source: where the problem comes from.
         held_out: not to be looked at while an optimizer is tuned.
         tolerance: how far below ``optimum`` a loss may lie by rounding or by the polish of the numbers.
@@ -50,7 +50,7 @@ class Problem:
         penalty: what an illegal suggestion is told in the penalty convention; None: the worst legal loss so far.
         limits: as :func:`mipcash.minimize` takes them; empty: the objective is a number.
         crashes: it may crash.
-        reference: under limits, the loss whose regret is one: what random search comes to (:mod:`benchmarks.limits.reference`).
+        reference: under limits, the loss whose regret is one: what random search comes to.
     """
 
     name: str
@@ -60,9 +60,6 @@ class Problem:
     optimum: float
     certificate: str
     source: str
-    best: Config | None = None
-    certify: Callable[[], tuple[float, dict[str, Any]]] | None = None
-    prove: Callable[[float], float] | None = None
     held_out: bool = False
     tolerance: float = 1e-6
     penalty: float | None = None
@@ -75,9 +72,7 @@ class Problem:
         if self.group not in GROUPS:
             raise ValueError(f"problem {self.name!r} is in group {self.group!r}; choose one of {', '.join(GROUPS)}")
         if self.certificate not in CERTIFICATES:
-            raise ValueError(
-                f"problem {self.name!r} has certificate {self.certificate!r}; choose one of {', '.join(CERTIFICATES)}"
-            )
+            raise ValueError(f"problem {self.name!r} has certificate {self.certificate!r}; choose one of {', '.join(CERTIFICATES)}")
 
     @cached_property
     def kept(self) -> tuple[Limit, ...]:
@@ -100,3 +95,24 @@ def problems() -> dict[str, Problem]:
                 raise ValueError(f"two problems are named {problem.name!r}; rename one of them")
             found[problem.name] = problem
     return found
+
+
+@cache
+def facts() -> dict[str, dict[str, Any]]:
+    """By problem: its optimum, certificate and source, and ``best``, a configuration that attains it, where one was computed.
+
+    Commit 5db2cfa has the code that computed them.
+    """
+    found: dict[str, dict[str, Any]] = json.loads(FACTS.read_text(encoding="utf-8"))
+    return found
+
+
+def described(name: str, space: Callable[[], mc.Space], objective: Objective, **more: Any) -> Problem:
+    """A problem with its facts."""
+    return Problem(name, space, objective, **{k: v for k, v in facts()[name].items() if k != "best"}, **more)
+
+
+def optima() -> dict[str, Config]:
+    """A configuration that attains the optimum, by problem."""
+    told = {name: fact["best"] for name, fact in facts().items() if "best" in fact}
+    return {name: {k: tuple(v) if isinstance(v, list) else v for k, v in config.items()} for name, config in told.items()}

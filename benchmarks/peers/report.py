@@ -66,9 +66,7 @@ def collect(
             runs[convention][method] = {
                 h.key: h
                 for h in read(method, "") + read(method, convention)
-                if len(h.losses) >= budget
-                and (names is None or h.problem in names)
-                and (seeds is None or h.seed in seeds)
+                if len(h.losses) >= budget and (names is None or h.problem in names) and (seeds is None or h.seed in seeds)
             }
     return Collection(runs)
 
@@ -121,9 +119,7 @@ def _in_group(problem: Problem | None, group: str) -> bool:
     return group == "all" or (problem.held_out if group == "held out" else problem.group == group)
 
 
-def _table(
-    runs: dict[str, dict[Key, History]], pairs: list[Key], convention: str, group: str, ours: str, budget: int
-) -> Table:
+def _table(runs: dict[str, dict[Key, History]], pairs: list[Key], convention: str, group: str, ours: str, budget: int) -> Table:
     best = {m: np.array([runs[m][p].best()[budget - 1] for p in pairs]) for m in runs}
     matrix = np.array([levelled(row) for row in np.array(list(best.values())).T])  # (pairs, methods)
     ranks = rankdata(matrix, axis=1)
@@ -184,9 +180,7 @@ def floors(
     return found
 
 
-def normalised(
-    runs: dict[str, dict[Key, History]], pairs: Sequence[Key], budget: int
-) -> dict[str, tuple[float, float]]:
+def normalised(runs: dict[str, dict[Key, History]], pairs: Sequence[Key], budget: int) -> dict[str, tuple[float, float]]:
     """Mean over problems of the median regret in units of random search's, with its standard error; nan without random search.
 
     The error is that of the runs of a method, by a bootstrap in each problem; random search's median stays.

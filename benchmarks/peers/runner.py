@@ -101,9 +101,7 @@ def older(done: Sequence[Task], folder: Path = RESULTS) -> list[Task]:
     return found
 
 
-def initial(
-    problem: Problem, shape: Shape, seed: int, folder: Path = RESULTS, size: int = INITIAL
-) -> list[dict[str, Any]]:
+def initial(problem: Problem, shape: Shape, seed: int, folder: Path = RESULTS, size: int = INITIAL) -> list[dict[str, Any]]:
     """Uniform legal samples, the same for all peers."""
     kept = history.initial_design(problem.name, seed, folder)
     if kept is None:
@@ -159,9 +157,7 @@ def _run(method: Method, problem: Problem, shape: Shape, task: Task, budget: int
     stamp = method.stamp() | dict(problem.stamp)
     outputs = tuple(e.outputs for e in found) if problem.limits else ()
     losses = tuple(e.counted for e in found)
-    return History(
-        task.method, problem.name, task.seed, task.convention, losses, tuple(legal), tuple(cpu), stamp, outputs
-    )
+    return History(task.method, problem.name, task.seed, task.convention, losses, tuple(legal), tuple(cpu), stamp, outputs)
 
 
 def _over(losses: Sequence[float | None], budget: int, rule: Convention) -> bool:
@@ -207,18 +203,7 @@ def coordinate(
     def part(key: tuple[int, str, str, str]) -> int:
         nonlocal done
         seed, method, rule, of = key
-        command = [
-            sys.executable,
-            "-m",
-            "benchmarks.peers",
-            "run",
-            "--methods",
-            method,
-            "--seeds",
-            str(seed),
-            "--jobs",
-            "0",
-        ]
+        command = [sys.executable, "-m", "benchmarks.peers", "run", "--methods", method, "--seeds", str(seed), "--jobs", "0"]
         command += ["--problems", ",".join(parts[key]), "--budget", str(budget), "--results", str(folder)]
         command += ["--conventions", rule] if rule else []
         command += ["--suite", of] if of != PEERS else []

@@ -137,9 +137,7 @@ class Shape:
         """The dimension that an indicator is about, and the values at which it is 1."""
         names = {self._owner[i][0] for i in indicator.ids}
         if len(names) != 1:
-            raise ValueError(
-                f"a condition over {sorted(names)} cannot be told to other libraries; make it two conditions"
-            )
+            raise ValueError(f"a condition over {sorted(names)} cannot be told to other libraries; make it two conditions")
         (name,) = names
         values = [
             value
@@ -152,10 +150,7 @@ class Shape:
 
     def exists(self, dimension: Dimension, config: Mapping[str, Any]) -> bool:
         """Whether a dimension exists beside the values in ``config``."""
-        return all(
-            parent in config and any(same_value(v, config[parent]) for v in values)
-            for parent, values in dimension.parents
-        )
+        return all(parent in config and any(same_value(v, config[parent]) for v in values) for parent, values in dimension.parents)
 
     def active(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Only the values of the dimensions that exist; parents come before children."""

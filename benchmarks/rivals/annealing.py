@@ -76,9 +76,7 @@ class CoolingSettings:
         if self.steps < 1 or self.walks < 1:
             raise SpaceError(f"steps and walks must be at least 1, got {self.steps} and {self.walks}")
         if not 0.0 < self.cold <= self.hot or not self.width > 0.0:
-            raise SpaceError(
-                f"annealing needs 0 < cold <= hot and width > 0, got {self.cold}, {self.hot} and {self.width}"
-            )
+            raise SpaceError(f"annealing needs 0 < cold <= hot and width > 0, got {self.cold}, {self.hot} and {self.width}")
 
     def temperature(self, step: int) -> float:
         """T_k."""

@@ -161,10 +161,7 @@ class LagrangianSection:
         drawn = np.stack([m[0] + m[1] * draws[:, i] for i, m in enumerate(moments)], axis=1)
         excess = ends.excess(drawn)
         slopes = self.of.multipliers.slope(excess) * ends.sign
-        means, gradient = (
-            mean + self.of.multipliers.psi(excess).sum(axis=1),
-            np.repeat(by_mean[None], len(draws), axis=0),
-        )
+        means, gradient = (mean + self.of.multipliers.psi(excess).sum(axis=1), np.repeat(by_mean[None], len(draws), axis=0))
         for j, i in enumerate(ends.output.tolist()):
             _, _, by_mu, by_sd = moments[i]
             gradient = gradient + slopes[:, j, None] * (by_mu + draws[:, i, None] * by_sd)

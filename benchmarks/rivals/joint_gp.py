@@ -169,9 +169,7 @@ class JointGP(ModelBased):
         gp = gp.given(awaited)
 
         def loss(points: Vector) -> Vector:
-            return -np.exp(
-                -log_ei(*gp(points))
-            )  # GPyOpt climbs the improvement itself, flat as it is where there is none
+            return -np.exp(-log_ei(*gp(points)))  # GPyOpt climbs the improvement itself, flat as it is where there is none
 
         step.clock.add("surrogate", began)
         began = time.perf_counter()
@@ -183,9 +181,7 @@ class JointGP(ModelBased):
         step.clock.add("rounding", began, self.domain.deadline)
         return None if found is None else Proposal(found, None, self.name, step.clock.seconds)
 
-    def _candidates(
-        self, loss: Callable[[Vector], Vector], x: Vector, awaited: Vector, rng: np.random.Generator
-    ) -> list[Vector]:
+    def _candidates(self, loss: Callable[[Vector], Vector], x: Vector, awaited: Vector, rng: np.random.Generator) -> list[Vector]:
         """Local optima of the acquisition over [0, 1]^d, best first, and the best random points behind them."""
         random, deadline = rng.random((self.settings.samples, x.shape[1])), self.domain.deadline.share(SEARCH)
         pool = np.concatenate([random, x])

@@ -39,9 +39,7 @@ def _told(data: Data, targets: Vector) -> Data:
     rows = np.flatnonzero(np.isfinite(targets))
     nothing = np.zeros(len(targets))
     losses = np.where(np.isfinite(targets), targets, 0.0)
-    return replace(
-        data, losses=losses, known=rows, failed=nothing.astype(bool), violations=nothing, limits=(), scales={}
-    )
+    return replace(data, losses=losses, known=rows, failed=nothing.astype(bool), violations=nothing, limits=(), scales={})
 
 
 def _known(data: Data) -> Vector:

@@ -69,7 +69,7 @@ WIDE = (("walks", 80), ("survivors", 2), ("moved", 1), ("finalists", 1), ("round
 """Limits of the search in wide spaces, at most."""
 LEAN = PolishSettings(walks=320, survivors=6, moved=2, finalists=1, rounds=3, pairs=400)
 """Limits of the search where no minimisers are in the pool: more walks find as good points for less
-(docs/decisions/053-walks-for-minimisers.md)."""
+(docs/decisions/archive.md, 053)."""
 UNCERTIFIED = "left out: the space is wide"
 VALUES = ("structured part of the predicted loss", "sampled loss")
 """What the value of a proposal's solution is: by the posterior mean, or by the sample of Thompson sampling."""

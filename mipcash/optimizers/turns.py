@@ -13,7 +13,7 @@ The loss of a learner is constant over wide regions: where it predicts one class
 remaining settings are. A smooth surrogate overshoots beside a plateau and finds a last small promise there again and again; every
 evaluation is another tie. More exploration does not help, as the promise is a feature of the model. What such a plateau belongs
 to is a choice that its points share, an algorithm for instance: it is that choice that is left
-(docs/decisions/008-leaving-plateaus.md).
+(docs/decisions/061-turns-of-a-stalled-search.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where a space counts as wide: nothing is formed there over all pairs of its levels or parameters.
 
 Searches and surrogates then go another way, in time and memory that grow with what was observed, and what is exact elsewhere and
-would take hours there is left out and said so (docs/decisions/039-wide-spaces.md).
+would take hours there is left out and said so (docs/decisions/archive.md, 039).
 """
 
 from __future__ import annotations

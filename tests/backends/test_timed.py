@@ -7,7 +7,6 @@ import time
 import numpy as np
 import pytest
 
-from benchmarks.scales.shapes import shape_space
 from mipcash.backends.registry import make_backend
 from mipcash.backends.task import UNKNOWN, SolverSettings, Task
 from mipcash.backends.timed import TimedBackend, timed
@@ -16,6 +15,7 @@ from mipcash.program.forms import QuadraticForm
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import SPACES
 from tests.slow import FakeClock, SlowBackend
+from tests.spaces import shape_space
 
 
 def test_solves_share_what_is_left() -> None:

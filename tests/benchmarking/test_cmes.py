@@ -12,7 +12,6 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.cmes.benchmark import _ranks, collected
 from benchmarks.cmes.methods import ANSWER, HIDDEN, METHODS, method
-from benchmarks.cmes.picture import BOUND, VALLEYS, draw, surface, track
 from benchmarks.cmes.problems import PROBLEMS
 from benchmarks.cmes.runs import Run, read, run, told, work
 from mipcash.space.domain import Domain
@@ -76,14 +75,3 @@ def test_the_registered_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[
     capsys.readouterr()
     assert main(["report", str(out)]) == 0
     assert "| cMES |" in capsys.readouterr().out
-
-
-def test_the_picture(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    centres = np.array([(x, y) for x, y, *_ in VALLEYS])
-    assert surface(centres[:, 0], centres[:, 1]) == pytest.approx([depth for *_, depth in VALLEYS])
-    tracks = [track(name, 7, 0) for name in ("cEI", "cMES")]
-    assert all(np.isfinite(t.chosen).all() and t.kept.min() >= 0.0 for t in tracks)
-    assert np.any(tracks[0].values < BOUND)
-    draw(tracks, tmp_path / "plane.png")
-    assert (tmp_path / "plane.png").stat().st_size > 10_000

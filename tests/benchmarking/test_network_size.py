@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.limits import network_size as size
+from benchmarks.limits.problems import network as size
 
 CONVOLUTION: dict[str, Any] = {
     "first": "convolution",

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.proxies import proxy
-from benchmarks.scales.shapes import shape_space
 from mipcash.acquisition.alternating import AlternatingSettings, Alternation
 from mipcash.acquisition.clock import CUT, Clock
 from mipcash.acquisition.continuous_step import ContinuousStep
@@ -29,7 +28,7 @@ from mipcash.space.space import Space
 from mipcash.surrogates.maximum import maximum
 from tests.fuzz.described import Drawn, build
 from tests.slow import FakeClock, SlowBackend
-from tests.spaces import bound_numbers, conv_net, discrete
+from tests.spaces import bound_numbers, conv_net, discrete, shape_space
 from tests.strategies.spaces import drawn_spaces
 
 OPTIMIZERS = ("hybrid", "mivabo", "jopt", "mutation", "random")

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 
 import mipcash as mc
-from benchmarks.scales.shapes import shape_space
 from mipcash.program import elimination
 from mipcash.program.legality import Legality
 from mipcash.program.moves import moves_of
@@ -15,6 +14,7 @@ from mipcash.program.program import BinaryProgram
 from mipcash.space.compiled import compiled, minimiser_of
 from mipcash.space.sampling import uniform_levels
 from tests.fuzz.described import Drawn, build
+from tests.spaces import shape_space
 from tests.strategies.spaces import drawn_spaces
 
 

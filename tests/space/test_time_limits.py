@@ -159,7 +159,7 @@ def test_time_limits_are_seconds() -> None:
 
 def test_layers_of_shapes_do_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where only a solver decides: at least some are counted, and bounds hold what samples have."""
-    from benchmarks.scales.shapes import shape_space
+    from tests.spaces import shape_space
 
     monkeypatch.setattr("mipcash.program.legality.make_elimination", lambda *_: None)
     space = shape_space(6)

@@ -15,14 +15,12 @@ all of them are upper limits of 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
+from benchmarks.peers.problem import Config, described
 
 SOURCE = "Ariafar et al., ADMMBO (2019), problem ({}); an integer and a rule added"
 ONE, TWO = {"c1": 0.0}, {"c1": 0.0, "c2": 0.0}
@@ -30,12 +28,7 @@ ONE, TWO = {"c1": 0.0}, {"c1": 0.0, "c2": 0.0}
 RATES = np.array([[10, 0.05, 3, 17], [3, 10, 3.5, 8], [17, 17, 1.7, 0.05], [3.5, 0.1, 10, 10]])
 """A: by coordinate and term."""
 PLACES = np.array(
-    [
-        [0.131, 0.232, 0.234, 0.404],
-        [0.169, 0.413, 0.145, 0.882],
-        [0.556, 0.830, 0.352, 0.873],
-        [0.012, 0.373, 0.288, 0.574],
-    ]
+    [[0.131, 0.232, 0.234, 0.404], [0.169, 0.413, 0.145, 0.882], [0.556, 0.830, 0.352, 0.873], [0.012, 0.373, 0.288, 0.574]]
 )
 """P: by coordinate and term."""
 WEIGHTS = np.array([1.0, 1.2, 3.0, 3.2])
@@ -48,10 +41,6 @@ def box_16() -> mc.Space:
 
 def box_17() -> mc.Space:
     return _box("ADMMBO (17)", 2, 1.0)
-
-
-def box_18() -> mc.Space:
-    return _box("ADMMBO (18)", 4, 1.0)
 
 
 def _box(name: str, size: int, high: float) -> mc.Space:
@@ -134,114 +123,8 @@ def graded_18(config: Config) -> dict[str, float]:
     return {"loss": sum(_point(config)) + 0.05 * strong, "c1": 1.1 - value}
 
 
-def best_of(
-    function: Callable[[Config], Mapping[str, float]],
-    fixed: list[dict[str, Any]],
-    names: list[str],
-    high: float,
-    rules: Callable[[Config], list[float]],
-    starts: int = 60,
-) -> tuple[float, dict[str, Any]]:
-    """The best over the discrete parts by a multistart of SLSQP over the numbers.
-
-    Args:
-        rules: what has to be at least 0, beside the limits.
-    """
-    rng, best = np.random.default_rng(0), (math.inf, dict[str, Any]())
-    for part in fixed:
-
-        def config(x: Any, part: dict[str, Any] = part) -> dict[str, Any]:
-            return part | {n: float(v) for n, v in zip(names, x, strict=True)}
-
-        def sides(x: Any, config: Any = config) -> list[float]:
-            told = function(config(x))
-            return [-v for k, v in told.items() if k != "loss"] + rules(config(x))
-
-        for start in rng.uniform(0.0, high, (starts, len(names))):
-            found = minimize(
-                lambda x, config=config: function(config(x))["loss"],
-                start,
-                method="SLSQP",
-                bounds=[(0.0, high)] * len(names),
-                constraints={"type": "ineq", "fun": sides},
-                options={"maxiter": 200, "ftol": 1e-12},
-            )
-            x = np.clip(found.x, 0.0, high)
-            if min(sides(x)) >= -1e-8 and function(config(x))["loss"] < best[0]:
-                best = (float(function(config(x))["loss"]), config(x))
-    return best
-
-
-def certify_16() -> tuple[float, dict[str, Any]]:
-    return best_of(
-        graded_16,
-        [{"grade": g} for g in range(5)],
-        ["x1", "x2"],
-        6.0,
-        lambda c: [7.5 - 0.5 * c["grade"] - c["x1"] - c["x2"]],
-    )
-
-
-def certify_17() -> tuple[float, dict[str, Any]]:
-    return best_of(
-        graded_17,
-        [{"grade": g} for g in range(4)],
-        ["x1", "x2"],
-        1.0,
-        lambda c: [c["x1"] + 0.1 + 0.05 * c["grade"] - c["x2"]],
-    )
-
-
-def certify_18() -> tuple[float, dict[str, Any]]:
-    parts = [{"x4": round(0.05 * k, 2), "kind": kind} for k in range(21) for kind in ("plain", "strong")]
-    return best_of(
-        graded_18,
-        parts,
-        ["x1", "x2", "x3"],
-        1.0,
-        lambda c: [0.9 - c["x1"] - c["x3"], c["x2"] - 0.2 * (c["kind"] == "strong")],
-        starts=20,
-    )
-
-
 PROBLEMS = (
-    Problem(
-        name="admmbo-16",
-        space=space_16,
-        objective=graded_16,
-        group="rules",
-        optimum=0.17734516849429466,
-        reference=5.3873,
-        certificate="best known",
-        source=SOURCE.format(16),
-        certify=certify_16,
-        limits=ONE,
-        tolerance=1e-5,
-    ),
-    Problem(
-        name="admmbo-17",
-        space=space_17,
-        objective=graded_17,
-        group="rules",
-        optimum=0.6335859963681489,
-        reference=0.79689,
-        certificate="best known",
-        source=SOURCE.format(17),
-        certify=certify_17,
-        limits=TWO,
-        tolerance=1e-5,
-    ),
-    Problem(
-        name="admmbo-18",
-        space=space_18,
-        objective=graded_18,
-        group="rules",
-        optimum=0.05569153463725199,
-        reference=0.65739,
-        certificate="best known",
-        source=SOURCE.format(18),
-        certify=certify_18,
-        limits=ONE,
-        tolerance=1e-5,
-    ),
+    described("admmbo-16", space_16, graded_16, limits=ONE),
+    described("admmbo-17", space_17, graded_17, limits=TWO),
+    described("admmbo-18", space_18, graded_18, limits=ONE),
 )

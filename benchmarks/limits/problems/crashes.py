@@ -7,12 +7,9 @@ error that is left are known of what runs through. Each branch has one real, so 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from itertools import product
-from typing import Any
 
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
+from benchmarks.peers.problem import Config, described
 
 BITS = {16: (0.6, -3.3), 32: (1.0, -7.0), 64: (1.7, -15.5)}
 """Cost of a number relative to single precision, log10 of its rounding."""
@@ -71,9 +68,7 @@ def _direct(blocks: int, cost: float, rounding: float, fill: int, pivot: float) 
     return {"loss": time, "memory": memory, "error": max(rounding + 3, -11 - 1.5 * math.log10(pivot))}
 
 
-def _iterative(
-    blocks: int, cost: float, rounding: float, preconditioner: str, restart: int, tolerance: float
-) -> dict[str, float]:
+def _iterative(blocks: int, cost: float, rounding: float, preconditioner: str, restart: int, tolerance: float) -> dict[str, float]:
     relative, stored, beyond = PRECONDITIONERS[preconditioner]
     if preconditioner == "none" and tolerance < 1e-6:
         raise mc.Failed("stagnates")
@@ -98,61 +93,4 @@ def _multigrid(
     return {"loss": time, "memory": memory, "error": max(rounding + 2, 12 * math.log10(left))}
 
 
-def _discrete() -> Iterator[tuple[dict[str, Any], str, float, float]]:
-    """All discrete parts that keep the rules: (settings, the real, its ends)."""
-    for blocks, bits in product(range(1, 17), BITS):
-        base = {"blocks": blocks, "bits": bits}
-        if bits != 16:
-            for fill in range(min(12, blocks + 5) + 1):
-                yield base | {"method": "direct", "method.direct.fill": fill}, "method.direct.pivot", 1e-6, 1.0
-        for kind, restart in product(PRECONDITIONERS, range(5, min(80, 5 * blocks + 20) + 1)):
-            made = {"method.iterative.preconditioner": kind, "method.iterative.restart": restart}
-            yield base | {"method": "iterative"} | made, "method.iterative.tolerance", 1e-10, 1e-2
-        for kind, levels, sweeps in product(SMOOTHERS, range(1, 9), range(1, 7)):
-            made = {
-                "method.multigrid.smoother": kind,
-                "method.multigrid.levels": levels,
-                "method.multigrid.sweeps": sweeps,
-            }
-            if levels + sweeps <= 10:
-                yield base | {"method": "multigrid"} | made, "method.multigrid.damping", 0.2, 1.9
-
-
-def certify() -> tuple[float, dict[str, Any]]:
-    """All discrete parts; the loss is monotone in each real, whose best value is where the error limit or a crash begins."""
-    best: tuple[float, dict[str, Any]] = (math.inf, {})
-    for part, name, low, high in _discrete():
-        # multigrid: the loss does not depend on the damping; the others: it grows with pivot and falls with the tolerance
-        if part["method"] == "multigrid":
-            tried = [SMOOTHERS[part["method.multigrid.smoother"]][1]]
-        elif part["method"] == "direct":
-            tried = [10 ** (-5 / 1.5)]
-        else:
-            tried = [10 ** (-6 - PRECONDITIONERS[part["method.iterative.preconditioner"]][2]), high]
-        for value in tried:
-            config = part | {name: min(high, max(low, value))}
-            try:
-                told = solve(config)
-            except mc.Failed:
-                continue
-            if told["memory"] <= 24 and told["error"] <= -6 + 1e-9 and told["loss"] < best[0]:
-                best = (told["loss"], config)
-    return best
-
-
-PROBLEMS = (
-    Problem(
-        name="solvers",
-        space=space,
-        objective=solve,
-        group="rules",
-        optimum=3.681704692830815,
-        reference=8.2627,
-        certificate="enumeration",
-        source="conditional branches that crash; made up",
-        certify=certify,
-        limits=LIMITS,
-        crashes=True,
-        tolerance=1e-5,
-    ),
-)
+PROBLEMS = (described("solvers", space, solve, limits=LIMITS, crashes=True),)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
+from benchmarks.peers.problem import Config, described
 from mipcash.models._data import table
 
 YOUNG = 25.0
@@ -46,11 +46,7 @@ def space() -> mc.Space:
                 "leaf": mc.Integer(1, 20),
                 "columns": mc.Real(0.05, 1.0),
             },
-            "boosting": {
-                "trees": mc.Integer(5, 60, log=True),
-                "depth": mc.Integer(1, 5),
-                "rate": mc.Real(0.01, 1.0, log=True),
-            },
+            "boosting": {"trees": mc.Integer(5, 60, log=True), "depth": mc.Integer(1, 5), "rate": mc.Real(0.01, 1.0, log=True)},
         },
     )
     s.rule("distances and products need one scale", estimator.is_("logistic", "knn") + scaler["none"] <= 1)
@@ -126,9 +122,7 @@ def _estimator(config: Config) -> Any:
     if kind == "forest":
         given = {"max_depth": own["depth"], "min_samples_leaf": own["leaf"], "max_features": own["columns"]}
         return RandomForestClassifier(own["trees"], random_state=0, **given)
-    return GradientBoostingClassifier(
-        n_estimators=own["trees"], max_depth=own["depth"], learning_rate=own["rate"], random_state=0
-    )
+    return GradientBoostingClassifier(n_estimators=own["trees"], max_depth=own["depth"], learning_rate=own["rate"], random_state=0)
 
 
 def _operations(kind: str, model: Any, x: Any) -> float:
@@ -143,17 +137,4 @@ def _operations(kind: str, model: Any, x: Any) -> float:
     return sum(2.0 * t.tree_.max_depth + 4.0 for t in trees)
 
 
-PROBLEMS = (
-    Problem(
-        name="credit",
-        space=space,
-        objective=credit,
-        group="rules",
-        optimum=0.31380952,
-        reference=0.3698,
-        certificate="best known",
-        source="german credit (UCI), Perrone et al. (2019): latency and disparity as limits",
-        limits=LIMITS,
-        tolerance=1e-9,
-    ),
-)
+PROBLEMS = (described("credit", space, credit, limits=LIMITS),)

@@ -8,17 +8,11 @@ Pressure vessel (Sandgren), welded beam (Ragsdell and Phillips, with the materia
 from __future__ import annotations
 
 import math
-from itertools import product
 from typing import Any
 
-import numpy as np
-from scipy.optimize import minimize, minimize_scalar
-
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
+from benchmarks.peers.problem import Config, described
 from benchmarks.peers.problems import engineering as known
-
-Found = tuple[float, dict[str, Any]]
 
 # -- pressure vessel: plates by sixteenths of an inch; the code's least thickness is a rule ------------------------------------
 
@@ -52,31 +46,6 @@ def vessel(config: Config) -> dict[str, float]:
 def _vessel_cost(shell: float, head: float, r: float, l: float, price: float) -> float:
     welds = 3.1661 * shell**2 * l + 19.84 * shell**2 * r
     return price * (0.6224 * shell * r * l + 1.7781 * head * r**2) + welds
-
-
-def certify_vessel() -> Found:
-    """All plates and steels; the cost grows with the length, so that the radius alone is searched."""
-    best: Found = (math.inf, {})
-    for shell, head, (steel, (strength, price)) in product(SHELLS, HEADS, STEELS.items()):
-        top = min(80.0, shell * strength / 0.0193, head * strength / 0.00954)
-        if top < 30:
-            continue
-
-        def length(r: float) -> float:
-            return max(10.0, (VOLUME - 4 / 3 * math.pi * r**3) / (math.pi * r**2))
-
-        def cost(r: float, shell: float = shell, head: float = head, price: float = price) -> float:
-            l = length(r)
-            return _vessel_cost(shell, head, r, l, price) + 1e9 * max(0.0, l - min(240.0, 2 * SLENDER * r))
-
-        radii = np.linspace(30.0, top, 400)
-        k = int(np.argmin([cost(float(r)) for r in radii]))
-        low, high = radii[max(0, k - 1)], radii[min(399, k + 1)]
-        r = float(minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": 1e-10}).x)
-        r = min((r, float(radii[k]), float(low), float(high)), key=cost)
-        if cost(r) < best[0]:
-            best = (cost(r), {"shell": shell, "head": head, "radius": r, "length": length(r), "steel": steel})
-    return best
 
 
 # -- welded beam ----------------------------------------------------------------------------------------------------------------
@@ -124,52 +93,6 @@ def beam(config: Config) -> dict[str, float]:
     }
 
 
-def certify_beam() -> Found:
-    """All members, on a grid of the two numbers, coarse and then fine, and SLSQP from the best of each member's points."""
-    l, t = np.meshgrid(np.linspace(0.1, 10, 100), np.linspace(2, 10, 100), indexing="ij")
-    starts = []
-    for h, b, metal, joint in product(SEAMS, WIDTHS, METALS, ("two sides", "four sides")):
-        if h > b or (joint == "four sides" and metal in ("cast iron", "brass")):
-            continue
-        part = {"seam": h, "width": b, "metal": metal, "joint": joint}
-        if METALS[metal][4] * 2 * b * SPAN > 6:
-            continue  # dearer than what is known
-        values = [
-            (v["loss"] if _beam_slack(v) >= -0.05 else math.inf, x, y)
-            for x, y in zip(l.ravel()[::7], t.ravel()[::7], strict=True)
-            for v in [beam(part | {"weld": float(x), "depth": float(y)})]
-        ]
-        loss, x, y = min(values)
-        if math.isfinite(loss):
-            starts.append((loss, x, y, part))
-    best: Found = (math.inf, {})
-    for _, x, y, part in sorted(starts, key=lambda v: v[0])[:60]:
-        for at in ((x, y), (1.1 * x, 1.1 * y)):
-            found = minimize(
-                lambda v, part=part: beam(part | {"weld": v[0], "depth": v[1]})["loss"],
-                at,
-                method="SLSQP",
-                bounds=[(0.1, 10), (2, 10)],
-                constraints={
-                    "type": "ineq",
-                    "fun": lambda v, part=part: _beam_slacks(beam(part | {"weld": v[0], "depth": v[1]})),
-                },
-                options={"maxiter": 300, "ftol": 1e-12},
-            )
-            config = part | {"weld": float(found.x[0]), "depth": float(found.x[1])}
-            if _beam_slack(beam(config)) >= -1e-8 and beam(config)["loss"] < best[0]:
-                best = (beam(config)["loss"], config)
-    return best
-
-
-def _beam_slacks(v: dict[str, float]) -> list[float]:
-    return [1 - v["shear"], 1 - v["bending"], v["buckling"] / LOAD - 1, 1 - v["deflection"] / 0.25]
-
-
-def _beam_slack(v: dict[str, float]) -> float:
-    return min(_beam_slacks(v))
-
-
 # -- speed reducer: all eleven limits of Golinski are limits; what is known is about the bearings -------------------------------
 
 BEARINGS = {"plain": (1.9, 0.0), "roller": (1.7, 1.0)}
@@ -192,9 +115,7 @@ def reducer_space() -> mc.Space:
 
 
 def reducer(config: Config) -> dict[str, float]:
-    b, m, z, l1, l2, d1, d2 = (
-        config[n] for n in ("width", "module", "teeth", "length_1", "length_2", "shaft_1", "shaft_2")
-    )
+    b, m, z, l1, l2, d1, d2 = (config[n] for n in ("width", "module", "teeth", "length_1", "length_2", "shaft_1", "shaft_2"))
     room, weight = BEARINGS[config["bearing"]]
     return {
         "loss": float(known.weight(b, m, z, l1, l2, d1, d2)) + weight,
@@ -210,35 +131,6 @@ def reducer(config: Config) -> dict[str, float]:
         "g10": (1.5 * d1 + room) / l1 - 1,
         "g11": (1.1 * d2 + room) / l2 - 1,
     }
-
-
-def certify_reducer() -> Found:
-    """All teeth and bearings, SLSQP over the six reals from twelve starts."""
-    names = ("width", "module", "length_1", "length_2", "shaft_1", "shaft_2")
-    low, high = np.array([2.6, 0.7, 7.3, 7.3, 2.9, 5.0]), np.array([3.6, 0.8, 8.3, 8.3, 3.9, 5.5])
-    rng, best = np.random.default_rng(0), (math.inf, dict[str, Any]())
-    for teeth, bearing in product(range(17, 29), BEARINGS):
-
-        def config(x: Any, teeth: int = teeth, bearing: str = bearing) -> dict[str, Any]:
-            return {"teeth": teeth, "bearing": bearing} | dict(zip(names, map(float, x), strict=True))
-
-        def slacks(x: Any, config: Any = config, bearing: str = bearing) -> list[float]:
-            told = reducer(config(x))
-            return [-told[g] for g in REDUCER_LIMITS] + [x[2] - 7.3 - 0.2 * (bearing == "roller"), x[5] - x[4] - 1.5]
-
-        for start in rng.uniform(low, high, (12, 6)):
-            found = minimize(
-                lambda x, config=config: reducer(config(x))["loss"] / 3000,
-                start,
-                method="SLSQP",
-                bounds=list(zip(low, high, strict=True)),
-                constraints={"type": "ineq", "fun": slacks},
-                options={"maxiter": 300, "ftol": 1e-14},
-            )
-            x = np.clip(found.x, low, high)
-            if min(slacks(x)) >= -1e-9 and reducer(config(x))["loss"] < best[0]:
-                best = (reducer(config(x))["loss"], config(x))
-    return best
 
 
 # -- spring: what the drawing shows is a rule; deflection, stress and frequency are limits ---------------------------------------
@@ -264,20 +156,6 @@ def spring(config: Config) -> dict[str, float]:
         "shear": float(known.shear(wire, coil, strength)),
         "surge": 140.45 * wire / (coil**2 * turns),
     }
-
-
-def certify_spring() -> Found:
-    """All members; the weight grows with the turns, so that the fewest that keep the deflection are the best."""
-    best: Found = (math.inf, {})
-    for name, (stiffness, strength, _) in known.MATERIALS.items():
-        for w, c in product(known.WIRES, known.COILS):
-            turns = max(known.TURNS[0], 71785 * stiffness * w**4 / c**3)
-            if turns > min(known.TURNS[1], 140.45 * w / c**2) or known.shear(w, c, strength) > 1:
-                continue
-            config = {"wire": w, "coil": c, "material": name, "turns": float(turns)}
-            if w + c <= 1.5 and c >= 5 * w and w >= 0.06 * (name == "bronze"):
-                best = min(best, (known.spring(config), config), key=lambda f: f[0])
-    return best
 
 
 # -- Himmelblau's function with three whole numbers ------------------------------------------------------------------------------
@@ -308,102 +186,10 @@ def _g04(x1: Any, x2: Any, x3: Any, x4: Any, x5: Any) -> tuple[Any, ...]:
     )
 
 
-def certify_g04() -> Found:
-    """All whole numbers; the loss grows with x3, whose least value is in closed form, and x5 is searched, coarse then fine."""
-    n1, n2, n4 = (v.ravel() for v in np.meshgrid(range(78, 103), range(33, 46), range(27, 46), indexing="ij"))
-    best, low, high = (math.inf, dict[str, Any]()), np.full(n1.shape, 27.0), np.minimum(45.0, 80.0 - n4)
-    for _ in range(6):  # each time around the best x5 of each triple
-        step = (high - low) / 200
-        found = np.full((201, n1.size), np.inf)
-        thirds = np.empty_like(found)
-        for k in range(201):
-            x5 = low + k * step
-            least = np.maximum.reduce(
-                [
-                    np.full(n1.shape, 27.0),
-                    (85.334407 + 0.0056858 * n2 * x5 + 0.0006262 * n1 * n4 - 92.0) / (0.0022053 * x5),
-                    (20.0 - 9.300961) / (0.0047026 * x5 + 0.0012547 * n1 + 0.0019085 * n4),
-                    np.sqrt(np.maximum(0, 90.0 - 80.51249 - 0.0071317 * n2 * x5 - 0.0029955 * n1 * n2) / 0.0021813),
-                ]
-            )
-            loss, a, b, c = _g04(n1, n2, least, n4, x5)
-            good = (least <= 45) & (a >= 0) & (a <= 92 + 1e-9) & (b <= 110) & (c <= 25) & (b >= 90 - 1e-9)
-            found[k], thirds[k] = np.where(good & (c >= 20 - 1e-9), loss, np.inf), least
-        at = found.argmin(axis=0)
-        j = int(found.min(axis=0).argmin())
-        if found[at[j], j] < best[0]:
-            x5 = float(low[j] + at[j] * step[j])
-            config = {"x1": int(n1[j]), "x2": int(n2[j]), "x3": float(thirds[at[j], j]), "x4": int(n4[j]), "x5": x5}
-            best = (float(found[at[j], j]), config)
-        middle = low + at * step
-        low, high = np.maximum(low, middle - 2 * step), np.minimum(high, middle + 2 * step)
-    return best
-
-
 PROBLEMS = (
-    Problem(
-        name="vessel",
-        space=vessel_space,
-        objective=vessel,
-        group="rules",
-        optimum=6027.931138543033,
-        reference=11746.0,
-        certificate="enumeration",
-        source="Sandgren, Nonlinear integer and discrete programming in mechanical design (1990); a second steel",
-        certify=certify_vessel,
-        limits={"volume": (VOLUME, None), "slender": SLENDER},
-        tolerance=1e-2,
-    ),
-    Problem(
-        name="beam",
-        space=beam_space,
-        objective=beam,
-        group="rules",
-        optimum=1.9693609263215803,
-        reference=5.0584,
-        certificate="best known",
-        source="Ragsdell and Phillips (1976), Deb and Goyal (1996): materials and joints",
-        certify=certify_beam,
-        limits=BEAM_LIMITS,
-        tolerance=1e-5,
-    ),
-    Problem(
-        name="reducer",
-        space=reducer_space,
-        objective=reducer,
-        group="rules",
-        optimum=2992.8969272695917,
-        reference=3954.2,
-        certificate="best known",
-        source="Golinski (1970); bearings and their rules added",
-        certify=certify_reducer,
-        limits=REDUCER_LIMITS,
-        tolerance=1e-3,
-    ),
-    Problem(
-        name="spring-limits",
-        space=spring_space,
-        objective=spring,
-        group="rules",
-        optimum=1.275593922914062,
-        reference=2.6346,
-        certificate="enumeration",
-        source="Belegundu (1982); members made discrete, materials added",
-        certify=certify_spring,
-        limits={"deflection": 0.0, "shear": 1.0, "surge": (1.0, None)},
-        tolerance=1e-6,
-    ),
-    Problem(
-        name="g04",
-        space=g04_space,
-        objective=g04,
-        group="rules",
-        optimum=-30585.624677332286,
-        reference=-29254.0,
-        certificate="enumeration",
-        source="Himmelblau (1972), G04 of the CEC sets; three whole numbers and a rule",
-        certify=certify_g04,
-        limits=G04_LIMITS,
-        tolerance=1e-2,
-    ),
+    described("vessel", vessel_space, vessel, limits={"volume": (VOLUME, None), "slender": SLENDER}),
+    described("beam", beam_space, beam, limits=BEAM_LIMITS),
+    described("reducer", reducer_space, reducer, limits=REDUCER_LIMITS),
+    described("spring-limits", spring_space, spring, limits={"deflection": 0.0, "shear": 1.0, "surge": (1.0, None)}),
+    described("g04", g04_space, g04, limits=G04_LIMITS),
 )

@@ -27,11 +27,7 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import NumericToCategoricalEncoding
 from botorch.optim import optimize_acqf, optimize_acqf_discrete, optimize_acqf_mixed
-from botorch.optim.optimize_mixed import (
-    ALTERNATING_OPTIMIZER_THRESHOLD,
-    MAX_CHOICES_ENUMERATE,
-    optimize_acqf_mixed_alternating,
-)
+from botorch.optim.optimize_mixed import ALTERNATING_OPTIMIZER_THRESHOLD, MAX_CHOICES_ENUMERATE, optimize_acqf_mixed_alternating
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.settings import lazily_evaluate_kernels
 from torch.nn.functional import one_hot
@@ -143,9 +139,7 @@ class BotorchMethod(Method):
         combinations = math.prod(map(len, self.lists.values()))
         given, rules = self.limits, self.constraints or None
         if not self.lists:
-            found, _ = optimize_acqf(
-                self.improvement, self.bounds, 1, given.restarts, given.raw, inequality_constraints=rules
-            )
+            found, _ = optimize_acqf(self.improvement, self.bounds, 1, given.restarts, given.raw, inequality_constraints=rules)
         elif len(self.lists) == len(self.shape.dimensions) and combinations <= MAX_CHOICES_ENUMERATE:
             choices = torch.tensor(list(product(*self.lists.values())))
             found, _ = optimize_acqf_discrete(self.improvement, 1, self._feasible(choices))

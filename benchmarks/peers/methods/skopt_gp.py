@@ -27,10 +27,7 @@ class SkoptMethod(Method):
     def start(self, problem: Problem, shape: Shape, seed: int, initial: Initial, budget: int) -> None:
         self.shape = shape
         self.optimizer = skopt.Optimizer(
-            [dimension(d) for d in shape.dimensions],
-            "GP",
-            n_initial_points=0,
-            random_state=np.random.RandomState(seed),
+            [dimension(d) for d in shape.dimensions], "GP", n_initial_points=0, random_state=np.random.RandomState(seed)
         )
         points, losses = [self._point(c) for c, _ in initial], [loss for _, loss in initial]
         self._tell(points, losses)

@@ -53,14 +53,10 @@ class SmacMethod(Method):
         self.space, self.told = configuration_space(shape, seed, initial[0][0])
         folder = Path(tempfile.mkdtemp(prefix="smac-"))
         finalize(self, shutil.rmtree, folder, True)
-        scenario = Scenario(
-            self.space, output_directory=folder, deterministic=True, n_trials=10 * budget, seed=seed + 1
-        )
+        scenario = Scenario(self.space, output_directory=folder, deterministic=True, n_trials=10 * budget, seed=seed + 1)
         try:
             self.smac = self._facade(scenario, [])
-        except (
-            RuntimeError
-        ):  # it makes a design of one at least, and none is left where its own clauses forbid that one
+        except RuntimeError:  # it makes a design of one at least, and none is left where its own clauses forbid that one
             self.smac = self._facade(scenario, [self.space.get_default_configuration()])
         for config, loss in initial:
             self._tell(config, loss)
@@ -82,9 +78,7 @@ class SmacMethod(Method):
         with joblib.parallel_config(backend="sequential"):  # the forest would take all cores, and wait for them
             self.asked = self.smac.ask()
         values = dict(self.asked.config)
-        return self.shape.active(
-            {n: _value(self.shape.by_name[n], v) for n, v in values.items() if n in self.shape.by_name}
-        )
+        return self.shape.active({n: _value(self.shape.by_name[n], v) for n, v in values.items() if n in self.shape.by_name})
 
     def observe(self, config: dict[str, Any], loss: float, violations: Mapping[str, float]) -> None:
         # What was asked for gets the loss of what was evaluated in its place; that one is told too, where it is another.

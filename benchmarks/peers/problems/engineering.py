@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
+from benchmarks.peers.problem import Config, described
 
 
 def of(parameter: Any, function: Callable[[float], float]) -> Any:
@@ -83,24 +83,6 @@ def reducer(config: Config) -> float:
     return float(weight(*(c[n] for n in names)))
 
 
-def certify_reducer() -> tuple[float, dict[str, Any]]:
-    """All members; the weight grows with the width, so that the least legal width is the best."""
-    m, t, l1, l2, d1, d2 = np.meshgrid(MODULES, TEETH, LENGTHS, LENGTHS, SHAFT_1, SHAFT_2, indexing="ij", sparse=True)
-    pitch = m * t
-    width = np.maximum.reduce([27.0 / (m**2 * t), 397.5 / (m**2 * t**2), 5 * m + 0 * t, 2.6 + 0 * m * t])
-    good = (width <= np.minimum(12 * m, 3.6)) & (pitch <= 40)
-    for l, d, stress in ((l1, d1, stress_1), (l2, d2, stress_2)):
-        with np.errstate(divide="ignore"):
-            good = good & (pitch >= 1.93 * l**3 * d**-4.0) & (pitch >= l * 745.0 / stress(d))
-    good = good & (l1 >= 1.5 * d1 + 1.9 - 1e-9) & (l2 >= 1.1 * d2 + 1.9 - 1e-9)
-    values = np.where(good, weight(width, m, t, l1, l2, d1, d2), np.inf)
-    at = np.unravel_index(int(np.argmin(values)), values.shape)
-    lists = (MODULES, TEETH, LENGTHS, LENGTHS, SHAFT_1, SHAFT_2)
-    names = ("module", "teeth", "length_1", "length_2", "shaft_1", "shaft_2")
-    config: dict[str, Any] = {n: v[k] for n, v, k in zip(names, lists, at, strict=True)}
-    return float(values[at]), config | {"width": float(np.broadcast_to(width, values.shape)[at])}
-
-
 # -- spring: Belegundu's weight with wire and coil from lists, coils real, and three materials --------------------------------
 
 WIRES = grid(0.05, 0.09, 0.0025)
@@ -136,28 +118,11 @@ def spring_space() -> mc.Space:
 
 def shear(wire: Any, coil: Any, strength: float) -> Any:
     """Belegundu's g2, at most 1."""
-    return (4 * coil**2 - wire * coil) / (12566 * strength * (coil * wire**3 - wire**4)) + 1 / (
-        5108 * strength * wire**2
-    )
+    return (4 * coil**2 - wire * coil) / (12566 * strength * (coil * wire**3 - wire**4)) + 1 / (5108 * strength * wire**2)
 
 
 def spring(config: Config) -> float:
     return float(100 * (config["turns"] + 2) * config["coil"] * config["wire"] ** 2 * MATERIALS[config["material"]][2])
-
-
-def certify_spring() -> tuple[float, dict[str, Any]]:
-    """All wires, coils and materials; the weight grows with the turns, so that the fewest legal turns are the best."""
-    best: tuple[float, dict[str, Any]] = (math.inf, {})
-    for name, (stiffness, strength, price) in MATERIALS.items():
-        w, c = np.meshgrid(WIRES, COILS, indexing="ij")
-        turns = np.maximum(TURNS[0], 71785 * stiffness * w**4 / c**3)
-        good = (turns <= np.minimum(TURNS[1], 140.45 * w / c**2)) & (w + c <= 1.5) & (shear(w, c, strength) <= 1)
-        values = np.where(good, 100 * (turns + 2) * c * w**2 * price, np.inf)
-        k = np.unravel_index(int(np.argmin(values)), values.shape)
-        if values[k] < best[0]:
-            config = {"wire": WIRES[k[0]], "coil": COILS[k[1]], "material": name, "turns": float(turns[k])}
-            best = (float(values[k]), config)
-    return best
 
 
 # -- gear train: MINLPLib's gear, with rules on size and wear -------------------------------------------------------------------
@@ -182,48 +147,8 @@ def gear(config: Config) -> float:
     return math.log10((RATIO - a * b / (c * d)) ** 2 + 1e-12)
 
 
-def certify_gear() -> tuple[float, dict[str, Any]]:
-    n = np.arange(12, 61)
-    a, b, c, d = np.meshgrid(n, n, n, n, indexing="ij", sparse=True)
-    good = (a + b + c + d <= 130) & (np.abs(a + c - b - d) <= 6) & (a <= b)
-    values = np.where(good, (RATIO - a * b / (c * d)) ** 2, np.inf)
-    k = np.unravel_index(int(np.argmin(values)), values.shape)
-    config = {name: int(n[i]) for name, i in zip(GEARS, k, strict=True)}
-    return gear(config), config
-
-
 PROBLEMS = (
-    Problem(
-        name="speed-reducer",
-        space=reducer_space,
-        objective=reducer,
-        group="rules",
-        optimum=3017.7137605741,
-        certificate="enumeration",
-        source="Golinski, Optimal synthesis problems solved by means of nonlinear programming; members made discrete",
-        certify=certify_reducer,
-        tolerance=0.05,
-    ),
-    Problem(
-        name="spring",
-        space=spring_space,
-        objective=spring,
-        group="rules",
-        optimum=1.275593922914062,
-        certificate="enumeration",
-        source="Belegundu, A study of mathematical programming methods; members made discrete, materials added",
-        certify=certify_spring,
-        tolerance=1e-4,
-    ),
-    Problem(
-        name="gear-rules",
-        space=gear_space,
-        objective=gear,
-        group="rules",
-        optimum=-11.431697678095487,
-        certificate="enumeration",
-        source="MINLPLib gear, in the mixed-integer set of rbfopt; rules added, error on the log scale",
-        certify=certify_gear,
-        held_out=True,
-    ),
+    described("speed-reducer", reducer_space, reducer),
+    described("spring", spring_space, spring),
+    described("gear-rules", gear_space, gear),
 )

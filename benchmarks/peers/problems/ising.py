@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from functools import cache, partial
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -113,47 +112,6 @@ def legal(x: np.ndarray) -> np.ndarray:
     return good
 
 
-def certify(rules: bool) -> tuple[float, dict[str, Any]]:
-    """All 2^24 subsets."""
-    down = len(ACROSS)
-    upper = [*range(0, 6), *range(down, down + SIDE)]  # inside rows 0 and 1, and between them
-    middle = [*range(down + SIDE, down + 2 * SIDE)]
-    lower = [*range(6, 12), *range(down + 2 * SIDE, down + 3 * SIDE)]
-    j, drop = couplings(), couplings() * correlations()
-
-    def half(edges: list[int], first: int, second: int, link: int) -> tuple[np.ndarray, np.ndarray]:
-        """Vectors over the states of the row next to the middle, and the settings that make them."""
-        settings, vectors = np.array(list(product((0.0, 1.0), repeat=10))), []
-        for setting in settings:
-            x = np.zeros(len(EDGES))
-            x[edges] = setting
-            weights = between(link, x * j)
-            weights = weights if link == 0 else weights.T
-            vectors.append((row_weights(first, x * j) @ weights) * row_weights(second, x * j))
-        return settings, np.array(vectors)
-
-    ups, left = half(upper, 0, 1, 0)
-    lows, right = half(lower, 3, 2, 2)
-    best: tuple[float, dict[str, Any]] = (np.inf, {})
-    for bits in product((0.0, 1.0), repeat=SIDE):
-        x = np.zeros(len(EDGES))
-        x[middle] = bits
-        table = np.log(left @ between(1, x * j) @ right.T)
-        for settings, edges, axis in ((ups, upper, 0), (lows, lower, 1)):
-            part = (1 - settings) @ drop[edges] + PRICE * settings.sum(axis=1)
-            table += np.expand_dims(part, 1 - axis)
-        table += (1 - x[middle]) @ drop[middle] + PRICE * x.sum() - _full()
-        for flat in np.argsort(table, axis=None):
-            u, w = np.unravel_index(flat, table.shape)
-            if table[u, w] >= best[0]:
-                break
-            x[upper], x[lower] = ups[u], lows[w]
-            if not rules or legal(x):
-                best = (float(table[u, w]), {n: int(v) for n, v in zip(NAMES, x, strict=True)})
-                break
-    return best
-
-
 def _problem(name: str, rules: bool, optimum: float) -> Problem:
     return Problem(
         name=name,
@@ -163,7 +121,6 @@ def _problem(name: str, rules: bool, optimum: float) -> Problem:
         optimum=optimum,
         certificate="enumeration",
         source="Baptista and Poloczek, Bayesian optimization of combinatorial structures, 4.2",
-        certify=partial(certify, rules),
     )
 
 

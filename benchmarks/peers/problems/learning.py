@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import mipcash as mc
-from benchmarks.peers.problem import LOWER_BOUND, Config, Problem
+from benchmarks.peers.problem import LOWER_BOUND, Config, Problem, described
 from mipcash.models import sklearn_pipeline as pipelines
 
 ROUNDS = (3, 200)
@@ -44,9 +44,7 @@ def _halves(data: str) -> tuple[Any, Any, Any, Any]:
     from sklearn.model_selection import train_test_split
 
     table = pipelines.table(data)
-    x_train, x_test, y_train, y_test = train_test_split(
-        table.x, table.y, test_size=0.5, random_state=0, stratify=table.y
-    )
+    x_train, x_test, y_train, y_test = train_test_split(table.x, table.y, test_size=0.5, random_state=0, stratify=table.y)
     return x_train, y_train, x_test, y_test
 
 
@@ -87,16 +85,7 @@ def _learning(name: str, data: str, optimum: float, held_out: bool = False) -> P
 
 
 PROBLEMS = (
-    Problem(
-        name="xgboost-monks",
-        space=xgboost_space,
-        objective=xgboost,
-        group="free",
-        optimum=0.0,
-        certificate=LOWER_BOUND,
-        source="Daxberger et al., Section 4 (a) and Table 5",
-        tolerance=0.0,
-    ),
+    described("xgboost-monks", xgboost_space, xgboost),
     _learning("pipeline-heart", "heart", 0.0),
     _learning("pipeline-sonar", "sonar", 0.0, held_out=True),
 )

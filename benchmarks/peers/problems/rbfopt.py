@@ -11,17 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache, partial
-from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 import mipcash as mc
 from benchmarks.peers.problem import Config, Problem
-from benchmarks.peers.spatial import minimum, smooth
 
 SOURCE = "test set of rbfopt (Costa and Nannicini)"
 
@@ -98,53 +94,6 @@ def hartman(config: Config) -> float:
     return hartman_of(np.array([config[name] for name in REALS]), config["weights"])
 
 
-def certify_hartman(rules: bool, starts: int = 60) -> tuple[float, dict[str, Any]]:
-    """Each category, SLSQP from ``starts`` points."""
-    rng, best = np.random.default_rng(0), (math.inf, {})
-    for name in WEIGHTS:
-        limits: list[dict[str, Any]] = []
-        if rules:
-            limits = [
-                {"type": "ineq", "fun": lambda x: SUM - x.sum()},
-                {"type": "ineq", "fun": lambda x: PAIR - x[0] * x[2]},
-            ]
-            other = (lambda x: SHARE - x[5]) if name in "ac" else (lambda x: x[3] - x[4])
-            limits.append({"type": "ineq", "fun": other})
-        for start in rng.uniform(0, 0.6, (starts, 6)):
-            found = minimize(hartman_of, start, (name,), "SLSQP", bounds=[(0, 1)] * 6, constraints=limits, tol=1e-10)
-            if found.fun < best[0] and all(c["fun"](found.x) >= -1e-7 for c in limits):
-                config = {"weights": name, **dict(zip(REALS, map(float, found.x), strict=True))}
-                best = (float(found.fun), config)
-    return best
-
-
-def prove_hartman(rules: bool, target: float) -> float:
-    """A bound below every loss, at most ``target``: branch and bound over the reals for each category.
-
-    Raises:
-        ModuleNotFoundError: gurobipy is not installed.
-    """
-
-    def loss(name: str, model: Any) -> tuple[Any, Any]:
-        x, total = model.addMVar(len(REALS), lb=0.0, ub=1.0), 0.0
-        if rules:
-            model.addConstr(x.sum() <= SUM)
-            model.addConstr(x[0] * x[2] <= PAIR)
-            model.addConstr(x[5] <= SHARE if name in "ac" else x[3] >= x[4])
-        for weight, rates, places in zip(WEIGHTS[name], RATES, PLACES, strict=True):
-            exponent = -(rates @ ((x - places) * (x - places)))
-            total -= weight * smooth(model, "exp", exponent, -float(rates.sum()), 0.0)
-        return total, x
-
-    return min(minimum(partial(loss, name), target)[0] for name in WEIGHTS)
-
-
-def certify_branin() -> tuple[float, dict[str, Any]]:
-    """No term is below 0 - 10 (1 - 1 / (8 pi)) + 10, which the published optimum attains."""
-    config = {"x1": math.pi, "x2": 2.275, "wave": "cos"}
-    return 10 / (8 * math.pi), config
-
-
 # -- nvs09 with a categorical transformation ------------------------------------------------------------------------------------
 
 TRANSFORMS: dict[str, Callable[[float], float]] = {
@@ -173,28 +122,6 @@ def nvs09_space(rules: bool) -> mc.Space:
 def nvs09(config: Config) -> float:
     g, x = TRANSFORMS[config["transform"]], [config[name] for name in INTEGERS]
     return sum(g(v - 2) ** 2 + g(10 - v) ** 2 for v in x) - math.prod(x) ** 0.2
-
-
-def certify_nvs09(rules: bool) -> tuple[float, dict[str, Any]]:
-    """All multisets of integers, or of legal pairs: loss and rules do not depend on their order."""
-    best: tuple[float, dict[str, Any]] = (math.inf, {})
-    for transform in TRANSFORMS:
-        if rules:
-            apart = 1 if transform == "reciprocal" else -9
-            pairs = [(a, b) for a in range(3, 10) for b in range(3, 10) if a * b <= PRODUCT and a - b >= apart]
-            sets = combinations_with_replacement(sorted({tuple(sorted(p, reverse=True)) for p in pairs}), 5)
-            tuples = (sum(chosen, ()) for chosen in sets)
-        else:
-            tuples = combinations_with_replacement(range(3, 10), 10)
-        g = TRANSFORMS[transform]
-        cost = {v: g(v - 2) ** 2 + g(10 - v) ** 2 for v in range(3, 10)}
-        for x in tuples:
-            if rules and sum(x) > TOTAL:
-                continue
-            value = sum(cost[v] for v in x) - math.prod(x) ** 0.2
-            if value < best[0]:
-                best = (value, {**dict(zip(INTEGERS, map(int, x), strict=True)), "transform": transform})
-    return best
 
 
 # -- Schoen's class with integers --------------------------------------------------------------------------------------------------
@@ -231,38 +158,22 @@ def schoen(config: Config) -> float:
     return float(weights @ f / weights.sum())
 
 
-def certify_schoen() -> tuple[float, dict[str, Any]]:
-    """A weighted mean of the values is never below the least of them, and attains it at its point."""
-    z = 10 * schoen_points()[0][0]
-    config: dict[str, Any] = {f"i{k + 1}": round(z[k]) for k in range(4)}
-    config |= {"x5": float(z[4]), "x6": float(z[5])}
-    return schoen(config), config
-
-
-def _problem(
-    name: str, space: Callable[[], mc.Space], objective: Any, optimum: float, certificate: str, certify: Any
-) -> Problem:
+def _problem(name: str, space: Callable[[], mc.Space], objective: Any, optimum: float, certificate: str) -> Problem:
     group = "rules" if name.endswith("-rules") else "free"
-    return Problem(name, space, objective, group, optimum, certificate, SOURCE, certify=certify, tolerance=1e-5)
+    return Problem(name, space, objective, group, optimum, certificate, SOURCE, tolerance=1e-5)
 
 
-def _two(
-    name: str, space: Any, objective: Any, optima: tuple[float, float], certificate: str, certify: Any
-) -> list[Problem]:
+def _two(name: str, space: Any, objective: Any, optima: tuple[float, float], certificate: str) -> list[Problem]:
     """The function as it is and with rules."""
     return [
-        _problem(f"{name}-{kind}", partial(space, rules), objective, optimum, certificate, partial(certify, rules))
+        _problem(f"{name}-{kind}", partial(space, rules), objective, optimum, certificate)
         for kind, rules, optimum in zip(("cat", "rules"), (False, True), optima, strict=True)
     ]
 
 
-_HARTMAN = _two(
-    "hartman6", hartman_space, hartman, (-3.9623174076910175, -3.2250376306843), "branch and bound", certify_hartman
-)
-
 PROBLEMS = (
-    _problem("branin-cat", branin_space, branin, 0.39788735772973816, "construction", certify_branin),
-    *(replace(p, prove=partial(prove_hartman, p.group == "rules")) for p in _HARTMAN),
-    *_two("nvs09", nvs09_space, nvs09, (-55.35106967758746, -32.137542306234415), "enumeration", certify_nvs09),
-    _problem("schoen-int", schoen_space, schoen, -1000.0, "construction", certify_schoen),
+    _problem("branin-cat", branin_space, branin, 0.39788735772973816, "construction"),
+    *_two("hartman6", hartman_space, hartman, (-3.9623174076910175, -3.2250376306843), "branch and bound"),
+    *_two("nvs09", nvs09_space, nvs09, (-55.35106967758746, -32.137542306234415), "enumeration"),
+    _problem("schoen-int", schoen_space, schoen, -1000.0, "construction"),
 )

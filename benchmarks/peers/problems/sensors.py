@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
+from benchmarks.peers.problem import Config, described
 
 SITES = 28
 AT_MOST = 5
@@ -83,35 +82,4 @@ def space() -> mc.Space:
     return made
 
 
-def certify() -> tuple[float, dict[str, Any]]:
-    """All legal sets of at most five sites."""
-    places, prices = sites()
-    apart = np.ones((SITES, SITES), dtype=bool)
-    for i, j in close():
-        apart[i, j] = apart[j, i] = False
-    best: tuple[float, dict[str, Any]] = (100.0, dict.fromkeys(NAMES, 0))
-    for size in range(1, AT_MOST + 1):
-        sets = np.array(list(combinations(range(SITES), size)))
-        good = (prices[sets].sum(axis=1) <= BUDGET) & ((places[sets][..., 0] < 0.5).sum(axis=1) <= 3)
-        for a, b in combinations(range(size), 2):
-            good &= apart[sets[:, a], sets[:, b]]
-        sets = sets[good]
-        values = variance(sets)
-        k = int(np.argmin(values))
-        if values[k] < best[0]:
-            best = (float(values[k]), {n: int(i in sets[k]) for i, n in enumerate(NAMES)})
-    return best
-
-
-PROBLEMS = (
-    Problem(
-        name="sensors",
-        space=space,
-        objective=objective,
-        group="rules",
-        optimum=34.8795426964392,
-        certificate="enumeration",
-        source="Krause, Singh and Guestrin, Near-optimal sensor placements in Gaussian processes; own instance",
-        certify=certify,
-    ),
-)
+PROBLEMS = (described("sensors", space, objective),)

@@ -16,13 +16,10 @@ convolutions that double the width) are rare among legal ones, and effects multi
 from __future__ import annotations
 
 import math
-from functools import cache
-from itertools import product
-from typing import Any
 
 import mipcash as mc
-from benchmarks.peers.problem import Config, Problem
-from mipcash.models.vae import IMAGE, SEED_WIDTH, build, shapes
+from benchmarks.peers.problem import Config, described
+from mipcash.models.vae import IMAGE, build, shapes
 
 PENALTY = 500.0
 """What the paper tells the other methods for an illegal network, in nats."""
@@ -30,12 +27,7 @@ PENALTY = 500.0
 
 def objective(config: Config) -> float:
     made = shapes(config)
-    structure = (
-        config["conv_layers"],
-        config["deconv_layers"],
-        config["encoder_fc_layers"],
-        config["decoder_fc_layers"],
-    )
+    structure = (config["conv_layers"], config["deconv_layers"], config["encoder_fc_layers"], config["decoder_fc_layers"])
     score = encoder(config, dict(made["encoder"])) + decoder(config)
     return 80.0 + 120.0 * math.exp(-score) + numbers(config, structure)
 
@@ -88,90 +80,8 @@ def best_latent(structure: tuple[int, int, int, int]) -> int:
     return 18 + 6 * (structure[0] + structure[1])
 
 
-@cache
-def certify() -> tuple[float, dict[str, Any]]:
-    """Best encoder and best decoder per structure, over all that fit; the numbers cost nothing at their best."""
-    best: tuple[float, dict[str, Any]] = (math.inf, {})
-    inputs = {(c, f): _best_encoder(c, f) for c in (0, 1, 2) for f in (1, 2)}
-    outputs = {(d, f): _best_decoder(d, f) for d in (0, 1, 2) for f in (1, 2)}
-    for (conv, f_in), (deconv, f_out) in product(inputs, outputs):
-        if not outputs[deconv, f_out]:  # one transposed convolution does not lead from 7 to 28
-            continue
-        structure = (conv, deconv, f_in, f_out)
-        config = {**inputs[conv, f_in], **outputs[deconv, f_out], "d_z": best_latent(structure)}
-        config |= {"learning_rate_decay": 0.85, "learning_rate": 10 ** (-2.5 - 0.12 * sum(structure))}
-        config["weight_decay"] = 10 ** (-3.0 - 0.5 * (f_in + f_out))
-        value = objective(config)
-        if value < best[0]:
-            best = (value, config)
-    return best
-
-
-def _best_encoder(conv: int, fc: int) -> dict[str, Any]:
-    found: tuple[float, dict[str, Any]] = (-1.0, {})
-    layers = (("c1", (4, 8, 16, 24)), ("c2", (8, 16, 32, 48)))[:conv]
-    parts = [product(channels, (1, 2), (3, 5), range(4)) for _, channels in layers]
-    for drawn in product(*parts):
-        config: dict[str, Any] = {"conv_layers": conv, "encoder_fc_layers": fc}
-        width, made = IMAGE, {}
-        for (layer, _), (channels, stride, size, padding) in zip(layers, drawn, strict=True):
-            steps, rest = divmod(width - size + padding, stride)
-            if rest or steps < 0:
-                break
-            width = steps + 1
-            made[layer] = (channels, width, width)
-            values = zip(("channels", "stride", "filter", "padding"), (channels, stride, size, padding), strict=True)
-            config |= {f"{layer}_{part}": v for part, v in values}
-        if len(made) < conv:
-            continue
-        for units in range(64, 961, 64) if fc == 2 else [None]:
-            full = config if units is None else config | {"f1_units": units}
-            score = encoder(full, made)
-            if score > found[0]:
-                found = (score, full)
-    return found[1]
-
-
-def _best_decoder(deconv: int, fc: int) -> dict[str, Any]:
-    found: tuple[float, dict[str, Any]] = (-1.0, {})
-    shape = list(product((1, 2), (3, 5), range(4), range(2)))
-    for first in (8, 16, 32, 48):
-        for drawn in product(*[shape] * deconv):
-            config: dict[str, Any] = {"deconv_layers": deconv, "decoder_fc_layers": fc, "d1_channels": first}
-            width = SEED_WIDTH
-            for layer, (stride, size, padding, extra) in zip(("d1", "d2"), drawn, strict=False):
-                width = (width - 1) * stride + size - 2 * padding + extra
-                values = {"stride": stride, "filter": size, "padding": padding, "output_padding": extra}
-                config |= {f"{layer}_{part}": v for part, v in values.items()}
-                if width < 1 or extra >= stride:
-                    width = 0
-                    break
-            if (width != IMAGE) if deconv else (first * SEED_WIDTH**2 != IMAGE**2):
-                continue
-            for second in (4, 8, 16, 24) if deconv == 2 else [None]:
-                for units in range(64, 961, 64) if fc == 2 else [None]:
-                    full = config if second is None else config | {"d2_channels": second}
-                    full = full if units is None else full | {"f4_units": units}
-                    score = decoder(full)
-                    if score > found[0]:
-                        found = (score, full)
-    return found[1]
-
-
 def space() -> mc.Space:
     return build()[0]
 
 
-PROBLEMS = (
-    Problem(
-        name="vae-proxy",
-        space=space,
-        objective=objective,
-        group="rules",
-        optimum=84.79466677673793,
-        certificate="enumeration",
-        source="space of Daxberger et al., Table 2; loss of our own",
-        certify=certify,
-        penalty=PENALTY,
-    ),
-)
+PROBLEMS = (described("vae-proxy", space, objective, penalty=PENALTY),)

@@ -62,7 +62,7 @@ class MiVaBOSettings:
         alpha, beta, sigma: prior precision, noise precision and bandwidth of the paper's preset (losses standardised).
         sizes: numbers of features.
         inflation: factor on the posterior covariance of a sample (preset ``evidence``); why 0.25:
-            docs/decisions/026-samples-of-mivabo-at-half-their-deviation.md.
+            docs/decisions/004-sparse-priors.md.
         refit: iterations of L-BFGS-B on the evidence per proposal.
         prior: ``gaussian``, ``laplace`` or ``horseshoe``, on the weights of pairs and of mixed products. Horseshoe finds
             sparse structure from far fewer observations than Laplace (the benchmark ``priors``) and costs the same.

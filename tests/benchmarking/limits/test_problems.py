@@ -9,13 +9,11 @@ import mipcash as mc
 from benchmarks.limits.problems import admmbo, crashes
 from benchmarks.limits.sides import WORKS, Sides
 from benchmarks.limits.suite import NAMED, SIGN, problems
-from benchmarks.peers.problem import Problem
+from benchmarks.peers.problem import Problem, optima
 from mipcash.errors import ModelError
 
 NAMES = [n for n in problems() if n not in NAMED]
-CERTIFIED = [
-    n for n in NAMES if problems()[n].certify is not None and n not in ("beam", "reducer", "admmbo-16", "admmbo-18")
-]
+OPTIMA = optima()
 SLOW = ("credit", "network")
 """Those that fit a model."""
 LOOSE = 1e-7
@@ -56,14 +54,11 @@ def test_rules_and_limits_bind_and_no_sample_beats_the_optimum(name: str) -> Non
     assert problem.reference > problem.optimum
 
 
-@pytest.mark.parametrize("name", CERTIFIED)
+@pytest.mark.parametrize("name", [n for n in NAMES if n in OPTIMA])
 def test_optima_are_attained_by_what_keeps_rules_and_limits(name: str) -> None:
-    problem = problems()[name]
-    assert problem.certify is not None
-    value, config = problem.certify()
-    assert value == pytest.approx(problem.optimum, abs=problem.tolerance)
+    problem, config = problems()[name], OPTIMA[name]
     assert problem.space().is_legal(config)
-    assert problem.evaluate(config).loss == pytest.approx(value)
+    assert problem.evaluate(config).loss == pytest.approx(problem.optimum, abs=problem.tolerance)
     assert max(sides(problem, config)) <= LOOSE
 
 

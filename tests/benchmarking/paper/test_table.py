@@ -9,64 +9,9 @@ import numpy as np
 import pytest
 
 from benchmarks.paper import table
-from benchmarks.paper.__main__ import main
 from mipcash.models import xgboost
 
 QUICK = {"nrounds": 20, "alpha": 0.01, "eta": 0.3}
-
-
-def silent(text: str) -> None:
-    assert "rows" in text
-
-
-@pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Chunks of three trainings of at most 60 rounds."""
-    pytest.importorskip("xgboost")
-    monkeypatch.setattr(table, "CHUNK", 3)
-    curve = xgboost.learning_curve
-    monkeypatch.setattr(xgboost, "learning_curve", lambda c, r, s, d: curve(c, [min(60, n) for n in r], s, d))
-    monkeypatch.setattr(table, "ProcessPoolExecutor", Serial)
-    return tmp_path
-
-
-class Serial:
-    """In this process, where the limits above hold."""
-
-    def __init__(self, jobs: int) -> None:
-        self.map = map
-
-    def __enter__(self) -> Serial:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
-def test_round_trip(small: Path) -> None:
-    made = table.make("monks", 8, 1, silent, small)
-    again = table.load("monks", small)
-    assert len(again) == len(made) >= 8
-    assert again.stamp == made.stamp
-    assert again.stamp["trainings"] == 3 * again.stamp["chunks"]
-    assert (again.wrong == made.wrong).all()
-    space = table.shape().space
-    for row in range(len(again)):
-        config = again.config(row)
-        assert space.is_legal(config)
-        assert again(config) == again.errors[row]
-        assert np.array_equal(again.points[again.nearest(config)], again.points[row])
-    assert again.points.shape == (len(again), 11)
-    assert again.points.min() >= 0
-    assert again.points.max() <= 1
-
-
-def test_it_goes_on_where_it_stopped(small: Path) -> None:
-    whole = table.make("monks", 25, 1, silent, small / "whole")
-    table.make("monks", 5, 1, silent, small / "parts")
-    parts = table.make("monks", 25, 1, silent, small / "parts")
-    assert (parts.wrong == whole.wrong).all()
-    assert all((parts.columns[k] == whole.columns[k]).all() for k in whole.columns)
 
 
 def test_errors_are_those_of_trainings_of_their_own() -> None:
@@ -104,9 +49,5 @@ def test_the_bundled_tables() -> None:
 
 
 def test_a_missing_table_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"python -m benchmarks.paper table --problem phoneme"):
+    with pytest.raises(FileNotFoundError, match=r"there is no table .*phoneme"):
         table.load("phoneme", tmp_path)
-    with pytest.raises(ValueError, match="there is no table"):
-        table.make("nothing", 5, 1, silent, tmp_path)
-    with pytest.raises(SystemExit):
-        main(["table", "--problem", "nothing"])

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 
-from benchmarks import suites
 from benchmarks.__main__ import main as benchmarks_main
-from benchmarks.peers import benchmark, comparisons, history, problem, report, runner
+from benchmarks.peers import benchmark, comparisons, history, report, runner
 from benchmarks.peers.__main__ import main, names, numbers
 from benchmarks.peers.figures import draw
 from benchmarks.peers.history import History
@@ -68,27 +65,6 @@ def test_a_record_of_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "![average rank after each evaluation, repair](figures/rank-repair.svg)" in text
     assert (tmp_path / "figures" / "rank-repair.svg").is_file()
     assert "![" not in benchmark.markdown(record["results"])
-
-
-def test_optima_are_computed_and_proven_again(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    branin = problem.problems()["branin-cat"]
-    proven = replace(branin, prove=lambda target: target - 0.25)
-    of = replace(suites.suite(), problems=lambda: {"branin-cat": proven})
-    monkeypatch.setattr(suites, "suite", lambda name: of)
-    assert main(["certify", "branin-cat"]) == 0
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("branin-cat         0.39788735772973")
-    assert f"no loss is below {branin.optimum - branin.tolerance / 2 - 0.25!r}" in second
-    absent = replace(branin, prove=Mock(side_effect=ModuleNotFoundError("no gurobipy")))
-    bounded = replace(branin, name="bounded", certificate="lower bound", certify=None)
-    of = replace(of, problems=lambda: {"branin-cat": absent, "bounded": bounded})
-    assert main(["certify"]) == 0
-    assert "not proven: no gurobipy; install the extra gurobi" in (out := capsys.readouterr().out)
-    assert "(lower bound): nothing to compute" in out
-    assert main(["certify", "nothing"]) == 2
-    assert "there is no problem nothing" in capsys.readouterr().err
 
 
 def test_smoke(tmp_path: Path) -> None:
@@ -179,21 +155,13 @@ def test_further_comparisons_in_one_record(tmp_path: Path) -> None:
     for seed in (0, 1):
         for method, last in (("hybrid", 6.0), (comparisons.SIX, 6.0), ("mutation", 7.0), ("random", 8.0)):
             history.append(made(method, "branin-cat", seed, [9.0] * 19 + [last] * 41), tmp_path)
-    for method in comparisons.VARIANTS:
-        if method != comparisons.SIX:
-            history.append(made(method, "branin-cat", 0, [5.0] * 60), tmp_path)
     found = comparisons.collected([0, 1], history.reader(tmp_path))
     assert found["comparisons"] == []  # no set of methods is whole
-    (six,) = [v for v in found["variants"] if v["method"] == comparisons.SIX]
-    assert (six["pairs"], six["ties"], six["wins"] + six["losses"]) == (1, 1, 0)
-    optimum = problem.problems()["branin-cat"].optimum
-    assert six["regret"] == six["ours"] == pytest.approx([(6 - optimum) / (8 - optimum)] * 3)
     (problems,) = found["problems"]
     assert problems["duels"].keys() == {"mutation"}
     assert (problems["duels"]["mutation"]["wins"], problems["duels"]["mutation"]["losses"]) == (2, 0)
     text = comparisons.markdown(found)
     assert "| branin-cat | - | - | 2 / 0 | - | - | - |" in text
-    assert "| hybrid:n_initial=6 | 1.50 | 0.74 / 0.74 / 0.74 |" in text
     for method in ("botorch", "optuna-tpe", "smac", "hyperopt"):
         history.append(made(method, "branin-cat", 1, [8.5] * 60), tmp_path)
     first, *_ = comparisons.collected([0, 1], history.reader(tmp_path))["comparisons"]

@@ -46,7 +46,7 @@ class SparseSettings:
         by: ``pair``, one local scale per pair of groups and block, which does not depend on how levels are encoded; or
             ``feature``, one per discrete feature (the paper's Laplace prior on bits).
         linear: linear terms share the sparse prior. The constant, and phi_c without a discrete factor, never do. Why it is
-            off: docs/decisions/027-linear-terms-keep-the-gaussian-prior.md.
+            off: docs/decisions/004-sparse-priors.md.
         noise, noise_sd: median of s2 and standard deviation of its log; ``noise_sd = 0`` keeps the posterior's own s2.
     """
 
