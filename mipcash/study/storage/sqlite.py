@@ -124,7 +124,8 @@ class Journal(Database):
 
     def close(self) -> None:
         if self._connection is not None:
-            self._connection.close()
+            with self._turn:
+                self._connection.close()
 
 
 class JournalFile(Journal):
