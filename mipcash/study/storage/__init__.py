@@ -1,1 +1,1 @@
-"""Where a study is kept: the protocol, memory, SQLite."""
+"""Where a study is kept: memory, a SQLite file, a PostgreSQL database."""

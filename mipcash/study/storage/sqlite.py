@@ -79,7 +79,7 @@ class Journal(Database):
             self._connection = sqlite3.connect(name, 30.0, isolation_level=None, check_same_thread=False, uri=True)
             for setting in self.settings:
                 self._connection.execute(f"PRAGMA {setting}")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self.told(error) from None
 
     def is_new(self) -> bool:
@@ -124,7 +124,8 @@ class Journal(Database):
 
     def close(self) -> None:
         if self._connection is not None:
-            self._connection.close()
+            with self._turn:
+                self._connection.close()
 
 
 class JournalFile(Journal):
