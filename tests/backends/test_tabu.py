@@ -28,7 +28,7 @@ from tests.strategies.spaces import drawn_spaces
 
 
 @seed(7)
-@settings(max_examples=120, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn_spaces(), st.integers(0, 2**32))
 def test_what_it_reports_is_legal_and_exact(drawn: Drawn, number: int) -> None:
     program = compiled(build(drawn)).program

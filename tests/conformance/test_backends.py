@@ -43,11 +43,6 @@ def test_the_default_is_installed() -> None:
     assert {"auto", "highs", "enumeration"} <= set(INSTALLED)
 
 
-def test_unknown_solver_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(SolverError, match="did you mean 'highs'"):
-        make_backend("hihgs")
-
-
 # -- programs -------------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.errors import MipcashError, SpaceExhaustedError
+from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.optimizer import Observation, Optimizer, Request
 from mipcash.optimizers.registry import make_optimizer
 from tests.named import OPTIMIZERS
@@ -212,11 +212,3 @@ def test_asks_without_a_tell_come_to_every_legal_configuration_once(name):
     )
     with pytest.raises(SpaceExhaustedError, match="counts"):
         study.ask()
-
-
-def test_unknown_names_and_foreign_settings_are_refused():
-    space = ALL["discrete"]()
-    with pytest.raises(MipcashError, match="did you mean 'mivabo'"):
-        make_optimizer("mivab", space)
-    with pytest.raises(MipcashError, match="takes RandomSettings"):
-        make_optimizer("random", space, settings=3)

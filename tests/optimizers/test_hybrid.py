@@ -174,24 +174,6 @@ def test_a_batch_keeps_its_distance_beside_active_numbers() -> None:
             batch.append(dict(proposal.config))
 
 
-def test_deviations_grow_while_the_incumbent_does_not_improve() -> None:
-    space = ALL["conv_net"]()
-    optimizer = make_optimizer("hybrid", space, settings=HybridSettings(boldest=1.7))
-    assert isinstance(optimizer, Hybrid)
-    configs = space.sample(30, 0)
-
-    def factor(best_at: int) -> float:
-        losses = [0.0 if k == best_at else 1.0 + k for k in range(len(configs))]
-        data = optimizer.data([Observation(c, "done", y) for c, y in zip(configs, losses, strict=True)])
-        return boldness(data, optimizer.settings.boldest)
-
-    factors = [factor(k) for k in (29, 24, 20, 15, 0)]
-    assert factors[0] == factors[1] == 1.0
-    assert factors == sorted(factors)
-    assert factors[2] > 1.0
-    assert factors[-1] == 1.7
-
-
 def test_inflation_multiplies_deviations_and_their_slopes() -> None:
     space = ALL["bound_numbers"]()
     optimizer = make_optimizer("hybrid", space)

@@ -169,8 +169,6 @@ def test_the_least_relaxation_is_the_least():
     assert min(a * b + a for a in range(2, 6) for b in range(4, 6)) == 10
 
 
-
-
 def test_an_empty_space_is_refused_at_minimize_with_the_reason():
     space = mc.Space("empty")
     x, y = space.integer("x", 0, 9), space.real("y", 0, 1)
