@@ -217,7 +217,7 @@ def test_the_report_has_fresh_folds_and_an_ensemble_of_what_other_processes_pred
     found, objective = automl.build(**options)  # type: ignore[arg-type]
     folder = objective.predictions.folder
     result = mc.minimize(
-        objective, found, 4, optimizer="random", seed=1, execution=mc.Execution(evaluation_timeout=60.0), progress=False
+        objective, found, 3, optimizer="random", seed=1, execution=mc.Execution(evaluation_timeout=60.0), progress=False
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # that predictions are computed again
