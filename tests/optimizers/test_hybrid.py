@@ -108,6 +108,8 @@ def test_declared_interactions_restrict_the_model_and_unknown_names_are_refused(
         ({"restart_every": 0}, "restart_every must be at least 1"),
         ({"inflation": -1.0}, "inflation must be at least 0"),
         ({"min_gain": float("nan")}, "min_gain must be at least 0"),
+        ({"min_gain": -0.1}, "min_gain must be at least 0"),
+        ({"refine": -1}, "refine must be at least 0"),
     ],
 )
 def test_wrong_settings_are_refused(changes: dict[str, Any], named: str) -> None:

@@ -128,15 +128,6 @@ def test_a_study_says_what_to_copy_instead(take: Callable[[object], object]) -> 
         take(study)
 
 
-def test_a_rule_on_a_copy_leaves_the_original_alone() -> None:
-    space = mc.Space()
-    space.integer("a", 0, 9)
-    other = copy.copy(space)
-    other.rule("few", other["a"] <= 3)
-    assert (space.count(), other.count()) == (10, 4)
-    assert not space.rules
-
-
 def test_a_space_of_a_model_tells_of_its_constraints() -> None:
     space = adopted()
     assert repr(space) == "<space 'adopted': 5 parameters (4 integer, 1 real), 4 constraints of the model>"
