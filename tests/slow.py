@@ -1,4 +1,4 @@
-"""A clock that tests move, and a solver that takes its time by it."""
+"""A clock that tests move, a solver that takes its time by it, and counts of calls in the place of seconds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from mipcash.backends.enumeration.backend import EnumerationBackend
+from mipcash.backends.highs import HighsBackend
 from mipcash.backends.registry import make_backend
 from mipcash.backends.task import UNKNOWN, Answer, Backend, SolverSettings, Task
 from mipcash.deadline import Deadline
@@ -42,3 +46,21 @@ class SlowBackend:
         if self.seconds > settings.time_limit:
             return Answer(UNKNOWN, None, math.nan, -math.inf, settings.time_limit)
         return self.backend.solve(task, SolverSettings(gap=settings.gap))
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, *methods: tuple[type, str]) -> list[str]:
+    """Let each call of these methods, of a class and by name, be noted by its name in the list that is returned."""
+    calls: list[str] = []
+    for owner, name in methods:
+        own = getattr(owner, name)
+
+        def noting(*given: Any, own: Any = own, name: str = name, **named: Any) -> Any:
+            calls.append(name)
+            return own(*given, **named)
+
+        monkeypatch.setattr(owner, name, noting)
+    return calls
+
+
+SOLVES = ((HighsBackend, "solve"), (EnumerationBackend, "solve"))
+"""What the default solver asks; for :func:`counted`."""

@@ -19,7 +19,8 @@ import mipcash
 ROOT = Path(__file__).parent.parent
 SOURCE = os.environ.get("MIPCASH_SOURCE")
 ENGINE = ["pyomo", "highspy", "sklearn", "scipy", "numpy", "sympy", "matplotlib", "torch"]
-SECONDS = 0.2
+MODULES = 30
+"""Modules that ``import mipcash`` may load, those of Python itself among them."""
 INSTALLED = pytest.mark.skipif(SOURCE is None, reason="asks for the wheel: make core")
 
 
@@ -62,9 +63,9 @@ def test_the_version_stands_in_one_place() -> None:
     assert re.search(r'^version = "', project, re.M) is None
 
 
-def test_importing_takes_no_time() -> None:
-    code = "import time; began = time.process_time(); import mipcash; print(time.process_time() - began)"
-    assert min(float(python("-c", code)) for _ in range(3)) < SECONDS
+def test_importing_loads_few_modules() -> None:
+    code = "import sys; before = len(sys.modules); import mipcash; print(len(sys.modules) - before)"
+    assert int(python("-c", code)) < MODULES
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version"])

@@ -67,7 +67,7 @@ def test_alternation_finds_the_global_minimum_of_a_small_mixed_function():
     rng = np.random.default_rng(3)
     found = alternation.minimise(f, domain.encode(space.sample(12, 11)), [], rng, Clock())
     assert found is not None
-    values = [value(f, domain, point) for point in domain.encode(space.sample(600, 5))]
+    values = [value(f, domain, point) for point in domain.encode(space.sample(200, 5))]
     assert found.value <= min(values) + 1e-9
 
 

@@ -33,8 +33,8 @@ from tests.strategies.points import TooLargeError
 from tests.strategies.spaces import drawn_spaces
 
 EXACT = SolverSettings(gap=0.0)
-SLOW = settings(max_examples=60, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-FAST = settings(SLOW, max_examples=200)
+SLOW = settings(max_examples=25, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+FAST = settings(SLOW, max_examples=120)
 
 
 def cardinality(n: int, k: int, at_most: bool = False) -> mc.Space:
@@ -127,7 +127,7 @@ def test_a_reduction_and_its_way_back(space: str, chain: str) -> None:
     legal, rng, exact = legal_points(program), np.random.default_rng(4), "prune" not in chain and chain != "all"
     for _ in range(3):
         task = replace(random_task(program, legal, rng), start=None)
-        inside = [p for p in rng.permutation(legal)[:200] if math.isfinite(optimum(task, p[None]))]
+        inside = [p for p in rng.permutation(legal)[:80] if math.isfinite(optimum(task, p[None]))]
         reductions, bounds = CHAINS[chain](), []
         for point in inside:
             easier = reduced(replace(task, start=point), reductions)
@@ -178,7 +178,7 @@ def test_closing_levels_keeps_an_optimum() -> None:
 @pytest.mark.parametrize("space", RULED)
 def test_dominated_levels_under_rules(space: str) -> None:
     program = compiled(RULED[space]()).program
-    closed = sum(check_dominated(program, number) for number in range(10))
+    closed = sum(check_dominated(program, number) for number in range(8))
     assert (
         closed > 0 or space == "cardinality"
     )  # where every level has its own place in an equation, none replaces another

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from mipcash.backends.enumeration.backend import EnumerationBackend
-from mipcash.backends.enumeration.network import make_network
+from mipcash.backends.enumeration.network import PairwiseNetwork, make_network
 from mipcash.backends.heuristics.local_search import (
     REPORTED,
     LocalSearch,
@@ -19,6 +19,7 @@ from mipcash.backends.heuristics.local_search import (
 )
 from mipcash.backends.task import SolverSettings, Task
 from mipcash.program.legality import Legality
+from mipcash.program.program import BinaryProgram
 from mipcash.space.compiled import compiled
 from tests.backends.tasks import all_points, bits, random_form
 from tests.backends.test_enumeration import over_binaries
@@ -27,25 +28,29 @@ from tests.strategies.points import TooLargeError
 from tests.strategies.spaces import drawn_spaces
 
 
-@seed(7)
-@settings(max_examples=120, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-@given(drawn_spaces(), st.integers(0, 2**32))
-def test_what_it_reports_is_legal_and_exact(drawn: Drawn, number: int) -> None:
+def of(drawn: Drawn) -> tuple[BinaryProgram, PairwiseNetwork, set[tuple[int, ...]]] | None:
+    """The program of a space, its network and its legal levels; None where there is no network."""
     program = compiled(build(drawn)).program
     if not program.n_z or program.numbers:
-        return
+        return None
     try:
-        legal = all_points(program)
+        legal = {tuple(point[: program.n_z].round().astype(int)) for point in all_points(program)}
     except TooLargeError:
+        return None
+    network = make_network(Legality(program), np.ones(program.n_z, dtype=bool))
+    return None if network is None or not np.all(np.diff(network.starts)) else (program, network, legal)
+
+
+@seed(7)
+@settings(max_examples=80, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@given(drawn_spaces(), st.integers(0, 2**32))
+def test_what_it_reports_is_legal_and_exact(drawn: Drawn, number: int) -> None:
+    if (found_of := of(drawn)) is None:
         return
-    legality, rng = Legality(program), np.random.default_rng(number)
-    network = make_network(legality, np.ones(program.n_z, dtype=bool))
-    if network is None or not np.all(np.diff(network.starts)):
-        return
+    (program, network, known), rng = found_of, np.random.default_rng(number)
     form = over_binaries(program, random_form(program, rng))
     theta, pairs = network.costs(form)
     found, costs = tabu_search(network, theta, pairs, random_states(network, 8, rng), 60, rng)
-    known = {tuple(point[: program.n_z].round().astype(int)) for point in legal}
     levels = network.levels_of(found)
     assert len(np.unique(levels, axis=0)) == len(levels)
     for row, cost in zip(levels, costs, strict=True):
@@ -53,7 +58,7 @@ def test_what_it_reports_is_legal_and_exact(drawn: Drawn, number: int) -> None:
         assert tuple(z.astype(int)) in known
         point = np.concatenate([z, np.zeros(program.n - program.n_z)])
         assert form.constant + cost == pytest.approx(form.value(point), abs=1e-9)
-    assert bool(len(found)) == bool(len(legal))
+    assert bool(len(found)) == bool(known)
     assert np.all(np.diff(costs) >= 0)
 
 
@@ -61,16 +66,9 @@ def test_what_it_reports_is_legal_and_exact(drawn: Drawn, number: int) -> None:
 @settings(max_examples=60, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn_spaces(), st.integers(0, 2**32))
 def test_a_network_with_few_solutions_is_looked_at_whole(drawn: Drawn, number: int) -> None:
-    program = compiled(build(drawn)).program
-    if not program.n_z or program.numbers:
+    if (found_of := of(drawn)) is None or len(found_of[1].low):
         return
-    try:
-        legal = {tuple(point[: program.n_z].round().astype(int)) for point in all_points(program)}
-    except TooLargeError:
-        return
-    network = make_network(Legality(program), np.ones(program.n_z, dtype=bool))
-    if network is None or not np.all(np.diff(network.starts)) or len(network.low):
-        return
+    program, network, legal = found_of
     states = all_states(network)
     if states is None:
         assert np.prod(np.diff(network.starts).astype(float)) > REPORTED

@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 
 import mipcash as mc
-from mipcash.errors import MipcashError, SpaceExhaustedError
+from mipcash.errors import SpaceExhaustedError
 from mipcash.optimizers.optimizer import Observation, Optimizer, Request
 from mipcash.optimizers.registry import make_optimizer
 from tests.named import OPTIMIZERS
 from tests.spaces import ALL, loss
+
+LENGTH = 13
+"""Proposals of a run: a few more than the designs have."""
 
 
 def run(optimizer, n, seed=0, outcome=loss, history=()):
@@ -41,8 +44,8 @@ def name(request):
 
 @functools.cache
 def first_run(name, space_name):
-    """Sixteen proposals on one of the spaces with the first seed, for all that looks at one run."""
-    return tuple(run(make_optimizer(name, ALL[space_name]()), 16))
+    """Proposals on one of the spaces with the first seed, for all that looks at one run."""
+    return tuple(run(make_optimizer(name, ALL[space_name]()), LENGTH))
 
 
 @pytest.mark.parametrize("space_name", list(ALL))
@@ -65,8 +68,8 @@ def test_every_proposal_is_legal_new_and_carries_its_solution(name, space_name):
 @pytest.mark.parametrize("space_name", ["conv_net", "bound_numbers"])
 def test_the_same_seed_gives_the_same_proposals(name, space_name):
     first = [p.config for p in first_run(name, space_name)]
-    again = [p.config for p in run(make_optimizer(name, ALL[space_name]()), 14)]
-    assert again == first[:14]
+    again = [p.config for p in run(make_optimizer(name, ALL[space_name]()), LENGTH)]
+    assert again == first
     other = [p.config for p in run(make_optimizer(name, ALL[space_name]()), 3, seed=1)]
     assert other != first[:3]
 
@@ -74,12 +77,12 @@ def test_the_same_seed_gives_the_same_proposals(name, space_name):
 def test_the_same_seed_in_another_process():
     """One process for all optimizers: loading the library takes longer than most of them."""
     code = (
-        "from tests.conformance.test_optimizers import run, make_optimizer, OPTIMIZERS, ALL; "
-        "made = {n: run(make_optimizer(n, ALL['conv_net']()), 13) for n in OPTIMIZERS}; "
+        "from tests.conformance.test_optimizers import run, make_optimizer, OPTIMIZERS, ALL, LENGTH; "
+        "made = {n: run(make_optimizer(n, ALL['conv_net']()), LENGTH) for n in OPTIMIZERS}; "
         "print(repr({n: [p.config for p in proposals] for n, proposals in made.items()}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    here = {n: [p.config for p in first_run(n, "conv_net")[:13]] for n in OPTIMIZERS}
+    here = {n: [p.config for p in first_run(n, "conv_net")] for n in OPTIMIZERS}
     assert done.stdout.strip() == repr(here)
 
 
@@ -87,11 +90,11 @@ def test_a_resumed_optimizer_goes_on_as_if_unbroken(name):
     """A fresh instance given history and state proposes what the old one would have: no hidden state."""
     space = ALL["conv_net"]()
     optimizer = make_optimizer(name, space)
-    whole = run(optimizer, 15, seed=2)
-    history = [Observation(p.config, "done", loss(p.config)) for p in whole[:14]]
+    whole = run(optimizer, LENGTH, seed=2)
+    history = [Observation(p.config, "done", loss(p.config)) for p in whole[:-1]]
     fresh = make_optimizer(name, ALL["conv_net"]())
-    state = json.loads(json.dumps(dict(whole[13].state)))
-    assert fresh.ask(Request(history, np.random.default_rng([2, 14]), state)).config == whole[14].config
+    state = json.loads(json.dumps(dict(whole[-2].state)))
+    assert fresh.ask(Request(history, np.random.default_rng([2, LENGTH - 1]), state)).config == whole[-1].config
 
 
 def test_a_small_space_is_exhausted_and_no_further(name):
@@ -129,7 +132,7 @@ def brute_force_discrete():
 )
 def test_awkward_outcomes(name, outcome):
     space = ALL["conv_net"]()
-    for proposal in run(make_optimizer(name, space), 14, outcome=outcome):
+    for proposal in run(make_optimizer(name, space), LENGTH, outcome=outcome):
         assert space.is_legal(proposal.config)
 
 
@@ -197,8 +200,8 @@ def test_asks_without_a_tell_come_to_every_legal_configuration_once(name):
     a = space.integer("a", 0, 2)
     kind = space.categorical("kind", ["x", "y", "z"])
     n = space.integer("n", 1, 70, when=kind["x"])
-    space.rule("few", a + n <= 4)
-    legal = [{"a": i, "kind": "x", "n": k} for i in range(3) for k in range(1, 71) if i + k <= 4]
+    space.rule("few", a + n <= 3)
+    legal = [{"a": i, "kind": "x", "n": k} for i in range(3) for k in range(1, 71) if i + k <= 3]
     legal += [{"a": i, "kind": kind} for i in range(3) for kind in "yz"]
     study = mc.Study(space, name, seed=0)
     for trial in study.ask(8):
@@ -209,11 +212,3 @@ def test_asks_without_a_tell_come_to_every_legal_configuration_once(name):
     )
     with pytest.raises(SpaceExhaustedError, match="counts"):
         study.ask()
-
-
-def test_unknown_names_and_foreign_settings_are_refused():
-    space = ALL["discrete"]()
-    with pytest.raises(MipcashError, match="did you mean 'mivabo'"):
-        make_optimizer("mivab", space)
-    with pytest.raises(MipcashError, match="takes RandomSettings"):
-        make_optimizer("random", space, settings=3)

@@ -76,7 +76,7 @@ KNOWN = {
 def test_no_disagreement(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in SHARES:
         monkeypatch.setitem(SHARES, kind, 1.0)
-    for seed in range(3):
+    for seed in range(2):
         record = Record(0, name)
         asked = begin(Case(0, name, KNOWN[name], truth_of(KNOWN[name]), 0), record, seed)
         assert asked is not None

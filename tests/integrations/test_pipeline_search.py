@@ -27,6 +27,7 @@ from sklearn.tree import DecisionTreeClassifier
 import mipcash as mc
 from mipcash.errors import MipcashError
 from mipcash.integrations.sklearn import PipelineSearchCV
+from mipcash.integrations.sklearn.search import search as base
 
 X, Y = load_iris(return_X_y=True)
 
@@ -179,18 +180,27 @@ def test_workers_are_processes_unless_joblib_says_threads() -> None:
     assert processes(backend="threading") == {float(os.getpid())}
 
 
-def test_evaluations_that_take_too_long_fail() -> None:
-    import time
-
-    def slow(config: Mapping[str, Any]) -> Any:
-        time.sleep(60 if config["depth"] == 1 else 0)
+def test_limits_of_an_evaluation_reach_the_run_and_what_passes_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(config: Mapping[str, Any]) -> Any:
+        if config["depth"] == 1:
+            raise mc.Failed("it took longer than evaluation_timeout=2 seconds")
         return DecisionTreeClassifier(max_depth=config["depth"])
 
+    told: list[mc.Execution] = []
+
+    def noted(*given: Any, execution: mc.Execution, **named: Any) -> mc.Result:
+        told.append(execution)
+        return run(*given, **named)
+
+    run = base.run
+    monkeypatch.setattr(base, "run", noted)
     space = mc.Space()
     space.integer("depth", 1, 2)
+    made = search(space, build=late, estimators=None, n_iter=2, evaluation_timeout=2, evaluation_memory=3000)
     with pytest.warns(FitFailedWarning, match="1 of 2 configurations failed"):
-        found = search(space, build=slow, estimators=None, n_iter=2, evaluation_timeout=2).fit(X, Y)
+        found = made.fit(X, Y)
     assert found.best_params_ == {"depth": 2}
+    assert (told[0].evaluation_timeout, told[0].evaluation_memory) == (2, 3000)
 
 
 def unknown(**model: Any) -> mc.Space:

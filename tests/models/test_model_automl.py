@@ -6,7 +6,6 @@ import contextlib
 import gc
 import io
 import pickle
-import time
 import warnings
 from itertools import product
 from pathlib import Path
@@ -218,7 +217,7 @@ def test_the_report_has_fresh_folds_and_an_ensemble_of_what_other_processes_pred
     found, objective = automl.build(**options)  # type: ignore[arg-type]
     folder = objective.predictions.folder
     result = mc.minimize(
-        objective, found, 4, optimizer="random", seed=1, execution=mc.Execution(evaluation_timeout=60.0), progress=False
+        objective, found, 3, optimizer="random", seed=1, execution=mc.Execution(evaluation_timeout=60.0), progress=False
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # that predictions are computed again
@@ -254,41 +253,37 @@ def test_the_objective_goes_to_other_processes() -> None:
     assert again.evaluate(config)["loss"] == objective.evaluate(config)["loss"]
 
 
-def test_pipelines_that_crash_or_take_too_long_are_recorded_failures() -> None:
-    """In worker processes; the run goes on from them."""
+def test_pipelines_that_crash_are_recorded_failures() -> None:
+    """In a worker process; the run goes on from them."""
     found, objective = automl.build(data="wine", space="a2", folds=2)
     base = {"scaler": "standard", "estimator": "gaussian_nb"}
     nothing_left = config_of(found, transformer="gaussian_projection", selector="fwe", **base)
-    slow = config_of(found, scaler="standard", transformer="none", selector="none", estimator="adaboost")
     fine = config_of(found, transformer="none", selector="none", **base)
     with mc.Study(found, "random") as study:
-        for config in (nothing_left, slow, fine):
+        for config in (nothing_left, fine):
             study.enqueue(config)
         objective.build = Crash(objective.build)
         result = run(
             study,
             objective,
-            3,
-            execution=mc.Execution(evaluation_timeout=3.0, evaluation_memory=2000.0),
+            2,
+            execution=mc.Execution(evaluation_memory=2000.0),
             progress=False,
         )
-    crashed, late, done = result.history
+    crashed, done = result.history
     assert crashed.message.startswith("ValueError: Found array with 0 feature(s)")
-    assert late.message.startswith("it took longer than evaluation_timeout=3 seconds")
     assert done.loss is not None
     assert done.loss < 0.2
     assert result.config == fine
 
 
 class Crash:
-    """Pipelines, of which those of one estimator take forever, and those of one selector find nothing, on any machine."""
+    """Pipelines, of which those of one selector find nothing, on any machine."""
 
     def __init__(self, build: Any) -> None:
         self.build = build
 
     def __call__(self, config: dict[str, Any]) -> Any:
-        if config["estimator"] == "adaboost":
-            time.sleep(60)
         if config["selector"] == "fwe":
             raise ValueError("Found array with 0 feature(s)")
         return self.build(config)

@@ -95,13 +95,6 @@ def test_latency_is_the_median_after_the_warm_up(monkeypatch: pytest.MonkeyPatch
     assert torch.get_num_threads() == threads
 
 
-def test_a_large_network_takes_longer_than_a_small_one() -> None:
-    large = CONFIG | {"c1_channels": 16, "c1_stride": 1, "c2_channels": 32, "c2_stride": 1, "f1_units": 256}
-    timed = network.settings(clock="cpu", repeats=7)
-    small, slow = (network.latency(training.network(c).eval(), timed)["latency_least_ms"] for c in (CONFIG, large))
-    assert slow > 3.0 * small
-
-
 def test_a_run_under_a_size_limit() -> None:
     """Parameters, which are exact, in the place of milliseconds, which are not."""
     settings = network.settings(data="digits", train_size=100, test_size=100, epochs=1, repeats=1)

@@ -6,6 +6,7 @@ import pickle
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,39 +20,46 @@ from mipcash.models import _group_measures as grouped
 from mipcash.models import automl
 from mipcash.models._data import Groups, table
 from mipcash.models._group_measures import GroupMeasures
+from tests.slow import FakeClock
 
 # -- times and sizes ------------------------------------------------------------------------------------------------
 
 
 class Guess:
-    """Predicts 1 for all, and takes a while; its first call takes longer, and one in four is disturbed."""
+    """Predicts 1 for all, and takes a while by a clock; its first call takes longer, and one in four is disturbed."""
 
-    def __init__(self, rows: int) -> None:
-        self.rows, self.calls = rows, 0
+    def __init__(self, rows: int, clock: FakeClock) -> None:
+        self.rows, self.clock, self.calls = rows, clock, 0
 
     def predict(self, x: Any) -> Any:
         self.calls += 1
         assert len(x) == self.rows
-        time.sleep(0.2 if self.calls == 1 else 0.03 if self.calls % 4 == 0 else 0.004)
+        self.clock.now += 0.2 if self.calls == 1 else 0.03 if self.calls % 4 == 0 else 0.004
         return np.ones(len(x))
 
 
-def test_the_latency_is_the_median_without_the_first_call() -> None:
-    guess = Guess(measures.BATCH)
-    assert 4.0 <= measures.latency(guess, np.zeros((7, 2))) < 25.0
-    assert 1 + measures.LEAST <= guess.calls < measures.MOST
-    alone = Guess(1)
-    assert 4.0 <= measures.single(alone, np.zeros((7, 2))) < 25.0
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    made = FakeClock()
+    monkeypatch.setattr(measures, "time", SimpleNamespace(perf_counter=made))
+    return made
 
 
-def test_what_others_compute_is_no_cpu_time() -> None:
-    assert measures.latency(Guess(measures.BATCH), np.zeros((7, 2)), measures.CLOCKS["cpu"]) < 4.0
+def test_the_latency_is_the_median_without_the_first_call(clock: FakeClock) -> None:
+    for measure, rows in ((measures.latency, measures.BATCH), (measures.single, 1)):
+        guess = Guess(rows, clock)
+        assert measure(guess, np.zeros((7, 2)), clock) == pytest.approx(4.0)
+        assert guess.calls == 1 + measures.LEAST
 
 
-def test_what_takes_no_time_is_called_often() -> None:
+def test_what_takes_no_time_is_called_often(clock: FakeClock) -> None:
     calls: list[int] = []
-    measures.timed(calls.append, iter(range(1000)), time.perf_counter)
+    measures.timed(calls.append, iter(range(1000)), clock)
     assert calls == list(range(1 + measures.MOST))
+
+
+def test_clocks_are_those_of_the_wall_and_of_the_process() -> None:
+    assert {"wall": time.perf_counter, "cpu": time.process_time} == measures.CLOCKS
 
 
 # -- groups ---------------------------------------------------------------------------------------------------------

@@ -131,14 +131,10 @@ ILLEGAL = [
 ]
 
 
-@pytest.mark.parametrize("settings", LEGAL)
-def test_legal(settings: dict[str, Any]) -> None:
-    assert not broken(settings)
-
-
-@pytest.mark.parametrize(("rule", "settings"), ILLEGAL)
-def test_rules(rule: str, settings: dict[str, Any]) -> None:
-    assert rule in broken(settings)
+def test_rules() -> None:
+    assert not any(map(broken, LEGAL))
+    for rule, settings in ILLEGAL:
+        assert rule in broken(settings)
 
 
 def test_negative_data_need_scaling_first() -> None:
@@ -175,7 +171,7 @@ def test_a_percentile_keeps_as_many_columns_as_the_rules_say() -> None:
 
 def test_samples_fit() -> None:
     assert space.sample(2, seed=5) == space.sample(2, seed=5)
-    for settings in [*LEGAL, *space.sample(8, seed=4)]:
+    for settings in [LEGAL[0], *space.sample(8, seed=4)]:
         result = model.objective.evaluate(settings)
         assert 0 <= result["loss"] < 0.7, settings
         assert result["fit_seconds"] > 0
@@ -213,7 +209,9 @@ def test_code_runs_on_its_own(settings: dict[str, Any]) -> None:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(model.code(settings), {})
-    assert 1 - float(printed.getvalue()) == pytest.approx(model.objective.evaluate(settings)["loss"], abs=1e-12)
+    found = model.objective.evaluate(settings)["loss"]
+    assert 1 - float(printed.getvalue()) == pytest.approx(found, abs=1e-12)
+    assert 0 <= found < 0.7
 
 
 def test_a_csv_file_and_another_metric(tmp_path: Path) -> None:

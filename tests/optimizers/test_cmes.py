@@ -62,7 +62,7 @@ def crashing(config: dict[str, Any]) -> float:
     [(real, LIMITS, 0.02), (answered, LIMITS, 0.12), (hidden, LIMITS, 0.12), (crashing, None, 0.12)],
 )
 def test_it_comes_near_the_constrained_minimum(objective: Any, limits: Any, within: float) -> None:
-    result = mc.minimize(objective, walled(), 22, limits=limits, optimizer="cmes", progress=False)
+    result = mc.minimize(objective, walled(), 17, limits=limits, optimizer="cmes", progress=False)
     best = min(value(t.config) for t in result.history if heat(t.config) <= 0.5)
     assert -0.5 <= best <= -0.5 + within
     assert result.config is not None
@@ -261,7 +261,7 @@ def test_pieces_that_were_begun_are_completed_until_something_keeps_the_limits()
     found = mc.minimize(
         functions,
         space,
-        mc.Budget(mc.Cost(60), costs=costs),
+        mc.Budget(mc.Cost(36), costs=costs),
         limits={"g": (0.5, 1.0)},
         optimizer="cmes",
         progress=False,

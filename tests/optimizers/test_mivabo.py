@@ -86,7 +86,7 @@ def test_a_certificate_bounds_the_sample_at_all_numbers(name):
     rng = np.random.default_rng([1, 8])
     posterior, _ = optimizer._posterior(data, rng, {})
     f, _ = optimizer._kept(posterior, posterior.sample(rng, optimizer._inflation(posterior, 8)))
-    for point in domain.encode(space.sample(200, 3)):
+    for point in domain.encode(space.sample(60, 3)):
         assert f.loss(f.value(point.one_hot(domain.program), point.units)) >= made[0].solution.bound - 1e-6
 
 

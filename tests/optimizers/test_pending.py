@@ -189,8 +189,8 @@ def test_the_joint_gaussian_process_proposes_beside_what_is_pending_where_nothin
     for _ in range(12):
         trial = study.ask()
         study.tell(trial, float(trial.config["k"]))
-    batch = [study.ask().config["k"] for _ in range(60)]
-    assert len(set(batch)) == 60
+    batch = [study.ask().config["k"] for _ in range(40)]
+    assert len(set(batch)) == 40
 
 
 def test_a_batch_is_what_single_asks_give() -> None:

@@ -11,7 +11,6 @@ import pytest
 
 import mipcash as mc
 from mipcash.acquisition.blocks import blocks_of
-from mipcash.errors import SpaceError
 from mipcash.optimizers.hybrid import Hybrid, HybridSettings
 from mipcash.optimizers.optimizer import Observation, Request
 from mipcash.optimizers.refining import LATER, Copies, Refinements
@@ -85,9 +84,3 @@ def test_what_is_proposed_of_other_categories_is_no_copy() -> None:
     for since in (6, 7, 9, 11):
         domain, best, found = stalled(since)
         assert not Copies(domain.program, domain.scale, blocks_of(domain), best[0]).holds(found)[0]
-
-
-@pytest.mark.parametrize("changes", [{"refine": -1}, {"min_gain": -0.1}, {"min_gain": math.nan}])
-def test_settings_are_checked(changes: dict[str, Any]) -> None:
-    with pytest.raises(SpaceError, match=next(iter(changes))):
-        HybridSettings(**changes)

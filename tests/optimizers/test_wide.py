@@ -63,7 +63,7 @@ def proposals(space: mc.Space, optimizer: str, count: int, settings: HybridSetti
 @pytest.mark.parametrize("name", SPACES)
 def test_proposals_of_a_wide_space_are_legal_and_new(name: str) -> None:
     space = SPACES[name]()
-    found = proposals(space, "hybrid", 9)
+    found = proposals(space, "hybrid", 8)
     assert [p.origin for p in found].count("initial design") == 6
     for p in found:
         assert space.is_legal(p.config)

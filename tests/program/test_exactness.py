@@ -27,9 +27,9 @@ from tests.strategies.distinct import check_distinct
 from tests.strategies.meaning import Meaning, key
 from tests.strategies.spaces import draw_terms, drawn_spaces
 
-PARTS = 10
-SPACES_PER_PART = 150
-"""Together 1,500 spaces; each part is a test of its own so that workers share them."""
+PARTS = 4
+SPACES_PER_PART = 100
+"""Each part is a test of its own so that workers share them."""
 
 CHECKED_CONFIGS = 10
 """Configurations per space that ``space.is_legal`` is asked about (logic costs a solve each)."""

@@ -82,9 +82,8 @@ def test_a_copy_makes_the_same_proposals(copied: Copy) -> None:
     def loss(config: dict[str, float]) -> float:
         return config["lr"] * config["layers"] + config.get("drop", 0.3)
 
-    space = declared()
-    first = mc.minimize(loss, space, 8, seed=4, progress=False)
-    second = mc.minimize(loss, copied(space), 8, seed=4, progress=False)
+    first = mc.minimize(loss, declared(), 7, seed=4, progress=False)
+    second = mc.minimize(loss, copied(declared()), 7, seed=4, progress=False)
     assert [t.config for t in first.history] == [t.config for t in second.history]
 
 
@@ -127,15 +126,6 @@ def test_a_study_says_what_to_copy_instead(take: Callable[[object], object]) -> 
     study = mc.Study(declared())
     with pytest.raises(TypeError, match=r"holds its journal.*study\.result.*storage="):
         take(study)
-
-
-def test_a_rule_on_a_copy_leaves_the_original_alone() -> None:
-    space = mc.Space()
-    space.integer("a", 0, 9)
-    other = copy.copy(space)
-    other.rule("few", other["a"] <= 3)
-    assert (space.count(), other.count()) == (10, 4)
-    assert not space.rules
 
 
 def test_a_space_of_a_model_tells_of_its_constraints() -> None:

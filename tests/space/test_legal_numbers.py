@@ -50,12 +50,12 @@ def test_parts_are_the_disjuncts_and_legality_is_their_union() -> None:
 
 def test_a_walk_over_a_set_with_a_hole_is_uniform() -> None:
     found, rng = legal_set(box_with_hole()), np.random.default_rng(1)
-    drawn = np.array([found.spread(np.array([0.1, 0.1]), 60, rng) for _ in range(600)])
+    drawn = np.array([found.spread(np.array([0.1, 0.1]), 40, rng) for _ in range(300)])
     cells = np.histogram2d(drawn[:, 0], drawn[:, 1], bins=[[0, 0.3, 0.7, 1], [0, 0.3, 0.7, 1]])[0]
     assert cells[1, 1] == 0
     area = np.outer([0.3, 0.4, 0.3], [0.3, 0.4, 0.3])
     area[1, 1] = 0.0
-    expected = 600 * area / area.sum()
+    expected = 300 * area / area.sum()
     chosen = area > 0
     assert stats.chisquare(cells[chosen], expected[chosen]).pvalue > 1e-4
 
@@ -65,7 +65,7 @@ def test_a_walk_over_a_simplex_has_its_marginals() -> None:
     x = [space.real(f"x{i}", 0, 1) for i in range(4)]
     space.rule("sum", sum(x) == 1)
     found, rng = legal_set(space), np.random.default_rng(0)
-    drawn = np.array([found.spread(np.full(4, 0.25), 40, rng) for _ in range(500)])
+    drawn = np.array([found.spread(np.full(4, 0.25), 40, rng) for _ in range(250)])
     for i in range(4):  # Beta(1, 3)
         assert stats.kstest(drawn[:, i], stats.beta(1, 3).cdf).pvalue > 1e-4
 

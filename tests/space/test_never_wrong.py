@@ -59,11 +59,12 @@ def test_a_cycle_of_rules_that_no_pair_shows_to_be_empty(solver: str) -> None:
             assert space.optimum(space[first], sense, solver=solver).status == "infeasible"
         with pytest.raises(InfeasibleSpaceError):
             space.bounds(solver)
-        assert (space.count().number, space.count().exact) == (0, True)
-        with pytest.raises(InfeasibleSpaceError):
-            space.sample(2)
         with pytest.raises(InfeasibleSpaceError):
             mc.Study(space, optimizer=mc.Method(solver=solver)).ask()
+        if solver == "highs":  # the same whoever is named
+            assert (space.count().number, space.count().exact) == (0, True)
+            with pytest.raises(InfeasibleSpaceError):
+                space.sample(2)
 
 
 def test_the_least_relaxation_of_each_rule_of_a_cycle_is_exact() -> None:
@@ -177,7 +178,7 @@ def test_samples_of_a_mixture_have_the_moments_of_a_uniform_simplex() -> None:
     space = mc.Space("mixture")
     x = [space.real(f"x{i}", 0, 1) for i in range(6)]
     space.rule("sum", sum(x) == 1)
-    drawn = np.array([[c[f"x{i}"] for i in range(6)] for c in space.sample(400, seed=0)])
+    drawn = np.array([[c[f"x{i}"] for i in range(6)] for c in space.sample(200, seed=0)])
     assert np.abs(drawn.sum(axis=1) - 1.0).max() <= 1e-12
     # Dirichlet(1, ..., 1): mean 1/6, variance 5/252, P(x_i > 1/2) = 2^-5
     assert np.abs(drawn.mean(axis=0) - 1 / 6).max() < 0.03
@@ -369,7 +370,7 @@ def numbers_under_rules() -> mc.Space:
 def test_proposed_numbers_are_clean(optimizer: str) -> None:
     space = numbers_under_rules()
     result = mc.minimize(
-        lambda c: c["z"] - c["x"] - c.get("w", 0.0), space, 14, optimizer=optimizer, seed=1, progress=False
+        lambda c: c["z"] - c["x"] - c.get("w", 0.0), space, 11, optimizer=optimizer, seed=1, progress=False
     )
     for config in [t.config for t in result.history] + (space.sample(10, seed=2) if optimizer == "random" else []):
         x, y, z, n, w = config["x"], config["y"], config["z"], config["n"], config.get("w", 0.0)

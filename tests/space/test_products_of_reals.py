@@ -27,10 +27,10 @@ def test_products_of_reals_are_exact_at_any_range(high: float) -> None:
     least = above.optimum(above["x"] + above["y"])
     assert (least.status, least.value) == ("optimal", pytest.approx(0.2 * high, rel=1e-5, abs=1e-9))
     assert least.config["x"] * least.config["y"] >= part * (1 - 1e-9)
-    equal = space(lambda x, y: x * y == part)
-    for config in [*equal.sample(2), *below.sample(2), *above.sample(2)]:
+    equal = space(lambda x, y: x * y == part).sample(1)
+    for config in [*equal, *below.sample(2), *above.sample(2)]:
         assert 0 <= min(config.values()) <= max(config.values()) <= high
-    assert all(c["x"] * c["y"] == pytest.approx(part, rel=1e-8) for c in equal.sample(2))
+    assert all(c["x"] * c["y"] == pytest.approx(part, rel=1e-8) for c in equal)
     (corner,) = space(lambda x, y: x * y >= high * high).sample(1)
     assert (corner["x"], corner["y"]) == (pytest.approx(high, rel=1e-9), pytest.approx(high, rel=1e-9))
     with pytest.raises(InfeasibleSpaceError, match=r"rule 'product' cannot hold within the domains"):
@@ -55,7 +55,7 @@ def test_the_optimum_under_a_product_of_wide_reals_is_found() -> None:
     x, y = space.real("x", 0, 1000), space.real("y", 0, 1000)
     space.rule("area", x * y <= 100)
     result = mc.minimize(  # the optimum, 0 at (20, 5), is on the border
-        lambda c: (abs(c["x"] - 20) + abs(c["y"] - 5)) / 1000, space, 60, seed=0, progress=False
+        lambda c: (abs(c["x"] - 20) + abs(c["y"] - 5)) / 1000, space, 40, seed=0, progress=False
     )
     assert result.value < 0.005
 
@@ -66,11 +66,11 @@ def test_other_solvers_agree(solver: str) -> None:
         pytest.skip(f"{solver} is not installed")
     space = mc.Space("product")
     kind = space.categorical("kind", ["a", "b"])
-    x, y = space.real("x", 1, 1e3, when=kind["a"]), space.real("y", 1, 1e3)
+    x, y = space.real("x", 1, 1e2, when=kind["a"]), space.real("y", 1, 1e2)
     space.rule("product", x * y + y * y <= 50)
     space.rule("balance", x * y >= 20, when=kind["a"])
     for expression, direction in ((x + y, "max"), (x, "min"), (y, "max")):
-        theirs = space.optimum(expression, direction, solver=solver)
+        theirs = space.optimum(expression, direction, solver=solver, time_limit=600.0)
         ours = space.optimum(expression, direction, solver="highs")
         assert (theirs.status, ours.status) == ("optimal", "optimal")
         assert theirs.value == pytest.approx(ours.value, rel=1e-5)

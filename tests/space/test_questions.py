@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from pathlib import Path
 
 import highspy
@@ -168,20 +167,6 @@ def test_the_least_relaxation_is_the_least():
     assert "harmless" not in text
     # by enumeration: the least memory that any pair with b >= 4 and a >= 2 needs
     assert min(a * b + a for a in range(2, 6) for b in range(4, 6)) == 10
-
-
-def test_a_trio_among_forty_rules_is_named_in_seconds():
-    space = mc.Space("forty")
-    x = [space.integer(f"x{i}", 0, 9) for i in range(20)]
-    for i in range(37):
-        space.rule(f"harmless {i}", x[i % 20] + x[(i + 7) % 20] <= 17)
-    space.rule("north", x[3] + x[4] >= 12)
-    space.rule("south", x[4] + x[5] >= 12)
-    space.rule("east", x[3] * x[5] + 2 * x[4] <= 9)
-    began = time.perf_counter()
-    found = space.conflict()
-    assert set(found.rules) == {"north", "south", "east"}
-    assert time.perf_counter() - began < 5.0
 
 
 def test_an_empty_space_is_refused_at_minimize_with_the_reason():

@@ -85,46 +85,6 @@ def test_samples_have_the_primal_mean_and_covariance():
     assert np.max(np.abs(error)) < 6 * np.sqrt(2 / n)
 
 
-def test_inflation_multiplies_the_covariance():
-    post, *_ = posterior(ALL["discrete"](), "paper")
-    mean = np.concatenate([w.ravel() for w in post.mean().weights])
-    plain = np.concatenate([w.ravel() for w in post.sample(np.random.default_rng(3)).weights])
-    inflated = np.concatenate([w.ravel() for w in post.sample(np.random.default_rng(3), 9.0).weights])
-    np.testing.assert_allclose(inflated - mean, 3.0 * (plain - mean), atol=1e-9)
-
-
-@pytest.mark.parametrize("preset", ["paper", "evidence"])
-@pytest.mark.parametrize("name", ["conv_net", "discrete", "bound_numbers", "continuous"])
-def test_a_sample_is_a_quadratic_form_at_fixed_numbers(name, preset):
-    space = ALL[name]()
-    post, *_ = posterior(space, preset)
-    f, program = post.sample(np.random.default_rng(2)), compiled(space).program
-    scale = Domain.of(space).scale
-    rng = np.random.default_rng(4)
-    for config in space.sample(25, 9):
-        u = rng.random(len(scale))
-        z = program.one_hot(program.encode(config))
-        base = np.concatenate([z, np.zeros(program.n - program.n_z)])
-        assert program.folded(f.form_at(u)).value(base) == pytest.approx(f.value(z, u), abs=1e-8)
-
-
-@pytest.mark.parametrize("preset", ["paper", "evidence"])
-@pytest.mark.parametrize("name", ["conv_net", "bound_numbers", "continuous"])
-def test_a_section_is_the_sample_with_its_gradient(name, preset):
-    space = ALL[name]()
-    post, z, u, *_ = posterior(space, preset)
-    f = post.sample(np.random.default_rng(2))
-    for b in range(5):
-        section = f.section(z[b])
-        value, gradient = section(u[b])
-        assert value == pytest.approx(f.value(z[b], u[b]), abs=1e-9)
-        for d in range(len(gradient)):
-            step = np.zeros(len(gradient))
-            step[d] = 1e-6
-            difference = (section(u[b] + step)[0] - section(u[b] - step)[0]) / 2e-6
-            assert gradient[d] == pytest.approx(difference, abs=1e-5)
-
-
 def declared_at_random(program, scale, seed=3):
     """Half of all pairs."""
     rng, g, d = np.random.default_rng(seed), range(len(program.groups)), range(len(scale))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from typing import Any
@@ -78,22 +79,26 @@ def test_theta_min_keeps_z_and_z_min_keeps_theta() -> None:
 
 
 @pytest.mark.parametrize("theta_min", ["gp", "random"])
-@pytest.mark.parametrize("z_min", ["bandit", "exhaustive", "random"])
+@pytest.mark.parametrize("z_min", ["bandit", "exhaustive", "random", "gp"])
 def test_every_pair_of_solvers_makes_legal_and_new_proposals(theta_min: str, z_min: str) -> None:
     space = pipeline()
-    proposals = run(made(space, theta_min=theta_min, z_min=z_min, n_initial=3), 20)
+    proposals = run(made(space, theta_min=theta_min, z_min=z_min, n_initial=3), 18)
     assert all(space.is_legal(p.config) for p in proposals)
-    assert len({repr(p.config) for p in proposals}) == 20
+    assert len({repr(p.config) for p in proposals}) == 18
+
+
+@functools.cache
+def of_random() -> float:
+    """The best of as many draws."""
+    return min(loss(p.config) for p in run(make_optimizer("random", pipeline()), 32))
 
 
 @pytest.mark.parametrize(
     "settings", [{}, {"rho": 0.0}, {"rho": 1.0, "balance": 5.0}, {"warm_start": False}, {"f_hat": 2.0}]
 )
 def test_it_finds_the_best_of_a_small_pipeline(settings: dict[str, Any]) -> None:
-    proposals = run(made(**settings), 45)
-    assert min(loss(p.config) for p in proposals) <= 0.15
-    random = run(make_optimizer("random", pipeline()), 45)
-    assert min(loss(p.config) for p in proposals) <= min(loss(p.config) for p in random)
+    best = min(loss(p.config) for p in run(made(**settings), 32))
+    assert best <= min(0.15, of_random())
 
 
 def test_a_broken_run_goes_on_as_if_unbroken() -> None:

@@ -156,7 +156,7 @@ def test_precision_is_fixed_or_grows_to_its_largest() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"theta_min": "bo"}, {"z_min": "ucb"}, {"rho": -1.0}, {"rho": math.nan}, {"first": 0}, {"growth": -1},
+        {"theta_min": "bo"}, {"z_min": "ucb"}, {"f_hat": "median"}, {"rho": -1.0}, {"rho": math.nan}, {"first": 0}, {"growth": -1},
         {"first": 9, "most": 8}, {"prior": 0.0}, {"f_hat": "ranks"}, {"f_hat": 0.0}, {"limit_rho": 0.0}, {"unit": 0.0},
         {"balance": 0.5}, {"factor": 1.0}, {"tolerance": -1.0},
     ],
