@@ -32,7 +32,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
 
     progress = timed()
-
     methods = runner.installed(options.methods, progress)
     wanted = runner.tasks(methods, options.data, options.seeds, options.space)
     todo = runner.missing(wanted, options.evaluations, options.results)

@@ -12,10 +12,7 @@ from benchmarks.peers.suite import Suite
 
 FOLDER = Path(__file__).resolve().parents[1] / "results" / "limits"
 BUDGET = 50
-STRICT = "botorch-strict"
-METHODS = (OURS, *(m for m in LIMITED if m != STRICT), "random")
-
-
+METHODS = (OURS, *LIMITED, "random")
 FLAT = ("vessel", "beam", "reducer", "spring-limits", "g04", "admmbo-16", "admmbo-17", "admmbo-18")
 """Problems all of whose parameters are always there."""
 

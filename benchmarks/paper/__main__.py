@@ -41,11 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _collect(options.names or list(EXPERIMENTS))
     if min(options.samples, options.epochs or 1) < 1:
         parser.error("--samples and --epochs must be at least 1")
-
-    progress = timed()
-
     try:
-        return _final(options, progress)
+        return _final(options, timed())
     except ModelError as error:
         print(error, file=sys.stderr)
         return 2

@@ -78,7 +78,6 @@ def _run(options: argparse.Namespace) -> int:
     from benchmarks.suites import suite
 
     progress = timed()
-
     try:
         of = suite(options.suite)
         conventions = options.conventions or of.conventions
