@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.raw import pack
 from benchmarks.records import FOLDER, keep_part, page, stamped
-from benchmarks.registry import SIZES, Benchmark, Results, benchmarks
+from benchmarks.registry import SIZES, Benchmark, Results, benchmarks, timed
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -64,11 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
 def measured(each: Benchmark, size: str) -> Results:
     """Run a benchmark: its results with what they were measured on."""
     began = time.perf_counter()
-
-    def progress(text: str) -> None:
-        print(f"[{time.perf_counter() - began:7.1f} s] {text}", file=sys.stderr, flush=True)
-
-    results = each.run(size, progress)
+    results = each.run(size, timed())
     return stamped(each.name, size, time.perf_counter() - began, results)
 
 

@@ -9,27 +9,23 @@ other half is held out. One search of N evaluations gives all answers, at equal 
 * ``ensemble``: ``mipcash.ensemble`` of N, 32 steps over the best 25.
 
 Each is fitted to the rows that were searched on and scored on the others; ``fresh`` is its cross-validated loss on folds that
-nothing was chosen on. CPU seconds of this process count, since the machine is shared. The data are in the folder MIPCASH_DATA::
-
-    python -m benchmarks.ensembles --out FILE [--size quick]     # run by run, each kept in FILE.jsonl at once
+nothing was chosen on. CPU seconds of this process count, since the machine is shared. The data are in the folder MIPCASH_DATA.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import time
 import warnings
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import mipcash as mc
-from benchmarks.records import keep_part
+from benchmarks.raw import append_line, lines
+from benchmarks.records import FOLDER
 from benchmarks.registry import Progress, Results, benchmark
 from mipcash.integrations.sklearn.ensemble import Selected, selected
 from mipcash.models import sklearn_pipeline as pipelines
@@ -40,6 +36,7 @@ from mipcash.study.standing import observation
 ANSWERS = ("lowest loss", "recommended", "confirmed", "ensemble")
 OPTIMIZERS = ("hybrid", "random")
 FINALISTS = 3
+RUNS = FOLDER / "ensembles" / "runs.jsonl"
 FRESH = 1000
 """The repeat whose folds nothing was chosen on."""
 ROWS = 600
@@ -115,14 +112,30 @@ def cells(size: str) -> Iterator[tuple[str, int, str, int]]:
 
 @benchmark("ensembles", "what the answer of a search is worth on held-out rows: luckiest, recommended, confirmed, ensemble")
 def run(size: str, progress: Progress) -> Results:
-    """One search per data set, seed and optimizer."""
-    rows = []
-    for cell in cells(size):
-        progress(" ".join(map(str, cell)))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            rows.append(one(*cell, rows=120 if size == "smoke" else ROWS))
+    """One search per data set, seed and optimizer; goes on with the runs that are kept."""
+    if size != "smoke":
+        for cell in cells(size):
+            if cell[:3] not in {(r["data"], r["seed"], r["optimizer"]) for r in _kept()}:
+                append_line(RUNS, json.dumps(_quietly(progress, *cell)))
+        return collected()
+    rows = [_quietly(progress, *cell, rows=120) for cell in cells(size)]
     return {"rows": rows, "runs": len(rows)}
+
+
+def collected() -> Results:
+    """The runs that are kept."""
+    return {"rows": _kept(), "runs": len(_kept())}
+
+
+def _kept() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in lines(RUNS)]
+
+
+def _quietly(progress: Progress, *cell: Any, **given: Any) -> dict[str, Any]:
+    progress(" ".join(map(str, cell)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return one(*cell, **given)
 
 
 # -- the tables -----------------------------------------------------------------------------------------------------
@@ -170,32 +183,3 @@ def markdown(results: Results) -> str:
                 cpu = f"{np.mean([r['cpu'] for r in own]):.0f}"
                 lines.append(f"| {name} | {optimizer} | " + " | ".join(held) + f" | {cpu} |")
     return "\n".join(lines)
-
-
-def _collected(path: Path) -> Results:
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return {"rows": rows, "runs": len(rows)}
-
-
-def main() -> None:
-    """Run what is not in the file yet, and write the record of all that is."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--size", default="quick", choices=SIZES)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="after which no run starts")
-    given = parser.parse_args()
-    kept, began = given.out.with_suffix(".jsonl"), time.monotonic()
-    warnings.simplefilter("ignore")
-    done = {(r["data"], r["seed"], r["optimizer"]) for r in _collected(kept)["rows"]} if kept.exists() else set()
-    for cell in cells(given.size):
-        if cell[:3] in done or time.monotonic() - began > given.seconds:
-            continue
-        row = one(*cell)
-        with kept.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + os.linesep)
-        print(*cell, f"{row['cpu']:.0f} s", flush=True)
-    keep_part("ensembles", partial(_collected, kept), given.out)
-
-
-if __name__ == "__main__":
-    main()

@@ -68,10 +68,9 @@ def pack(folder: Path) -> Path:
 
 def _whole(line: str) -> bool:
     try:
-        json.loads(line)
+        return json.loads(line) is not None
     except ValueError:
         return False
-    return True
 
 
 def _pack_of(path: Path) -> Path | None:

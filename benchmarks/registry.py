@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import pkgutil
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -58,6 +59,12 @@ class Benchmark:
 
 
 _KNOWN: dict[str, Benchmark] = {}
+
+
+def timed() -> Progress:
+    """Prints what is done, with the seconds since now."""
+    began = time.perf_counter()
+    return lambda text: print(f"[{time.perf_counter() - began:8.1f} s] {text}", file=sys.stderr, flush=True)
 
 
 def benchmark(name: str, summary: str, out: Path | None = None) -> Callable[[Run], Run]:

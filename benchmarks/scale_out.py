@@ -142,9 +142,11 @@ def row(kind: str, workers: int, evaluations: int, wall: float, whole: float | N
 
 @benchmark("scale-out", "wall-clock of 1, 2 and 4 workers: threads, processes, Dask, programs that share a study")
 def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
+    from tests import servers
+
     rows = []
     run_in_a_pool("threads", 1, 8, 0.0)  # what is imported and compiled once is no worker's time
-    with _server() if "postgres" in KINDS[size] else nullcontext("") as address:
+    with servers.postgres() if "postgres" in KINDS[size] else nullcontext("") as address:
         for kind in KINDS[size]:
             for workers in WORKERS[size]:
                 progress(f"{kind}, {workers} workers")
@@ -155,12 +157,6 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
                 else:
                     rows.append(run_in_a_pool(kind, *told))
     return {"rows": rows}
-
-
-def _server() -> Any:
-    from tests.servers import postgres
-
-    return postgres()
 
 
 def markdown(results: dict[str, Any]) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from benchmarks.automl import runner
     from benchmarks.automl.record import FOLDER
     from benchmarks.automl.spaces import SPACES
+    from benchmarks.registry import timed
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.automl", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -30,11 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("--space", choices=list(SPACES), help="default: bundled, and a3 for numbers")
     run.add_argument("--results", type=Path, default=FOLDER)
     options = parser.parse_args(arguments)
-    began = time.perf_counter()
 
-    def progress(text: str) -> None:
-        print(f"[{time.perf_counter() - began:8.1f} s] {text}", file=sys.stderr, flush=True)
-
+    progress = timed()
     methods = runner.installed(options.methods, progress)
     wanted = runner.tasks(methods, options.data, options.seeds, options.space)
     todo = runner.missing(wanted, options.evaluations, options.results)

@@ -13,16 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.limits import report
-from benchmarks.limits.suite import FLAT, FOLDER, METHODS, SIGN, SIGNED, SUITE
+from benchmarks.limits.suite import FLAT, FOLDER, METHODS, SUITE
 from benchmarks.peers import runner
 from benchmarks.peers.catalogue import OURS, make_method
 from benchmarks.peers.history import Reader, account, reader
 from benchmarks.peers.loading import installed
 from benchmarks.registry import benchmark
 
-SIGNS_BUDGET = 100
-TARGETS = (1.0, 0.1, 0.01)
-"""Regrets until which evaluations are counted, with signs."""
 SEEDS = {"quick": range(2), "full": range(5)}
 OUT = FOLDER / "limits.json"
 COLUMNS = """50 evaluations, ten of them initial (legal samples, the same for all other libraries' methods; ours makes its own).
@@ -42,15 +39,9 @@ def run(size: str, progress: Callable[[str], None]) -> dict[str, Any]:
             todo = runner.tasks(methods, names, [0], SUITE.conventions, SUITE.name)
             failed = runner.work(todo, progress, budget, folder)
             made = report.table("smoke", methods, OURS, names, budget=budget, read=reader(folder))
-            return {"failed": failed, "tables": [plain(made)], "signs": []}
-    failed = 0
-    for methods, names, budget in (
-        (installed(METHODS, make_method, progress), None, SUITE.budget),
-        ([OURS], [n + SIGN for n in SIGNED], SIGNS_BUDGET),
-    ):
-        wanted = runner.tasks(methods, names, SEEDS[size], SUITE.conventions, SUITE.name)
-        todo = runner.missing(wanted, budget, FOLDER)
-        failed += runner.work(todo, progress, budget, FOLDER)
+            return {"failed": failed, "tables": [plain(made)]}
+    wanted = runner.tasks(installed(METHODS, make_method, progress), None, SEEDS[size], SUITE.conventions, SUITE.name)
+    failed = runner.work(runner.missing(wanted, SUITE.budget, FOLDER), progress, SUITE.budget, FOLDER)
     return {"failed": failed, **collected()}
 
 
@@ -70,7 +61,7 @@ def collected(read: Reader | None = None) -> dict[str, Any]:
         if made is not None and made.pairs > max(same, default=0):
             kept.append(plain(made))
     runs = [h for m in METHODS for rule in ("", "repair") for h in read(m, rule)]
-    return account(runs) | {"tables": kept, "signs": report.needed(OURS, SIGNED, TARGETS, SIGN, read)}
+    return account(runs) | {"tables": kept}
 
 
 def plain(made: report.Table | None) -> dict[str, Any]:
@@ -80,11 +71,4 @@ def plain(made: report.Table | None) -> dict[str, Any]:
 
 def markdown(results: dict[str, Any]) -> str:
     """The tables for the page of results."""
-    parts = [COLUMNS, *(report.markdown(t) for t in results["tables"] if t)]
-    if results["signs"]:
-        parts += [
-            "Evaluations of `hybrid` until the regret is below a target, where limits are told as values, and as -1 or 1 alone "
-            "(medians; 50 evaluations with values, 100 with signs):\n",
-            report.signs_markdown(results["signs"]),
-        ]
-    return "\n".join(parts)
+    return "\n".join([COLUMNS, *(report.markdown(t) for t in results["tables"] if t)])

@@ -157,33 +157,6 @@ def _error(values: np.ndarray) -> float:
     return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
 
 
-# -- signs ----------------------------------------------------------------------------------------------------------------------
-
-
-def needed(method: str, names: Sequence[str], targets: Sequence[float], sign: str, read: Reader) -> list[dict[str, float | str]]:
-    """Evaluations until the regret is below each target, with the limits' values and with their signs alone.
-
-    Medians over the seeds that both have; infinite where half of them never come there. A row a problem and target.
-    """
-    of: dict[Key, History] = {h.key: h for h in read(method, "")}
-    rows: list[dict[str, float | str]] = []
-    floor = lowest(names, read)
-    for name in names:
-        seeds = [s for n, s in of if n == name and (name + sign, s) in of]
-        reference = problems()[name].reference
-        assert reference is not None
-        for target in targets if seeds else ():
-            aim = floor[name] + target * (reference - floor[name])
-            counts = [[_reached(of[n, s], aim) for s in seeds] for n in (name, name + sign)]
-            real, signs = (float(np.median(c)) for c in counts)
-            rows.append({"problem": name, "target": target, "runs": len(seeds), "values": real, "signs": signs})
-    return rows
-
-
-def _reached(run: History, aim: float) -> float:
-    return next((k + 1.0 for k, b in enumerate(run.best()) if b <= aim), math.inf)
-
-
 # -- text -----------------------------------------------------------------------------------------------------------------------
 
 HEAD = """| method | rank | regret, mean | median | geometric | first kept | never | violating | illegal | CPU s an ask |
@@ -221,14 +194,3 @@ def markdown(given: Table | Mapping[str, Any]) -> str:
 
 def _seeds(seeds: Sequence[int]) -> str:
     return f"{len(seeds)} seed" + ("s" if len(seeds) > 1 else "")
-
-
-def signs_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Evaluations needed with values and with signs."""
-    lines = ["| problem | runs | regret below | with values | with signs | times |", "|---|---|---|---|---|---|"]
-    for r in rows:
-        both = [r["values"], r["signs"]]
-        said = ["never" if math.isinf(v) else f"{v:g}" for v in both]
-        times = "-" if any(map(math.isinf, both)) else f"{both[1] / both[0]:.1f}"
-        lines.append(f"| {r['problem']} | {r['runs']} | {r['target']:g} | {said[0]} | {said[1]} | {times} |")
-    return "\n".join(lines) + "\n"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -19,6 +18,7 @@ from benchmarks.paper.benchmark import out, write
 from benchmarks.paper.experiments import EXPERIMENTS
 from benchmarks.peers.__main__ import names
 from benchmarks.records import keep_part
+from benchmarks.registry import timed
 from mipcash.errors import ModelError
 
 
@@ -41,13 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _collect(options.names or list(EXPERIMENTS))
     if min(options.samples, options.epochs or 1) < 1:
         parser.error("--samples and --epochs must be at least 1")
-    began = time.perf_counter()
-
-    def progress(text: str) -> None:
-        print(f"[{time.perf_counter() - began:8.1f} s] {text}", file=sys.stderr, flush=True)
-
     try:
-        return _final(options, progress)
+        return _final(options, timed())
     except ModelError as error:
         print(error, file=sys.stderr)
         return 2

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -75,13 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     from benchmarks.peers import history, runner
     from benchmarks.peers.method import MissingPackageError
+    from benchmarks.registry import timed
     from benchmarks.suites import suite
 
-    began = time.perf_counter()
-
-    def progress(text: str) -> None:
-        print(f"[{time.perf_counter() - began:8.1f} s] {text}", file=sys.stderr, flush=True)
-
+    progress = timed()
     try:
         of = suite(options.suite)
         conventions = options.conventions or of.conventions

@@ -37,7 +37,6 @@ the ADMM papers."""
 
 LIMITED: dict[str, tuple[str, str]] = {
     "botorch-constrained": ("benchmarks.limits.methods.botorch_constrained", "ConstrainedBotorchMethod"),
-    "botorch-strict": ("benchmarks.limits.methods.botorch_constrained", "StrictBotorchMethod"),
     "optuna-tpe-constrained": ("benchmarks.limits.methods.optuna_constrained", "ConstrainedTPEMethod"),
     "optuna-gp-constrained": ("benchmarks.limits.methods.optuna_constrained", "ConstrainedGPMethod"),
     "smac-penalty": ("benchmarks.limits.methods.smac_penalty", "PenalisedSmacMethod"),

@@ -33,8 +33,6 @@ class ConstrainedBotorchMethod(BotorchMethod):
     """See the module's description."""
 
     takes_limits: ClassVar[bool] = True
-    fat: ClassVar[bool] = True
-    """Whether the smoothed indicator of a limit falls off by a power, the library's default, and not exponentially."""
     limits: ClassVar[Limits] = Limits(restarts=2, raw=128, alternations=8, relaxed=False)
 
     def begin(self, problem: Problem, shape: Shape, seed: int, initial: Evaluated, budget: int) -> None:
@@ -62,12 +60,12 @@ class ConstrainedBotorchMethod(BotorchMethod):
         sampler = SobolQMCNormalSampler(torch.Size([DRAWS]), seed=self.seed + 1000 * len(rows))
         if not kept.any():
             model = self._models(rows, learned, apart)
-            return qLogProbabilityOfFeasibility(model, _broken(range(len(learned) + len(apart))), sampler, fat=self.fat)
+            return qLogProbabilityOfFeasibility(model, _broken(range(len(learned) + len(apart))), sampler, fat=True)
         model = self._models(rows, [0, *learned], apart)
         objective = GenericMCObjective(lambda samples, X=None: samples[..., 0])
         constraints = _broken(range(1, 1 + len(learned) + len(apart))) or None
         best = rows[kept, 0].max()
-        return qLogExpectedImprovement(model, best, sampler, objective, constraints=constraints, fat=self.fat)
+        return qLogExpectedImprovement(model, best, sampler, objective, constraints=constraints, fat=True)
 
     def _models(self, rows: np.ndarray, together: Sequence[int], apart: Sequence[int]) -> Any:
         """Of columns of rows that did not crash, and of those that know of crashes."""
@@ -81,12 +79,6 @@ class ConstrainedBotorchMethod(BotorchMethod):
         model = self._fitted(torch.tensor(np.array(self.x)[known]), torch.tensor(rows[np.ix_(known, columns)]))
         self.states[columns] = self.state
         return model
-
-
-class StrictBotorchMethod(ConstrainedBotorchMethod):
-    """With an exponential indicator: what breaks a limit by little is worth next to nothing."""
-
-    fat: ClassVar[bool] = False
 
 
 def _broken(places: range) -> list[Any]:

@@ -22,7 +22,6 @@ import numpy as np
 import mipcash as mc
 from benchmarks.peers.problem import Config, described
 
-SOURCE = "Ariafar et al., ADMMBO (2019), problem ({}); an integer and a rule added"
 ONE, TWO = {"c1": 0.0}, {"c1": 0.0, "c2": 0.0}
 
 RATES = np.array([[10, 0.05, 3, 17], [3, 10, 3.5, 8], [17, 17, 1.7, 0.05], [3.5, 0.1, 10, 10]])

@@ -8,11 +8,11 @@ import pytest
 import mipcash as mc
 from benchmarks.limits.problems import admmbo, crashes
 from benchmarks.limits.sides import WORKS, Sides
-from benchmarks.limits.suite import NAMED, SIGN, problems
+from benchmarks.limits.suite import problems
 from benchmarks.peers.problem import Problem, optima
 from mipcash.errors import ModelError
 
-NAMES = [n for n in problems() if n not in NAMED]
+NAMES = list(problems())
 OPTIMA = optima()
 SLOW = ("credit", "network")
 """Those that fit a model."""
@@ -91,16 +91,6 @@ def test_a_crash_tells_nothing_but_that_it_crashed() -> None:
     runs = problem.evaluate(config | {"blocks": 5})
     assert runs.outputs is not None
     assert Sides(problem).row(runs)[-1] == -1.0
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_a_sign_tells_whether_the_limit_is_kept_and_no_more(name: str) -> None:
-    signed, whole = problems()[name], problems()[name.removesuffix(SIGN)]
-    for config in whole.space().sample(20, 3):
-        told, known = signed.evaluate(config), whole.evaluate(config)
-        assert (told.loss, told.kept) == (known.loss, known.kept)
-        assert set(told.values.values()) <= {-1.0, 1.0}
-        assert told.kept == (max(told.values.values()) < 0)
 
 
 def test_both_ends_of_a_limit_are_sides_in_units_of_the_bound() -> None:

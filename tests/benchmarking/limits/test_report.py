@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.limits import report
-from benchmarks.limits.suite import FOLDER, METHODS, SIGN, problems
+from benchmarks.limits.suite import FOLDER, METHODS, problems
 from benchmarks.peers import history, runner
 from benchmarks.peers.catalogue import LIMITED, make_method
 from benchmarks.peers.evaluation import Evaluation
@@ -38,7 +38,6 @@ def folder(tmp_path: Path) -> Path:
         run_of("hybrid", [None, 0.5, 0.0, 0.2]),
         run_of("optuna-tpe-constrained", [None, None, None, 0.1], legal="1101"),
         run_of("random", [None, None, None, None]),
-        run_of("hybrid", [None, None, 0.5, 0.0], name=NAME + SIGN),
         run_of("optuna-tpe-constrained", [0.3, 0.3, 0.3, 0.3], seed=1),
     ):
         history.append(made, tmp_path)
@@ -63,12 +62,6 @@ def test_a_table_says_what_the_runs_say(folder: Path) -> None:
     text = report.markdown(made)
     assert "| optuna-tpe-constrained | 2.00" in text
     assert "1 / 0 / 0" in text
-
-
-def test_evaluations_that_signs_cost(folder: Path) -> None:
-    rows = report.needed("hybrid", [NAME], [1.0, 0.01, -1.0], SIGN, history.reader(folder))
-    assert [(r["values"], r["signs"]) for r in rows[:2]] == [(2, 3), (3, 4)]
-    assert "never" in report.signs_markdown(rows)
 
 
 class Told(Method):
@@ -151,5 +144,5 @@ def test_the_kept_runs_are_of_the_suite() -> None:
 
 def test_shapes_are_those_that_other_libraries_take() -> None:
     for problem in problems().values():
-        if problem.name not in ("credit", "credit" + SIGN):
+        if problem.name != "credit":
             Shape(problem.space())
