@@ -212,3 +212,12 @@ def test_asks_without_a_tell_come_to_every_legal_configuration_once(name):
     )
     with pytest.raises(SpaceExhaustedError, match="counts"):
         study.ask()
+
+
+def test_a_sub_space_is_searched_with_values_that_are_held(name):
+    space = ALL["conv_net"]()
+    held = dict(itertools.islice(space.sample(1)[0].items(), 1))
+    part = make_optimizer(name, space).restricted(held)
+    for proposal in run(part, 4):
+        assert space.validate(proposal.config) == []
+        assert held.items() <= proposal.config.items()

@@ -180,3 +180,11 @@ def test_layers_of_shapes_do_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     for config in space.sample(3, time_limit=20.0):
         for name, value in config.items():
             assert bounds[name].low <= value <= bounds[name].high
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+def test_a_solve_may_be_without_a_limit(solver: str) -> None:
+    space = mc.Space("small")
+    x, y = space.integer("x", 0, 5), space.real("y", 0, 1)
+    space.rule("sum", x + y <= 4.5)
+    assert space.optimum(x, "max", solver=solver, time_limit=None).value == 4

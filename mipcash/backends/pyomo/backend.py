@@ -46,6 +46,8 @@ KEPT_INSTANCES = 4
 PROBE_SECONDS = 10.0
 SHORTEST = 1e-2
 """Seconds: a shorter time limit is taken for none by some solvers."""
+LONGEST = 1e9
+"""Seconds for a solve without a limit: not every solver takes infinity."""
 
 
 @dataclass
@@ -245,7 +247,7 @@ class PyomoBackend:
     def _options(self, settings: SolverSettings, form: str) -> dict[str, OptionValue]:
         unlimited = self.profile.unlimited.get("node_limit")
         values: dict[Setting, OptionValue | None] = {
-            "time_limit": max(SHORTEST, float(settings.time_limit)),
+            "time_limit": min(max(SHORTEST, float(settings.time_limit)), LONGEST),
             "threads": int(settings.threads),
             "gap": float(settings.gap),
             "absolute_gap": SOLVED,
