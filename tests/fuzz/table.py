@@ -22,7 +22,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.fuzz.described import Active, At, Condition, Drawn, Factor, Is, Join, Parameter, Relation, Term, Value
+from tests.fuzz.described import (
+    Active,
+    At,
+    Condition,
+    Drawn,
+    Factor,
+    Is,
+    Join,
+    Parameter,
+    Position,
+    Relation,
+    Term,
+    Value,
+)
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -35,6 +48,8 @@ HOLDS_UP_TO = Fraction(1, 10**11)
 """Relative violation up to which a rule holds beyond doubt; it is what float rounding of a bound leaves."""
 BROKEN_FROM = Fraction(1, 10**7)
 """Relative violation from which a rule is broken beyond doubt; what lies between is a knife's edge."""
+TOLERATED = Fraction(2, 10**9)
+"""Violation relative to the largest term from which on a rule is broken whatever the coefficient is taken for."""
 FLOATS = Fraction(1, 10**13)
 """Violation relative to the largest terms that a rule may have which is within ten times what is said to count as rounding."""
 ROUNDING = Fraction(1, 2**50)
@@ -181,6 +196,8 @@ def _reach(term: Term, table: Table) -> Fraction:
         if isinstance(factor, Value) and factor.name in parameters:
             p = parameters[factor.name]
             reach *= max(abs(Fraction(end)) for end in (p.low, p.high, *(p.values[:1]), *(p.values[-1:])))
+        elif isinstance(factor, Position):
+            reach *= len(parameters[factor.name].values[0])
         elif isinstance(factor, Value):  # an auxiliary variable
             reach *= Fraction(float(np.abs(table.factor(factor)).max(initial=0.0)))
     return reach or Fraction(1)
@@ -219,7 +236,10 @@ class Body:
         # no larger than the others and the bound together
         rounding = 2 * (bound + sum(reaches) - max(reaches)) / 10**6
         self.scale = max(c * min(Fraction(1), size) for c, size in sizes) + rounding
-        self.edge = max(BROKEN_FROM, FLOATS * (bound + sum(reaches)) / self.scale)
+        # of an expanded parameter the coefficient is that of a level: the tolerance is 1e-9 of the term there
+        self.edge = max(
+            BROKEN_FROM, FLOATS * (bound + sum(reaches)) / self.scale, TOLERATED * max(reaches) / self.scale
+        )
 
     def exact(self, row: int) -> tuple[Fraction, dict[str, Fraction]]:
         """Constant and slopes of the active reals at a row."""
