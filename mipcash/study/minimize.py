@@ -32,7 +32,8 @@ from mipcash.study.evaluating.processes import Processes, brought
 from mipcash.study.execution import Execution, ExecutionGiven, execution_of
 from mipcash.study.loop import Loop
 from mipcash.study.method import OptimizerGiven
-from mipcash.study.policies.ended import Callback, Callbacks, Defects, OptimizerStops
+from mipcash.study.policies.defects import EndAtDefect
+from mipcash.study.policies.ended import Callback, Callbacks, OptimizerStops
 from mipcash.study.policies.policy import BEST_OF_ALL, BUDGET, CONFIRMED, EXHAUSTED, Policy
 from mipcash.study.policies.spent import Deadline, WithinBudget
 from mipcash.study.policies.workers import Pace, Shown, Suspects, await_others
@@ -203,13 +204,13 @@ def run(
         others = partial(await_others, study, deadline)
         pace, within = Pace(), WithinBudget(study, spending, reserve)
         search = Search(study, within, deadline, pace)
-        policies: list[Policy] = [Defects(study), Shown(study, display), pace, within, deadline, Suspects(study)]
+        policies: list[Policy] = [EndAtDefect(study), Shown(study, display), pace, within, deadline, Suspects(study)]
         policies += [OptimizerStops(study), Callbacks(study, callbacks)]
         reason = Loop(study, pool, execution.workers, search, policies, display, others).run()
         again = _repeats(study, objective, confirming, reason, reserve)
         if again is not None:
             within = WithinBudget(study, spending, Reserve(), whole=True)
-            policies = [Defects(study), Shown(study, display), deadline, within, Suspects(study)]
+            policies = [EndAtDefect(study), Shown(study, display), deadline, within, Suspects(study)]
             policies += [Callbacks(study, callbacks)]
             ended = Loop(study, pool, execution.workers, again, policies, display, others).run()
             reason = reason if ended in (CONFIRMED, BUDGET) else ended

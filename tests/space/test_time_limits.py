@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mipcash as mc
+from mipcash.backends.registry import solvers
 from mipcash.backends.timed import timed
 from mipcash.deadline import Deadline
 from mipcash.errors import InfeasibleSpaceError, MipcashError, SolverError
@@ -182,7 +183,7 @@ def test_layers_of_shapes_do_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
             assert bounds[name].low <= value <= bounds[name].high
 
 
-@pytest.mark.parametrize("solver", ["highs", "scip"])
+@pytest.mark.parametrize("solver", [s.name for s in solvers() if s.installed and s.name in ("highs", "scip", "gurobi")])
 def test_a_solve_may_be_without_a_limit(solver: str) -> None:
     space = mc.Space("small")
     x, y = space.integer("x", 0, 5), space.real("y", 0, 1)

@@ -16,7 +16,8 @@ from mipcash.study.evaluating.evaluation import Evaluation
 from mipcash.study.evaluating.pool import Inline
 from mipcash.study.evaluating.raised import Raised
 from mipcash.study.loop import Loop
-from mipcash.study.policies.ended import Callbacks, Defects, OptimizerStops
+from mipcash.study.policies.defects import EndAtDefect
+from mipcash.study.policies.ended import Callbacks, OptimizerStops
 from mipcash.study.policies.policy import BUDGET, CALLBACK, CONFIRMED, EXHAUSTED, TIMEOUT, Policy
 from mipcash.study.policies.spent import Deadline, WithinBudget
 from mipcash.study.policies.workers import Pace, Shown, Suspects, await_others
@@ -96,7 +97,7 @@ def test_the_optimizer_and_callbacks_end_a_run() -> None:
 
 def test_a_certain_defect_ends_a_run_at_once_and_takes_the_evaluation_back() -> None:
     study = study_of()
-    policy = Defects(study)
+    policy = EndAtDefect(study)
     raised = Raised("NameError: x", certain=True)
     failed = told(study, mc.Failed("NameError: x"))
     policy.told(failed, Evaluation(mc.Failed("NameError: x"), 0.0, raised=raised))
@@ -108,7 +109,7 @@ def test_a_certain_defect_ends_a_run_at_once_and_takes_the_evaluation_back() -> 
 
 def test_doubt_about_a_defect_waits_for_what_is_in_flight() -> None:
     study = study_of()
-    policy = Defects(study)
+    policy = EndAtDefect(study)
     for _ in range(5):
         policy.told(told(study, mc.Failed("E: no")), Evaluation(mc.Failed("E: no"), 0.0, raised=Raised("E: no")))
     running = study.ask()

@@ -1,4 +1,4 @@
-"""Whether an objective fails for a reason of its own, and not for the configurations it is given.
+"""Defects: an objective fails for a reason of its own, and not for the configurations it is given.
 
 A name that does not exist, a package that is not installed or a column that is misspelt fails at every configuration. Such a run is
 stopped and not counted. The rule, by what is told while no evaluation has succeeded:
@@ -17,16 +17,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 
+from mipcash.errors import DefectError
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import MISSING, Outcome
+from mipcash.study.evaluating.evaluation import Evaluation
 from mipcash.study.evaluating.raised import Raised
 from mipcash.study.failures import OUT_OF_MEMORY, kind_of_failure
+from mipcash.study.policies.policy import BUDGET, DEFECT, Policy
 from mipcash.study.reading import statement
 from mipcash.study.result import LEAST, SUSPICIOUS
+from mipcash.study.study import Study
 from mipcash.study.text import readable, without_address
 from mipcash.study.trial import Trial
 from mipcash.study.unreturned import unreturned
@@ -169,6 +173,45 @@ class DefectsByOutput:
         """The budget is spent."""
         for name, defects in self._by_output.items():
             defects.at_end(_parts(lambda: trials, name)())
+
+
+class EndAtDefect(Policy):
+    """The run ends with an error where the objective fails for a reason of its own.
+
+    The evaluations that failed for it are taken back, and made again when the run is repeated.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self._study, self._defects = study, DefectsByOutput()
+
+    def waits(self, in_flight: Collection[Trial]) -> bool:
+        """As long as there is doubt, what runs may show that there is no defect."""
+        return self._defects.found is not None
+
+    def told(self, trial: Trial, evaluation: Evaluation | None) -> str:
+        if evaluation is not None:
+            parts = evaluation.parts or {"": evaluation}
+            called = {name: (part.returned, part.raised) for name, part in parts.items()}
+            self._defects.note(trial, called, lambda: self._study.trials)
+        return ""
+
+    def check(self, in_flight: Collection[Trial]) -> None:
+        self._refuse(in_flight, SUSPICIOUS)
+
+    def ends(self, reason: str) -> None:
+        """The budget may be spent before there were enough evaluations to be sure of a defect."""
+        if reason == BUDGET:
+            self._defects.at_end(self._study.trials)
+            self._refuse((), LEAST)
+
+    def _refuse(self, in_flight: Collection[Trial], least: int) -> None:
+        defect = self._defects.found or misnamed(self._study.trials, self._study.limits, least)
+        if defect is None or (in_flight and not defect.certain):
+            return
+        for number in defect.trials:
+            self._study.reopen(self._study.trials[number])
+        self._study.stop(f"{DEFECT}: {defect.text}")
+        raise DefectError(str(defect))
 
 
 def _parts(trials: Callable[[], Sequence[Trial]], name: str) -> Callable[[], Sequence[Trial]]:
