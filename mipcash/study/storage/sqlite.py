@@ -98,7 +98,9 @@ class Journal(Database):
             if kind in ("trigger", "view"):
                 raise DamageError(f"it has a {kind} {name!r}, which a journal never has")
             if kind == "table" and name in expected and _shape(rows.execute, name) != expected.pop(name):
-                raise DamageError(f"its table {name!r} has other columns or keys than those of format {FORMAT}")
+                raise DamageError(
+                    f"its table {name!r} has other columns or keys than those of format {FORMAT}, as in versions before 0.1.0"
+                )
         if expected:
             raise DamageError(f"the table {next(iter(expected))!r} is missing")
         for (problem,) in rows.execute("PRAGMA integrity_check(1)"):
