@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.errors import ModelError
-from mipcash.integrations.sklearn.search.pipeline_search import looks_continuous
+from mipcash.integrations.sklearn.cross_validated import looks_continuous
 
 FOLDER = "MIPCASH_DATA"
 CLASSIFICATION, REGRESSION, AUTO = "classification", "regression", "auto"
@@ -131,7 +131,7 @@ def table(name: str = "breast_cancer", target: str = TARGET, task: str = CLASSIF
             (breast_cancer, digits, iris, wine; diabetes to regress on), else one of OpenML.
         target: the column of a CSV file that holds the class, or the number; other data bring their own, and take no other.
         task: ``classification``, ``regression``, or ``auto``: as
-        :func:`mipcash.integrations.sklearn.search.pipeline_search.looks_continuous` says.
+        :func:`mipcash.integrations.sklearn.cross_validated.looks_continuous` says.
 
     Raises:
         ModelError: there is no such file, column or data set, or it does not hold a problem of this task.

@@ -24,8 +24,7 @@ from functools import partial
 from typing import Any
 
 import mipcash as mc
-from mipcash.integrations.sklearn.cross_validated import CrossValidated
-from mipcash.integrations.sklearn.ensemble import Late
+from mipcash.integrations.sklearn.cross_validated import CrossValidated, Late
 from mipcash.models._data import file_of, table
 from mipcash.models._options import choice, whole
 from mipcash.models._pipeline_measures import METRICS, groups_of, objective_of

@@ -19,7 +19,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 import mipcash as mc
 from mipcash.errors import DataError, MipcashError, ObjectiveError
-from mipcash.integrations.sklearn.ensemble import Late, select, selected
+from mipcash.integrations.sklearn.cross_validated import Late
+from mipcash.integrations.sklearn.ensemble import select, selected
 from mipcash.integrations.sklearn.predicted import DIRECT, KnownProbabilities, KnownValues, PredictionLoss
 
 X, Y = make_classification(160, 8, n_informative=4, flip_y=0.1, random_state=0)

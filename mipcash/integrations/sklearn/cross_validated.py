@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -305,3 +306,52 @@ def _column(name: str, values: Any) -> NDArray[Any]:
 def _same_length(name: str, length: int, x: Any) -> None:
     if x.shape[0] != length:
         raise DataError(f"{name} has {length} values and x {x.shape[0]} rows; give one value per row")
+
+
+class Late:
+    """A :class:`CrossValidated` that ``make`` gives at the first call; in another process it is made there again.
+
+    Args:
+        make: takes nothing; to be importable where the objective is to be pickled.
+    """
+
+    def __init__(self, make: Callable[[], CrossValidated]) -> None:
+        self.make = make
+
+    @cached_property
+    def cross_validated(self) -> CrossValidated:
+        """The objective itself."""
+        return self.make()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"make": self.make}
+
+    def __call__(self, config: Mapping[str, Any], repeat: int = 0) -> Iterator[dict[str, float]]:
+        """A generator, see :class:`CrossValidated`."""
+        return self.cross_validated(config, repeat)
+
+    def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
+        """See :meth:`CrossValidated.evaluate`."""
+        return self.cross_validated.evaluate(config, repeat)
+
+
+def cross_validated_of(objective: Any) -> CrossValidated | None:
+    """The cross-validated objective that an objective is or holds; None: it is another."""
+    found = objective if isinstance(objective, CrossValidated) else getattr(objective, "cross_validated", None)
+    return found if isinstance(found, CrossValidated) else None
+
+
+MOST_CLASSES = 10
+"""Different numbers up to which a target is of classes."""
+
+
+def looks_continuous(numbers: NDArray[np.float64]) -> bool:
+    """Return whether numbers look like a regression target.
+
+    There are more than MOST_CLASSES different ones, and some of them have fractions or more than a fifth of the rows differ.
+
+    Args:
+        numbers: shape (rows,).
+    """
+    different = len(np.unique(numbers))
+    return different > MOST_CLASSES and (different > len(numbers) / 5 or bool((numbers % 1 != 0).any()))

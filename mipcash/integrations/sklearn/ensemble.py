@@ -4,8 +4,6 @@ Members are selected greedily by the out-of-fold predictions that the search lef
 
 scikit-learn's voting estimators, of members whose probabilities or values are averaged.
 
-An objective that is made when it is first called, so that a model can be declared without loading its data.
-
 Greedy ensemble selection with replacement (Caruana et al. 2004; liu2020, Appendix 8).
 
 Notation
@@ -20,9 +18,8 @@ that it is selected by it is never worse than the best single member.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +30,7 @@ from sklearn.ensemble import VotingClassifier, VotingRegressor
 
 from mipcash.display import counted
 from mipcash.errors import DataError, MipcashError, ObjectiveError
-from mipcash.integrations.sklearn.cross_validated import CrossValidated
+from mipcash.integrations.sklearn.cross_validated import CrossValidated, cross_validated_of
 from mipcash.study.reading import stops
 from mipcash.study.text import shown
 
@@ -85,39 +82,6 @@ def select(predictions: Sequence[Predicted], loss: Callable[[Predicted], float],
         losses.append(tried[best])
     kept = size - int(np.argmin(losses[::-1]))
     return Selection(np.bincount(taken[:kept], minlength=len(predictions)), np.array(losses))
-
-
-class Late:
-    """A :class:`CrossValidated` that ``make`` gives at the first call; in another process it is made there again.
-
-    Args:
-        make: takes nothing; to be importable where the objective is to be pickled.
-    """
-
-    def __init__(self, make: Callable[[], CrossValidated]) -> None:
-        self.make = make
-
-    @cached_property
-    def cross_validated(self) -> CrossValidated:
-        """The objective itself."""
-        return self.make()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"make": self.make}
-
-    def __call__(self, config: Mapping[str, Any], repeat: int = 0) -> Iterator[dict[str, float]]:
-        """A generator, see :class:`CrossValidated`."""
-        return self.cross_validated(config, repeat)
-
-    def evaluate(self, config: Mapping[str, Any], repeat: int = 0) -> dict[str, float]:
-        """See :meth:`CrossValidated.evaluate`."""
-        return self.cross_validated.evaluate(config, repeat)
-
-
-def cross_validated_of(objective: Any) -> CrossValidated | None:
-    """The cross-validated objective that an objective is or holds; None: it is another."""
-    found = objective if isinstance(objective, CrossValidated) else getattr(objective, "cross_validated", None)
-    return found if isinstance(found, CrossValidated) else None
 
 
 class SureClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -1,8 +1,6 @@
 """``PipelineSearchCV``: whole pipelines, their algorithms and hyperparameters, searched under rules.
 
 Tables as people have them, made numbers: the imputer and the encoder that stand before a pipeline.
-
-Classification or regression, by the values of a target.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from importlib import import_module
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.pipeline import Pipeline
@@ -25,29 +22,13 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import has_fit_parameter
 
 from mipcash.errors import DataError, SpaceError
-from mipcash.integrations.sklearn.cross_validated import CLASSIFICATION, REGRESSION
+from mipcash.integrations.sklearn.cross_validated import CLASSIFICATION, REGRESSION, looks_continuous
 from mipcash.integrations.sklearn.scoring import Scoring
 from mipcash.integrations.sklearn.search.folds import check_classes
 from mipcash.integrations.sklearn.search.modules import ModulePipelines
 from mipcash.integrations.sklearn.search.objective import SCORE, Splits
 from mipcash.integrations.sklearn.search.search import OPTIONS, SpaceSearch
 from mipcash.space.space import Space
-
-MOST_CLASSES = 10
-"""Different numbers up to which a target is of classes."""
-
-
-def looks_continuous(numbers: NDArray[np.float64]) -> bool:
-    """Return whether numbers look like a regression target.
-
-    There are more than MOST_CLASSES different ones, and some of them have fractions or more than a fifth of the rows differ.
-
-    Args:
-        numbers: shape (rows,).
-    """
-    different = len(np.unique(numbers))
-    return different > MOST_CLASSES and (different > len(numbers) / 5 or bool((numbers % 1 != 0).any()))
-
 
 PREPARE = "prepare"
 """Name of the step."""
