@@ -145,9 +145,8 @@ def _honest(task: Task, answer: Answer, settings: SolverSettings) -> Answer:
 
 def _least(task: Task) -> float:
     """Return the least value of the objective over the ranges of its columns, but for a rounding."""
-    form, (low, high) = task.form, _bounds(task.program, task.fixed)
-    products = [form.values * a[form.rows] * b[form.cols] for a in (low, high) for b in (low, high)]
-    return form.constant + math.fsum([*np.minimum(form.linear * low, form.linear * high), *np.min(products, axis=0)])
+    linear, products = task.form.least(*_bounds(task.program, task.fixed))
+    return task.form.constant + math.fsum([*linear, *products])
 
 
 def _with_numbers(task: Task) -> bool:

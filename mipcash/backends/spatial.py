@@ -156,10 +156,8 @@ class _Search:
 
     def _least(self, box: _Box) -> tuple[Vector, Vector, float]:
         """Return the least values in a box of the objective's linear terms, (n,), and products, (k,), and their rounding."""
-        form, low, high = self.task.form, box.low, box.high
-        linear = np.minimum(form.linear * low, form.linear * high)
-        products = np.min([form.values * a[form.rows] * b[form.cols] for a in (low, high) for b in (low, high)], axis=0)
-        size = abs(form.constant) + float(np.abs(linear).sum() + np.abs(products).sum())
+        linear, products = self.task.form.least(box.low, box.high)
+        size = abs(self.task.form.constant) + float(np.abs(linear).sum() + np.abs(products).sum())
         return linear, products, ROUNDING * (len(linear) + len(products)) * size
 
     def _better(self, box: _Box) -> _Box | None:
@@ -262,8 +260,9 @@ class _Search:
         found: list[tuple[float, int]] = []
         for p in self.products:
             product = p.scale * columns[p.first] * columns[p.second]
-            missed = abs(columns[p.column] - product) / (self.program.high[p.column] - self.program.low[p.column])
-            missed = missed if abs(columns[p.column] - product) > EVEN * abs(product) else 0.0
+            missed = float(abs(columns[p.column] - product))
+            whole = self.program.high[p.column] - self.program.low[p.column]
+            missed = missed / whole if missed > EVEN * abs(product) and whole else 0.0
             for c in {p.first, p.second}:
                 width, size = box.high[c] - box.low[c], max(abs(box.low[c]), abs(box.high[c]))
                 if width > NARROW * size and (width >= 1.0 or not self.program.integer[c]):

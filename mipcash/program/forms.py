@@ -47,6 +47,11 @@ class QuadraticForm:
         """The form at one point of shape (n,)."""
         return float(self.constant + self.linear @ v + np.sum(self.values * v[self.rows] * v[self.cols]))
 
+    def least(self, low: Vector, high: Vector) -> tuple[Vector, Vector]:
+        """Return the least value of each linear term, (n,), and of each product, (k,), within bounds of shape (n,)."""
+        products = [self.values * a[self.rows] * b[self.cols] for a in (low, high) for b in (low, high)]
+        return np.minimum(self.linear * low, self.linear * high), np.min(products, axis=0)
+
     def symmetric(self) -> Vector:
         """Dense symmetric Q of shape (n, n), zero diagonal, with ``q(v) = constant + linear.v + v'Qv / 2``."""
         dense = np.zeros((self.n, self.n))
