@@ -32,6 +32,9 @@ BOXES = 200
 CLOSE = 1e-5
 """Relative difference between a move and its bound that is as good as none."""
 
+NARROW = 1e-3
+"""Share of its range below which a move is looked for again in a range of its own size."""
+
 
 @dataclass(frozen=True)
 class RelaxedRule:
@@ -127,24 +130,24 @@ def least_relaxation(
     program: BinaryProgram, rule: Rule, backend: Backend, settings: SolverSettings
 ) -> RelaxedRule | None:
     """By how much one rule must give way, all others kept; None if that does not help."""
-    rows = [k for k, name in enumerate(program.row_rule) if name == rule.name]
-    most = _largest_violation(program, rows)
-    columns = np.zeros((program.matrix.shape[0], 2))
-    for k in rows:
-        columns[k, 0] = 1.0 if np.isfinite(program.row_low[k]) else 0.0
-        columns[k, 1] = -1.0 if np.isfinite(program.row_high[k]) else 0.0
-    slacked = with_columns(program, ("too low", "too high"), np.zeros(2), np.full(2, most), sparse.csr_array(columns))
-    linear = np.zeros(slacked.n)
-    linear[program.n :] = 1.0
     if program.bilinear:
         settings = replace(settings, node_limit=BOXES)
-    form = replace(QuadraticForm.zero(slacked.n), linear=linear)
-    answer = backend.solve(Task(slacked, form), settings)
+    rows = [k for k, name in enumerate(program.row_rule) if name == rule.name]
+    most = _largest_violation(program, rows)
+    answer = backend.solve(_move(program, rows, most), settings)
+    if answer.columns is not None and 0.0 < answer.value < NARROW * most:
+        # a solver knows a column no better than its range allows: a second solve where the move is no longer small beside it
+        nearer = backend.solve(_move(program, rows, 2.0 * answer.value), settings)
+        answer = answer if nearer.columns is None else nearer
     # a move is known no better than to what the rule may be missed by anyway, and to a solver's tolerance
     loose = 4.0 * rule.slack + CLOSE * abs(answer.value)
     if answer.columns is None or (answer.status != OPTIMAL and answer.value - answer.bound > loose):
         return None
-    down, up = (float(v) for v in answer.columns[program.n :])
+    # what that configuration needs: a solver's own slack may be short of it by the solver's tolerance
+    base = answer.columns[: program.n]
+    held = [(row, row.form.value(base)) for row in program.base_rows if row.rule == rule.name]
+    down = max(max(0.0, row.low - value) for row, value in held)
+    up = max(max(0.0, value - row.high) for row, value in held)
     parts, noise = [], max(1e-12, rule.slack)
     if down > noise:
         parts.append(f"{_text(rule.lower - down)} suffices" if rule.lower != 0 else f"lower its bound by {_text(down)}")
@@ -153,6 +156,18 @@ def least_relaxation(
     if not parts:  # the others leave room for it within its tolerance
         return None
     return RelaxedRule(rule.name, down + up, f"{rule.name!r} ({rule.range_text()}): {' and '.join(parts)}")
+
+
+def _move(program: BinaryProgram, rows: list[int], most: float) -> Task:
+    """The least total of two slacks, at most ``most`` each, by which the rows may be too low and too high."""
+    columns = np.zeros((program.matrix.shape[0], 2))
+    for k in rows:
+        columns[k, 0] = 1.0 if np.isfinite(program.row_low[k]) else 0.0
+        columns[k, 1] = -1.0 if np.isfinite(program.row_high[k]) else 0.0
+    slacked = with_columns(program, ("too low", "too high"), np.zeros(2), np.full(2, most), sparse.csr_array(columns))
+    linear = np.zeros(slacked.n)
+    linear[program.n :] = 1.0
+    return Task(slacked, replace(QuadraticForm.zero(slacked.n), linear=linear))
 
 
 def _text(value: float) -> str:

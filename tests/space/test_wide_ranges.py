@@ -151,3 +151,26 @@ def test_what_a_wide_real_leaves_of_an_optimum_is_not_proven() -> None:
     found = space.optimum(x, "max")
     assert found.bound >= 0.1 - 1e-9
     assert found.status != "optimal" or found.value == pytest.approx(0.1)
+
+
+def test_the_least_relaxation_is_what_its_configuration_needs() -> None:
+    space = mc.Space("moved", expand_limit=4)
+    v = space.real("v", 100.0, 100.05, step=0.05)
+    w = space.real("w", 0.0, 0.018, step=0.003, when=v.is_(100.05))
+    x = space.real("x", 100.0, 100.5, step=0.05, when=v.is_(100.05))
+    space.rule("sum", 200.0 * v - 700.0 * w + 100.0 * x + 300.0 * v.is_(100.05) == 30342.9)
+    space.rule("near", 0.01 * x - 20.0 * v - 0.2 * w >= -1999.99705)
+    found = {r.rule: r.by for r in space.conflict().relaxations}
+    assert found["near"] == pytest.approx(5e-5, rel=1e-4)
+
+
+def test_a_small_move_of_a_rule_of_large_terms_is_offered() -> None:
+    space = mc.Space("narrow", expand_limit=4)
+    v = space.real("v", 100.0, 104.5, step=1.5)
+    w = space.real("w", 0.0, 0.6, step=0.1, when=v.is_(101.5))
+    x = space.real("x", 0.5, 0.9, step=0.1)
+    space.rule("large", x + 0.02 * w + 3000.0 * v <= 304500.606)
+    space.rule("least", 0.2 * x + 0.7 * w + 0.1 * v + 0.3 * v.is_(104.5) >= 10.39)
+    space.rule("other", -20.0 * v - 20.0 * w + 3.0 * x >= -2031.9)
+    found = {r.rule: r.by for r in space.conflict().relaxations}
+    assert found["large"] == pytest.approx(0.098, abs=1e-6)
