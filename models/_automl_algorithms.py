@@ -25,6 +25,7 @@ from dataclasses import replace
 from typing import Any
 
 import mipcash as mc
+from mipcash.models._automl_usual import USUAL, usual_modules
 from mipcash.models._pipeline_parts import Algorithm, Call, Modules, Name, quantiles_in_percent
 
 AUTO_SKLEARN, SMALL = "auto-sklearn", "small"
@@ -335,7 +336,7 @@ REGRESSORS: dict[str, Algorithm | None] = {
         random=True,
     ),
 }
-SPACES = ("a2", "a3")
+SPACES = (USUAL, "a2", "a3")
 A3 = {
     "scaler": ("none", "normalizer", "quantile", "minmax", "standard", "robust"),
     "transformer": ("none", "pca", "polynomial"),
@@ -354,6 +355,8 @@ def modules_of(space: str, regression: bool, ranges: str = AUTO_SKLEARN) -> Modu
         space: of SPACES.
         ranges: of RANGES.
     """
+    if space == USUAL:
+        return usual_modules(regression)
     of = "Regressor" if regression else "Classifier"
     every: dict[str, Mapping[str, Algorithm | None]] = {
         "scaler": SCALERS,

@@ -1,4 +1,4 @@
-"""What is known beforehand of the pipelines of Tables A2 and A3: rules on algorithms, their hyperparameters and their order.
+"""What is known beforehand of the pipelines of Tables A2 and A3 and of the usual ones: rules on algorithms, their hyperparameters and their order.
 
 Only what cannot work is ruled out (what scikit-learn refuses, or what no machine would finish), and what would say the same thing
 twice. What depends on the rows beyond :class:`~mipcash.models._pipeline_parts.Facts` (a selection that leaves no column,
@@ -12,12 +12,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mipcash as mc
+from mipcash.models._automl_usual import INTERACTING, NEEDS_SCALE
 from mipcash.models._pipeline_parts import Facts, before, idle_last, most_inputs, no_more_leaves_than_room
 
 MOST_FEATURES = 2000
 """Columns that polynomial features may make."""
 MOST_GP_ROWS = 500
 """Rows of a fold up to which a Gaussian process, cubic in them and iterated, is fitted in a minute or so."""
+MOST_SVM_ROWS = 5000
+"""The same of a support vector machine, which calibration fits four times."""
 MOST_KERNEL_ROWS, MOST_DENSE_ROWS = 10_000, 2000
 """Rows up to which a kernel's matrix is made, and all of its eigenvectors."""
 FEWEST_COMPONENTS = 2
@@ -66,8 +69,9 @@ class Rules:
             self._signs()
             self._unused()
 
-    def _has(self, module: Any, algorithm: str) -> bool:
-        return module is not None and algorithm in module.domain.values
+    def _has(self, module: Any, algorithm: str, hyper: str | None = None) -> bool:
+        there = module is not None and algorithm in module.domain.values
+        return there and (hyper is None or hyper in module.hyperparameters[algorithm])
 
     def _order(self) -> None:
         idle_last(self.space, self.order, self.before_estimator)
@@ -85,6 +89,16 @@ class Rules:
             space.rule("binarizer: no column has values on both sides of 0", self.scaler["binarizer"] <= 0)
         if self._has(self.estimator, "gaussian_process") and facts.fold_rows > MOST_GP_ROWS:
             space.rule(f"gaussian_process: at most {MOST_GP_ROWS} rows", self.estimator["gaussian_process"] <= 0)
+        if self._has(self.estimator, "svm"):
+            needing = [a for a in NEEDS_SCALE if self._has(self.estimator, a)]
+            space.rule(
+                f"columns of one scale: {', '.join(needing)}", self.estimator.is_(*needing) + self.scaler["none"] <= 1
+            )
+            space.rule("columns of one scale: pca", self.transformer["pca"] + self.scaler["none"] <= 1)
+            polynomial = self.transformer["polynomial"] + self.estimator.is_(*INTERACTING)
+            space.rule("polynomial features are for estimators without interactions of their own", polynomial <= 1)
+            if facts.fold_rows > MOST_SVM_ROWS:
+                space.rule(f"svm: at most {MOST_SVM_ROWS} rows", self.estimator["svm"] <= 0)
         if self._has(self.transformer, "kernel_pca"):
             if facts.fold_rows > MOST_KERNEL_ROWS:
                 space.rule(f"kernel_pca: at most {MOST_KERNEL_ROWS} rows", self.transformer["kernel_pca"] <= 0)
@@ -110,7 +124,7 @@ class Rules:
 
     def _degree(self, d: int) -> Any:
         """Whether polynomial features of a degree are made; without hyperparameters, of degree 2."""
-        if self.tuned:
+        if self._has(self.transformer, "polynomial", "degree"):
             return self.transformer.parameter("polynomial", "degree").is_(d)
         return self.transformer["polynomial"] if d == 2 else None
 
@@ -172,12 +186,14 @@ class Rules:
             (self.estimator, "mlp", "batch_size"),
         ]
         for module, algorithm, name in bounded:
-            if self._has(module, algorithm):
+            if self._has(module, algorithm, name):
                 rule = f"{algorithm}: {name} at most the rows of a fold"
                 space.rule(rule, module.parameter(algorithm, name) <= rows, when=module[algorithm])
         if self._has(self.scaler, "robust"):
             does = [self.scaler.parameter("robust", name)[True] for name in ("with_centering", "with_scaling")]
             space.rule("robust does something", sum(does) >= 1, when=self.scaler["robust"])
+        if not self._has(self.estimator, "gradient_boosting"):
+            return
         boosting = self.estimator["gradient_boosting"]
         depth, leaves = (self.estimator.parameter("gradient_boosting", n) for n in ("max_depth", "max_leaf_nodes"))
         no_more_leaves_than_room(space, boosting, depth, leaves)
@@ -231,6 +247,9 @@ class Rules:
         if self._has(self.transformer, "fast_ica"):
             whitened = self.transformer.parameter("fast_ica", "whiten")["unit-variance"]
             self._lowest(self.transformer, "fast_ica", "n_components", whitened, "whitening")
+        if self._has(self.estimator, "svm"):
+            rbf = self.estimator.parameter("svm", "kernel")["rbf"]
+            self._lowest(self.estimator, "svm", "gamma", rbf, "the kernel rbf")
         if self._has(self.estimator, "sgd"):
             elastic = self.estimator.parameter("sgd", "penalty")["elasticnet"]
             self._lowest(self.estimator, "sgd", "l1_ratio", elastic, "elasticnet")

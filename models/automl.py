@@ -1,8 +1,8 @@
 """AutoML pipelines of the ADMM papers: scaler, transformer, selector and estimator, for classes or numbers.
 
 ``space=a2`` is Table A2 of Liu et al., "An ADMM based framework for AutoML pipeline configuration": 8 x 11 x 7 x 11 = 6,776
-compositions with 92 hyperparameters; ``space=a3`` its Table A3, 6 x 3 x 6 = 108. Algorithms and ranges:
-:mod:`mipcash.models._automl_algorithms`; what is known beforehand of which go together: :mod:`mipcash.models._automl_rules`. With
+compositions with 92 hyperparameters; ``space=a3`` its Table A3, 6 x 3 x 6 = 108. ``space=usual`` is what practitioners reach for
+(:mod:`mipcash.models._automl_usual`). Algorithms and ranges of the tables: :mod:`mipcash.models._automl_algorithms`; what is known beforehand of which go together: :mod:`mipcash.models._automl_rules`. With
 ``order=yes`` the modules before the estimator may stand in any order.
 
 Texts become one column per value and missing numbers the median (the imputer and the encoder of the tables, which leave no choice).
@@ -27,6 +27,7 @@ from mipcash.integrations.sklearn.cross_validated import CrossValidated
 from mipcash.integrations.sklearn.measures import CLOCKS
 from mipcash.models._automl_algorithms import AUTO_SKLEARN, RANGES, SPACES, modules_of
 from mipcash.models._automl_rules import Rules
+from mipcash.models._automl_usual import USUAL, starts
 from mipcash.models._data import AUTO, CLASSIFICATION, REGRESSION, Table, table
 from mipcash.models._group_measures import ERROR, OF
 from mipcash.models._options import choice, flag, whole
@@ -73,7 +74,7 @@ class Pipelines:
             rules: False: without what is known beforehand.
             tuned: False: the algorithms alone, without their hyperparameters.
         """
-        space = mc.Space(f"pipelines of table {self.space.upper()}")
+        space = mc.Space("pipelines" if self.space == USUAL else f"pipelines of table {self.space.upper()}")
         declared = {
             name: space.module(name, {a: c.tuned if c and tuned else {} for a, c in algorithms.items()})
             for name, algorithms in self.modules.items()
@@ -83,6 +84,11 @@ class Pipelines:
         if rules:
             Rules(space, declared, facts, order, tuned).add()
         return space
+
+    @property
+    def starts(self) -> list[dict[str, Any]]:
+        """Configurations to propose first, for the usual space; [] for the tables of the papers."""
+        return starts(self.regression, self.columns) if self.space == USUAL else []
 
     def steps(self, config: Mapping[str, Any]) -> list[tuple[str, Call]]:
         """The steps of a configuration, as they run."""
@@ -151,7 +157,7 @@ def build(
     Args:
         data: a name or the path of a CSV file, see :func:`mipcash.models._data.table`.
         target: the column of a CSV file that holds the class, or the number.
-        space: ``a2`` or ``a3``.
+        space: ``usual``, ``a2`` or ``a3``.
         task: ``classification`` (of two or more classes), ``regression``, or ``auto``: what the target looks like.
         metric: roc_auc (the default), accuracy, balanced_accuracy, f1 (macro) or log_loss; of numbers r2 (the default), rmse or
             mae.
@@ -179,7 +185,7 @@ def pipelines_of(
     y: NDArray[Any],
     trained: Sequence[NDArray[np.int64]],
     *,
-    space: str = "a3",
+    space: str = USUAL,
     ranges: str = AUTO_SKLEARN,
     seed: int = 0,
 ) -> tuple[mc.Space, Pipelines]:
@@ -189,7 +195,7 @@ def pipelines_of(
         x: shape (rows, columns), without missing values.
         y: classes 0, 1, ... as integers, or floats to regress on.
         trained: rows that each fold is fitted to.
-        space: ``a2`` or ``a3``.
+        space: ``usual``, ``a2`` or ``a3``.
         ranges: see :func:`build`.
         seed: of every algorithm that is random.
     """

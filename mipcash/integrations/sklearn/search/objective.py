@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipcash.errors import DataError
-from mipcash.integrations.sklearn.cross_validated import predict
+from mipcash.integrations.sklearn.cross_validated import few_threads, predict
 from mipcash.integrations.sklearn.measures import latency, single, size
 from mipcash.integrations.sklearn.predictions import Predictions
 from mipcash.integrations.sklearn.splits import Rows
@@ -251,7 +251,8 @@ class SearchObjective:
         """scikit-learn as it was set where the search was started."""
         import sklearn
 
-        with sklearn.config_context(**self.config), warnings.catch_warnings() if self.quiet else nullcontext():
+        kept = warnings.catch_warnings() if self.quiet else nullcontext()
+        with sklearn.config_context(**self.config), kept, few_threads(self.data.x):
             if self.quiet:
                 warnings.simplefilter("ignore")
             yield

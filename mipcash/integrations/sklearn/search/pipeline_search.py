@@ -6,7 +6,7 @@ Tables as people have them, made numbers: the imputer and the encoder that stand
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
@@ -49,7 +49,7 @@ def preparation_of(x: Any) -> Any:
 
     if hasattr(x, "tocsr"):
         raise DataError(
-            "X is sparse, and the pipelines of tables A2 and A3 take dense rows; give X.toarray(), or a space= of your own modules"
+            "X is sparse, and the pipelines that are searched where none are given take dense rows; give X.toarray(), or a space= of your own modules"
         )
     if not hasattr(x, "iloc"):
         rows = np.asarray(x)
@@ -71,10 +71,12 @@ class Prepared:
     Attributes:
         preparation: unfitted; None: there is none.
         build: of a configuration, a pipeline.
+        starts: configurations to evaluate first.
     """
 
     preparation: Any
     build: Callable[[Mapping[str, Any]], Any]
+    starts: Sequence[Mapping[str, Any]] = ()
 
     def __call__(self, config: Mapping[str, Any]) -> Any:
         from sklearn.base import clone
@@ -86,7 +88,7 @@ class Prepared:
         return Pipeline([(PREPARE, clone(self.preparation)), *found.steps])
 
 
-TABLES = ("a2", "a3")
+SPACES = ("usual", "a2", "a3")
 MODEL = "mipcash.models.automl"
 """Declares their spaces; found by name, as all models are."""
 DEFAULT = {CLASSIFICATION: "accuracy", REGRESSION: "r2"}
@@ -100,8 +102,10 @@ class PipelineSearchCV(SpaceSearch):
     >>> search.best_params_, search.predict(x)
 
     Args:
-        space: None or ``"a3"``: 6 scalers, 3 transformers and 6 estimators with their hyperparameters (Table A3 of Liu et al.
-            2020), for the task at hand; texts become columns and missing numbers medians. ``"a2"``: the larger Table A2. Or a
+        space: None or ``"usual"``: scaling, selection, PCA or polynomial features before linear models, support vector machines,
+            nearest neighbours, naive Bayes, discriminant analysis, forests, histogram gradient boosting and a small network, for
+            the task at hand. scikit-learn's defaults of eight of them are evaluated first. Texts become columns and missing
+            numbers medians. ``"a3"``, ``"a2"``: the spaces of Tables A3 and A2 of Liu et al. (2020). Or a
             :class:`mipcash.Space` whose modules are the steps, in the order of their declaration (or of an ordering), and whose
             algorithms are estimators; the last module predicts.
         build: ``build(configuration)`` returns an unfitted estimator, where the modules of the space say it not.
@@ -118,7 +122,7 @@ class PipelineSearchCV(SpaceSearch):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "space": [Space, StrOptions(set(TABLES)), None],
+        "space": [Space, StrOptions(set(SPACES)), None],
         "build": [callable, None],
         "estimators": [dict, None],
         "task": [StrOptions({CLASSIFICATION, REGRESSION}), None],
@@ -248,9 +252,9 @@ class PipelineSearchCV(SpaceSearch):
         numbers = check_array(numbers, dtype=np.float64)
         told = np.unique(y, return_inverse=True)[1].astype(np.int64) if self._classifies() else np.asarray(y, float)
         space, build = import_module(MODEL).pipelines_of(
-            numbers, told, [train for train, _ in splits], space=self.space or "a3", seed=seed
+            numbers, told, [train for train, _ in splits], space=self.space or SPACES[0], seed=seed
         )
-        return space, Prepared(preparation, build)
+        return space, Prepared(preparation, build, build.starts)
 
     @staticmethod
     def _fit_one(estimator: Any, x: Any, y: Any, params: Mapping[str, Any]) -> Any:

@@ -98,6 +98,10 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
     def _fit_one(estimator: Any, x: Any, y: Any, params: Mapping[str, Any]) -> Any:
         return estimator.fit(x, **params) if y is None else estimator.fit(x, y, **params)
 
+    def _starts(self, build: Any) -> Sequence[Mapping[str, Any]]:
+        """Return the configurations to evaluate first."""
+        return getattr(build, "starts", ())
+
     # -- fit ----------------------------------------------------------------------------------------------------
 
     def _search(self, x: Any, y: Any, params: Mapping[str, Any]) -> Self:
@@ -172,6 +176,8 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
                 pruning=self.pruning,
                 options=belonging,
             ) as study:
+                for config in () if study.trials else self._starts(objective.build):
+                    study.enqueue(config)
                 return run(
                     study,
                     called,

@@ -1,0 +1,317 @@
+"""Which parts of the default optimizer earn their place: each switched off alone, on problems that it was not designed on.
+
+Every seed draws a new problem of each family; all variants see the same problem and the same seed. The regret of a run is taken
+against the least loss that any variant found on that problem; it counts from FLOOR of the spread of random losses on, so that
+differences which nobody would notice do not decide a ratio.
+
+    choices       two categories decide where the wells of four real parameters lie, and how deep they are
+    rules         binaries, categories, integers and reals under three linear rules that leave about a third
+    constraints   the same without rules, under one outcome constraint that about a third of the space satisfies
+    pipelines     an algorithm with parameters of its own, a scaler and a selection, cross-validated on a drawn data set
+
+Notation: r_a, r_0 regrets of a variant and of the default. The ratio of a part is the geometric mean of r_a / r_0 over problems,
+above 1 where the part helps, with a bootstrapped 95 % interval.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import mipcash as mc
+from benchmarks.proxies import proxy
+from benchmarks.registry import Progress, Results, benchmark
+from mipcash.optimizers.hybrid import Hybrid, HybridSettings
+from mipcash.space.domain import Domain
+
+FLOOR = 1e-3
+WORKERS = 2
+SIZES: dict[str, dict[str, Any]] = {
+    "smoke": {"variants": ("default", "no warp"), "seeds": 1, "evaluations": 12, "workers": 0},
+    "quick": {"seeds": 5, "evaluations": 40, "workers": WORKERS},
+    "full": {"seeds": 20, "evaluations": 60, "workers": WORKERS},
+}
+
+# -- the variants ---------------------------------------------------------------------------------------------------------------
+
+
+class NoPlateaus(Hybrid):
+    """The default that leaves no shared choice of a plateau."""
+
+    def _left(self, step: Any) -> list[Any]:
+        return []
+
+
+class NoMinimisers(Hybrid):
+    """The default without minimisers of the posterior mean and of samples in its pool."""
+
+    def _samples(self, fitted: Any) -> int | None:
+        return None
+
+
+VARIANTS: dict[str, tuple[type[Hybrid], dict[str, Any]]] = {
+    "default": (Hybrid, {}),
+    "no warp": (Hybrid, {"warp": False}),
+    "no inflation": (Hybrid, {"boldest": 1.0}),
+    "no refinement": (Hybrid, {"refine": 0, "min_gain": 0.0}),
+    "no block moves": (Hybrid, {"blocks": False}),
+    "no exploring": (Hybrid, {"explore": 0}),
+    "no covering": (Hybrid, {"cover": 0}),
+    "no turns": (NoPlateaus, {}),
+    "no minimisers": (NoMinimisers, {}),
+    "plain": (NoPlateaus, {"boldest": 1.0, "refine": 0, "min_gain": 0.0, "blocks": False}),
+    "thompson": (Hybrid, {"acquisition": "thompson"}),
+}
+ONLY = {"no exploring": ("pipelines",), "no covering": ("pipelines",), "no minimisers": ("constraints",)}
+"""Families in which a part does anything: modules with algorithms, limited outputs; elsewhere its runs are the default's."""
+
+# -- the families ---------------------------------------------------------------------------------------------------------------
+
+Loss = Callable[[Mapping[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A problem.
+
+    Attributes:
+        limits: outcome constraints, by output.
+    """
+
+    space: mc.Space
+    loss: Loss
+    limits: Mapping[str, float] | None = None
+
+
+def choices(seed: int) -> Drawn:
+    """Two categories that decide everything; the scale of the losses is drawn too."""
+    rng = np.random.default_rng([31, seed])
+    first, second, reals = int(rng.integers(2, 6)), int(rng.integers(2, 5)), int(rng.integers(2, 5))
+    space = mc.Space("choices")
+    space.categorical("first", [f"a{k}" for k in range(first)])
+    space.categorical("second", [f"b{k}" for k in range(second)])
+    for d in range(reals):
+        space.real(f"x{d}", 0, 1)
+    centres, depths = rng.random((first, second, 2, reals)), rng.uniform(0.3, 1.0, (first, second, 2))
+    widths, steep = rng.uniform(0.2, 0.6, (first, second, 2)), float(rng.choice([0.0, 0.0, 3.0, 6.0]))
+
+    def loss(config: Mapping[str, Any]) -> float:
+        a, b = int(config["first"][1:]), int(config["second"][1:])
+        x = np.array([config[f"x{d}"] for d in range(reals)])
+        square = ((x - centres[a, b]) ** 2).sum(axis=1) / widths[a, b] ** 2
+        value = 1.0 - float(np.max(depths[a, b] * np.exp(-0.5 * square)))
+        return math.exp(steep * value) if steep else value
+
+    return Drawn(space, loss)
+
+
+def _mixed(rng: np.random.Generator) -> mc.Space:
+    space = mc.Space("mixed")
+    for k in range(int(rng.integers(4, 9))):
+        space.integer(f"b{k}", 0, 1)
+    for k in range(int(rng.integers(1, 3))):
+        space.categorical(f"c{k}", ["u", "v", "w", "x"])
+    for k in range(int(rng.integers(1, 4))):
+        space.integer(f"n{k}", 0, int(rng.integers(4, 20)))
+    for k in range(int(rng.integers(1, 4))):
+        space.real(f"x{k}", 0, 1)
+    return space
+
+
+def _weights(space: mc.Space, rng: np.random.Generator) -> dict[str, dict[Any, float] | float]:
+    """A linear function of a space: weights by level of a category, and of the unit value of a number."""
+    return {
+        n: {v: rng.normal() for v in p.domain.values} if p.domain.kind == "categorical" else rng.normal() / p.domain.high
+        for n, p in space.parameters.items()
+    }
+
+
+def _linear(weights: Mapping[str, Any], config: Mapping[str, Any]) -> float:
+    return float(sum(w[config[n]] if isinstance(w, dict) else w * config[n] for n, w in weights.items()))
+
+
+def ruled(seed: int) -> Drawn:
+    """A random function under three linear rules, each of which seven in ten of the configurations keep."""
+    rng = np.random.default_rng([32, seed])
+    space = _mixed(rng)
+    found = space.sample(200, rng)
+    for r in range(3):
+        weights = _weights(space, rng)
+        most = float(np.quantile([_linear(weights, c) for c in found], 0.7))
+        terms = [
+            sum(v * space[n].is_(level) for level, v in w.items()) if isinstance(w, dict) else w * space[n]
+            for n, w in weights.items()
+        ]
+        space.rule(f"r{r}", sum(terms) <= most)
+    return Drawn(space, proxy(space, seed))
+
+
+def constrained(seed: int) -> Drawn:
+    """A random function under an outcome constraint, itself a random function."""
+    rng = np.random.default_rng([33, seed])
+    space = _mixed(rng)
+    loss, other = proxy(space, seed), proxy(space, 10_000 + seed)
+    most = float(np.quantile([other(c) for c in space.sample(400, rng)], 0.35))
+    return Drawn(space, lambda c: {"loss": loss(c), "cost": other(c)}, {"cost": most})
+
+
+def pipelines(seed: int) -> Drawn:
+    """A pipeline on drawn data: three folds, log loss."""
+    from sklearn.datasets import make_classification
+
+    rng = np.random.default_rng([34, seed])
+    informative = int(rng.integers(3, 8))
+    x, y = make_classification(
+        n_samples=150,
+        n_features=informative + int(rng.integers(2, 12)),
+        n_informative=informative,
+        n_classes=int(rng.integers(2, 4)),
+        flip_y=float(rng.uniform(0.0, 0.15)),
+        class_sep=float(rng.uniform(0.6, 1.5)),
+        random_state=seed,
+    )
+    space = mc.Space("pipelines")
+    model = space.categorical("model", ["logistic", "svc", "knn", "tree", "bayes"])
+    space.categorical("scaler", ["none", "standard", "quantile"])
+    select = space.categorical("select", ["none", "best", "pca"])
+    space.real("share", 0.2, 1.0, when=select.is_("best") | select.is_("pca"))
+    space.real("C", 1e-3, 1e3, log=True, when=model.is_("logistic"))
+    space.real("svc_C", 1e-2, 1e3, log=True, when=model.is_("svc"))
+    space.real("gamma", 1e-4, 1e1, log=True, when=model.is_("svc"))
+    space.integer("neighbours", 1, 40, when=model.is_("knn"))
+    space.categorical("weights", ["uniform", "distance"], when=model.is_("knn"))
+    space.integer("depth", 1, 12, when=model.is_("tree"))
+    space.integer("leaf", 1, 30, when=model.is_("tree"))
+    space.real("smoothing", 1e-10, 1.0, log=True, when=model.is_("bayes"))
+    return Drawn(space, lambda c: _folds(c, x, y))
+
+
+def _folds(c: Mapping[str, Any], x: Any, y: Any) -> float:
+    from sklearn.decomposition import PCA
+    from sklearn.feature_selection import SelectKBest
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_score
+    from sklearn.naive_bayes import GaussianNB
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import QuantileTransformer, StandardScaler
+    from sklearn.svm import SVC
+    from sklearn.tree import DecisionTreeClassifier
+
+    count = max(1, round(c.get("share", 1.0) * x.shape[1]))
+    made: dict[str, Callable[[], Any]] = {
+        "logistic": lambda: LogisticRegression(C=c["C"], max_iter=200),
+        "svc": lambda: SVC(C=c["svc_C"], gamma=c["gamma"], probability=True, random_state=0, max_iter=5000),
+        "knn": lambda: KNeighborsClassifier(c["neighbours"], weights=c["weights"]),
+        "tree": lambda: DecisionTreeClassifier(max_depth=c["depth"], min_samples_leaf=c["leaf"], random_state=0),
+        "bayes": lambda: GaussianNB(var_smoothing=c["smoothing"]),
+    }
+    scaler = {"none": "passthrough", "standard": StandardScaler(), "quantile": QuantileTransformer(n_quantiles=50)}
+    select = {"none": "passthrough", "best": SelectKBest(k=count), "pca": PCA(count)}
+    pipeline = make_pipeline(scaler[c["scaler"]], select[c["select"]], made[c["model"]]())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return -float(np.mean(cross_val_score(pipeline, x, y, cv=3, scoring="neg_log_loss")))
+
+
+FAMILIES = {"choices": choices, "rules": ruled, "constraints": constrained, "pipelines": pipelines}
+
+# -- runs -----------------------------------------------------------------------------------------------------------------------
+
+
+def cell(family: str, variant: str, seed: int, evaluations: int) -> dict[str, Any]:
+    """A run: the best feasible loss, that of half the evaluations, and CPU seconds an ask."""
+    of, (kind, settings) = FAMILIES[family](seed), VARIANTS[variant]
+    warnings.simplefilter("ignore")
+    optimizer = kind(Domain.of(of.space), HybridSettings(**settings))
+    study = mc.Study(of.space, optimizer=mc.Method(optimizer), limits=of.limits, seed=seed)
+    cpu, best = 0.0, list[float]()
+    for _ in range(evaluations):
+        began = time.process_time()
+        trial = study.ask()
+        cpu += time.process_time() - began
+        outcome = of.loss(trial.config)
+        study.tell(trial, outcome)
+        loss = outcome if of.limits is None else outcome["loss"]
+        kept = of.limits is None or all(outcome[k] <= v for k, v in of.limits.items())
+        best.append(min(best[-1] if best else math.inf, loss if kept else math.inf))
+    return {
+        **{"family": family, "variant": variant, "seed": seed, "best": best[-1], "half": best[evaluations // 2 - 1]},
+        **{"first": best[5], "cpu": cpu / evaluations},
+    }
+
+
+@benchmark("ablation", "the parts of the default optimizer, each switched off alone")
+def run(size: str, progress: Progress) -> Results:
+    chosen, rows = SIZES[size], list[dict[str, Any]]()
+    variants = chosen.get("variants", tuple(VARIANTS))
+    tasks = [
+        (family, variant, seed, chosen["evaluations"])
+        for seed in range(chosen["seeds"])
+        for family in FAMILIES
+        for variant in variants
+        if family in ONLY.get(variant, FAMILIES)
+    ]
+
+    def note(row: dict[str, Any]) -> None:
+        rows.append(row)
+        progress(f"{len(rows)} of {len(tasks)}: {row['family']}, {row['variant']}, seed {row['seed']}: {row['best']:.4g}")
+
+    if not chosen["workers"]:
+        for task in tasks:
+            note(cell(*task))
+    else:
+        with ProcessPoolExecutor(chosen["workers"]) as pool:
+            for done in as_completed([pool.submit(cell, *task) for task in tasks]):
+                note(done.result())
+    return {"size": size, "evaluations": chosen["evaluations"], "seeds": chosen["seeds"], "runs": rows}
+
+
+# -- the table ------------------------------------------------------------------------------------------------------------------
+
+
+def ratios(rows: list[dict[str, Any]], variant: str, family: str | None, key: str = "best") -> np.ndarray:
+    """log(r_a / r_0) of a variant, a number for each problem on which both found something feasible."""
+    found = []
+    kept = [r for r in rows if family in (None, r["family"]) and math.isfinite(r[key])]
+    for name, seed in sorted({(r["family"], r["seed"]) for r in kept}):
+        own = {r["variant"]: r for r in kept if (r["family"], r["seed"]) == (name, seed)}
+        if "default" not in own or variant not in own:
+            continue
+        least, most = min(r["best"] for r in own.values()), max(r["first"] for r in own.values() if math.isfinite(r["first"]))
+        floor = FLOOR * max(most - least, 1e-12)
+        a, b = (own[v][key] - least + floor for v in (variant, "default"))
+        found.append(math.log(a / b))
+    return np.array(found)
+
+
+def markdown(results: Results) -> str:
+    """Better / worse and the ratio with its interval, for each family and for all."""
+    rows, rng = results["runs"], np.random.default_rng(0)
+    variants = [v for v in dict.fromkeys(r["variant"] for r in rows) if v != "default"]
+    cpu = {v: np.mean([r["cpu"] for r in rows if r["variant"] == v]) for v in [*variants, "default"]}
+    lines = [
+        f"{results['evaluations']} evaluations, {results['seeds']} problems a family. Better / worse: the default's side. "
+        f"CPU of an ask of the default: {cpu['default']:.3f} s.\n",
+        "| switched off | " + " | ".join([*FAMILIES, "all", "CPU s an ask"]) + " |",
+        "|---" * (len(FAMILIES) + 3) + "|",
+    ]
+    for variant in variants:
+        cells = []
+        for family in [*FAMILIES, None]:
+            logs = ratios(rows, variant, family)
+            if not len(logs):
+                cells.append("")
+                continue
+            means = rng.choice(logs, (2000, len(logs))).mean(axis=1)
+            low, high = np.exp(np.quantile(means, [0.025, 0.975]))
+            cells.append(f"{(logs > 1e-9).sum()} / {(logs < -1e-9).sum()}, {np.exp(logs.mean()):.2f} ({low:.2f} to {high:.2f})")
+        lines.append(f"| {variant} | " + " | ".join(cells) + f" | {cpu[variant]:.3f} |")
+    return "\n".join(lines)
