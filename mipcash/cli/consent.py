@@ -126,7 +126,7 @@ def _check_known(journal: Path | str, record: StudyRecord) -> None:
     Raises:
         StorageError: one of them does not.
     """
-    from mipcash.optimizers.registry import optimizer_names  # brings surrogates and solvers along
+    from mipcash.optimizers.registry import optimizer_names  # imports surrogates and solvers
 
     try:
         solver = split_options(record.solver)[0]

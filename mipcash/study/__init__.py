@@ -3,7 +3,7 @@
 The modules, in a good order to read them:
 
     minimize       a run as one call; it chooses the source, pool and policies of its loop.
-    loop           the loop;   sources    origin of its trials;   policies/   why it waits or ends, a module each.
+    loop           the loop;   sources    origin of its trials;   policies/   when it waits or ends, a module each.
     study          ``ask`` and ``tell`` by hand, composed of
                    table, proposer, queue    trials in step with the storage; calls of the optimizer; which trial is next.
     trial, result  one evaluation; the outcome of a run.

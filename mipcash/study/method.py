@@ -69,7 +69,7 @@ class Method:
         """Return the optimizer for a space."""
         if isinstance(self.optimizer, Optimizer):
             return self.optimizer
-        from mipcash.optimizers.registry import make_optimizer  # brings surrogates and solvers along
+        from mipcash.optimizers.registry import make_optimizer  # imports surrogates and solvers
 
         return make_optimizer(self.optimizer, space, solver=self.solver, settings=self.settings)
 

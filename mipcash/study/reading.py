@@ -140,7 +140,7 @@ def _read_folds(told: Folds, wanted: Sequence[str], required: Sequence[str]) -> 
     by_name = {name: [(k, fit[name]) for k, fit in enumerate(fits) if name in fit] for name in _names(fits)}
     means = {name: _mean(rows) for name, rows in by_name.items()}
     if told.outcome is not None:
-        found = _read(told.outcome, wanted, owed if told.stopped else required)  # later steps may give the rest
+        found = _read(told.outcome, wanted, owed if told.stopped else required)  # steps not run may give the rest
     elif fits:
         left_out = {} if told.stopped else _left_out(required, means, means)
         found = {**left_out, **means}

@@ -100,7 +100,7 @@ def _members(group: int) -> Iterator[tuple[int, int]]:
     page = os.sysconf("SC_PAGE_SIZE")
     for entry in os.scandir(_PROC):
         if entry.name.isdecimal():
-            with contextlib.suppress(OSError, ValueError, IndexError):  # it may end while it is read
+            with contextlib.suppress(OSError, ValueError, IndexError):  # a process may end while it is read
                 pid = int(entry.name)
                 if os.getpgid(pid) == group:
                     yield pid, int(_PROC.joinpath(entry.name, "statm").read_text().split()[1]) * page

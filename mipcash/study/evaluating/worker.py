@@ -68,7 +68,7 @@ def _objective(connection: Connection) -> Objective | None:
 
 def _answer(function: Function, config: Any, seconds: float | None, output: str, task: Task) -> bytes:
     if seconds is not None:
-        faulthandler.dump_traceback_later(seconds + ORPHANED, exit=True)  # by a thread of its own, without the GIL
+        faulthandler.dump_traceback_later(seconds + ORPHANED, exit=True)  # by a separate thread, without the GIL
     try:
         evaluation = evaluate(function, config, (), task, output)
     except BaseException as error:  # Ctrl-C and the like, raised by the objective: requests to stop

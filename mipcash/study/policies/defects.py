@@ -1,13 +1,14 @@
 """Defects: failures that are due to the objective itself, not to the configurations.
 
 An undefined name, a missing package or a misspelt column fails for every configuration. A run with such a defect is stopped, and
-its failures do not count. While no evaluation has succeeded, the rules are:
+its failures do not count. The rules are:
 
-* an error that cannot depend on the configuration (``CERTAIN``) stops the run at the first evaluation that raises it,
-* the same error, or the same unreadable outcome, in each of the first ``SUSPICIOUS`` evaluations of the study stops it too. At the
-  end of the budget, ``LEAST`` such evaluations are enough. Numbers and the configuration's values in a message are ignored,
+* as long as no evaluation has succeeded, an error that cannot depend on the configuration (``CERTAIN``) stops the run at once,
+* the same error, or the same unreadable outcome, in each of the first ``SUSPICIOUS`` evaluations of the study stops it too. Numbers
+  and the configuration's values in a message are ignored,
 * a constrained output that is missing, or no number, in each of the first ``SUSPICIOUS`` successful evaluations stops it as well:
   the constraint and the objective use different names,
+* at the end of the budget, ``LEAST`` evaluations are enough for the two preceding rules,
 * :class:`~mipcash.Failed`, nan, inf, insufficient memory and dead workers describe a configuration and never stop a run.
 """
 

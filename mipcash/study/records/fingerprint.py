@@ -80,7 +80,7 @@ def record_of(
 def listing(space: PublicSpace) -> dict[str, str]:
     """Return a dict from entry name (``parameter 'lr'``, ``rule 'memory'`` ...) to its text, which is the same in every process."""
     declaration = declaration_of(space)
-    honour(declaration)  # relations become rules only when the model is inspected
+    honour(declaration)  # components other than constraints become rules only when inspected
     entries = {"the expansion limit of integers": str(declaration.expand_limit)}
     for label, parameter in declaration.parameters.items():
         entries[f"parameter {label!r}"] = _domain_text(parameter.domain) + _condition(declaration, label)

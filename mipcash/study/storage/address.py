@@ -81,7 +81,7 @@ def without_credentials(text: object) -> str:
     at = hidden.rfind("@")
     if is_address(given):
         known = re.match(rf"(?:{_KNOWN})\b", plain, re.I)
-        options = re.search(r"[?&#=\s]", hidden[: max(at, 0)])  # what follows may be one of them
+        options = re.search(r"[?&#=\s]", hidden[: max(at, 0)])  # the part after the @ may belong to an option
         tail = _HOST.match(hidden, at) if at >= 0 and options is None else None
         if tail is None and known is not None and known[0].lower() == SQLITE:
             return one_line(re.split(r"[?#&=]", hidden)[0], 200)  # the path of a file

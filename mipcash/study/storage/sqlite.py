@@ -177,7 +177,7 @@ class JournalFile(Journal):
         """Open the file for shared writing. If no writer has it, first open it exclusively, to clean up after killed processes."""
         until = time.monotonic() + OPENING
         while True:
-            with suppress(InUseError):  # shared: fine; else reported below
+            with suppress(InUseError):  # in use, shared; or not, as reported below
                 alone = SQLStorage(JournalFile(self.path))
                 try:
                     alone.open(record)
